@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/report"
+)
+
+// defaultServer is the version that the lab uses where none is named: Debian 12's own.
+const defaultServer = "redis-7.0.15"
+
+func (a *app) lab() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Make real incidents on real servers, and grade the verdicts",
+		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled disk, packet loss in a namespace of its own),
+asks doctor, and compares. It stops just what it started; leftovers of a lab that was killed are removed when the next one starts.`,
+		Example: `  slowpath lab list
+  slowpath lab run server-cfs-throttled
+  slowpath lab grade --runs 3`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labUp(), a.labDown())
+	return c
+}
+
+// openLab removes the leftovers of dead labs first.
+func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incident.Lab, error) {
+	name := servers.Name(server)
+	if _, err := servers.Lookup(name); err != nil {
+		return nil, usage(err)
+	}
+	l, err := incident.New(name, log)
+	if err != nil {
+		return nil, err
+	}
+	swept, err := l.Registry.Sweep(ctx)
+	if len(swept) > 0 {
+		fmt.Fprintf(a.stderr, "removed %d leftovers of a lab that was killed\n", len(swept))
+	}
+	return l, err
+}
+
+func (a *app) labIncidents() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the incidents, and what lab up has started",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "INCIDENT\tTRUTH\tWHAT IS DONE")
+			for _, i := range incident.Catalogue() {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Cause, i.Title)
+			}
+			w.Flush()
+			l, err := incident.New(defaultServer, io.Discard)
+			if err != nil {
+				return err
+			}
+			return a.printRunning(l)
+		},
+	}
+}
+
+func (a *app) labRun() *cobra.Command {
+	var server string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "run INCIDENT",
+		Short:   "Make one incident, run doctor, compare with the truth",
+		Example: "  slowpath lab run slow-command --server valkey-8.1.1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, ok := incident.Find(args[0])
+			if !ok {
+				return usage(fmt.Errorf("no incident %q; see: slowpath lab list", args[0]))
+			}
+			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stderr, "making: %s\n", in.Title)
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), a.stderr)
+			if r.Skipped == "" && r.Error == "" {
+				show := func() error { return report.Text(a.stdout, r.Diagnosis, a.style()) }
+				if asJSON {
+					show = func() error { return report.JSON(a.stdout, r.Diagnosis) }
+				}
+				if err := show(); err != nil {
+					return err
+				}
+			}
+			grade.Line(a.stderr, r)
+			switch {
+			case r.Skipped != "":
+				return fmt.Errorf("%w: %s", errMissing, r.Skipped)
+			case !r.Right():
+				a.code = exitFindings
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the diagnosis as JSON")
+	return c
+}
+
+func (a *app) labGrade() *cobra.Command {
+	var server, only string
+	var runs int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "grade",
+		Short:   "Make every incident and every healthy load, and print how often the verdict was right",
+		Example: "  slowpath lab grade --runs 3 --only healthy-idle,slow-command",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ins, err := choose(only)
+			if err != nil {
+				return err
+			}
+			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
+				return err
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			var results []grade.Result
+			for range runs {
+				for _, in := range ins {
+					if cmd.Context().Err() != nil {
+						break
+					}
+					r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), io.Discard)
+					grade.Line(a.stderr, r)
+					results = append(results, r)
+				}
+			}
+			s := grade.Sum(results)
+			if !s.Passed() {
+				a.code = exitFindings
+			}
+			if asJSON {
+				e := json.NewEncoder(a.stdout)
+				e.SetIndent("", "  ")
+				return e.Encode(s)
+			}
+			grade.Table(a.stdout, s)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	c.Flags().StringVar(&only, "only", "", "`incidents`, separated by commas")
+	c.Flags().IntVar(&runs, "runs", 1, "how often each is made")
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)
+	return c
+}
+
+func choose(only string) ([]incident.Incident, error) {
+	if only == "" {
+		return incident.Catalogue(), nil
+	}
+	var ins []incident.Incident
+	for _, id := range strings.Split(only, ",") {
+		in, ok := incident.Find(strings.TrimSpace(id))
+		if !ok {
+			return nil, usage(fmt.Errorf("no incident %q; see: slowpath lab list", id))
+		}
+		ins = append(ins, in)
+	}
+	return ins, nil
+}
+
+func (a *app) labServers() *cobra.Command {
+	return &cobra.Command{
+		Use:     "servers [NAME…]",
+		Short:   "Get server versions into the cache",
+		Example: "  slowpath lab servers redis-6.0.16 valkey-8.1.1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cache, err := servers.OpenCache("")
+			if err != nil {
+				return err
+			}
+			names := servers.Known()
+			if len(args) > 0 {
+				names = nil
+				for _, arg := range args {
+					if _, err := servers.Lookup(servers.Name(arg)); err != nil {
+						return usage(err)
+					}
+					names = append(names, servers.Name(arg))
+				}
+			}
+			var errs []error
+			for _, name := range names {
+				start := time.Now()
+				b, err := cache.Get(cmd.Context(), name, a.stderr)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				fmt.Fprintf(a.stdout, "%-14s ready in %.1f s: %s\n", name, time.Since(start).Seconds(), strings.Join(b.Argv(), " "))
+			}
+			return errors.Join(errs...)
+		},
+	}
+}

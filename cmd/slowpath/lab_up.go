@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/incident"
+)
+
+func (a *app) labUp() *cobra.Command {
+	var server string
+	var masters, replicas int
+	spec := fleet.Spec{Persistent: true}
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Start servers on loopback that stay until lab down",
+		Example: `  slowpath lab up
+  slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
+  slowpath lab up --tls --password secret`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.openLab(cmd.Context(), server, a.stderr)
+			if err != nil {
+				return err
+			}
+			bin, err := l.Cache.Get(cmd.Context(), l.Server, a.stderr)
+			if err != nil {
+				return err
+			}
+			if _, err := l.Fleet.Up(cmd.Context(), bin, masters, replicas, spec); err != nil {
+				return err
+			}
+			return a.printRunning(l)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
+	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
+	f.IntVar(&spec.Port, "port", 0, "first `port` (default: a free one)")
+	f.BoolVar(&spec.AOF, "aof", false, "with an append-only file")
+	f.BoolVar(&spec.TLS, "tls", false, "with TLS, by a certificate made for it")
+	f.StringVar(&spec.Password, "password", "", "`password` of the default user")
+	f.StringArrayVar(&spec.ACL, "acl", nil, "ACL line, e.g. 'user ops on >pw ~* +@all' (repeatable)")
+	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
+	return c
+}
+
+func (a *app) labDown() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop what lab up has started, and nothing else",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.openLab(cmd.Context(), defaultServer, a.stderr)
+			if err != nil {
+				return err
+			}
+			infos, err := l.Fleet.Down(cmd.Context())
+			fmt.Fprintf(a.stdout, "stopped %d servers\n", len(infos))
+			return err
+		},
+	}
+}
+
+// printRunning lists what lab up has started.
+func (a *app) printRunning(l *incident.Lab) error {
+	list, err := l.Fleet.List()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nRUNNING\tROLE\tADDRESS\tPID\tDIRECTORY")
+	for _, i := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", i.Server, i.Role, i.Addr, i.PID, i.Dir)
+	}
+	return w.Flush()
+}

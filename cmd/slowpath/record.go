@@ -1,0 +1,33 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) record() *cobra.Command {
+	var w watchFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "record [TARGET…] -o FILE",
+		Short: "Keep what the sources see in a file, for a verdict later or elsewhere",
+		Example: `  slowpath record 10.0.0.5:6379 --for 60s -o night.slowpath
+  slowpath doctor night.slowpath`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return usage(errors.New("record needs a file: -o FILE.slowpath"))
+			}
+			if err := a.watch(cmd.Context(), &w, args, out); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stderr, "recorded in %s; verdict: slowpath doctor %s\n", out, out)
+			return nil
+		},
+	}
+	w.add(c, 0)
+	c.Flags().StringVarP(&out, "output", "o", "", "`file` to write, which must not exist")
+	a.targetFlags(c)
+	return c
+}

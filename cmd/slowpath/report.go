@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/cause"
+)
+
+func (a *app) report() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "report FILE",
+		Short:   "Show a recording as text or JSON",
+		Long:    "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it exits with 0 whatever the verdict.",
+		Example: "  slowpath report night.slowpath --json",
+		Args:    cobra.MatchAll(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := a.diagnose(args[0], asJSON)
+			a.code = exitClean
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	return c
+}

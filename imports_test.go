@@ -1,0 +1,75 @@
+package slowpath_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers is the order of the packages (docs/architecture.md): a package may import those of lower layers only.
+
+var layers = map[string]int{
+	"internal/clock":        0,
+	"internal/resp":         0,
+	"internal/target":       0,
+	"internal/cluster":      1, // parses replies
+	"internal/session":      1,
+	"internal/recording":    1,
+	"internal/account":      2,
+	"internal/probe":        2,
+	"internal/server":       2,
+	"internal/host":         2,
+	"internal/cause":        3,
+	"internal/watch":        4,
+	"internal/report":       4,
+	"internal/lab/servers":  0,
+	"internal/lab/fleet":    1,
+	"internal/lab/traffic":  1,
+	"internal/lab/incident": 5,
+	"internal/lab/grade":    6,
+	"cmd/slowpath":          7,
+}
+
+// TestImportsGoDown fails when a package imports upwards or sideways.
+func TestImportsGoDown(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		from := filepath.ToSlash(filepath.Dir(path))
+		layer, known := layers[from]
+		if !known {
+			t.Errorf("%s: package %s has no layer; add it to this test and to docs/architecture.md", path, from)
+			return nil
+		}
+		seen[from] = true
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range f.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value) // the parser has checked it
+			to, own := strings.CutPrefix(name, "slowpath/")
+			if !own {
+				continue
+			}
+			if l, ok := layers[to]; !ok || l >= layer {
+				t.Errorf("%s imports %s: imports may only go down", path, to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range layers {
+		if !seen[p] {
+			t.Errorf("layer of %s, which does not exist", p)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Package account says where the time of each slow call went: it partitions a call into segments, each an actor in a state,
+// that are disjoint and add up to the call exactly. What no source saw stays unexplained.
+//
+// It is a pure function of a recording. It knows states and culprits, not causes.
+package account
+
+import (
+	"sort"
+
+	"slowpath/internal/recording"
+)
+
+// Actors and states, by the names that the rest of this package and the causes use.
+const (
+	App         = recording.App
+	Client      = recording.Client
+	Network     = recording.Network
+	Server      = recording.Server
+	Nobody      = recording.Nobody
+	PoolWait    = recording.PoolWait
+	Dial        = recording.Dial
+	TLS         = recording.TLS
+	Handshake   = recording.Handshake
+	RunQueue    = recording.RunQueue
+	Out         = recording.Out
+	Back        = recording.Back
+	Retransmit  = recording.Retransmit
+	Throttled   = recording.Throttled
+	Frozen      = recording.Frozen
+	Busy        = recording.Busy
+	Blocked     = recording.Blocked
+	Exec        = recording.Exec
+	Unexplained = recording.Unexplained
+)
+
+// Segment is a part of a call's time. Suspect is the index in Ledger.Suspects of what it waited for, -1 where unknown.
+type Segment struct {
+	Actor   string
+	State   string
+	FromNs  int64
+	ToNs    int64
+	Culprit string
+	Suspect int
+}
+
+// Ns is the length of the segment.
+func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
+
+// Account is one slow call and the partition of its time.
+type Account struct {
+	Call     recording.Call
+	UsualNs  int64 // what a call of this command on this path usually takes
+	ExcessNs int64
+	Segments []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
+}
+
+// DurationNs is the call's time as its caller felt it: from the moment it was meant to be sent.
+func (a Account) DurationNs() int64 { return a.Call.EndNs - a.Call.IntendedNs }
+
+// In is the time spent in a state, in nanoseconds.
+func (a Account) In(actor, state string) int64 {
+	var ns int64
+	for _, s := range a.Segments {
+		if s.Actor == actor && s.State == state {
+			ns += s.Ns()
+		}
+	}
+	return ns
+}
+
+// Total is the time of all slow calls in one state.
+type Total struct {
+	Actor string
+	State string
+	Ns    int64
+	Share float64 // of the time of all slow calls
+}
+
+// Ledger is the accounts of all slow calls of a recording.
+type Ledger struct {
+	ThresholdNs int64
+	Latency     Latency
+	Paths       []Path
+	Slow        []Account // ordered by time
+	Suspects    []Suspect
+	ExcessNs    int64 // sum over Slow
+}
+
+// Build makes the accounts of a recording.
+func Build(rec *recording.Recording) *Ledger {
+	l := &Ledger{Paths: paths(rec)}
+	l.ThresholdNs = threshold(rec, l.Paths)
+	l.Latency = latency(rec)
+	l.Suspects = suspects(rec, l.ThresholdNs)
+	p := newPainter(rec, l)
+	for _, c := range rec.Calls {
+		if c.EndNs-c.IntendedNs < l.ThresholdNs || c.EndNs <= c.IntendedNs {
+			continue
+		}
+		usual := l.usual(c)
+		if c.EndNs-c.IntendedNs <= usual {
+			continue
+		}
+		l.add(p.paint(c, usual))
+	}
+	for i, s := range l.Suspects {
+		if s.Own && s.DurationNs >= l.ThresholdNs {
+			l.add(ownCall(s, i))
+		}
+	}
+	sort.SliceStable(l.Slow, func(i, j int) bool { return l.Slow[i].Call.IntendedNs < l.Slow[j].Call.IntendedNs })
+	return l
+}
+
+func (l *Ledger) add(a Account) {
+	l.Slow = append(l.Slow, a)
+	l.ExcessNs += a.ExcessNs
+}
+
+// ownCall is the account of a command that the server itself logged as slow: its whole time is its own execution.
+func ownCall(s Suspect, index int) Account {
+	end := s.ToNs
+	c := recording.Call{Source: recording.SourceServer, Conn: s.Client, Op: s.Command, ArgCount: s.ArgCount, Node: s.Node, Slot: -1,
+		IntendedNs: end - s.DurationNs, StartNs: end - s.DurationNs, EndNs: end}
+	return Account{Call: c, ExcessNs: s.DurationNs,
+		Segments: []Segment{{Server, Exec, c.IntendedNs, end, s.Text, index}}}
+}
+
+// Totals adds up the segments of all slow calls, largest first.
+func (l *Ledger) Totals() []Total {
+	type key struct{ actor, state string }
+	sums := map[key]int64{}
+	var all int64
+	for _, a := range l.Slow {
+		for _, s := range a.Segments {
+			sums[key{s.Actor, s.State}] += s.Ns()
+			all += s.Ns()
+		}
+	}
+	out := make([]Total, 0, len(sums))
+	for k, ns := range sums {
+		out = append(out, Total{k.actor, k.state, ns, float64(ns) / float64(all)})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Ns != out[j].Ns {
+			return out[i].Ns > out[j].Ns
+		}
+		return out[i].Actor+out[i].State < out[j].Actor+out[j].State
+	})
+	return out
+}

@@ -1,0 +1,4 @@
+package cause
+
+// edgeCauses: saturation, connections, limits, network.
+var edgeCauses = []Cause{}

@@ -1,0 +1,4 @@
+package cause
+
+// loopCauses: the event loop is held by one command or job, or by the disk.
+var loopCauses = []Cause{}

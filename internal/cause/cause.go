@@ -1,0 +1,88 @@
+package cause
+
+import "slowpath/internal/account"
+
+// Cause is an entry of the catalogue.
+type Cause struct {
+	ID    string // stable: scripts match on it
+	Title string
+	Layer string // server-host, server, network, client, persistence, limits
+	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
+	Needs Needs
+	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.
+	After []string
+	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of others.
+	Explain func(*Node) *Finding
+}
+
+// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files.
+type Needs struct{ T0, T1 string }
+
+// Claim is what a cause explains of the slow calls.
+type Claim struct {
+	Calls int   // slow calls with at least a tenth of their excess explained
+	Ns    int64 // excess explained
+	MaxNs int64 // most in one call
+}
+
+// finding starts the finding of a cause from what it claims.
+func (n *Node) finding(cl Claim, confidence float64) *Finding {
+	f := &Finding{SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence}
+	if n.Ledger.ExcessNs > 0 {
+		f.ExcessShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
+	}
+	return f
+}
+
+// Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
+func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
+	var cl Claim
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node != n.Address {
+			continue
+		}
+		var ns int64
+		for _, s := range a.Segments {
+			if match(a, s) {
+				ns += s.Ns()
+			}
+		}
+		ns = min(ns, a.ExcessNs)
+		if ns <= 0 {
+			continue
+		}
+		cl.Ns += ns
+		cl.MaxNs = max(cl.MaxNs, ns)
+		if ns*10 >= a.ExcessNs {
+			cl.Calls++
+		}
+	}
+	return cl
+}
+
+// InState claims the time that slow calls spent with the server in a state.
+func (n *Node) InState(state string) Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == account.Server && s.State == state })
+}
+
+// Waiting claims the time that slow calls spent waiting for suspects that match.
+func (n *Node) Waiting(match func(account.Suspect) bool) Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool {
+		return s.Suspect >= 0 && match(n.Ledger.Suspects[s.Suspect])
+	})
+}
+
+// Open claims the time that nothing explains.
+func (n *Node) Open() Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
+}
+
+// support adds evidence for the cause.
+func (f *Finding) support(source, text string, value float64, unit string) {
+	f.Evidence = append(f.Evidence, Evidence{source, text, value, unit})
+}
+
+// doubt adds evidence against it.
+func (f *Finding) doubt(source, text string, value float64, unit string) {
+	f.Against = append(f.Against, Evidence{source, text, value, unit})
+}

@@ -1,0 +1,114 @@
+// Package cause says why calls were slow: each cause of the catalogue is one file with the evidence that speaks for it and
+// against it. Diagnose is a pure function of a recording: no clock, no network, no files.
+package cause
+
+import (
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// Schema names the JSON contract of a Diagnosis (docs/json.md).
+const Schema = "slowpath.diagnosis/v1"
+
+// Verdicts.
+const (
+	Healthy      = "healthy"
+	Findings     = "findings"
+	Inconclusive = "inconclusive"
+)
+
+// Diagnosis is the whole answer, as `doctor --json` prints it.
+type Diagnosis struct {
+	Schema     string                   `json:"schema"`
+	Version    string                   `json:"version"`
+	Target     Target                   `json:"target"`
+	Window     Window                   `json:"window"`
+	Sources    []recording.SourceStatus `json:"sources"`
+	Latency    Latency                  `json:"latency"`
+	Verdict    string                   `json:"verdict"`
+	Summary    string                   `json:"summary"` // the verdict in one sentence
+	Findings   []Finding                `json:"findings"`
+	Account    []State                  `json:"account"`
+	Worst      []Worst                  `json:"worst"` // the slowest calls with their segments
+	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
+	Cost       []Evidence               `json:"cost"` // what the watch itself cost
+}
+
+// Target is what was watched.
+type Target struct {
+	Address string   `json:"address"`
+	Kind    string   `json:"kind"`
+	Server  string   `json:"server"`
+	Nodes   []string `json:"nodes"`
+}
+
+// Window is when it was watched.
+type Window struct {
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds"`
+}
+
+// Latency sums up the calls, in nanoseconds from the intended start to the reply in hand.
+type Latency struct {
+	Calls           int   `json:"calls"`
+	SlowCalls       int   `json:"slow_calls"`
+	SlowThresholdNs int64 `json:"slow_threshold_ns"`
+	P50Ns           int64 `json:"p50_ns"`
+	P99Ns           int64 `json:"p99_ns"`
+	P999Ns          int64 `json:"p999_ns"`
+	MaxNs           int64 `json:"max_ns"`
+}
+
+// Finding is a cause with the share of the excess that it explains.
+type Finding struct {
+	Cause       string     `json:"cause"`
+	Layer       string     `json:"layer"`
+	Title       string     `json:"title"`
+	SlowCalls   int        `json:"slow_calls"`
+	Of          int        `json:"of"`
+	ExcessShare float64    `json:"excess_share"` // 0..1 of the excess of all slow calls
+	Confidence  float64    `json:"confidence"`   // 0..1
+	Evidence    []Evidence `json:"evidence"`
+	Against     []Evidence `json:"against"`
+	Fix         []string   `json:"fix"`
+	See         []string   `json:"see"`
+	// Because is the id of the root cause that this finding is a consequence of, if any.
+	Because string `json:"because,omitempty"`
+}
+
+// Evidence is a fact with where it came from.
+type Evidence struct {
+	Source string  `json:"source"`
+	Text   string  `json:"text"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+}
+
+// State is the time that slow calls spent in one state.
+type State struct {
+	Actor string  `json:"actor"`
+	State string  `json:"state"`
+	Ns    int64   `json:"ns"`
+	Share float64 `json:"share"`
+}
+
+// Worst is one slow call with its account.
+type Worst struct {
+	Time     time.Time `json:"time"`
+	Source   string    `json:"source"`
+	Conn     string    `json:"conn"`
+	Op       string    `json:"op"`
+	Node     string    `json:"node"`
+	Ns       int64     `json:"ns"`
+	Segments []Part    `json:"segments"`
+}
+
+// Part is a segment of a Worst call; FromNs counts from the call's intended start.
+type Part struct {
+	Actor   string `json:"actor"`
+	State   string `json:"state"`
+	FromNs  int64  `json:"from_ns"`
+	ToNs    int64  `json:"to_ns"`
+	Culprit string `json:"culprit"`
+}

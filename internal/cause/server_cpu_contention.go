@@ -1,0 +1,68 @@
+package cause
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"slowpath/internal/account"
+	"slowpath/internal/recording"
+)
+
+// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others. Catalogue H2.
+var serverCPUContention = Cause{
+	ID:    "server-cpu-contention",
+	Title: "Other processes have the server's CPU: its main thread is ready to run and must wait",
+	Layer: "server-host",
+	Needs: Needs{
+		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
+		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling",
+	},
+	Explain: explainContention,
+}
+
+func explainContention(n *Node) *Finding {
+	cl := n.InState(account.RunQueue)
+	if cl.Ns == 0 {
+		return nil
+	}
+	f := n.finding(cl, 0.95)
+	delay := n.Host("main.delay_ns").Growth()
+	f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceHost, fmt.Sprintf("it stood there for %s of %.0f s (/proc/PID/schedstat)", dur(int64(delay)), n.Seconds()), delay, "ns")
+	who := n.neighbours()
+	if len(who) > 0 {
+		var names []string
+		for _, w := range who[:min(3, len(who))] {
+			names = append(names, fmt.Sprintf("%s[%d] %.2f cores", w.Command, w.PID, w.Cores))
+		}
+		f.support(recording.SourceHost, "on its CPUs meanwhile: "+strings.Join(names, ", "), who[0].Cores, "cores")
+	}
+	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
+	if len(who) > 0 {
+		f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", who[0].Command, who[0].PID, who[0].PID)}, f.Fix...)
+	}
+	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/"}
+	return f
+}
+
+// neighbours are the processes that used most of the server's CPUs over the watch, largest first.
+func (n *Node) neighbours() []recording.Neighbour {
+	byPID := map[int]recording.Neighbour{}
+	events := n.Events(recording.SourceHost, recording.KindNeighbours)
+	for _, e := range events {
+		for _, w := range recording.DetailOf[[]recording.Neighbour](e) {
+			sum := byPID[w.PID]
+			w.Cores = sum.Cores + w.Cores/float64(len(events))
+			byPID[w.PID] = w
+		}
+	}
+	out := make([]recording.Neighbour, 0, len(byPID))
+	for _, w := range byPID {
+		if w.Cores >= 0.02 {
+			out = append(out, w)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Cores > out[j].Cores })
+	return out
+}

@@ -1,0 +1,91 @@
+package cause
+
+import (
+	"fmt"
+	"time"
+
+	"slowpath/internal/account"
+)
+
+// What may stay unexplained in a system that is called healthy: now and then a call is held up by something below every
+// source, and a verdict that cries over each would be useless. Both bounds must hold.
+const (
+	healthyMaxShare = 0.01                          // of the calls slow
+	healthyMaxNs    = int64(100 * time.Millisecond) // the slowest of them
+	healthyMinCalls = 3                             // fewer slow calls than this are no pattern, whatever their share
+)
+
+func verdict(c *Case, d Diagnosis) (string, string) {
+	seconds := fmt.Sprintf("%.0f s", d.Window.Seconds)
+	if len(d.Findings) > 0 {
+		return Findings, headline(d)
+	}
+	l := c.Ledger
+	if l.Latency.Calls == 0 && len(c.Nodes) > 0 && !answered(c) {
+		return Inconclusive, "Nothing was seen: no call was made and the server gave no information."
+	}
+	if len(l.Slow) == 0 {
+		if l.Latency.Calls == 0 {
+			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were timed).", seconds)
+		}
+		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", l.Latency.Calls, seconds,
+			dur(l.ThresholdNs), dur(l.Latency.P50Ns), dur(l.Latency.MaxNs))
+	}
+	slowest := int64(0)
+	for _, a := range l.Slow {
+		slowest = max(slowest, a.DurationNs())
+	}
+	few := len(l.Slow) < healthyMinCalls || float64(len(l.Slow)) <= healthyMaxShare*float64(l.Latency.Calls)
+	own := ownFault(l)
+	if few && slowest < healthyMaxNs || own > 0.8 {
+		s := fmt.Sprintf("Healthy: %d of %d calls in %s were slow (up to %s), too few to call it a pattern.", len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
+		if own > 0.8 {
+			s = fmt.Sprintf("Healthy as far as can be told: the %d slow calls were held up in slowpath's own process, which this host did not let run in time.", len(l.Slow))
+		}
+		return Healthy, s
+	}
+	return Inconclusive, fmt.Sprintf("Inconclusive: %d of %d calls in %s were slow (up to %s), and nothing that could be seen explains them.",
+		len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
+}
+
+// ownFault is the share of the excess that slow calls spent waiting for slowpath itself to be scheduled.
+func ownFault(l *account.Ledger) float64 {
+	var ns int64
+	for _, a := range l.Slow {
+		ns += min(a.In(account.Client, account.RunQueue), a.ExcessNs)
+	}
+	return float64(ns) / float64(max(l.ExcessNs, 1))
+}
+
+func answered(c *Case) bool {
+	for _, n := range c.Nodes {
+		if len(n.Info("uptime_in_seconds")) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func headline(d Diagnosis) string {
+	f := d.Findings[0]
+	s := f.Title
+	if f.Of > 0 && f.SlowCalls > 0 {
+		s += fmt.Sprintf(": it explains %.0f %% of the excess of %d slow calls", f.ExcessShare*100, f.Of)
+	}
+	if f.Confidence < 0.6 {
+		s = "Probably: " + s
+	}
+	return s + "."
+}
+
+// dur prints nanoseconds with three digits: 0.084 ms, 12.3 ms, 1.52 s.
+func dur(ns int64) string {
+	switch {
+	case ns >= 1e9:
+		return fmt.Sprintf("%.3g s", float64(ns)/1e9)
+	case ns >= 1e5:
+		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
+	default:
+		return fmt.Sprintf("%.3g µs", float64(ns)/1e3)
+	}
+}

@@ -1,0 +1,198 @@
+// Package cluster knows hash slots and the topology of a Redis or Valkey cluster: which node owns which slot, who replicates whom,
+// and what is moving. It parses CLUSTER NODES, SLOTS, SHARDS and INFO of every version, and redirects; it opens no connection.
+//
+// What it parses is untrusted: nodes, lines and ranges are bounded, and an error says which line or entry is malformed.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// The two ways in which a topology can be wrong.
+var (
+	ErrMalformed = errors.New("malformed cluster topology")
+	ErrTooLarge  = errors.New("cluster topology too large")
+)
+
+// The bounds of what is parsed. Redis recommends at most 1 000 nodes; a line is at most about 120 KB, of a node that owns every
+// second slot.
+const (
+	maxNodes     = 10_000
+	maxLineBytes = 256 << 10
+	maxTextBytes = 64 << 20
+	maxRanges    = SlotCount // of all nodes together: in one node's view a slot has one owner
+)
+
+// located says where the topology is wrong, and that it is malformed unless it is too large.
+func located(where string, err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return fmt.Errorf("%w: %s: %v", ErrMalformed, where, err)
+}
+
+// Map is the topology of a cluster as one of its nodes sees it.
+type Map struct {
+	Nodes []Node // in the order of the reply
+}
+
+// Node is one node of a cluster. What the reply did not tell is the zero value: only CLUSTER NODES has flags, epochs and links.
+type Node struct {
+	ID       string
+	Host     string // where clients should connect: an address or a name; empty if the node does not say (see [Map.FillHosts])
+	Port     int    // 0 if unknown or if only TLS is served
+	TLSPort  int    // 0 if unknown; a reply over a TLS connection has the TLS port in Port
+	BusPort  int    // of the cluster bus between the nodes
+	Hostname string // announced by the node, if any
+	IP       string // where the reply tells it beside Host
+	ShardID  string
+
+	Primary   bool
+	PrimaryID string   // of a replica: whom it replicates
+	Flags     []string // as in CLUSTER NODES: myself, master, slave, fail?, fail, handshake, noaddr, nofailover
+	Health    string   // as in CLUSTER SHARDS: online, failed or fail, loading
+
+	Epoch         uint64 // config epoch: among nodes that claim a slot the greatest wins
+	LinkConnected bool   // the bus link from the node that answered to this one
+
+	Ranges    []Range // of slots owned, for a primary
+	Migrating []Move  // slots on their way to another node
+	Importing []Move  // slots on their way from another node
+}
+
+// Range is the slots from From to To, both included.
+type Range struct{ From, To uint16 }
+
+// Len returns the number of slots of the range.
+func (r Range) Len() int { return int(r.To) - int(r.From) + 1 }
+
+// Contains reports whether the slot is in the range.
+func (r Range) Contains(slot uint16) bool { return r.From <= slot && slot <= r.To }
+
+// Move is a slot that is being moved, and the node at the other end.
+type Move struct {
+	Slot   uint16
+	NodeID string
+}
+
+// Addr returns host:port to dial, with the brackets of an IPv6 address; the TLS port if that is the only one. It is empty if host or
+// port are not known.
+func (n Node) Addr() string {
+	port := n.Port
+	if port == 0 {
+		port = n.TLSPort
+	}
+	if n.Host == "" || port == 0 {
+		return ""
+	}
+	return net.JoinHostPort(n.Host, strconv.Itoa(port))
+}
+
+// HasFlag reports whether the node has the flag of CLUSTER NODES.
+func (n Node) HasFlag(flag string) bool { return slices.Contains(n.Flags, flag) }
+
+// Failed reports whether the answering node holds this one for failed (not merely suspected, `fail?`).
+func (n Node) Failed() bool { return n.HasFlag("fail") || n.Health == "fail" || n.Health == "failed" }
+
+// Slots returns the number of slots that the node owns.
+func (n Node) Slots() int {
+	sum := 0
+	for _, r := range n.Ranges {
+		sum += r.Len()
+	}
+	return sum
+}
+
+// FillHosts sets the host of the nodes that did not say theirs: by the protocol they are reached at the host that answered. Nodes
+// whose address is unknown even to the cluster (`noaddr`) are left out.
+func (m *Map) FillHosts(host string) {
+	for i := range m.Nodes {
+		if n := &m.Nodes[i]; n.Host == "" && !n.HasFlag("noaddr") {
+			n.Host = host
+		}
+	}
+}
+
+// Owner returns the node that owns the slot; of several that claim it the one with the greatest epoch, then the first.
+func (m Map) Owner(slot uint16) (Node, bool) {
+	best := -1
+	for i, n := range m.Nodes {
+		claims := slices.ContainsFunc(n.Ranges, func(r Range) bool { return r.Contains(slot) })
+		if claims && (best < 0 || n.Epoch > m.Nodes[best].Epoch) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Node{}, false
+	}
+	return m.Nodes[best], true
+}
+
+// Owners returns for each slot the index in Nodes of its owner, as [Map.Owner] has it, or -1: the table for a hot path.
+func (m Map) Owners() []int {
+	owners := make([]int, SlotCount)
+	for slot := range owners {
+		owners[slot] = -1
+	}
+	for i, n := range m.Nodes {
+		for _, r := range n.Ranges {
+			for slot := int(r.From); slot <= min(int(r.To), SlotCount-1); slot++ {
+				if at := owners[slot]; at < 0 || n.Epoch > m.Nodes[at].Epoch {
+					owners[slot] = i
+				}
+			}
+		}
+	}
+	return owners
+}
+
+// Uncovered returns the slots that no node owns, as the fewest ranges in ascending order.
+func (m Map) Uncovered() []Range {
+	var gaps []Range
+	for slot, owner := range m.Owners() {
+		switch last := len(gaps) - 1; {
+		case owner >= 0:
+		case last >= 0 && int(gaps[last].To) == slot-1:
+			gaps[last].To++
+		default:
+			gaps = append(gaps, Range{uint16(slot), uint16(slot)})
+		}
+	}
+	return gaps
+}
+
+// Primaries returns the primaries, those without slots too.
+func (m Map) Primaries() []Node {
+	var primaries []Node
+	for _, n := range m.Nodes {
+		if n.Primary {
+			primaries = append(primaries, n)
+		}
+	}
+	return primaries
+}
+
+// Replicas returns the replicas of a primary.
+func (m Map) Replicas(primaryID string) []Node {
+	var replicas []Node
+	for _, n := range m.Nodes {
+		if !n.Primary && n.PrimaryID != "" && n.PrimaryID == primaryID {
+			replicas = append(replicas, n)
+		}
+	}
+	return replicas
+}
+
+// Node returns the node with the id.
+func (m Map) Node(id string) (Node, bool) {
+	for _, n := range m.Nodes {
+		if n.ID == id && id != "" {
+			return n, true
+		}
+	}
+	return Node{}, false
+}

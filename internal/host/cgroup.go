@@ -1,0 +1,214 @@
+package host
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cgroup is the place of a process in one cgroup hierarchy.
+type cgroup struct {
+	version int    // 1 or 2
+	mount   string // where the hierarchy is mounted: /sys/fs/cgroup/cpu
+	path    string // below the mount: "/kubepods/pod1/redis"
+}
+
+func (c cgroup) dir() string { return path.Join(c.mount, c.path) }
+
+// known says that the hierarchy is mounted here and that the cgroup is below the mount.
+func (c cgroup) known() bool { return c.mount != "" }
+
+// levels are the paths from the own cgroup up to the root of the mount.
+func (c cgroup) levels() []string {
+	var list []string
+	for p := c.path; c.known(); p = path.Dir(p) {
+		list = append(list, p)
+		if p == "/" || p == "." {
+			break
+		}
+	}
+	return list
+}
+
+// cgroups are the places of a process. A controller that is nowhere mounted is the zero cgroup.
+type cgroups struct {
+	cpu, memory, freezer, blkio cgroup
+	unified                     cgroup // v2 hierarchy, also when it has no controllers
+	raw                         string // /proc/PID/cgroup, to see a move
+}
+
+// cgroupMount is a line of /proc/self/mountinfo.
+type cgroupMount struct {
+	version     int
+	root        string // cgroup that is mounted: not "/" in a container without a cgroup namespace
+	point       string
+	controllers []string
+}
+
+// parseMounts picks the cgroup mounts out of /proc/self/mountinfo: id parent major:minor root point options … - type source super.
+func parseMounts(b []byte) []cgroupMount {
+	var mounts []cgroupMount
+	for line := range strings.Lines(string(b)) {
+		left, right, ok := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if !ok || len(l) < 5 || len(r) < 3 {
+			continue
+		}
+		m := cgroupMount{root: unescapeMount(l[3]), point: unescapeMount(l[4])}
+		switch r[0] {
+		case "cgroup2":
+			m.version = 2
+		case "cgroup":
+			m.version, m.controllers = 1, strings.Split(r[2], ",")
+		default:
+			continue
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+// unescapeMount turns \040 and the like into their bytes.
+func unescapeMount(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// cgroupPaths reads /proc/PID/cgroup: "4:cpu,cpuacct:/path" per v1 hierarchy and "0::/path" for v2, by controller ("" is v2).
+func cgroupPaths(b []byte) map[string]string {
+	paths := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for controller := range strings.SplitSeq(f[1], ",") {
+			paths[controller] = f[2]
+		}
+	}
+	return paths
+}
+
+// cpuPath is the CPU cgroup as /proc/PID/cgroup names it.
+func cpuPath(b []byte) string {
+	paths := cgroupPaths(b)
+	if p, v1 := paths["cpu"]; v1 {
+		return p
+	}
+	return paths[""]
+}
+
+// resolveCgroups finds the directories of a process' cgroups.
+func resolveCgroups(fs FS, pid int) (cgroups, error) {
+	raw, err := fs.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return cgroups{}, fmt.Errorf("reading the cgroups of process %d: %w", pid, err)
+	}
+	info, err := fs.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return cgroups{}, fmt.Errorf("reading the cgroup mounts: %w", err)
+	}
+	paths, mounts := cgroupPaths(raw), parseMounts(info)
+	c := cgroups{raw: string(raw), unified: place(mounts, 2, "", paths)}
+	for _, controller := range []struct {
+		name string
+		to   *cgroup
+	}{{"cpu", &c.cpu}, {"memory", &c.memory}, {"freezer", &c.freezer}, {"blkio", &c.blkio}} {
+		*controller.to = place(mounts, 1, controller.name, paths)
+		if _, v1 := paths[controller.name]; !v1 {
+			*controller.to = c.unified
+		}
+	}
+	return c, nil
+}
+
+// place is the cgroup below the mount that shows it. A path that begins with "/.." is outside the cgroup namespace of slowpath.
+func place(mounts []cgroupMount, version int, controller string, paths map[string]string) cgroup {
+	p, ok := paths[controller]
+	if !ok {
+		return cgroup{}
+	}
+	for _, m := range mounts {
+		if m.version != version || (version == 1 && !slices.Contains(m.controllers, controller)) {
+			continue
+		}
+		below, ok := belowRoot(p, m.root)
+		if ok {
+			return cgroup{version: version, mount: m.point, path: below}
+		}
+	}
+	return cgroup{}
+}
+
+func belowRoot(p, root string) (string, bool) {
+	if root == "/" {
+		return path.Clean(p), !strings.HasPrefix(p, "/..")
+	}
+	if p == root {
+		return "/", true
+	}
+	rest, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/")
+	if !ok || strings.HasPrefix(rest, "..") {
+		return "", false
+	}
+	return path.Clean("/" + rest), true
+}
+
+// cpuLimit is the CPU quota of one level, in microseconds; quota -1 is none.
+type cpuLimit struct {
+	Path     string `json:"path"`
+	QuotaUs  int64  `json:"quota_us"`
+	PeriodUs int64  `json:"period_us"`
+	BurstUs  int64  `json:"burst_us,omitempty"`
+}
+
+// cpuLimits lists the levels that have a quota, own cgroup first: a Kubernetes pod has one limit at the container and one at the pod.
+func cpuLimits(fs FS, c cgroup) []cpuLimit {
+	var limits []cpuLimit
+	for _, p := range c.levels() {
+		if l, ok := readCPULimit(fs, c, p); ok && l.QuotaUs > 0 {
+			limits = append(limits, l)
+		}
+	}
+	return limits
+}
+
+func readCPULimit(fs FS, c cgroup, p string) (cpuLimit, bool) {
+	dir := path.Join(c.mount, p)
+	l := cpuLimit{Path: p, QuotaUs: -1}
+	if c.version == 1 {
+		quota, err := strconv.ParseInt(readLine(fs, dir+"/cpu.cfs_quota_us"), 10, 64)
+		if err != nil {
+			return l, false
+		}
+		l.QuotaUs = quota
+		l.PeriodUs, _ = strconv.ParseInt(readLine(fs, dir+"/cpu.cfs_period_us"), 10, 64)
+		l.BurstUs, _ = strconv.ParseInt(readLine(fs, dir+"/cpu.cfs_burst_us"), 10, 64)
+		return l, true
+	}
+	f := strings.Fields(readLine(fs, dir+"/cpu.max"))
+	if len(f) != 2 {
+		return l, false
+	}
+	if f[0] != "max" {
+		l.QuotaUs, _ = strconv.ParseInt(f[0], 10, 64)
+	}
+	l.PeriodUs, _ = strconv.ParseInt(f[1], 10, 64)
+	l.BurstUs, _ = strconv.ParseInt(readLine(fs, dir+"/cpu.max.burst"), 10, 64)
+	return l, true
+}

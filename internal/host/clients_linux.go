@@ -1,0 +1,182 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"slowpath/internal/recording"
+)
+
+const (
+	maxClients = 8
+	maxInodes  = 2000 // connections whose owners are looked for
+)
+
+// client is a process on this host with connections to the server.
+type client struct {
+	pid         int
+	connections int
+	cpu         cgroup
+	threads     map[string]schedstat // by TID, at the last look
+	at          int64
+}
+
+// findClients looks for the processes at the other ends of the server's connections.
+func (w *watch) findClients() {
+	if len(w.peers) == 0 {
+		w.local = nil
+		return
+	}
+	inodes := w.peerInodes()
+	count := w.ownersOf(inodes)
+	delete(count, w.Process.PID)
+	pids := make([]int, 0, len(count))
+	for pid := range count {
+		pids = append(pids, pid)
+	}
+	slices.SortFunc(pids, func(a, b int) int {
+		if count[a] != count[b] {
+			return count[b] - count[a]
+		}
+		return a - b
+	})
+	local := []*client{}
+	for _, pid := range pids[:min(len(pids), maxClients)] {
+		local = append(local, w.client(pid, count[pid]))
+	}
+	w.local = local
+}
+
+// client takes up a process, or goes on with one that is known.
+func (w *watch) client(pid, connections int) *client {
+	for _, c := range w.local {
+		if c.pid == pid {
+			c.connections = connections
+			return c
+		}
+	}
+	c := &client{pid: pid, connections: connections}
+	body := map[string]any{"connections": connections}
+	if p, err := describe(w.FS, pid, Query{}, 0); err == nil {
+		body["comm"], body["args0"] = p.Comm, p.Args0
+	}
+	if pid == os.Getpid() {
+		body["self"] = true
+	}
+	if groups, err := resolveCgroups(w.FS, pid); err == nil {
+		c.cpu = groups.cpu
+		body["cgroup"] = groups.cpu.path
+	}
+	w.snapshot(recording.ProcessPrefix+strconv.Itoa(pid), "process", body)
+	return c
+}
+
+// peerInodes finds the sockets that are the other ends: in every network namespace of this host, those whose local address is
+// the remote address that the server sees.
+func (w *watch) peerInodes() map[uint64]bool {
+	inodes := map[uint64]bool{}
+	spaces, err := netSpaces(w.FS)
+	if err != nil {
+		return inodes
+	}
+	for _, space := range spaces {
+		eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+			if _, ok := w.peers[s.Local]; ok && s.Inode != 0 {
+				inodes[s.Inode] = true
+			}
+			return len(inodes) < maxInodes
+		})
+	}
+	return inodes
+}
+
+// ownersOf counts the sockets that each process holds. Clients that are known are asked first: most often they hold them all.
+func (w *watch) ownersOf(inodes map[uint64]bool) map[int]int {
+	count := map[int]int{}
+	list, err := pids(w.FS)
+	if err != nil {
+		return count
+	}
+	for i, c := range w.local {
+		if j := slices.Index(list, c.pid); j > i {
+			list[i], list[j] = list[j], list[i]
+		}
+	}
+	left := len(inodes)
+	for _, pid := range list {
+		if left == 0 {
+			break
+		}
+		err := eachSocketFD(w.FS, pid, func(inode uint64) bool {
+			if inodes[inode] {
+				count[pid]++
+				left--
+			}
+			return left > 0
+		})
+		if errors.Is(err, os.ErrPermission) {
+			w.blind("clients on this host that belong to other users", err.Error(), "run as root or with CAP_SYS_PTRACE")
+		}
+	}
+	return count
+}
+
+// sampleClients samples each client process and the limits of its cgroup.
+func (w *watch) sampleClients() {
+	done := map[string]bool{w.groups.cpu.path: true}
+	for _, c := range w.local {
+		if !w.sampleClient(c) {
+			continue
+		}
+		if c.cpu.known() && !done[c.cpu.path] {
+			done[c.cpu.path] = true
+			w.cgroupCPU(c.cpu)
+		}
+	}
+}
+
+// sampleClient samples the CPU time of a process, the sum of its threads' run delays, and how its busiest thread fared since
+// the last look: the shares of the time that it ran and that it waited for a CPU.
+func (w *watch) sampleClient(c *client) bool {
+	subject := recording.ProcessPrefix + strconv.Itoa(c.pid)
+	dir := fmt.Sprintf("/proc/%d/", c.pid)
+	b, ok := w.readScratch(dir + "stat")
+	if !ok {
+		return false
+	}
+	s, ok := parseStat(b)
+	if !ok {
+		return false
+	}
+	w.sample(subject, "cpu_ns", float64((s.utime+s.stime)*tickNs))
+	w.sample(subject, "threads", float64(s.threads))
+	w.sample(subject, "connections", float64(c.connections))
+	tids, err := w.FS.ReadDir(dir + "task")
+	if err != nil {
+		return false
+	}
+	now, threads := w.Clock.Now(), map[string]schedstat{}
+	delay, most := int64(0), schedstat{}
+	for i, tid := range tids {
+		b, ok := w.readScratch(dir + "task/" + tid + "/schedstat")
+		t, good := parseSchedstat(b)
+		if !ok || !good || i >= maxThreads {
+			continue
+		}
+		threads[tid] = t
+		delay += t.delayNs
+		if before, known := c.threads[tid]; known && t.runNs-before.runNs+t.delayNs-before.delayNs > most.runNs+most.delayNs {
+			most = schedstat{runNs: t.runNs - before.runNs, delayNs: t.delayNs - before.delayNs}
+		}
+	}
+	w.sample(subject, "delay_ns", float64(delay))
+	if dt := float64(now - c.at); c.threads != nil && dt > 0 {
+		w.sample(subject, "busiest.run_share", float64(most.runNs)/dt)
+		w.sample(subject, "busiest.delay_share", float64(most.delayNs)/dt)
+	}
+	c.threads, c.at = threads, now
+	return true
+}

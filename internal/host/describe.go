@@ -1,0 +1,60 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// describe reads who a process is. What may not be read stays empty.
+func describe(fs FS, pid int, q Query, port int) (Process, error) {
+	dir := fmt.Sprintf("/proc/%d", pid)
+	status, err := fs.ReadFile(dir + "/status")
+	if err != nil {
+		return Process{}, fmt.Errorf("%w: process %d: %w", ErrNotHere, pid, err)
+	}
+	p := Process{PID: pid, NSPID: pid, Port: port}
+	p.Comm = statusField(status, "Name")
+	p.PPID, _ = strconv.Atoi(statusField(status, "PPid"))
+	p.UID, _ = strconv.Atoi(firstField(statusField(status, "Uid")))
+	if ns := strings.Fields(statusField(status, "NSpid")); len(ns) > 0 {
+		p.NSPID, _ = strconv.Atoi(ns[len(ns)-1])
+	}
+	p.Exe, _ = fs.Readlink(dir + "/exe")
+	if cmdline, err := fs.ReadFile(dir + "/cmdline"); err == nil {
+		first, _, _ := bytes.Cut(cmdline, []byte{0})
+		p.Args0 = string(first)
+	}
+	p.NetNS, _ = fs.Readlink(dir + "/ns/net")
+	self, _ := fs.Readlink("/proc/self/ns/net")
+	p.OwnNet = p.NetNS != "" && p.NetNS == self
+	p.Foreign = q.WantPID != 0 && p.NSPID != q.WantPID
+	return p, nil
+}
+
+// statusField is the text of a "Name:\tvalue" line of /proc/PID/status.
+func statusField(status []byte, name string) string {
+	for line := range bytes.Lines(status) {
+		rest, ok := bytes.CutPrefix(line, []byte(name))
+		if ok && len(rest) > 0 && rest[0] == ':' {
+			return string(bytes.TrimSpace(rest[1:]))
+		}
+	}
+	return ""
+}
+
+func firstField(s string) string {
+	if f := strings.Fields(s); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
+
+// commandName is the last part of an executable's path or of argv[0], without the title that a server writes behind it
+// ("redis-server *:6379" and "redis-rdb-bgsave *:6379" are one word each).
+func commandName(args0 string) string {
+	name, _, _ := strings.Cut(args0, " ")
+	return path.Base(name)
+}

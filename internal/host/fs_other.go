@@ -1,0 +1,23 @@
+//go:build !linux
+
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+var errLinux = errors.New("the host source reads /proc and needs Linux: run slowpath on the server's own host, or use --no-host")
+
+func openRaw(path string) (File, error) { return os.Open(path) }
+
+func inNetNS(int, func()) error { return errLinux }
+
+func openDiag(int) (SocketTable, error) { return nil, errLinux }
+
+// Locate needs Linux.
+func Locate(FS, Query) (Process, error) { return Process{}, errLinux }
+
+// Watch needs Linux.
+func Watch(context.Context, Options) error { return errLinux }

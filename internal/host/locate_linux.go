@@ -1,0 +1,314 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Locate finds the process that serves the other end of a connection, or that listens at an address, on this host in any
+// network namespace. It answers ErrNotHere when there is none, and an error that wraps os.ErrPermission when the socket is
+// here but its owner may not be seen.
+func Locate(fs FS, q Query) (Process, error) {
+	if fs == nil {
+		fs = Root{}
+	}
+	if q.PeerPID > 0 {
+		return describe(fs, q.PeerPID, q, 0)
+	}
+	if q.UnixPath != "" {
+		return locateUnix(fs, q)
+	}
+	spaces, err := netSpaces(fs)
+	if err != nil {
+		return Process{}, err
+	}
+	inodes, port := matchConnection(fs, spaces, q)
+	if len(inodes) == 0 {
+		inodes, port = matchListener(fs, spaces, q)
+	}
+	if len(inodes) == 0 {
+		return Process{}, ErrNotHere
+	}
+	return owner(fs, inodes, q, port)
+}
+
+// netSpace is a network namespace with a process that lives in it.
+type netSpace struct {
+	id  string
+	pid int
+	own bool
+}
+
+// netSpaces lists the network namespaces of all processes, slowpath's own first. A namespace without a process has no server.
+func netSpaces(fs FS) ([]netSpace, error) {
+	pids, err := pids(fs)
+	if err != nil {
+		return nil, err
+	}
+	self, _ := fs.Readlink("/proc/self/ns/net")
+	spaces := []netSpace{}
+	seen := map[string]bool{}
+	for _, pid := range pids {
+		id, err := fs.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err != nil || seen[id] {
+			continue
+		}
+		seen[id] = true
+		spaces = append(spaces, netSpace{id: id, pid: pid, own: id == self})
+	}
+	for i := range spaces {
+		if spaces[i].own {
+			spaces[0], spaces[i] = spaces[i], spaces[0]
+		}
+	}
+	return spaces, nil
+}
+
+func pids(fs FS) ([]int, error) {
+	names, err := fs.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	list := make([]int, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list, nil
+}
+
+// matchConnection looks for the socket that mirrors ours. Behind destination NAT (a published container port, a Kubernetes
+// service) the server sees another local address, and perhaps another remote one: then our ephemeral port has to do.
+func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {
+	local, err1 := netip.ParseAddrPort(q.Local)
+	remote, err2 := netip.ParseAddrPort(q.Remote)
+	if err1 != nil || err2 != nil {
+		return nil, 0
+	}
+	local, remote = unmapped(local), unmapped(remote)
+	var near []Socket
+	exact := Socket{}
+	for _, space := range spaces {
+		eachSocket(fs, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+			switch {
+			case s.Local == remote && s.Remote == local:
+				exact = *s
+			case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() || s.Local.Port() == remote.Port()):
+				near = append(near, *s)
+			}
+			return exact.State == 0
+		})
+		if exact.State != 0 {
+			return map[uint64]bool{exact.Inode: true}, int(exact.Local.Port())
+		}
+	}
+	if len(near) == 0 {
+		return nil, 0
+	}
+	inodes = map[uint64]bool{}
+	for _, s := range near {
+		inodes[s.Inode] = true
+	}
+	return inodes, int(near[0].Local.Port())
+}
+
+func matchListener(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {
+	address := q.Listen
+	if address == "" {
+		address = q.Remote
+	}
+	host, portText, err := splitHostPort(address)
+	if err != nil {
+		return nil, 0
+	}
+	port, err = strconv.Atoi(portText)
+	if err != nil || port <= 0 {
+		return nil, 0
+	}
+	want, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		want = want.Unmap()
+	case host == "" || host == "localhost":
+		want = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	default:
+		return nil, 0
+	}
+	inodes = map[uint64]bool{}
+	for _, space := range spaces {
+		if want.IsLoopback() && !space.own {
+			continue
+		}
+		here := want.IsLoopback() || want.IsUnspecified() || localAddress(fs, space.pid, want)
+		if !here {
+			continue
+		}
+		eachSocket(fs, space.pid, SocketQuery{States: 1 << tcpListen, LocalPort: port}, func(s *Socket) bool {
+			a := s.Local.Addr()
+			if a == want || a.IsUnspecified() || want.IsUnspecified() || (host == "localhost" && a.IsLoopback()) {
+				inodes[s.Inode] = true
+			}
+			return true
+		})
+		if len(inodes) > 0 {
+			break
+		}
+	}
+	return inodes, port
+}
+
+func eachSocket(fs FS, pid int, q SocketQuery, visit func(*Socket) bool) {
+	table, err := fs.Sockets(pid)
+	if err != nil {
+		return
+	}
+	defer table.Close()
+	_ = table.Visit(q, visit)
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+func splitHostPort(address string) (host, port string, err error) {
+	i := strings.LastIndexByte(address, ':')
+	if i < 0 {
+		return "", "", fmt.Errorf("address %q has no port", address)
+	}
+	return strings.Trim(address[:i], "[]"), address[i+1:], nil
+}
+
+// localAddress says whether an address is one of a namespace's own: /proc/PID/net/fib_trie has "|-- ADDRESS" followed by a line
+// "/32 host LOCAL", /proc/PID/net/if_inet6 has IPv6 addresses in hex.
+func localAddress(fs FS, pid int, a netip.Addr) bool {
+	if a.Is4() {
+		b, err := fs.ReadFile(fmt.Sprintf("/proc/%d/net/fib_trie", pid))
+		if err != nil {
+			return false
+		}
+		_, rest, ok := strings.Cut(string(b), "|-- "+a.String()+"\n")
+		for ok {
+			line, _, _ := strings.Cut(rest, "\n")
+			if strings.Contains(line, "/32 host LOCAL") {
+				return true
+			}
+			_, rest, ok = strings.Cut(rest, "|-- "+a.String()+"\n")
+		}
+		return false
+	}
+	b, err := fs.ReadFile(fmt.Sprintf("/proc/%d/net/if_inet6", pid))
+	if err != nil {
+		return false
+	}
+	return strings.Contains(string(b), fmt.Sprintf("%x", a.As16()))
+}
+
+// locateUnix finds who listens at the path of a unix socket: num refcount protocol flags type state inode path.
+func locateUnix(fs FS, q Query) (Process, error) {
+	spaces, err := netSpaces(fs)
+	if err != nil {
+		return Process{}, err
+	}
+	const listening = "00010000" // __SO_ACCEPTCON
+	inodes := map[uint64]bool{}
+	for _, space := range spaces {
+		b, err := fs.ReadFile(fmt.Sprintf("/proc/%d/net/unix", space.pid))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			f := strings.Fields(line)
+			if len(f) != 8 || f[7] != q.UnixPath || f[3] != listening {
+				continue
+			}
+			if n, err := strconv.ParseUint(f[6], 10, 64); err == nil {
+				inodes[n] = true
+			}
+		}
+	}
+	if len(inodes) == 0 {
+		return Process{}, ErrNotHere
+	}
+	return owner(fs, inodes, q, 0)
+}
+
+// owner finds the process that holds one of the sockets. Children of the server may hold it too (a BGSAVE child keeps the
+// clients' sockets), so the process that says it is WantPID goes first, then the one that began first.
+func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
+	holders, denied := holdersOf(fs, inodes)
+	var best Process
+	for _, pid := range holders {
+		p, err := describe(fs, pid, q, port)
+		if err != nil {
+			continue
+		}
+		if best.PID == 0 || (best.Foreign && !p.Foreign) || (best.Foreign == p.Foreign && isChild(p, holders) < isChild(best, holders)) {
+			best = p
+		}
+	}
+	switch {
+	case best.PID != 0:
+		return best, nil
+	case denied:
+		return Process{}, fmt.Errorf("the server is on this host, but its process may not be seen: %w (run as root or with CAP_SYS_PTRACE)", os.ErrPermission)
+	default:
+		return Process{}, ErrNotHere
+	}
+}
+
+func isChild(p Process, holders []int) int {
+	for _, pid := range holders {
+		if p.PPID == pid {
+			return 1
+		}
+	}
+	return 0
+}
+
+// holdersOf lists the processes with an open descriptor of one of the sockets.
+func holdersOf(fs FS, inodes map[uint64]bool) (holders []int, denied bool) {
+	list, err := pids(fs)
+	if err != nil {
+		return nil, errors.Is(err, os.ErrPermission)
+	}
+	for _, pid := range list {
+		err := eachSocketFD(fs, pid, func(inode uint64) bool {
+			if inodes[inode] {
+				holders = append(holders, pid)
+				return false
+			}
+			return true
+		})
+		denied = denied || errors.Is(err, os.ErrPermission)
+	}
+	return holders, denied
+}
+
+// eachSocketFD visits the inodes of the sockets that a process has open, until visit returns false.
+func eachSocketFD(fs FS, pid int, visit func(inode uint64) bool) error {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	names, err := fs.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		link, err := fs.Readlink(dir + "/" + name)
+		if err != nil {
+			continue
+		}
+		number, ok := strings.CutPrefix(link, "socket:[")
+		if !ok {
+			continue
+		}
+		inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+		if err == nil && !visit(inode) {
+			return nil
+		}
+	}
+	return nil
+}

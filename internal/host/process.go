@@ -1,0 +1,78 @@
+package host
+
+import (
+	"errors"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+)
+
+// ErrNotHere means that no process on this host is at the other end of the connection.
+var ErrNotHere = errors.New("no process on this host serves this address")
+
+// Query says whom to look for. The fields are tried from the most certain to the least: PeerPID, the connection Local-Remote,
+// UnixPath, Listen.
+type Query struct {
+	Network  string // tcp, tcp4, tcp6 or unix
+	Local    string // our end of a connection, "ip:port"
+	Remote   string // the server's end of that connection, "ip:port"
+	Listen   string // address that the server listens at, "host:port"
+	UnixPath string
+	PeerPID  int // SO_PEERCRED of a unix socket
+	WantPID  int // process_id of INFO, in the server's own PID namespace
+}
+
+// Process is a process on this host.
+type Process struct {
+	PID     int // in the PID namespace of slowpath
+	NSPID   int // in its own PID namespace, which is what INFO says
+	PPID    int
+	UID     int
+	Comm    string
+	Exe     string
+	Args0   string
+	NetNS   string // "net:[4026531840]"
+	OwnNet  bool   // it has slowpath's network namespace
+	Port    int    // local TCP port by which it was found, 0 for unix sockets
+	Foreign bool   // its PID is not WantPID: it is a proxy, not the server
+}
+
+// Options of a watch. Node is the subject of everything about the server.
+type Options struct {
+	FS          FS // this host when nil
+	Clock       clock.Clock
+	Sink        recording.Sink
+	Node        string
+	Process     Process
+	Port        int           // TCP port of the server; Process.Port when 0
+	FineEvery   time.Duration // period of the main thread's states, 5 ms when 0
+	CoarseEvery time.Duration // period of the counters, 1 s when 0
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = Root{}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.FineEvery <= 0 {
+		o.FineEvery = 5 * time.Millisecond
+	}
+	if o.CoarseEvery <= 0 {
+		o.CoarseEvery = time.Second
+	}
+	if o.Port == 0 {
+		o.Port = o.Process.Port
+	}
+	return o
+}
+
+type fsError struct {
+	path string
+	err  error
+}
+
+func (e *fsError) Error() string { return "open " + e.path + ": " + e.err.Error() }
+func (e *fsError) Unwrap() error { return e.err }

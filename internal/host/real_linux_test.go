@@ -1,0 +1,282 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+const node = "127.0.0.1:22000"
+
+// needReal skips a test that needs root and Redis.
+func needReal(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs real processes: not with -short")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("needs redis-server")
+	}
+}
+
+// start starts a program and ends it with the test.
+func start(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = t.TempDir()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// startRedis starts a server and waits until it listens.
+func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := start(t, "redis-server", append([]string{"--port", strconv.Itoa(port), "--save", "", "--logfile", "/dev/null"}, args...)...)
+	eventually(t, "redis listens", func() bool {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
+	return cmd
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("not within 5 s: %s", what)
+}
+
+// makeCgroup makes a v1 cgroup that is removed after the processes of the test have ended. Call it before start.
+func makeCgroup(t *testing.T, controller, name string) string {
+	t.Helper()
+	dir := filepath.Join("/sys/fs/cgroup", controller, name)
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+		t.Skipf("needs a writable cgroup v1 %s controller: %v", controller, err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%s could not be removed", dir)
+	})
+	return dir
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watchFor watches a process while do runs.
+func watchFor(t *testing.T, pid, port int, do func()) *memory {
+	t.Helper()
+	p, err := Locate(nil, Query{Listen: fmt.Sprintf("127.0.0.1:%d", port), WantPID: pid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.PID != pid || p.Foreign {
+		t.Fatalf("located %+v, want PID %d", p, pid)
+	}
+	sink := &memory{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Watch(ctx, Options{Sink: sink, Node: node, Process: p}) }()
+	time.Sleep(50 * time.Millisecond)
+	do()
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return sink
+}
+
+func show(t *testing.T, sink *memory) {
+	t.Helper()
+	for _, kind := range []string{"throttled", "run-queue", "frozen", "blocked", "busy"} {
+		list := sink.kind(kind)
+		t.Logf("%s: %d stretches, %v", kind, len(list), time.Duration(sink.total(kind)))
+		for i, e := range list {
+			if i < 6 {
+				t.Logf("   %d +%v %s", e.TimeNs/1e6%1e5, time.Duration(e.DurationNs), e.Detail)
+			}
+		}
+	}
+}
+
+func throttledNs(t *testing.T, dir string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := parseCPUStat(b)
+	return s.throttledNs
+}
+
+func TestThrottledStretches(t *testing.T) {
+	needReal(t)
+	dir := makeCgroup(t, "cpu", "slowpath-test-throttle")
+	write(t, dir+"/cpu.cfs_quota_us", "20000")
+	redis := startRedis(t, 22001)
+	write(t, dir+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
+	start(t, "redis-benchmark", "-p", "22001", "-t", "get", "-n", "100000000", "-c", "10", "-q")
+	var before, after int64
+	sink := watchFor(t, redis.Process.Pid, 22001, func() {
+		before = throttledNs(t, dir)
+		time.Sleep(3 * time.Second)
+		after = throttledNs(t, dir)
+	})
+	show(t, sink)
+	got, want := sink.total(recording.KindThrottled), after-before
+	t.Logf("throttled: stretches %v, cpu.stat %v", time.Duration(got), time.Duration(want))
+	if float64(got) < 0.85*float64(want) || float64(got) > 1.15*float64(want) {
+		t.Errorf("stretches of %v, cpu.stat says %v", time.Duration(got), time.Duration(want))
+	}
+	for _, e := range sink.kind(recording.KindThrottled) {
+		if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "/slowpath-test-throttle" || d.TID != redis.Process.Pid {
+			t.Errorf("detail %s", e.Detail)
+		}
+	}
+	if v, _ := sink.value("cgroup:/slowpath-test-throttle", "cpu.quota_us"); v != 20000 {
+		t.Errorf("quota_us %v", v)
+	}
+}
+
+func TestFrozenBySignal(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22002)
+	sink := watchFor(t, redis.Process.Pid, 22002, func() {
+		time.Sleep(300 * time.Millisecond)
+		sh(t, "kill -STOP %d; sleep 0.5; kill -CONT %d", redis.Process.Pid, redis.Process.Pid)
+		time.Sleep(300 * time.Millisecond)
+	})
+	show(t, sink)
+	list := sink.kind(recording.KindFrozen)
+	if len(list) != 1 || list[0].DurationNs < 400e6 || list[0].DurationNs > 1000e6 {
+		t.Errorf("frozen %v", list)
+	}
+}
+
+func sh(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-c", fmt.Sprintf(format, args...)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, strings.TrimSpace(string(out)))
+	}
+}
+
+func TestFrozenByFreezer(t *testing.T) {
+	needReal(t)
+	dir := makeCgroup(t, "freezer", "slowpath-test-freezer")
+	redis := startRedis(t, 22003)
+	write(t, dir+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
+	thaw := func() { write(t, dir+"/freezer.state", "THAWED") }
+	t.Cleanup(thaw)
+	sink := watchFor(t, redis.Process.Pid, 22003, func() {
+		time.Sleep(200 * time.Millisecond)
+		write(t, dir+"/freezer.state", "FROZEN")
+		time.Sleep(500 * time.Millisecond)
+		thaw()
+		time.Sleep(200 * time.Millisecond)
+	})
+	show(t, sink)
+	list := sink.kind(recording.KindFrozen)
+	if len(list) != 1 || list[0].DurationNs < 400e6 || list[0].DurationNs > 1000e6 {
+		t.Fatalf("frozen %v", list)
+	}
+	if d := recording.DetailOf[recording.ThreadDetail](list[0]); d.Cgroup != "/slowpath-test-freezer" {
+		t.Errorf("detail %+v", d)
+	}
+	if n := sink.total(recording.KindBlocked); n > 50e6 {
+		t.Errorf("blocked %v while frozen", time.Duration(n))
+	}
+}
+
+func TestFrozenByCgroupV2(t *testing.T) {
+	needReal(t)
+	dir := makeCgroup(t, "unified", "slowpath-test-v2")
+	redis := startRedis(t, 22004)
+	write(t, dir+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
+	thaw := func() { write(t, dir+"/cgroup.freeze", "0") }
+	t.Cleanup(thaw)
+	sink := watchFor(t, redis.Process.Pid, 22004, func() {
+		time.Sleep(200 * time.Millisecond)
+		write(t, dir+"/cgroup.freeze", "1")
+		time.Sleep(500 * time.Millisecond)
+		thaw()
+		time.Sleep(200 * time.Millisecond)
+	})
+	show(t, sink)
+	list := sink.kind(recording.KindFrozen)
+	if len(list) != 1 || list[0].DurationNs < 400e6 || list[0].DurationNs > 1000e6 {
+		t.Fatalf("frozen %v", list)
+	}
+}
+
+func TestNeighbourOnTheSameCPU(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22005)
+	sh(t, "taskset -a -cp 1 %d", redis.Process.Pid)
+	spinner := start(t, "taskset", "-c", "1", "sh", "-c", "while :; do :; done")
+	start(t, "redis-benchmark", "-p", "22005", "-t", "get", "-n", "100000000", "-c", "10", "-q")
+	sink := watchFor(t, redis.Process.Pid, 22005, func() { time.Sleep(2500 * time.Millisecond) })
+	show(t, sink)
+	delay, _ := sink.value(node, "main.delay_ns")
+	if got := sink.total(recording.KindRunQueue); got < 200e6 || float64(got) > 1.2*delay {
+		t.Errorf("run-queue %v, main.delay_ns %v", time.Duration(got), time.Duration(int64(delay)))
+	}
+	if sink.total(recording.KindThrottled) > 0 {
+		t.Error("throttled without a quota")
+	}
+	named := false
+	for _, e := range sink.kind(recording.KindNeighbours) {
+		for _, n := range recording.DetailOf[[]recording.Neighbour](e) {
+			named = named || n.PID == spinner.Process.Pid && n.Cores > 0.1
+		}
+	}
+	if !named {
+		t.Errorf("the spinning process %d is not named: %v", spinner.Process.Pid, sink.kind(recording.KindNeighbours))
+	}
+}
+
+func TestBusyInLua(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22006)
+	sink := watchFor(t, redis.Process.Pid, 22006, func() {
+		time.Sleep(200 * time.Millisecond)
+		sh(t, "redis-cli -p 22006 eval 'local t=redis.call(\"TIME\") local n=0 repeat n=n+1 local u=redis.call(\"TIME\") until (u[1]-t[1])*1000000+u[2]-t[2] > 500000 return n' 0")
+		time.Sleep(200 * time.Millisecond)
+	})
+	show(t, sink)
+	if got := sink.total(recording.KindBusy); got < 200e6 || got > 1000e6 {
+		t.Errorf("busy %v", time.Duration(got))
+	}
+}

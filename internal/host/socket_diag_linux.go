@@ -1,0 +1,222 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Constants of include/uapi/linux/inet_diag.h and sock_diag.h.
+const (
+	sockDiagByFamily    = 20
+	inetDiagInfo        = 2 // attribute and bit number: struct tcp_info
+	inetDiagReqBytecode = 1
+	inetDiagBCSGE       = 2 // source port >= value of the next operation
+	inetDiagBCSLE       = 3
+	inetDiagReqV2Bytes  = 56
+	inetDiagMsgBytes    = 72
+)
+
+// diag is a sock_diag netlink socket. It belongs to the namespace that it was made in, whichever thread uses it later.
+type diag struct {
+	fd  int
+	seq uint32
+	buf []byte
+	req []byte
+	s   Socket
+}
+
+// openDiag makes the socket in the network namespace of the process.
+func openDiag(pid int) (SocketTable, error) {
+	fd, err := -1, error(nil)
+	inErr := inNetNS(pid, func() {
+		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	})
+	if err = errors.Join(inErr, err); err != nil {
+		return nil, fmt.Errorf("sock_diag in the network namespace of process %d: %w", pid, err)
+	}
+	timeout := unix.Timeval{Sec: 2}
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+	return &diag{fd: fd, buf: make([]byte, 32<<10)}, nil
+}
+
+// inNetNS calls do in the network namespace of a process. For a foreign one, it does so on a thread of its own that is never
+// unlocked, so that the runtime ends it instead of using it again in the wrong namespace.
+func inNetNS(pid int, do func()) error {
+	if sameNetNS(pid) {
+		do()
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := enterNetNS(pid)
+		if err == nil {
+			do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func sameNetNS(pid int) bool {
+	a, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	b, err2 := os.Readlink("/proc/thread-self/ns/net")
+	return err1 == nil && err2 == nil && a == b
+}
+
+func enterNetNS(pid int) error {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Setns(fd, unix.CLONE_NEWNET)
+}
+
+func (d *diag) Close() error { return unix.Close(d.fd) }
+
+// Visit dumps IPv4, then IPv6.
+func (d *diag) Visit(want SocketQuery, visit func(*Socket) bool) error {
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		more, err := d.dump(family, want, visit)
+		if err != nil {
+			return fmt.Errorf("sock_diag: %w", err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}
+
+// request fills d.req: nlmsghdr, inet_diag_req_v2 and, for a port, a filter that the kernel runs.
+func (d *diag) request(family uint8, want SocketQuery) {
+	states := want.States
+	if states == 0 {
+		states = 0xffffffff
+	}
+	d.seq++
+	b := append(d.req[:0], make([]byte, unix.NLMSG_HDRLEN+inetDiagReqV2Bytes)...)
+	binary.NativeEndian.PutUint16(b[4:], sockDiagByFamily)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	binary.NativeEndian.PutUint32(b[8:], d.seq)
+	b[16], b[17] = family, unix.IPPROTO_TCP
+	if want.Info {
+		b[18] = 1 << (inetDiagInfo - 1)
+	}
+	binary.NativeEndian.PutUint32(b[20:], states)
+	if want.LocalPort > 0 {
+		b = appendPortFilter(b, uint16(want.LocalPort))
+	}
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	d.req = b
+}
+
+// appendPortFilter adds the byte code "source port >= p and source port <= p": each operation {code, yes, no} is followed by
+// one that holds the port in no; yes and no are jumps in bytes, and a jump 4 beyond the end rejects.
+func appendPortFilter(b []byte, port uint16) []byte {
+	b = binary.NativeEndian.AppendUint16(b, 4+16)
+	b = binary.NativeEndian.AppendUint16(b, inetDiagReqBytecode)
+	for i, code := range []uint8{inetDiagBCSGE, inetDiagBCSLE} {
+		b = append(b, code, 8)
+		b = binary.NativeEndian.AppendUint16(b, uint16(16-8*i+4))
+		b = append(b, 0, 0)
+		b = binary.NativeEndian.AppendUint16(b, port)
+	}
+	return b
+}
+
+func (d *diag) dump(family uint8, want SocketQuery, visit func(*Socket) bool) (more bool, err error) {
+	d.request(family, want)
+	if err := unix.Sendto(d.fd, d.req, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return false, err
+	}
+	more = true
+	for {
+		n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		for b := d.buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
+			size := int(binary.NativeEndian.Uint32(b))
+			if size < unix.NLMSG_HDRLEN || size > len(b) {
+				return false, errors.New("message with a wrong length")
+			}
+			kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.NLMSG_HDRLEN:size]
+			b = b[min((size+3)&^3, len(b)):]
+			switch {
+			case seq != d.seq:
+			case kind == unix.NLMSG_DONE:
+				return more, nil
+			case kind == unix.NLMSG_ERROR:
+				if len(body) >= 4 {
+					return false, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+				}
+				return false, errors.New("error without a number")
+			case more && parseDiag(body, &d.s):
+				// The rest of a dump that is not wanted any more is read and dropped: the socket stays in step.
+				more = visit(&d.s)
+			}
+		}
+	}
+}
+
+// parseDiag decodes struct inet_diag_msg and its attributes.
+func parseDiag(b []byte, s *Socket) bool {
+	if len(b) < inetDiagMsgBytes {
+		return false
+	}
+	*s = Socket{State: b[1], Timer: b[2], Retransmits: b[3]}
+	local, remote := diagAddr(b[0], b[8:24]), diagAddr(b[0], b[24:40])
+	s.Local = netip.AddrPortFrom(local, binary.BigEndian.Uint16(b[4:]))
+	s.Remote = netip.AddrPortFrom(remote, binary.BigEndian.Uint16(b[6:]))
+	s.RecvQ = binary.NativeEndian.Uint32(b[56:])
+	s.SendQ = binary.NativeEndian.Uint32(b[60:])
+	s.Inode = uint64(binary.NativeEndian.Uint32(b[68:]))
+	for a := b[inetDiagMsgBytes:]; len(a) >= 4; {
+		size, kind := int(binary.NativeEndian.Uint16(a)), binary.NativeEndian.Uint16(a[2:])
+		if size < 4 || size > len(a) {
+			break
+		}
+		if kind == inetDiagInfo {
+			parseTCPInfo(a[4:size], s)
+		}
+		a = a[min((size+3)&^3, len(a)):]
+	}
+	return true
+}
+
+func diagAddr(family uint8, b []byte) netip.Addr {
+	if family == unix.AF_INET {
+		return netip.AddrFrom4([4]byte(b[:4]))
+	}
+	return netip.AddrFrom16([16]byte(b[:16])).Unmap()
+}
+
+// parseTCPInfo decodes the parts of struct tcp_info (include/uapi/linux/tcp.h) that an older kernel may have cut short.
+func parseTCPInfo(b []byte, s *Socket) {
+	u32 := func(off int) uint32 {
+		if off+4 > len(b) {
+			return 0
+		}
+		return binary.NativeEndian.Uint32(b[off:])
+	}
+	s.HasInfo = true
+	s.Unacked = u32(24)
+	s.RTTNs = int64(u32(68)) * 1000
+	s.TotalRetrans = u32(100)
+	s.NotsentBytes = u32(144)
+	s.MinRTTNs = int64(u32(148)) * 1000
+	if len(b) >= 184 {
+		s.RwndLimitedNs = int64(binary.NativeEndian.Uint64(b[176:])) * 1000
+	}
+}

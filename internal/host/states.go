@@ -1,0 +1,223 @@
+package host
+
+import "slowpath/internal/recording"
+
+// states turns the ticks of a thread into stretches. It is a pure function of the ticks: no clock, no files.
+//
+// Between two ticks the kernel says exactly for how long the thread ran and for how long it had waited when it was given a CPU;
+// only where in the tick that was is not known, so that the ends of a stretch are right to about half a tick.
+type states struct {
+	tid  int
+	emit func(stretch)
+
+	prev tick
+	have bool
+
+	ranFrom    int64 // the tick before the last sign that the thread ran
+	ranTo      int64 // the tick of that sign
+	notWaiting int64 // last tick at which it was in another state than R
+	stillTicks int   // ticks since then in state R without a sign of running
+	waitEnd    int64 // end of the last wait
+	ledger     []throttle
+
+	queue, throttled, frozen, blocked merger
+	busy                              busyRun
+}
+
+// throttle is an increase of throttled time, seen at a tick.
+type throttle struct {
+	at     int64
+	ns     int64
+	cgroup string
+}
+
+// newStates makes the state machine for ticks that come about every period nanoseconds.
+func newStates(tid int, period int64, emit func(stretch)) *states {
+	s := &states{tid: tid, emit: emit}
+	s.queue = merger{gap: period * 3 / 2, emit: s.pass}
+	s.throttled = merger{gap: period / 4, emit: s.pass}
+	s.frozen = merger{gap: period * 3 / 2, emit: s.pass}
+	s.blocked = merger{gap: period * 5 / 2, emit: s.pass}
+	s.busy.emit = s.pass
+	return s
+}
+
+func (s *states) pass(x stretch) {
+	x.detail.TID, x.detail.Share = s.tid, x.share()
+	s.emit(x)
+}
+
+// step is what changed between two ticks.
+type step struct {
+	prev, cur *tick
+	dt        int64 // length
+	ran       int64 // on a CPU, as far as the kernel has booked it
+	waited    int64 // waits for a CPU that ended
+	arrivals  int64 // times that it was given a CPU
+}
+
+// add takes the next tick.
+func (s *states) add(t tick) {
+	if !s.have || t.at <= s.prev.at || t.runNs < s.prev.runNs || t.delayNs < s.prev.delayNs {
+		s.restart(t)
+		return
+	}
+	p := step{prev: &s.prev, cur: &t, dt: t.at - s.prev.at, ran: t.runNs - s.prev.runNs,
+		waited: t.delayNs - s.prev.delayNs, arrivals: t.arrivals - s.prev.arrivals}
+	s.noteThrottles(&p)
+	s.addFrozen(&p)
+	s.addBlocked(&p)
+	waitBegin, waitEnd := s.addWait(&p)
+	s.busy.add(&p, waitBegin, waitEnd)
+	s.advance(&p)
+	for _, m := range []*merger{&s.queue, &s.throttled, &s.frozen, &s.blocked} {
+		m.until(t.at)
+	}
+	s.prev = t
+}
+
+// restart begins anew at a tick: the first one, or the first after the clock or the counters went back.
+func (s *states) restart(t tick) {
+	s.flushAll()
+	s.prev, s.have = t, true
+	s.ranFrom, s.ranTo, s.notWaiting, s.waitEnd, s.stillTicks = t.at, t.at, t.at, t.at, 0
+	s.ledger = s.ledger[:0]
+}
+
+func (s *states) advance(p *step) {
+	if p.ran > 0 || p.arrivals > 0 {
+		s.ranFrom, s.ranTo, s.stillTicks = p.prev.at, p.cur.at, 0
+		s.ledger = s.ledger[:0]
+	} else if p.cur.state == 'R' {
+		s.stillTicks++
+	}
+	if p.cur.state != 'R' {
+		s.notWaiting, s.stillTicks = p.cur.at, 0
+	}
+}
+
+// noteThrottles writes the growth of throttled time into the ledger. A throttled period is booked when it ends, so it is used
+// by the wait that ends with it or after it; one that ends while the thread sleeps of its own will concerns others.
+func (s *states) noteThrottles(p *step) {
+	if p.cur.levels == nil || p.cur.levels != p.prev.levels {
+		return
+	}
+	for i, limit := range p.cur.levels.limits {
+		if d := p.cur.throttledNs[i] - p.prev.throttledNs[i]; d > 0 {
+			s.ledger = append(s.ledger, throttle{at: p.cur.at, ns: d, cgroup: limit.Path})
+		}
+	}
+	if len(s.ledger) > 1024 {
+		s.ledger = append(s.ledger[:0], s.ledger[512:]...)
+	}
+}
+
+// throttledSince sums the throttled time booked after a moment; it can be more than the thread waited, since it is a sum over CPUs.
+func (s *states) throttledSince(begin int64) (ns, last int64, cgroup string) {
+	most := int64(0)
+	for _, t := range s.ledger {
+		if t.at <= begin {
+			continue
+		}
+		ns, last = ns+t.ns, t.at
+		if t.ns > most {
+			most, cgroup = t.ns, t.cgroup
+		}
+	}
+	return ns, last, cgroup
+}
+
+// addWait books a wait that ended in this step and says where it was; begin and end are the same when there was none.
+func (s *states) addWait(p *step) (begin, end int64) {
+	waited := p.waited
+	if p.ran == 0 && p.arrivals == 0 {
+		return p.cur.at, p.cur.at
+	}
+	// Where delay_ns does not hold throttled time, the state R without a run does.
+	if still := p.cur.at - min(p.ran, p.dt) - max(s.ranTo, s.notWaiting); s.stillTicks > 0 && waited < still/2 {
+		if ns, _, _ := s.throttledSince(s.ranFrom); ns >= minStretchNs && waited < ns/2 {
+			waited = min(still, ns)
+		}
+	}
+	if waited < minWaitNs || (p.arrivals > 1 && waited < p.dt/5) {
+		return p.cur.at, p.cur.at
+	}
+	if p.arrivals > 1 && waited <= p.dt {
+		s.addSpread(p, waited)
+		return p.prev.at, p.cur.at
+	}
+	begin, end = s.placeWait(p, waited)
+	s.splitWait(p, begin, end)
+	return begin, end
+}
+
+// placeWait puts one wait of known length where it can have been: it ended in this step, before the thread ran, and began
+// neither before the last run nor before the last tick in another state.
+func (s *states) placeWait(p *step, waited int64) (begin, end int64) {
+	latest := p.cur.at - waited
+	if waited >= p.dt {
+		latest -= min(p.ran, p.dt) // it waited through the tick before, so all of the run came after
+	}
+	earliest := max(p.prev.at-waited, s.ranFrom, s.waitEnd)
+	if s.notWaiting < p.cur.at {
+		earliest = max(earliest, s.notWaiting)
+	}
+	if waited >= p.dt && s.ranTo < latest && s.notWaiting <= s.ranTo {
+		latest = max(earliest, s.ranTo)
+	}
+	begin = max(latest, s.ranFrom)
+	if earliest < latest {
+		begin = earliest + (latest-earliest)/2
+	}
+	s.waitEnd = begin + waited
+	return begin, s.waitEnd
+}
+
+// splitWait divides a wait into throttled and run-queue time.
+func (s *states) splitWait(p *step, begin, end int64) {
+	ns, last, cgroup := s.throttledSince(begin)
+	ns = min(ns, end-begin)
+	if ns < (end-begin)/20 {
+		ns = 0
+	}
+	from, to := begin, begin+ns
+	if last == p.cur.at {
+		from, to = end-ns, end // it ran as soon as the quota was renewed
+	}
+	s.throttled.add(stretch{kind: recording.KindThrottled, from: from, to: to, ns: ns, detail: recording.ThreadDetail{Cgroup: cgroup}})
+	for _, q := range [][2]int64{{begin, from}, {to, end}} {
+		s.queue.add(stretch{kind: recording.KindRunQueue, from: q[0], to: q[1], ns: q[1] - q[0]})
+	}
+}
+
+// addSpread books several waits within one step, whose places are not known.
+func (s *states) addSpread(p *step, waited int64) {
+	ns, _, cgroup := s.throttledSince(p.prev.at)
+	ns = min(ns, waited)
+	s.throttled.add(stretch{kind: recording.KindThrottled, from: p.prev.at, to: p.cur.at, ns: ns, detail: recording.ThreadDetail{Cgroup: cgroup}})
+	s.queue.add(stretch{kind: recording.KindRunQueue, from: p.prev.at, to: p.cur.at, ns: waited - ns})
+}
+
+// flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it is throttled where
+// a quota exists and the last waits were, else it is in the run queue.
+func (s *states) flush() {
+	if s.have && s.stillTicks > 1 && s.prev.at-max(s.ranTo, s.notWaiting) > runTickNs {
+		x := stretch{kind: recording.KindRunQueue, from: max(s.ranTo, s.notWaiting), to: s.prev.at}
+		x.ns = x.to - x.from
+		if s.throttled.any && s.prev.levels != nil && len(s.prev.levels.limits) > 0 {
+			x.kind, x.detail.Cgroup = recording.KindThrottled, s.prev.levels.limits[0].Path
+			s.throttled.add(x)
+		} else {
+			s.queue.add(x)
+		}
+		s.busy.cut(x.from)
+	}
+	s.flushAll()
+}
+
+func (s *states) flushAll() {
+	for _, m := range []*merger{&s.queue, &s.throttled, &s.frozen, &s.blocked} {
+		m.flush()
+	}
+	s.busy.flush()
+}

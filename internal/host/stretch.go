@@ -1,0 +1,74 @@
+package host
+
+import "slowpath/internal/recording"
+
+const (
+	minStretchNs = 2_000_000  // shorter ones are not events: their sums are in the counters
+	minWaitNs    = 1_000_000  // part of a stretch
+	minBusyNs    = 10_000_000 // busy is meant as "without a pause"
+	busyShare    = 0.9
+	maxStretchNs = 10_000_000_000 // longer ones are cut, so that a live view sees them
+	// runTickNs bounds how late run_ns shows that a thread runs: it grows at the timer tick, 10 ms at HZ=100.
+	runTickNs = 10_000_000
+)
+
+// stretch is a time in which a thread was in one state for ns out of [from, to).
+type stretch struct {
+	kind     string
+	from, to int64
+	ns       int64
+	detail   recording.ThreadDetail
+}
+
+func (s *stretch) share() float64 {
+	if s.to <= s.from {
+		return 0
+	}
+	return min(1, float64(s.ns)/float64(s.to-s.from))
+}
+
+// same says that two stretches may be one: same state, same place.
+func (s *stretch) same(o *stretch) bool {
+	return s.kind == o.kind && s.detail.Cgroup == o.detail.Cgroup && s.detail.Syscall == o.detail.Syscall && s.detail.Wchan == o.detail.Wchan
+}
+
+// merger joins stretches of one state that are at most gap apart, and passes on those that are long enough.
+type merger struct {
+	gap  int64
+	emit func(stretch)
+	open stretch
+	any  bool
+	to   int64 // end of all that was added
+}
+
+// add takes a stretch. What overlaps the one before, because the place of one of them was a guess, is cut off.
+func (m *merger) add(s stretch) {
+	s.from = max(s.from, m.to)
+	s.ns = min(s.ns, s.to-s.from)
+	if s.to <= s.from || s.ns <= 0 {
+		return
+	}
+	m.to = s.to
+	if m.any && m.open.same(&s) && s.from-m.open.to <= m.gap && s.to-m.open.from <= maxStretchNs {
+		m.open.to = max(m.open.to, s.to)
+		m.open.ns += s.ns
+		return
+	}
+	m.flush()
+	m.open, m.any = s, true
+}
+
+// flush passes on what is open.
+func (m *merger) flush() {
+	if m.any && m.open.ns >= minStretchNs {
+		m.emit(m.open)
+	}
+	m.any = false
+}
+
+// until flushes when nothing that begins at now or later can join.
+func (m *merger) until(now int64) {
+	if m.any && now-m.open.to > m.gap {
+		m.flush()
+	}
+}

@@ -1,0 +1,193 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"sync/atomic"
+)
+
+// maxLevels bounds the cgroup levels with a quota that are read on every tick.
+const maxLevels = 8
+
+// tick is what one look at the main thread saw. at is in the clock of the recording.
+type tick struct {
+	at    int64
+	state byte // R S D T t Z X …, as in /proc/PID/stat
+	cpu   int
+	schedstat
+	frozenBy    string           // cgroup that froze it; "-" for a signal or a debugger
+	throttledNs [maxLevels]int64 // of each level in levels
+	levels      *throttleLevels  // what the columns of throttledNs are
+	syscall     string           // when the state is D
+	wchan       string           // when the state is D
+}
+
+// throttleLevels are the open cpu.stat files of the levels with a quota. It is replaced as a whole when a limit changes.
+type throttleLevels struct {
+	limits []cpuLimit
+	files  []File
+}
+
+// threadReader reads ticks of one thread out of open files.
+type threadReader struct {
+	stat, sched    File
+	syscall, wchan File   // nil where not allowed
+	freezerV1      File   // freezer.state
+	freezerPath    string // of freezerV1
+	eventsV2       File   // cgroup.events
+	eventsPath     string
+	levels         atomic.Pointer[throttleLevels]
+	names          map[string]string // wchan by itself, so that a known one is not allocated again
+	last           schedstat
+	buf            [4096]byte
+	reads          atomic.Int64
+}
+
+// openThread opens the files of a thread. Only stat and schedstat must be there.
+func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
+	r := &threadReader{names: map[string]string{}}
+	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
+	var err error
+	if r.stat, err = fs.Open(dir + "stat"); err != nil {
+		return nil, fmt.Errorf("watching thread %d: %w", tid, err)
+	}
+	if r.sched, err = fs.Open(dir + "schedstat"); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("watching thread %d (schedstat needs a kernel with CONFIG_SCHED_INFO): %w", tid, err)
+	}
+	r.syscall = openOptional(fs, dir+"syscall")
+	r.wchan = openOptional(fs, dir+"wchan")
+	if groups.freezer.known() && groups.freezer.version == 1 {
+		r.freezerV1, r.freezerPath = openOptional(fs, path.Join(groups.freezer.dir(), "freezer.state")), groups.freezer.path
+	}
+	if groups.unified.known() {
+		r.eventsV2, r.eventsPath = openOptional(fs, path.Join(groups.unified.dir(), "cgroup.events")), groups.unified.path
+	}
+	r.setLevels(openLevels(fs, groups.cpu))
+	return r, nil
+}
+
+func openOptional(fs FS, name string) File {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+func openLevels(fs FS, c cgroup) *throttleLevels {
+	l := &throttleLevels{}
+	for _, limit := range cpuLimits(fs, c) {
+		if f := openOptional(fs, path.Join(c.mount, limit.Path, "cpu.stat")); f != nil && len(l.files) < maxLevels {
+			l.limits, l.files = append(l.limits, limit), append(l.files, f)
+		}
+	}
+	return l
+}
+
+// setLevels takes new levels; the reader closes the old ones with its next tick.
+func (r *threadReader) setLevels(l *throttleLevels) { r.levels.Store(l) }
+
+// Close closes all files.
+func (r *threadReader) Close() {
+	files := []File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2}
+	if l := r.levels.Load(); l != nil {
+		files = append(files, l.files...)
+	}
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// pread reads a file from its beginning into the buffer of the reader.
+func (r *threadReader) pread(f File) ([]byte, bool) {
+	r.reads.Add(1)
+	n, err := f.ReadAt(r.buf[:], 0)
+	return r.buf[:n], n > 0 && (err == nil || n < len(r.buf))
+}
+
+// read fills a tick but for its time. It is false when the thread is gone. cpu.stat is read last: a throttled period that has
+// ended before the thread ran again is in it when the run is in schedstat.
+func (r *threadReader) read(t *tick) bool {
+	*t = tick{}
+	b, ok := r.pread(r.stat)
+	if !ok {
+		return false
+	}
+	stat, ok := parseStat(b)
+	if !ok {
+		return false
+	}
+	t.state, t.cpu = stat.state, stat.cpu
+	if b, ok = r.pread(r.sched); !ok {
+		return false
+	}
+	if t.schedstat, ok = parseSchedstat(b); !ok {
+		return false
+	}
+	r.readLevels(t)
+	r.readStop(t)
+	r.last = t.schedstat
+	return true
+}
+
+func (r *threadReader) readLevels(t *tick) {
+	t.levels = r.levels.Load()
+	for i, f := range t.levels.files {
+		if b, ok := r.pread(f); ok {
+			s, _ := parseCPUStat(b)
+			t.throttledNs[i] = s.throttledNs
+		}
+	}
+}
+
+// readStop finds out why a thread does not run that is in a state in which it may be frozen or blocked.
+func (r *threadReader) readStop(t *tick) {
+	switch t.state {
+	case 'T', 't':
+		t.frozenBy = "-"
+	case 'D':
+		if r.freezerV1 != nil {
+			if b, ok := r.pread(r.freezerV1); ok && bytes.HasPrefix(b, []byte("FR")) { // FROZEN, FREEZING
+				t.frozenBy = r.freezerPath
+				return
+			}
+		}
+		r.readBlocked(t)
+	case 'S':
+		// A thread that cgroup v2 froze sleeps in do_freezer_trap; one that slept through the whole tick may be that.
+		if r.eventsV2 != nil && t.arrivals == r.last.arrivals {
+			if b, ok := r.pread(r.eventsV2); ok && bytes.Contains(b, []byte("frozen 1")) {
+				t.frozenBy = r.eventsPath
+			}
+		}
+	}
+}
+
+func (r *threadReader) readBlocked(t *tick) {
+	if r.syscall != nil {
+		if b, ok := r.pread(r.syscall); ok {
+			t.syscall = syscallOf(b)
+		}
+	}
+	if r.wchan != nil {
+		if b, ok := r.pread(r.wchan); ok && !(len(b) == 1 && b[0] == '0') {
+			t.wchan = r.name(bytes.TrimSpace(b))
+		}
+	}
+}
+
+func (r *threadReader) name(b []byte) string {
+	if s, ok := r.names[string(b)]; ok {
+		return s
+	}
+	if len(r.names) > 1000 {
+		clear(r.names)
+	}
+	s := string(b)
+	r.names[s] = s
+	return s
+}

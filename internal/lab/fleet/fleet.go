@@ -1,0 +1,91 @@
+// Package fleet starts and stops real servers for the lab: single ones, with replicas, and clusters, each with its data in a directory
+// of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
+//
+// Everything that is made is first written down in a Registry of small files, so that a lab which was killed is cleaned up after by
+// the next one, and never anything else: a process is known by its pid and its start time.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slowpath/internal/lab/servers"
+)
+
+// Fleet starts servers and writes them down in its registry.
+type Fleet struct {
+	Registry *Registry
+	tmp      string // where data directories are made, without symlinks
+}
+
+// New returns a fleet on a registry. Data directories are made in os.TempDir.
+func New(r *Registry) (*Fleet, error) {
+	tmp, err := filepath.EvalSymlinks(os.TempDir()) // /proc/PID/cwd has none either
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{Registry: r, tmp: tmp}, nil
+}
+
+// Deadlines that hold when the caller's context has none.
+const (
+	startTimeout   = 30 * time.Second
+	clusterTimeout = 90 * time.Second
+)
+
+func withDefaultTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// dirPrefix marks the directories of the lab; nothing else is ever removed recursively.
+const dirPrefix = "slowpath-"
+
+// newID is 48 random bits in hex: for names of entries, groups and directories.
+func newID() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// poll calls done every interval until it says true or an error, or the context ends.
+func poll(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Info describes a server that was started; it is what the registry keeps for `lab list`. It holds no password.
+type Info struct {
+	Group   string       `json:"group"` // what was started together
+	Server  servers.Name `json:"server"`
+	Version string       `json:"version"` // as INFO says
+	Role    string       `json:"role"`    // standalone, master or replica, as started
+	Cluster bool         `json:"cluster"`
+	Addr    string       `json:"address"` // HOST:PORT
+	Port    int          `json:"port"`
+	PID     int          `json:"pid"`
+	Dir     string       `json:"dir"`
+	LogPath string       `json:"log"`
+	Socket  string       `json:"socket,omitempty"` // Unix socket
+	TLS     bool         `json:"tls"`
+	CACert  string       `json:"ca_cert,omitempty"` // file, PEM
+	Cert    string       `json:"cert,omitempty"`
+	Key     string       `json:"key,omitempty"`
+	NetNS   string       `json:"netns,omitempty"`
+}

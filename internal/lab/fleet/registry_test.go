@@ -1,0 +1,235 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fakeHost has its own /sys and /proc/self/mountinfo, records the commands, and answers with out and err.
+func fakeHost(t *testing.T, mounts string, out string, err error) (Host, *[]string) {
+	t.Helper()
+	dir := t.TempDir()
+	h := RealHost()
+	h.Sys, h.Proc = filepath.Join(dir, "sys"), filepath.Join(dir, "proc")
+	for path, body := range map[string]string{
+		"sys/block/loop3/loop/backing_file":           "/tmp/slowpath-x/disk\n",
+		"sys/block/loop4/loop/backing_file":           "/home/disk\n",
+		"proc/self/mountinfo":                         mounts,
+		"proc/sys/kernel/random/boot_id":              "boot\n",
+		"proc/" + strconv.Itoa(os.Getpid()) + "/stat": "1 (me) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n",
+	} {
+		path = filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(body), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ran []string
+	h.Run = func(_ context.Context, argv ...string) (string, error) {
+		ran = append(ran, strings.Join(argv, " "))
+		return out, err
+	}
+	return h, &ran
+}
+
+func mustOpen(t *testing.T, h Host) *Registry {
+	t.Helper()
+	r, err := openRegistry(t.TempDir(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func mustAdd(t *testing.T, r *Registry, e Entry) Entry {
+	t.Helper()
+	e, err := r.Add(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// orphan makes an entry look as if its lab had died.
+func orphan(t *testing.T, r *Registry, e Entry) {
+	t.Helper()
+	e.Owner.StartTicks++
+	if err := r.Update(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRegistryRoundTrip(t *testing.T) {
+	r := mustOpen(t, RealHost())
+	e := mustAdd(t, r, Entry{Kind: KindDir, Path: "/tmp/slowpath-absent", Info: &Info{Server: "redis-7.0.15"}})
+	got, err := r.Entries()
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], e) {
+		t.Errorf("%+v, %v, wanted %+v", got, err, e)
+	}
+	if err := errors.Join(r.Forget(e.ID), r.Forget(e.ID)); err != nil {
+		t.Error(err)
+	}
+	checkNothingLeft(t, r)
+}
+
+func TestSweepOrderAndCommands(t *testing.T) {
+	h, ran := fakeHost(t, "1 2 3:4 / /tmp/slowpath-x/mnt\\040a rw - ext4 /dev/loop3 rw\n", "", nil)
+	r := mustOpen(t, h)
+	for _, e := range []Entry{
+		{Kind: KindDir, Path: "/tmp/slowpath-absent"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/disk"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/never"},
+		{Kind: KindMount, Path: "/tmp/slowpath-x/mnt a"}, {Kind: KindMount, Path: "/mnt/never"}, {Kind: KindNetNS, Name: "slowpath-n"},
+		{Kind: KindNft, Name: "inet slowpath"}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/slowpath-absent"}},
+	} {
+		orphan(t, r, mustAdd(t, r, e))
+	}
+	mustAdd(t, r, Entry{Kind: KindNetNS, Name: "mine"})
+	persistent := mustAdd(t, r, Entry{Kind: KindNetNS, Name: "up", Persistent: true})
+	orphan(t, r, persistent)
+	swept, err := r.Sweep(t.Context())
+	if err != nil || len(swept) != 8 {
+		t.Errorf("swept %v, %v", swept, err)
+	}
+	want := []string{"nft delete table inet slowpath", "ip netns del slowpath-n", "umount -l /tmp/slowpath-x/mnt a", "losetup -d /dev/loop3"}
+	if !slices.Equal(*ran, want) {
+		t.Errorf("ran %q, wanted %q", *ran, want)
+	}
+	if down, err := r.DownAll(t.Context()); err != nil || len(down) != 1 || down[0].ID != persistent.ID {
+		t.Errorf("down %v, %v", down, err)
+	}
+}
+
+func TestAfterARebootOnlyDirectoriesAreRemoved(t *testing.T) {
+	h, ran := fakeHost(t, "", "", nil)
+	r := mustOpen(t, h)
+	dir := filepath.Join(t.TempDir(), "slowpath-d")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []Entry{{Kind: KindDir, Path: dir}, {Kind: KindNetNS, Name: "n"}, {Kind: KindProcess, Process: Process{PID: os.Getpid()}}} {
+		e = mustAdd(t, r, e)
+		e.BootID = "before"
+		if err := r.Update(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if swept, err := r.Sweep(t.Context()); err != nil || len(swept) != 3 || len(*ran) != 0 {
+		t.Errorf("%v, %v, ran %v", swept, err, *ran)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the directory is left")
+	}
+}
+
+func TestWhatFailsStaysInTheRegistry(t *testing.T) {
+	h, _ := fakeHost(t, "", "Operation not permitted", errors.New("exit status 1"))
+	r := mustOpen(t, h)
+	orphan(t, r, mustAdd(t, r, Entry{Kind: KindNetNS, Name: "n"}))
+	if swept, err := r.Sweep(t.Context()); err == nil || len(swept) != 0 {
+		t.Errorf("%v, %v", swept, err)
+	}
+	if left, _ := r.Entries(); len(left) != 1 {
+		t.Errorf("left %v", left)
+	}
+	r.host.Run = func(context.Context, ...string) (string, error) {
+		return `Cannot remove namespace file: No such file or directory`, errors.New("exit status 1")
+	}
+	if swept, err := r.Sweep(t.Context()); err != nil || len(swept) != 1 {
+		t.Errorf("what is gone: %v, %v", swept, err)
+	}
+}
+
+func TestDirectoryWithAMountIsKept(t *testing.T) {
+	h, _ := fakeHost(t, "1 2 3:4 / /tmp/slowpath-x/mnt rw - ext4 /dev/loop3 rw\n", "", nil)
+	if err := os.MkdirAll("/tmp/slowpath-x/mnt", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll("/tmp/slowpath-x")
+	if err := h.removeDir("/tmp/slowpath-x"); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestReusedPidIsNotKilled(t *testing.T) {
+	sleep := exec.Command("sleep", "600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sleep.Process.Kill(); _ = sleep.Wait() }()
+	r := mustOpen(t, RealHost())
+	p, err := r.host.process(sleep.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reused := p
+	reused.StartTicks--
+	if err := r.Release(t.Context(), mustAdd(t, r, Entry{Kind: KindProcess, Process: reused})); err != nil {
+		t.Error(err)
+	}
+	if !r.host.alive(p) {
+		t.Error("another process was killed")
+	}
+	if err := sleep.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Release(t.Context(), mustAdd(t, r, Entry{Kind: KindProcess, Process: p})); err != nil || r.host.alive(p) {
+		t.Errorf("a stopped process is left: %v", err)
+	}
+}
+
+func TestProcessThatIgnoresSIGTERM(t *testing.T) {
+	stubborn := exec.Command("sh", "-c", "trap '' TERM; sleep 600 & while :; do wait; done")
+	stubborn.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := stubborn.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stubborn.Wait() }()
+	h := RealHost()
+	p, err := h.process(stubborn.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := poll(ctx, exitPoll, func() (bool, error) { return len(h.sessionOf(p)) == 1, nil }); err != nil {
+		t.Fatal(err) // its child is not there
+	}
+	if err := h.end(t.Context(), p); err != nil || h.alive(p) || slices.ContainsFunc(h.sessionOf(p), h.alive) {
+		t.Errorf("left: %v", err)
+	}
+}
+
+func TestFrozenCgroup(t *testing.T) {
+	needRoot(t)
+	dir := filepath.Join("/sys/fs/cgroup/freezer", dirPrefix+newID())
+	if _, err := os.Stat("/sys/fs/cgroup/freezer/cgroup.procs"); err != nil {
+		skip(t, "no freezer of cgroup version 1")
+	}
+	r := mustOpen(t, RealHost())
+	e := mustAdd(t, r, Entry{Kind: KindCgroup, Paths: []string{dir}})
+	if err := os.MkdirAll(filepath.Join(dir, "inner"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sleep := exec.Command("sleep", "600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = sleep.Wait() }()
+	r.host.rewrite(filepath.Join(dir, "inner", "cgroup.procs"), strconv.Itoa(sleep.Process.Pid))
+	r.host.rewrite(filepath.Join(dir, "inner", "freezer.state"), "FROZEN")
+	if err := r.Release(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the cgroup is left")
+	}
+	checkNothingLeft(t, r)
+}

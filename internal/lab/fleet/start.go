@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"slowpath/internal/lab/servers"
+)
+
+// Start starts one server and waits until it answers PING. Without a deadline in ctx it waits 30 s. The error ends with the last lines of
+// the server's log, and then nothing is left behind.
+func (f *Fleet) Start(ctx context.Context, bin servers.Binary, spec Spec) (*Instance, error) {
+	return f.start(ctx, bin, spec, newGroup(), "standalone")
+}
+
+// group is what is started together.
+type group struct {
+	id    string
+	certs *certificates
+}
+
+func newGroup() *group { return &group{id: newID()} }
+
+// certificates are made once, so that the servers of a group trust each other.
+func (g *group) certificates(bind string) (certificates, error) {
+	if g.certs == nil {
+		c, err := newCertificates(net.ParseIP(bind))
+		if err != nil {
+			return c, err
+		}
+		g.certs = &c
+	}
+	return *g.certs, nil
+}
+
+// portRaces is how often another free port is tried when somebody else was faster.
+const portRaces = 5
+
+func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string) (*Instance, error) {
+	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := spec.check(bin); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", bin.Name, err)
+	}
+	for try := 1; ; try++ {
+		port := spec.Port
+		if port == 0 {
+			ports, err := freePorts(1)
+			if err != nil {
+				return nil, fmt.Errorf("starting %s: %w", bin.Name, err)
+			}
+			port = ports[0]
+		}
+		i, err := f.startOn(ctx, bin, spec, g, role, port)
+		if err == nil {
+			return i, nil
+		}
+		if spec.Port != 0 || try == portRaces || !errors.Is(err, errPortTaken) {
+			return nil, fmt.Errorf("starting %s on port %d: %w", bin.Name, port, err)
+		}
+	}
+}
+
+func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string, port int) (*Instance, error) {
+	dir := filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(port))
+	i := &Instance{spec: spec, registry: f.Registry, Info: Info{
+		Group: g.id, Server: bin.Name, Version: bin.Version, Role: role, Cluster: spec.cluster, Dir: dir, LogPath: filepath.Join(dir, "server.log"),
+		Addr: net.JoinHostPort(spec.bind(), strconv.Itoa(port)), Port: port, TLS: spec.TLS, NetNS: spec.NetNS}}
+	if spec.UnixSocket || spec.NetNS != "" {
+		i.Socket = filepath.Join(dir, "redis.sock")
+	}
+	conf := filepath.Join(dir, "redis.conf")
+	i.argv = spec.argv(bin, conf)
+	err := i.prepare(g, conf)
+	if err == nil {
+		err = i.exec()
+	}
+	if err == nil {
+		err = i.awaitReady(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+	}
+	return i, nil
+}
+
+// prepare writes the registry, the directory and what the server reads from it.
+func (i *Instance) prepare(g *group, conf string) error {
+	var err error
+	if i.dir, err = i.registry.Add(Entry{Kind: KindDir, Group: g.id, Persistent: i.spec.Persistent, Path: i.Dir}); err != nil {
+		return err
+	}
+	if i.process, err = i.registry.Add(Entry{Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent, Path: i.Dir}); err != nil {
+		return err
+	}
+	if err := os.Mkdir(i.Dir, 0o700); err != nil {
+		return err
+	}
+	if i.TLS {
+		certs, err := g.certificates(i.spec.bind())
+		if err == nil {
+			err = certs.write(&i.Info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(conf, []byte(i.spec.config(i.Info)), 0o600)
+}

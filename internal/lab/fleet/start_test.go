@@ -1,0 +1,234 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"slowpath/internal/lab/servers"
+)
+
+// start fails the test on error and stops the server at its end, checking that nothing is left.
+func start(t *testing.T, bin servers.Binary, spec Spec) *Instance {
+	t.Helper()
+	i, err := newFleet(t).Start(t.Context(), bin, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		checkGone(t, i.Info)
+	})
+	return i
+}
+
+func do(t *testing.T, i *Instance, args ...string) string {
+	t.Helper()
+	reply, err := i.Do(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := reply.(string)
+	return s
+}
+
+func TestStartEveryVersion(t *testing.T) {
+	for _, name := range servers.Known() {
+		t.Run(string(name), func(t *testing.T) {
+			bin := get(t, name)
+			i := start(t, bin, Spec{AOF: true, UnixSocket: true})
+			if i.Version != bin.Version {
+				t.Errorf("INFO says %s, wanted %s", i.Version, bin.Version)
+			}
+			if i.Port >= portCeiling || !i.Running() {
+				t.Errorf("port %d, running %v", i.Port, i.Running())
+			}
+			comm, err := os.ReadFile("/proc/" + strconv.Itoa(i.PID) + "/comm")
+			if want := bin.Product + "-server\n"; err != nil || string(comm) != want {
+				t.Errorf("comm %q, wanted %q: %v", comm, want, err)
+			}
+			if got := do(t, i, "SET", "k", "v"); got != "OK" {
+				t.Errorf("SET: %q", got)
+			}
+			c, err := net.Dial("unix", i.Socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		})
+	}
+}
+
+func TestPasswordAndACL(t *testing.T) {
+	i := start(t, get(t, servers.Redis7015), Spec{Password: `p "\ä`, ACL: []string{"user reader on >secret ~* +get"}})
+	if got := do(t, i, "PING"); got != "PONG" {
+		t.Errorf("PING with the password: %q", got)
+	}
+	c, err := i.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var r refusal
+	if _, err := c.ask(t.Context(), "GET", "k"); !errors.As(err, &r) || !strings.HasPrefix(string(r), "NOAUTH") {
+		t.Errorf("without password: %v", err)
+	}
+	if _, err := c.ask(t.Context(), "AUTH", "reader", "secret"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.ask(t.Context(), "SET", "k", "v"); !errors.As(err, &r) || !strings.HasPrefix(string(r), "NOPERM") {
+		t.Errorf("SET by the reader: %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	for _, name := range []servers.Name{servers.Redis6016, servers.Redis7015, servers.Valkey811} {
+		t.Run(string(name), func(t *testing.T) {
+			i := start(t, get(t, name), Spec{TLS: true, Password: "x"})
+			if got := do(t, i, "PING"); got != "PONG" { // over verified TLS
+				t.Errorf("PING: %q", got)
+			}
+			plain := i.Info
+			plain.TLS = false
+			c, err := plain.dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if reply, err := c.ask(t.Context(), "PING"); err == nil {
+				t.Errorf("without TLS: %v", reply)
+			}
+		})
+	}
+	if _, err := newFleet(t).Start(t.Context(), servers.Binary{Server: servers.Server{Name: "redis-5.0.6"}}, Spec{TLS: true}); err == nil {
+		t.Error("TLS of a server without TLS: no error")
+	}
+}
+
+func TestStartFailureCarriesTheLog(t *testing.T) {
+	f := newFleet(t)
+	_, err := f.Start(t.Context(), get(t, servers.Redis7015), Spec{Config: []string{"no-such-directive yes"}})
+	if err == nil || !strings.Contains(err.Error(), "no-such-directive") || strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	bin := get(t, servers.Redis7015)
+	first := start(t, bin, Spec{})
+	if _, err := newFleet(t).Start(t.Context(), bin, Spec{Port: first.Port}); !errors.Is(err, errPortTaken) {
+		t.Errorf("another server has the port: %v", err)
+	}
+}
+
+func TestDeadlineOfStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := newFleet(t).Start(ctx, get(t, servers.Redis7015), Spec{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestRestartKeepsTheData(t *testing.T) {
+	i := start(t, get(t, servers.Redis7015), Spec{AOF: true, Config: []string{"appendfsync always"}})
+	do(t, i, "SET", "k", "kept")
+	if err := i.Restart(t.Context()); err == nil {
+		t.Error("restarted a running server")
+	}
+	if err := i.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.AwaitLoaded(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, i, "GET", "k"); got != "kept" {
+		t.Errorf("GET: %q", got)
+	}
+}
+
+func TestCPUsNiceAndCgroup(t *testing.T) {
+	needRoot(t)
+	f := newFleet(t)
+	dir := filepath.Join("/sys/fs/cgroup/cpu", dirPrefix+newID())
+	if _, err := os.Stat("/sys/fs/cgroup/cpu/cgroup.procs"); err != nil {
+		dir = filepath.Join("/sys/fs/cgroup", dirPrefix+newID()) // version 2
+	}
+	e, err := f.Registry.Add(Entry{Kind: KindCgroup, Paths: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		_ = f.Registry.Forget(e.ID)
+		skip(t, "no cgroup can be made: "+err.Error())
+	}
+	defer func() {
+		if err := f.Registry.Release(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+	}()
+	// 6.0.16 needs an environment of its own, which must not reach sh, taskset and nice.
+	i := start(t, get(t, servers.Redis6016), Spec{CPUs: []int{0}, Nice: 5, CgroupProcs: []string{filepath.Join(dir, "cgroup.procs")}})
+	if !slices.Contains(cgroupPIDs(dir), i.PID) {
+		t.Errorf("process %d is not in %s", i.PID, dir)
+	}
+	status, _ := os.ReadFile("/proc/" + strconv.Itoa(i.PID) + "/status")
+	if !strings.Contains(string(status), "Cpus_allowed_list:\t0\n") {
+		t.Errorf("CPUs: %s", status)
+	}
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(i.PID) + "/stat")
+	if f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); f[16] != "5" { // field 19
+		t.Errorf("nice is %s", f[16])
+	}
+}
+
+func TestNetNS(t *testing.T) {
+	needRoot(t)
+	f := newFleet(t)
+	name := dirPrefix + newID()
+	e, err := f.Registry.Add(Entry{Kind: KindNetNS, Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Registry.Release(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := runCommand(t.Context(), "ip", "netns", "add", name); err != nil {
+		skip(t, "no network namespace can be made: "+err.Error())
+	}
+	if _, err := runCommand(t.Context(), "ip", "-n", name, "link", "set", "lo", "up"); err != nil {
+		t.Fatal(err)
+	}
+	i := start(t, get(t, servers.Redis7015), Spec{NetNS: name})
+	if got := do(t, i, "PING"); got != "PONG" {
+		t.Errorf("PING: %q", got)
+	}
+	ours, _ := os.Readlink("/proc/self/ns/net")
+	if its, err := os.Readlink("/proc/" + strconv.Itoa(i.PID) + "/ns/net"); err != nil || its == ours {
+		t.Errorf("namespace %s: %v", its, err)
+	}
+}
+
+func TestSpecCheck(t *testing.T) {
+	bin := servers.Binary{}
+	for name, s := range map[string]Spec{
+		"bind": {Bind: "example.org"}, "port": {Port: 70000}, "bus port": {Port: 60000, cluster: true}, "nice": {Nice: 20},
+		"netns": {NetNS: "-all"}, "line break": {Config: []string{"a\nb"}}, "password": {Password: "a\r"}, "procs": {CgroupProcs: []string{"/etc/passwd"}},
+	} {
+		if err := s.check(bin); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Sweep removes the leftovers of labs that are dead, but not what `lab up` made. It returns what it removed; an entry that could not be
+// removed stays and is reported in the error.
+func (r *Registry) Sweep(ctx context.Context) ([]Entry, error) {
+	return r.removeIf(ctx, func(e Entry) bool { return !e.Persistent && r.orphaned(e) })
+}
+
+// DownAll removes all that `lab up` made, and nothing else.
+func (r *Registry) DownAll(ctx context.Context) ([]Entry, error) {
+	return r.Down(ctx)
+}
+
+// Down removes what `lab up` made in the given groups, or in all when none is given.
+func (r *Registry) Down(ctx context.Context, groups ...string) ([]Entry, error) {
+	return r.removeIf(ctx, func(e Entry) bool {
+		return e.Persistent && (len(groups) == 0 || slices.Contains(groups, e.Group))
+	})
+}
+
+// Release removes the things of the entries, in the right order, and forgets them. Things that are gone are no error.
+func (r *Registry) Release(ctx context.Context, entries ...Entry) error {
+	_, err := r.remove(ctx, entries)
+	return err
+}
+
+func (r *Registry) removeIf(ctx context.Context, want func(Entry) bool) ([]Entry, error) {
+	entries, readErr := r.Entries()
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return !want(e) })
+	removed, err := r.remove(ctx, entries)
+	return removed, errors.Join(readErr, err)
+}
+
+func (r *Registry) remove(ctx context.Context, entries []Entry) ([]Entry, error) {
+	var removed []Entry
+	var errs []error
+	for _, e := range entries { // a frozen, throttled or stalled process cannot die
+		if e.Kind == KindCgroup && r.current(e) {
+			r.host.relax(e.Paths)
+		}
+	}
+	for _, e := range inRemovalOrder(entries) {
+		err := r.clean(ctx, e)
+		if err == nil {
+			err = r.Forget(e.ID)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("removing %s %s: %w", e.Kind, e.ID, err))
+			continue
+		}
+		removed = append(removed, e)
+	}
+	return removed, errors.Join(errs...)
+}
+
+func sortByTime(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Created.Compare(b.Created) })
+}

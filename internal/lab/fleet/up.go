@@ -1,0 +1,110 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"slowpath/internal/lab/servers"
+)
+
+// Up starts what stays when the lab ends: a cluster when masters ≥ 1 (replicas is per master), else one server and its replicas.
+// Without a deadline in ctx it waits 90 s. On error nothing is left.
+func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) ([]Info, error) {
+	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
+	defer cancel()
+	spec.Persistent = true
+	if masters > 0 {
+		c, err := f.StartCluster(ctx, bin, masters, replicas, spec)
+		if err != nil {
+			return nil, err
+		}
+		return infos(c.Nodes), nil
+	}
+	all, err := f.StartReplicated(ctx, bin, replicas, spec)
+	return infos(all), err
+}
+
+// StartReplicated starts one server and its replicas without a cluster, and waits until they are in sync. The first one is the master.
+func (f *Fleet) StartReplicated(ctx context.Context, bin servers.Binary, replicas int, spec Spec) ([]*Instance, error) {
+	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
+	defer cancel()
+	g := newGroup()
+	role := "standalone"
+	if replicas > 0 {
+		role = "master"
+	}
+	master, err := f.start(ctx, bin, spec, g, role)
+	if err != nil {
+		return nil, err
+	}
+	all := []*Instance{master}
+	spec.Port, spec.replicaOf = 0, &master.Info
+	for range replicas {
+		replica, err := f.start(ctx, bin, spec, g, "replica")
+		if err == nil {
+			all = append(all, replica)
+			err = replica.awaitSync(ctx)
+		}
+		if err != nil {
+			for _, i := range all {
+				err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+			}
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (i *Instance) awaitSync(ctx context.Context) error {
+	err := poll(ctx, clusterPoll, func() (bool, error) {
+		reply, err := i.Do(ctx, "INFO", "replication")
+		text, _ := reply.(string)
+		return infoField(text, "master_link_status") == "up", err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the replica %s to be in sync: %w; %s", i.Addr, err, i.logTail())
+	}
+	return nil
+}
+
+func infos(instances []*Instance) []Info {
+	out := make([]Info, len(instances))
+	for k, i := range instances {
+		out[k] = i.Info
+	}
+	return out
+}
+
+// Listed is a server of the lab as `lab list` shows it.
+type Listed struct {
+	Info
+	Persistent bool `json:"persistent"` // started by `lab up`
+	Running    bool `json:"running"`    // its process is there
+}
+
+// List shows the servers in the registry, oldest first.
+func (f *Fleet) List() ([]Listed, error) {
+	entries, err := f.Registry.Entries()
+	var out []Listed
+	for _, e := range entries {
+		if e.Info == nil {
+			continue
+		}
+		running := f.Registry.current(e) && f.Registry.host.alive(e.Process)
+		out = append(out, Listed{Info: *e.Info, Persistent: e.Persistent, Running: running})
+	}
+	return out, err
+}
+
+// Down removes what `lab up` made: all of it, or only the given groups (Info.Group). It returns the servers it stopped.
+func (f *Fleet) Down(ctx context.Context, groups ...string) ([]Info, error) {
+	removed, err := f.Registry.Down(ctx, groups...)
+	var out []Info
+	for _, e := range removed {
+		if e.Info != nil {
+			out = append(out, *e.Info)
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,59 @@
+package grade
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Line prints a result on one line.
+func Line(w io.Writer, r Result) {
+	switch {
+	case r.Skipped != "":
+		fmt.Fprintf(w, "skip  %-28s %s\n", r.Incident, r.Skipped)
+	case r.Error != "":
+		fmt.Fprintf(w, "FAIL  %-28s %s\n", r.Incident, r.Error)
+	default:
+		mark := "ok   "
+		if !r.Right() {
+			mark = "WRONG"
+		}
+		fmt.Fprintf(w, "%s %-28s said %s", mark, r.Incident, r.Got)
+		if r.Confidence > 0 {
+			fmt.Fprintf(w, " (%.0f %% of the excess, confidence %.2f)", r.Share*100, r.Confidence)
+		}
+		if len(r.Others) > 0 {
+			fmt.Fprintf(w, ", then %s", strings.Join(r.Others, ", "))
+		}
+		if !r.Right() && r.Rank > 0 {
+			fmt.Fprintf(w, "; the truth stood at place %d", r.Rank)
+		}
+		fmt.Fprintf(w, "  [%s, %.0f s]\n", r.Server, r.Seconds)
+	}
+}
+
+// Table prints the confusion matrix: a row per truth, with what was said instead of it.
+func Table(w io.Writer, s Summary) {
+	truths := make([]string, 0, len(s.Confusion))
+	for t := range s.Confusion {
+		truths = append(truths, t)
+	}
+	slices.Sort(truths)
+	fmt.Fprintf(w, "\n%-30s %6s %6s  %s\n", "truth", "right", "wrong", "said instead")
+	for _, t := range truths {
+		var right, wrong int
+		var instead []string
+		for said, n := range s.Confusion[t] {
+			if said == t {
+				right += n
+				continue
+			}
+			wrong += n
+			instead = append(instead, fmt.Sprintf("%s ×%d", said, n))
+		}
+		slices.Sort(instead)
+		fmt.Fprintf(w, "%-30s %6d %6d  %s\n", t, right, wrong, strings.Join(instead, ", "))
+	}
+	fmt.Fprintf(w, "\nnamed first: %d of %d incidents; healthy stayed healthy: %d of %d; skipped: %d\n", s.Named, s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
+}

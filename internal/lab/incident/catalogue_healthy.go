@@ -1,0 +1,4 @@
+package incident
+
+// healthyLoads are loads that hurt nobody: a doctor that finds something in them cries wolf.
+var healthyLoads = []Incident{}

@@ -1,0 +1,6 @@
+package incident
+
+// loopIncidents hold the event loop.
+var loopIncidents = []Incident{
+	slowCommand,
+}

@@ -1,0 +1,47 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"syscall"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+)
+
+// serverCPUContention pins the server and three busy neighbours to one CPU.
+var serverCPUContention = Incident{
+	ID:    "server-cpu-contention",
+	Cause: "server-cpu-contention",
+	Title: "three busy processes on the only CPU that the server may use",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
+		if err != nil {
+			return Scene{}, err
+		}
+		for range 3 {
+			if err := l.spin(0); err != nil {
+				return Scene{}, err
+			}
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 5000, Command: traffic.Mixed(10_000)})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// spin runs a process that does nothing but use a CPU. It ends with the lab, and by its own limit of CPU time should the lab be
+// killed before its end.
+func (l *Lab) spin(cpu int) error {
+	c := exec.Command("taskset", "-c", itoa(cpu), "sh", "-c", "ulimit -t 120; while :; do :; done")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("%w: starting a busy neighbour: %w", ErrCannot, err)
+	}
+	l.Defer(func(context.Context) error {
+		_ = c.Process.Kill() // it may have ended by its own limit
+		_ = c.Wait()         // killed
+		return nil
+	})
+	return nil
+}

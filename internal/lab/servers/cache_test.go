@@ -1,0 +1,146 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fake is a server whose recipe writes a script which answers --version with the given version.
+func fake(version string, builds *int) Server {
+	return Server{Name: "redis-9.9.9", Product: "redis", Version: "9.9.9", recipes: []recipe{
+		func(ctx context.Context, s Server, j job) (manifest, error) {
+			*builds++
+			script := fmt.Sprintf("#!/bin/sh\necho Redis server v=%s sha=0\n", version)
+			return manifest{Program: "redis-server", File: "redis-server"}, os.WriteFile(filepath.Join(j.dir, "redis-server"), []byte(script), 0o755)
+		}}}
+}
+
+func withCatalogue(t *testing.T, s ...Server) {
+	t.Helper()
+	old := catalogue
+	catalogue = s
+	t.Cleanup(func() { catalogue = old })
+}
+
+func TestGetBuildsOnceAndRepairs(t *testing.T) {
+	builds := 0
+	withCatalogue(t, fake("9.9.9", &builds))
+	c := openTemp(t)
+	if err := os.MkdirAll(filepath.Join(c.Dir(), ".tmp-redis-9.9.9-killed", "new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	get := func() Binary {
+		t.Helper()
+		b, err := c.Get(t.Context(), "redis-9.9.9", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b := get()
+	get()
+	if builds != 1 {
+		t.Errorf("built %d times, wanted once", builds)
+	}
+	if err := os.Remove(b.Path); err != nil {
+		t.Fatal(err)
+	}
+	get()
+	if builds != 2 {
+		t.Errorf("built %d times, wanted a repair", builds)
+	}
+	if left := globIn(c.Dir(), ".tmp-*"); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestGetRefusesAnotherVersion(t *testing.T) {
+	builds := 0
+	withCatalogue(t, fake("9.9.10", &builds))
+	c := openTemp(t)
+	_, err := c.Get(t.Context(), "redis-9.9.9", nil)
+	if err == nil || !strings.Contains(err.Error(), "says 9.9.10, wanted 9.9.9") {
+		t.Error(err)
+	}
+	if got := c.Installed(t.Context()); len(got) != 0 {
+		t.Errorf("installed: %v", got)
+	}
+}
+
+func TestGetTriesTheNextRecipe(t *testing.T) {
+	builds := 0
+	s := fake("9.9.9", &builds)
+	refuse := func(context.Context, Server, job) (manifest, error) { return manifest{}, ErrRegistry }
+	s.recipes = append([]recipe{refuse}, s.recipes...)
+	withCatalogue(t, s)
+	if _, err := openTemp(t).Get(t.Context(), s.Name, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
+	defer cancel()
+	if _, err := lock(ctx, path); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a held lock: %v", err)
+	}
+	unlock()
+	again, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}
+
+func TestOpenCache(t *testing.T) {
+	base := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", base)
+	c, err := OpenCache("")
+	if err != nil || c.Dir() != filepath.Join(base, "slowpath", "servers") {
+		t.Errorf("%v, %v", c, err)
+	}
+	if _, err := OpenCache(filepath.Join(base, "redis-check-rdb")); err == nil {
+		t.Error("a path that would make the server a checker was taken")
+	}
+}
+
+func TestArgv(t *testing.T) {
+	s := Server{Name: Redis802, Product: "redis", Version: "8.0.2"}
+	for _, test := range []struct {
+		name      string
+		m         manifest
+		argv, env []string
+	}{
+		{"plain", manifest{Program: "/usr/bin/redis-server", File: "/usr/bin/redis-check-rdb"},
+			[]string{"/usr/bin/redis-server", "x.conf"}, nil},
+		{"libraries", manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a", "b"}},
+			[]string{"/c/bin/redis-server", "x.conf"}, []string{"LD_LIBRARY_PATH=/c/a:/c/b"}},
+		{"loader", manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a"}, Loader: true},
+			[]string{"/c/bin/redis-server", "--library-path", "/c/a", "--argv0", "/c/bin/redis-server", "/c/f", "x.conf"}, nil},
+	} {
+		b := test.m.binary(s, "/c")
+		if got := b.Argv("x.conf"); !slices.Equal(got, test.argv) || !slices.Equal(b.Env, test.env) {
+			t.Errorf("%s: argv %q env %q", test.name, got, b.Env)
+		}
+	}
+}
+
+func TestToolEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := (tool{"sleep", "coreutils"}).run(ctx, t.TempDir(), "600"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}

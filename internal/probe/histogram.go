@@ -1,0 +1,61 @@
+package probe
+
+import (
+	"sync"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/recording"
+)
+
+// Range of the histograms: 1 µs to 1 h with three digits, in nanoseconds.
+const (
+	histMin    = 1_000
+	histMax    = 3_600_000_000_000
+	histDigits = 3
+)
+
+// histograms keeps the latencies of the running second per kind of connection and command and hands each second on.
+type histograms struct {
+	sink   recording.Sink
+	node   string
+	mu     sync.Mutex
+	second int64
+	open   map[string]*hdrhistogram.Histogram // by "conn op"
+}
+
+func newHistograms(sink recording.Sink, node string) *histograms {
+	return &histograms{sink: sink, node: node, open: map[string]*hdrhistogram.Histogram{}}
+}
+
+func (h *histograms) add(c recording.Call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := c.EndNs / 1e9; s != h.second {
+		h.emit()
+		h.second = s
+	}
+	key := c.Conn + " " + c.Op
+	if h.open[key] == nil {
+		h.open[key] = hdrhistogram.New(histMin, histMax, histDigits)
+	}
+	_ = h.open[key].RecordValue(min(c.EndNs-c.IntendedNs, histMax)) // cannot be out of range
+}
+
+func (h *histograms) flush() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.emit()
+}
+
+func (h *histograms) emit() {
+	for key, hist := range h.open {
+		if hist.TotalCount() == 0 {
+			continue
+		}
+		if b, err := hist.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+			h.sink.Histogram(recording.Histogram{Second: h.second, Source: recording.SourceProbe, Node: h.node, Op: key, HDR: b})
+		}
+		hist.Reset()
+	}
+}

@@ -1,0 +1,32 @@
+package probe
+
+import (
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/session"
+)
+
+// totalRetrans is how many segments the socket has sent again since it was opened.
+func totalRetrans(s *session.Session) (uint32, bool) {
+	i, err := s.Conn().TCPInfo()
+	return i.TotalRetrans, err == nil
+}
+
+// tcpInfo notes the state of the socket after a slow call, and whenever a call saw retransmissions.
+func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
+	i, err := s.Conn().TCPInfo()
+	if err != nil {
+		return // unix socket, or a system without TCP_INFO
+	}
+	during := int64(i.TotalRetrans) - int64(before)
+	if during <= 0 && c.EndNs-c.IntendedNs < int64(p.Slow) {
+		return
+	}
+	p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
+		Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: c.Conn, RTTNs: ns(i.RTT), MinRTTNs: ns(i.MinRTT), RTONs: ns(i.RTO),
+			TotalRetrans: int64(i.TotalRetrans), RetransDuring: max(during, 0), Lost: int64(i.Lost), Unacked: int64(i.Unacked),
+			NotsentBytes: int64(i.NotsentBytes), RwndLimitedNs: ns(i.RwndLimited)})})
+}
+
+func ns(d time.Duration) int64 { return int64(d) }

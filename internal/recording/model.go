@@ -1,0 +1,92 @@
+// Package recording is the one thing that passes from the sources to the verdict: what was seen, as rows of one SQLite file.
+//
+// The tables are documented in docs/recording.md. Keys and values of users are never stored, only command names, sizes and
+// a keyed hash; passwords appear nowhere.
+package recording
+
+// SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
+const SchemaVersion = 1
+
+// Call is one command and its reply as its caller lived it. Times are nanoseconds since the Unix epoch.
+type Call struct {
+	ID           int64
+	Source       string // who saw it: probe, server (a SLOWLOG entry), tap, load
+	Conn         string // connection it ran on; for the probe "kept" or "fresh"
+	Op           string // command name, upper case
+	KeyHash      string // keyed hash of the first key, or empty
+	ArgCount     int
+	RequestBytes int64
+	ReplyBytes   int64
+	IntendedNs   int64 // when it was meant to be sent
+	StartNs      int64 // when it was sent
+	EndNs        int64 // when the reply was in hand
+	Node         string
+	Slot         int // cluster slot, -1 where unknown
+	Error        string
+}
+
+// Segment is a part of a call's time that a source measured itself: an actor in a state during [FromNs, ToNs).
+type Segment struct {
+	CallID  int64
+	Actor   string
+	State   string
+	FromNs  int64
+	ToNs    int64
+	Culprit string
+}
+
+// Histogram holds all latencies of one second on one path: HDR is a compressed HdrHistogram (V2 encoding) of nanoseconds.
+type Histogram struct {
+	Second int64
+	Source string
+	Node   string
+	Op     string
+	HDR    []byte
+}
+
+// Sample is a number read at a time: an INFO field, a counter of cpu.stat, a field of TCP_INFO.
+type Sample struct {
+	TimeNs  int64
+	Source  string
+	Subject string
+	Name    string
+	Value   float64
+}
+
+// Event is something that happened and lasted: a throttled period, a SLOWLOG entry, a fork, a connect. Detail is JSON.
+type Event struct {
+	TimeNs     int64 // begin
+	DurationNs int64
+	Source     string
+	Subject    string
+	Kind       string
+	Detail     string
+}
+
+// Snapshot is a text read at a time: CONFIG GET, CLIENT LIST without names of keys, CLUSTER NODES.
+type Snapshot struct {
+	TimeNs  int64
+	Source  string
+	Subject string
+	Name    string
+	Body    string
+}
+
+// Profile is a pprof profile taken during the watch.
+type Profile struct {
+	TimeNs  int64
+	Subject string
+	Kind    string
+	Pprof   []byte
+}
+
+// Sink takes what the sources see. Its methods never block and are safe for concurrent use; a sink that cannot keep up drops
+// rows and counts them (see Writer.Dropped).
+type Sink interface {
+	Call(Call, ...Segment)
+	Histogram(Histogram)
+	Sample(Sample)
+	Event(Event)
+	Snapshot(Snapshot)
+	SetMeta(key, value string)
+}

@@ -1,0 +1,154 @@
+package recording
+
+import "encoding/json"
+
+// Sources, as they stand in the column source.
+const (
+	SourceProbe  = "probe"
+	SourceServer = "server"
+	SourceHost   = "host"
+	SourceTap    = "tap"
+	SourceLoad   = "load"
+)
+
+// Subjects that are not the address of a node. A sample or event about a server (its INFO, its process, its main thread) has
+// that node's address as subject, whichever source it comes from.
+const (
+	SubjectMachine = "machine" // this host as a whole: PSI, steal, memory
+	SubjectSelf    = "self"    // slowpath itself: what the watch costs
+	// CgroupPrefix + path is a CPU or memory cgroup of a watched process, e.g. "cgroup:/kubepods/pod1/redis".
+	CgroupPrefix = "cgroup:"
+	// ProcessPrefix + pid is a process on this host that is not the server: a client or a neighbour.
+	ProcessPrefix = "process:"
+)
+
+// Meta keys.
+const (
+	MetaSchema    = "schema_version"
+	MetaVersion   = "slowpath_version"
+	MetaStart     = "start_ns"
+	MetaEnd       = "end_ns"
+	MetaTarget    = "target_address" // first target, as given, never with a password
+	MetaNodes     = "nodes"          // JSON list of node addresses
+	MetaKind      = "target_kind"    // standalone, cluster, proxy, unknown
+	MetaServer    = "server"         // "redis 7.0.15"
+	MetaSlow      = "slow_threshold" // "auto" or a Go duration
+	MetaProbeRate = "probe_rate_per_second"
+	// MetaSource + name is a JSON SourceStatus.
+	MetaSource = "source:"
+	// MetaDropped counts rows that were lost because the writer could not keep up.
+	MetaDropped = "dropped_rows"
+)
+
+// SourceStatus says whether a source took part, and if not, why.
+type SourceStatus struct {
+	Name string `json:"name"`
+	Used bool   `json:"used"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Kinds of events. Those of the host about a server's main thread are named as the states of an account.
+const (
+	KindThrottled  = "throttled"   // host, subject node: its cgroup had used its CPU quota; Detail ThreadDetail
+	KindRunQueue   = "run-queue"   // host, subject node: main thread runnable, another task had the CPU
+	KindFrozen     = "frozen"      // host, subject node: stopped by a signal, a debugger or a freezer cgroup
+	KindBlocked    = "blocked"     // host, subject node: uninterruptible sleep; Detail names the system call
+	KindBusy       = "busy"        // host, subject node: on the CPU without a pause
+	KindSlowlog    = "slowlog"     // server, subject node: SLOWLOG entry; Detail SlowlogDetail
+	KindLatency    = "latency"     // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
+	KindFork       = "fork"        // server, subject node: the fork of BGSAVE, BGREWRITEAOF or a full resync; Detail ForkDetail
+	KindRestart    = "restart"     // server, subject node: run_id changed or uptime went back
+	KindRoleChange = "role-change" // server, subject node
+	KindPoll       = "poll"        // server, subject node: one round of the server source, DurationNs from send to last reply
+	KindError      = "error"       // probe or server, subject node: a reply or network error; Detail ErrorDetail
+	KindTCPInfo    = "tcp-info"    // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
+	KindBlindSpot  = "blind-spot"  // any source; Detail BlindSpot
+	KindNeighbours = "neighbours"  // host, subject node: who used the server's CPUs; Detail []Neighbour
+)
+
+// ThreadDetail is the Detail of throttled, run-queue, frozen, blocked and busy.
+type ThreadDetail struct {
+	TID     int     `json:"tid,omitempty"`
+	Share   float64 `json:"share"`             // part of the event's duration that was in this state, 0..1
+	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
+	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
+	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
+}
+
+// SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in
+// [TimeNs, TimeNs+WindowNs) by the watcher's clock; DurationNs is the server's own figure.
+type SlowlogDetail struct {
+	ID       int64  `json:"id"`
+	Command  string `json:"command"` // upper case, with subcommand: "CLUSTER NODES"
+	ArgCount int    `json:"arg_count"`
+	ArgBytes int64  `json:"arg_bytes"` // sum of the argument lengths that SLOWLOG kept
+	Client   string `json:"client,omitempty"`
+	Name     string `json:"name,omitempty"`
+	WindowNs int64  `json:"window_ns"`
+}
+
+// LatencyDetail is the Detail of a latency event; the time has whole seconds as with SlowlogDetail.
+type LatencyDetail struct {
+	Event    string `json:"event"` // "fork", "expire-cycle", "aof-fsync-always", …
+	WindowNs int64  `json:"window_ns"`
+}
+
+// ForkDetail is the Detail of a fork: it began somewhere in [TimeNs, TimeNs+WindowNs).
+type ForkDetail struct {
+	Why      string `json:"why,omitempty"` // rdb, aof-rewrite, replication
+	WindowNs int64  `json:"window_ns"`
+}
+
+// ErrorDetail is the Detail of an error event.
+type ErrorDetail struct {
+	Phase   string `json:"phase"`          // connect, tls, handshake, command
+	Code    string `json:"code,omitempty"` // first word of an error reply: ERR, LOADING, BUSY, NOAUTH
+	Message string `json:"message"`
+}
+
+// TCPDetail is the Detail of a tcp-info event: the state after the call, and what changed during it.
+type TCPDetail struct {
+	CallStartNs      int64  `json:"call_start_ns"`
+	Conn             string `json:"conn"`
+	RTTNs            int64  `json:"rtt_ns"`
+	MinRTTNs         int64  `json:"min_rtt_ns"`
+	RTONs            int64  `json:"rto_ns"`
+	TotalRetrans     int64  `json:"total_retrans"`
+	RetransDuring    int64  `json:"retrans_during"`
+	Lost             int64  `json:"lost"`
+	Unacked          int64  `json:"unacked"`
+	NotsentBytes     int64  `json:"notsent_bytes"`
+	RwndLimitedNs    int64  `json:"rwnd_limited_ns"`
+	SynRetransDuring int64  `json:"syn_retrans_during,omitempty"`
+}
+
+// BlindSpot is what a watch could not see, why, and what would make it visible.
+type BlindSpot struct {
+	What   string `json:"what"`
+	Why    string `json:"why"`
+	Enable string `json:"enable"`
+}
+
+// Neighbour is a process that used CPU time on a CPU that the server may run on.
+type Neighbour struct {
+	PID     int     `json:"pid"`
+	Command string  `json:"command"`
+	Cgroup  string  `json:"cgroup,omitempty"`
+	Cores   float64 `json:"cores"` // CPU seconds per second
+}
+
+// Detail encodes the detail of an event. The types above always encode.
+func Detail(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("recording: detail that does not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// DetailOf decodes the detail of an event; a detail that does not decode gives the zero value.
+func DetailOf[T any](e Event) T {
+	var v T
+	_ = json.Unmarshal([]byte(e.Detail), &v)
+	return v
+}

@@ -1,0 +1,181 @@
+package recording
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// ErrNotRecording says that a file is not a slowpath recording, or not a readable one.
+var ErrNotRecording = errors.New("not a slowpath recording")
+
+// maxRows bounds what Open takes into memory per table; a recording by this program at its default bound stays below.
+const maxRows = 20_000_000
+
+func openDB(path, mode string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("recording %s: %w", path, err)
+	}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=" + mode + "&_pragma=busy_timeout(5000)"}
+	if mode == "immutable" {
+		u.RawQuery = "mode=ro&immutable=1"
+	}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, fmt.Errorf("recording %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// IsFile reports whether a name given on the command line is an existing file rather than an address.
+func IsFile(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.Mode().IsRegular()
+}
+
+// Open reads a whole recording. A file whose writer was killed opens as well: SQLite replays its WAL.
+func Open(path string) (*Recording, error) {
+	if err := sniff(path); err != nil {
+		return nil, err
+	}
+	rec, err := load(path, "rw")
+	if err != nil && !errors.Is(err, errNewer) {
+		// A directory or file that cannot be written cannot take the WAL's index; read the main file as it is.
+		if again, err2 := load(path, "immutable"); err2 == nil {
+			return again, nil
+		}
+	}
+	return rec, err
+}
+
+// sniff tells a file that was never a recording from a damaged one before SQLite is asked.
+func sniff(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening recording: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, 100)
+	if _, err := io.ReadFull(f, head); err != nil || string(head[:16]) != "SQLite format 3\x00" {
+		return fmt.Errorf("%s: %w", path, ErrNotRecording)
+	}
+	return nil
+}
+
+var errNewer = errors.New("written by a newer slowpath")
+
+func load(path, mode string) (*Recording, error) {
+	db, err := openDB(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	r := New()
+	if err := r.loadMeta(db); err != nil {
+		return nil, fmt.Errorf("%s: %w (%w)", path, ErrNotRecording, err)
+	}
+	v, err := strconv.Atoi(r.Meta[MetaSchema])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: it has no schema version", path, ErrNotRecording)
+	}
+	if v > SchemaVersion {
+		return nil, fmt.Errorf("%s: %w (schema %d, this program knows %d); update slowpath", path, errNewer, v, SchemaVersion)
+	}
+	for _, t := range []func(*sql.DB) error{r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents, r.loadSnapshots} {
+		if err := t(db); err != nil {
+			return nil, fmt.Errorf("%s: the recording is damaged or cut short: %w", path, err)
+		}
+	}
+	r.Index()
+	return r, nil
+}
+
+// each runs a query and calls scan for every row.
+func each(db *sql.DB, query string, scan func(*sql.Rows) error) error {
+	rows, err := db.Query(query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for n := 0; rows.Next(); n++ {
+		if n >= maxRows {
+			return fmt.Errorf("more than %d rows: %s", maxRows, query)
+		}
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (r *Recording) loadMeta(db *sql.DB) error {
+	return each(db, "SELECT key, value FROM meta", func(rows *sql.Rows) error {
+		var k, v string
+		err := rows.Scan(&k, &v)
+		r.Meta[k] = v
+		return err
+	})
+}
+
+func (r *Recording) loadCalls(db *sql.DB) error {
+	return each(db, "SELECT id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error FROM call ORDER BY intended_ns, id",
+		func(rows *sql.Rows) error {
+			var c Call
+			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
+				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error)
+			r.Calls = append(r.Calls, c)
+			return err
+		})
+}
+
+func (r *Recording) loadSegments(db *sql.DB) error {
+	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment ORDER BY call_id, from_ns", func(rows *sql.Rows) error {
+		var s Segment
+		err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
+		r.Segments[s.CallID] = append(r.Segments[s.CallID], s)
+		return err
+	})
+}
+
+func (r *Recording) loadHistograms(db *sql.DB) error {
+	return each(db, "SELECT second,source,node,op,hdr FROM histogram ORDER BY second", func(rows *sql.Rows) error {
+		var h Histogram
+		err := rows.Scan(&h.Second, &h.Source, &h.Node, &h.Op, &h.HDR)
+		r.Histograms = append(r.Histograms, h)
+		return err
+	})
+}
+
+func (r *Recording) loadSamples(db *sql.DB) error {
+	return each(db, "SELECT time_ns,source,subject,name,value FROM sample ORDER BY time_ns", func(rows *sql.Rows) error {
+		var s Sample
+		err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
+		r.addSample(s)
+		return err
+	})
+}
+
+func (r *Recording) loadEvents(db *sql.DB) error {
+	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event ORDER BY time_ns", func(rows *sql.Rows) error {
+		var e Event
+		err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
+		r.Events = append(r.Events, e)
+		return err
+	})
+}
+
+func (r *Recording) loadSnapshots(db *sql.DB) error {
+	return each(db, "SELECT time_ns,source,subject,name,body FROM snapshot ORDER BY time_ns", func(rows *sql.Rows) error {
+		var s Snapshot
+		err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
+		r.Snapshots = append(r.Snapshots, s)
+		return err
+	})
+}

@@ -1,0 +1,194 @@
+package recording
+
+import (
+	"encoding/json"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Recording is a recording in memory, ordered by time: what diagnose is a pure function of.
+type Recording struct {
+	Meta       map[string]string
+	Calls      []Call
+	Segments   map[int64][]Segment // by call id
+	Histograms []Histogram
+	Events     []Event
+	Snapshots  []Snapshot
+	series     map[SeriesKey]Series
+}
+
+// SeriesKey names a series of samples.
+type SeriesKey struct{ Source, Subject, Name string }
+
+// Point is a sample of one series.
+type Point struct {
+	TimeNs int64
+	Value  float64
+}
+
+// Series is the samples of one name, ordered by time. Sources write a sample when its value changes, so that the value
+// between two points is the earlier one.
+type Series []Point
+
+// New makes an empty recording. It is a Sink for one goroutine, which is how tests of causes make small recordings; call
+// Index when all is in.
+func New() *Recording {
+	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[SeriesKey]Series{}}
+}
+
+// Call implements Sink.
+func (r *Recording) Call(c Call, segs ...Segment) {
+	if c.ID == 0 {
+		c.ID = int64(len(r.Calls) + 1)
+	}
+	r.Calls = append(r.Calls, c)
+	for _, s := range segs {
+		s.CallID = c.ID
+		r.Segments[c.ID] = append(r.Segments[c.ID], s)
+	}
+}
+
+// Histogram implements Sink.
+func (r *Recording) Histogram(h Histogram) { r.Histograms = append(r.Histograms, h) }
+
+// Sample implements Sink.
+func (r *Recording) Sample(s Sample) { r.addSample(s) }
+
+// Event implements Sink.
+func (r *Recording) Event(e Event) { r.Events = append(r.Events, e) }
+
+// Snapshot implements Sink.
+func (r *Recording) Snapshot(s Snapshot) { r.Snapshots = append(r.Snapshots, s) }
+
+// SetMeta implements Sink.
+func (r *Recording) SetMeta(key, value string) { r.Meta[key] = value }
+
+func (r *Recording) addSample(s Sample) {
+	k := SeriesKey{s.Source, s.Subject, s.Name}
+	r.series[k] = append(r.series[k], Point{s.TimeNs, s.Value})
+}
+
+// Index puts everything in order of time.
+func (r *Recording) Index() {
+	sort.SliceStable(r.Calls, func(i, j int) bool { return r.Calls[i].IntendedNs < r.Calls[j].IntendedNs })
+	sort.SliceStable(r.Events, func(i, j int) bool { return r.Events[i].TimeNs < r.Events[j].TimeNs })
+	sort.SliceStable(r.Snapshots, func(i, j int) bool { return r.Snapshots[i].TimeNs < r.Snapshots[j].TimeNs })
+	for _, s := range r.series {
+		sort.SliceStable(s, func(i, j int) bool { return s[i].TimeNs < s[j].TimeNs })
+	}
+}
+
+// Series gives the samples of one name, nil if there are none.
+func (r *Recording) Series(source, subject, name string) Series {
+	return r.series[SeriesKey{source, subject, name}]
+}
+
+// Names lists the series of a source and subject whose name starts with prefix, sorted.
+func (r *Recording) Names(source, subject, prefix string) []string {
+	var names []string
+	for k := range r.series {
+		if k.Source == source && k.Subject == subject && strings.HasPrefix(k.Name, prefix) {
+			names = append(names, k.Name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Subjects lists the subjects of a source that start with prefix, sorted.
+func (r *Recording) Subjects(source, prefix string) []string {
+	seen := map[string]bool{}
+	for k := range r.series {
+		if k.Source == source && strings.HasPrefix(k.Subject, prefix) {
+			seen[k.Subject] = true
+		}
+	}
+	subjects := make([]string, 0, len(seen))
+	for s := range seen {
+		subjects = append(subjects, s)
+	}
+	sort.Strings(subjects)
+	return subjects
+}
+
+// EventsOf gives the events of a kind about a subject, in order of time; an empty subject matches all.
+func (r *Recording) EventsOf(source, subject, kind string) []Event {
+	var out []Event
+	for _, e := range r.Events {
+		if e.Source == source && e.Kind == kind && (subject == "" || e.Subject == subject) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// SnapshotOf gives the last snapshot of a name about a subject.
+func (r *Recording) SnapshotOf(source, subject, name string) (Snapshot, bool) {
+	for i := len(r.Snapshots) - 1; i >= 0; i-- {
+		s := r.Snapshots[i]
+		if s.Source == source && s.Subject == subject && s.Name == name {
+			return s, true
+		}
+	}
+	return Snapshot{}, false
+}
+
+// Window is the time that the recording covers, in nanoseconds since the Unix epoch. Where the writer was killed before it
+// could note the end, the end is that of the last thing seen.
+func (r *Recording) Window() (startNs, endNs int64) {
+	startNs, _ = strconv.ParseInt(r.Meta[MetaStart], 10, 64)
+	endNs, _ = strconv.ParseInt(r.Meta[MetaEnd], 10, 64)
+	if endNs > 0 {
+		return startNs, endNs
+	}
+	for _, s := range r.series {
+		endNs = max(endNs, s[len(s)-1].TimeNs)
+	}
+	for _, e := range r.Events {
+		endNs = max(endNs, e.TimeNs+e.DurationNs)
+	}
+	for _, c := range r.Calls {
+		endNs = max(endNs, c.EndNs)
+	}
+	return startNs, max(startNs, endNs)
+}
+
+// Nodes lists the addresses of the watched servers.
+func (r *Recording) Nodes() []string {
+	var nodes []string
+	if json.Unmarshal([]byte(r.Meta[MetaNodes]), &nodes) != nil || len(nodes) == 0 {
+		if t := r.Meta[MetaTarget]; t != "" {
+			return []string{t}
+		}
+	}
+	return nodes
+}
+
+// SourceStatuses lists which sources took part, in the order of their names.
+func (r *Recording) SourceStatuses() []SourceStatus {
+	var out []SourceStatus
+	for k, v := range r.Meta {
+		var s SourceStatus
+		if strings.HasPrefix(k, MetaSource) && json.Unmarshal([]byte(v), &s) == nil {
+			out = append(out, s)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Used reports whether a source took part.
+func (r *Recording) Used(source string) bool {
+	for _, s := range r.SourceStatuses() {
+		if s.Name == source {
+			return s.Used
+		}
+	}
+	return false
+}
+
+var (
+	_ Sink = (*Recording)(nil)
+	_ Sink = (*Writer)(nil)
+)

@@ -1,0 +1,239 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv("SLOWPATH_TEST_WRITE_FOREVER"); path != "" {
+		writeForever(path)
+	}
+	os.Exit(m.Run())
+}
+
+// writeForever is the child that TestKilledWriter kills.
+func writeForever(path string) {
+	w, err := Create(path, 0)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for i := int64(0); ; i++ {
+		w.Sample(Sample{TimeNs: i, Source: SourceServer, Subject: "a:1", Name: "n", Value: float64(i)})
+		w.Call(Call{Source: SourceProbe, Op: "PING", IntendedNs: i, StartNs: i, EndNs: i + 1, Node: "a:1"})
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+func file(t *testing.T) string { return filepath.Join(t.TempDir(), "x.slowpath") }
+
+func create(t *testing.T, path string, bound int64) *Writer {
+	t.Helper()
+	w, err := Create(path, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := file(t)
+	w := create(t, path, 0)
+	call := Call{Source: SourceProbe, Conn: "kept", Op: "GET", KeyHash: "h", ArgCount: 2, RequestBytes: 30, ReplyBytes: 5, IntendedNs: 10, StartNs: 11, EndNs: 40, Node: "a:1", Slot: -1, Error: "ERR"}
+	seg := Segment{Actor: "client", State: "run-queue", FromNs: 30, ToNs: 40, Culprit: "slowpath"}
+	w.Call(call, seg)
+	w.Sample(Sample{TimeNs: 5, Source: SourceServer, Subject: "a:1", Name: "used_memory", Value: 1.5})
+	w.Event(Event{TimeNs: 6, DurationNs: 7, Source: SourceHost, Subject: "a:1", Kind: KindFrozen, Detail: "{}"})
+	w.Snapshot(Snapshot{TimeNs: 8, Source: SourceServer, Subject: "a:1", Name: "config", Body: "{}"})
+	w.Histogram(Histogram{Second: 1, Source: SourceProbe, Node: "a:1", Op: "GET", HDR: []byte{1, 2}})
+	w.SetMeta(MetaTarget, "first")
+	w.SetMeta(MetaTarget, "a:1")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call.ID, seg.CallID = 1, 1
+	want := New()
+	want.Calls, want.Segments[1] = []Call{call}, []Segment{seg}
+	if !reflect.DeepEqual(r.Calls, want.Calls) || !reflect.DeepEqual(r.Segments, want.Segments) {
+		t.Errorf("calls %+v segments %+v", r.Calls, r.Segments)
+	}
+	if v, ok := r.Series(SourceServer, "a:1", "used_memory").Last(); !ok || v != 1.5 {
+		t.Errorf("sample %v", v)
+	}
+	if es := r.EventsOf(SourceHost, "a:1", KindFrozen); len(es) != 1 || es[0].DurationNs != 7 {
+		t.Errorf("events %+v", es)
+	}
+	if s, ok := r.SnapshotOf(SourceServer, "a:1", "config"); !ok || s.Body != "{}" {
+		t.Errorf("snapshot %+v", s)
+	}
+	if len(r.Histograms) != 1 || !reflect.DeepEqual(r.Histograms[0].HDR, []byte{1, 2}) || r.Meta[MetaTarget] != "a:1" {
+		t.Errorf("histograms %+v meta %v", r.Histograms, r.Meta)
+	}
+	if left, _ := filepath.Glob(path + "-*"); len(left) != 0 {
+		t.Errorf("left beside the file: %v", left)
+	}
+}
+
+// SIGKILL in the middle of writing: the file opens, and what was written before the last flush is there.
+func TestKilledWriter(t *testing.T) {
+	path := file(t)
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "SLOWPATH_TEST_WRITE_FOREVER="+path)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for { // until something has been written to the WAL
+		if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 200_000 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was written")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // killed
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Series(SourceServer, "a:1", "n")
+	if len(s) < 100 || len(r.Calls) < 100 {
+		t.Fatalf("%d samples, %d calls", len(s), len(r.Calls))
+	}
+	for i, p := range s {
+		if p.Value != float64(i) {
+			t.Fatalf("sample %d is %v", i, p.Value)
+		}
+	}
+	if _, end := r.Window(); end <= 0 {
+		t.Error("a killed recording has no end")
+	}
+}
+
+func TestErrExists(t *testing.T) {
+	path := file(t)
+	create(t, path, 0)
+	if _, err := Create(path, 0); !errors.Is(err, os.ErrExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestErrNotRecording(t *testing.T) {
+	for name, body := range map[string]string{"text": strings.Repeat("not a database ", 20), "empty": "", "header": "SQLite format 3\x00" + strings.Repeat("\xff", 4000)} {
+		path := file(t)
+		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); !errors.Is(err, ErrNotRecording) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A file cut anywhere gives one error or a recording, never a panic.
+func TestCutShort(t *testing.T) {
+	path := file(t)
+	w := create(t, path, 0)
+	for i := range int64(5000) {
+		w.Sample(Sample{TimeNs: i, Source: SourceServer, Subject: "a:1", Name: "n", Value: float64(i)})
+	}
+	w.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []int{101, 4096, len(whole) / 2, len(whole) - 4096} {
+		if err := os.WriteFile(path, whole[:part], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("cut to %d of %d bytes: %v", part, len(whole), err)
+		}
+	}
+}
+
+func TestNewerSchema(t *testing.T) {
+	path := file(t)
+	w := create(t, path, 0)
+	w.SetMeta(MetaSchema, "999")
+	w.Close()
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "update slowpath") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The bound holds while rows keep coming, the newest samples and all events stay.
+func TestBoundOnDisk(t *testing.T) {
+	path := file(t)
+	const bound = 2 << 20
+	w := create(t, path, bound)
+	n := 0
+	for range 12 {
+		for range 10_000 {
+			w.Sample(Sample{TimeNs: int64(n), Source: SourceServer, Subject: "127.0.0.1:6379", Name: "used_memory", Value: float64(n)})
+			n++
+		}
+		w.Event(Event{TimeNs: int64(n), Source: SourceHost, Subject: "a:1", Kind: KindFrozen, Detail: "{}"})
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() > bound*5/4 {
+		t.Errorf("%d bytes, %v", st.Size(), err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Series(SourceServer, "127.0.0.1:6379", "used_memory")
+	if last, _ := s.Last(); int(last) != n-1 || len(s) < 5000 {
+		t.Errorf("last %v of %d, %d samples", last, n, len(s))
+	}
+	old, young := 0, 0
+	for _, p := range s {
+		if int(p.TimeNs) < n/2 {
+			old++
+		} else {
+			young++
+		}
+	}
+	if old >= young {
+		t.Errorf("%d old samples, %d young ones: the oldest are to be thinned first", old, young)
+	}
+	if es := r.EventsOf(SourceHost, "a:1", KindFrozen); len(es) != 12 {
+		t.Errorf("%d events, want 12", len(es))
+	}
+}
+
+func TestGrowthOverARestart(t *testing.T) {
+	s := Series{{0, 10}, {1, 15}, {2, 3}, {3, 4}}
+	if g := s.Growth(); g != 9 { // 5, then 3 from zero, then 1
+		t.Errorf("%v", g)
+	}
+	if st := s.Steps(); len(st) != 2 || st[0].Delta != 5 || st[1].Delta != 1 {
+		t.Errorf("%+v", st)
+	}
+}

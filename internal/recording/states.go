@@ -1,0 +1,25 @@
+package recording
+
+// Actors and states of a segment. Server Busy is the event loop serving others, server Blocked the thread asleep in a system call
+// or page fault that it cannot leave; Unexplained is what no source saw.
+const (
+	App         = "app"
+	Client      = "client"
+	Network     = "network"
+	Server      = "server"
+	Nobody      = "unknown"
+	PoolWait    = "pool-wait"
+	Dial        = "dial"
+	TLS         = "tls"
+	Handshake   = "handshake"
+	RunQueue    = "run-queue"
+	Out         = "out"
+	Back        = "back"
+	Retransmit  = "retransmit"
+	Throttled   = "throttled"
+	Frozen      = "frozen"
+	Busy        = "busy"
+	Blocked     = "blocked"
+	Exec        = "exec"
+	Unexplained = "unexplained"
+)

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"fmt"
+
+	"slowpath/internal/cause"
+)
+
+const (
+	minShown  = 0.005 // states with less of the time share one line
+	maxTerm   = 26    // columns; no state of the design has more than 19
+	wordsGap  = "  "
+	shortBar  = 14 // columns; where less is left beside the words, a state takes two lines
+	longBar   = 60
+	timeWidth = 8
+	partWidth = 6
+)
+
+// account shows where the time of slow calls went: a bar per state, with what the state means.
+func (p *page) account(d cause.Diagnosis) {
+	if len(d.Account) == 0 {
+		return
+	}
+	title := "Where the time of slow calls went"
+	if n := d.Latency.SlowCalls; n > 0 {
+		title = "Where the time of " + count(n, "slow call") + " went"
+	}
+	p.section(title)
+	shown, rest := split(d.Account)
+	p.states(shown)
+	if len(rest) > 0 {
+		var ns int64
+		var share float64
+		for _, s := range rest {
+			ns += s.Ns
+			share += s.Share
+		}
+		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", count(len(rest), "smaller part"), duration(ns), percent(share)), dim)
+	}
+}
+
+// split parts the states that get a line of their own from the small ones. Unexplained time always has its line.
+func split(states []cause.State) (shown, rest []cause.State) {
+	for _, s := range states {
+		if s.Share < minShown && s.State != unexplained {
+			rest = append(rest, s)
+		} else {
+			shown = append(shown, s)
+		}
+	}
+	return shown, rest
+}
+
+func (p *page) states(states []cause.State) {
+	terms, said := 0, 0
+	for _, s := range states {
+		t := stateName(s.Actor, s.State)
+		terms = max(terms, columns(p.shorten(p.text(t), maxTerm)))
+		said = max(said, columns(saidOf[t]))
+	}
+	figures := 1 + timeWidth + 1 + partWidth
+	beside := p.style.Width - 2 - terms - 2 - figures - len(wordsGap) - said
+	for _, s := range states {
+		t := stateName(s.Actor, s.State)
+		name := p.shorten(p.text(t), maxTerm)
+		numbers := " " + p.length(s.Ns) + " " + padLeft(p.text(percent(s.Share)), partWidth)
+		if beside >= shortBar {
+			width := min(beside, longBar)
+			p.line("  " + p.in(bold, pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap + p.in(dim, p.text(saidOf[t])))
+			continue
+		}
+		p.line("  " + p.in(bold, name) + p.in(dim, p.aside(saidOf[t], p.style.Width-2-columns(name))))
+		p.line("  " + p.track(s, p.style.Width-2-figures) + numbers)
+	}
+}
+
+// track is the bar of a state, padded to width columns.
+func (p *page) track(s cause.State, width int) string {
+	b := p.bar(s.Share, width)
+	return p.in(actorPaint(s.Actor), b) + pad("", width-columns(b))
+}
+
+// length is a duration in a column of timeWidth.
+func (p *page) length(ns int64) string {
+	return padLeft(p.shorten(p.text(duration(ns)), timeWidth), timeWidth)
+}
+
+// aside is a remark behind a term, in at most width columns.
+func (p *page) aside(s string, width int) string {
+	if s == "" {
+		return ""
+	}
+	return p.shorten(" "+p.text("–")+" "+p.text(s), width)
+}

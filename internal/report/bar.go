@@ -1,0 +1,41 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+// fraction brings a fraction into 0..1; what is no number is 0.
+func fraction(f float64) float64 {
+	if math.IsNaN(f) {
+		return 0
+	}
+	return min(1, max(0, f))
+}
+
+// bar is a bar of a share of width columns, at least a hair of it, as plain text without padding. Block characters come in eighths.
+func (p *page) bar(share float64, width int) string {
+	eighths := max(1, int(math.Round(fraction(share)*float64(width)*8)))
+	if !p.style.Unicode {
+		return strings.Repeat("#", min(width, max(1, (eighths+4)/8)))
+	}
+	s := strings.Repeat("█", eighths/8)
+	if e := eighths % 8; e > 0 {
+		s += string([]rune("▏▎▍▌▋▊▉")[e-1])
+	}
+	return s
+}
+
+// span is a bar from one fraction of the width to another, with the space before it: a segment on its call's scale.
+func (p *page) span(from, to float64, width int) string {
+	cell, thin := "█", "▏"
+	if !p.style.Unicode {
+		cell, thin = "#", "|"
+	}
+	a := int(math.Round(fraction(from) * float64(width)))
+	b := int(math.Round(fraction(to) * float64(width)))
+	if b <= a {
+		return strings.Repeat(" ", min(a, width-1)) + thin
+	}
+	return strings.Repeat(" ", a) + strings.Repeat(cell, b-a)
+}

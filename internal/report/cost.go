@@ -1,0 +1,20 @@
+package report
+
+import "slowpath/internal/cause"
+
+// maxCosts bounds the lines of the watch's cost: there is one per node.
+const maxCosts = 8
+
+// cost shows what the watch itself took.
+func (p *page) cost(facts []cause.Evidence) {
+	if len(facts) == 0 {
+		return
+	}
+	p.section("Cost of this watch")
+	for _, e := range facts[:min(len(facts), maxCosts)] {
+		p.paragraph("  ", "  ", e.Text, dim)
+	}
+	if n := len(facts) - maxCosts; n > 0 {
+		p.more("  ", n)
+	}
+}

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestTextGolden(t *testing.T) {
+	for name, d := range samples {
+		for _, s := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160}, {Width: 160, Unicode: true}} {
+			charset := "ascii"
+			if s.Unicode {
+				charset = "unicode"
+			}
+			var buf bytes.Buffer
+			if err := Text(&buf, d, s); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, fmt.Sprintf("%s.%d.%s.golden", name, s.Width, charset), buf.Bytes())
+		}
+	}
+}
+
+func TestTextColorGolden(t *testing.T) {
+	var buf bytes.Buffer
+	if err := Text(&buf, throttled(), Style{Width: 80, Color: true, Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "throttled.80.color.golden", buf.Bytes())
+}
+
+func TestJSONGolden(t *testing.T) {
+	for name, d := range samples {
+		var buf bytes.Buffer
+		if err := JSON(&buf, d); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".json.golden", buf.Bytes())
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update writes it anew):\n%s", name, got)
+	}
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"slowpath/internal/cause"
+	"slowpath/internal/recording"
+)
+
+// headline is the verdict in one sentence, what was watched, and the figures of the calls.
+func (p *page) headline(d cause.Diagnosis) {
+	summary := d.Summary
+	if summary == "" {
+		summary = "No verdict: the diagnosis is empty."
+	}
+	p.paragraph("", "", summary, verdictPaint(d.Verdict))
+	p.facts("", append(watched(d), tiers(d.Sources)...), dim)
+	p.facts("", figures(d.Latency), none)
+}
+
+func verdictPaint(verdict string) paint {
+	switch verdict {
+	case cause.Healthy:
+		return calm
+	case cause.Findings:
+		return alarm
+	}
+	return doubt
+}
+
+func watched(d cause.Diagnosis) []string {
+	var out []string
+	if d.Target.Address != "" {
+		out = append(out, d.Target.Address)
+	}
+	if d.Target.Server != "" {
+		out = append(out, d.Target.Server)
+	}
+	switch n := len(d.Target.Nodes); {
+	case d.Target.Kind == "cluster":
+		out = append(out, "cluster of "+count(n, "node"))
+	case n > 1:
+		out = append(out, count(n, "node"))
+	}
+	if s := d.Window.Seconds; s > 0 && !math.IsInf(s, 0) {
+		window := fmt.Sprintf("%.0f s", s)
+		if !d.Window.Start.IsZero() {
+			window += d.Window.Start.UTC().Format(" from 2006-01-02 15:04:05 UTC")
+		}
+		out = append(out, window)
+	}
+	return out
+}
+
+// tierOf is the tier of evidence that a source belongs to (design: T0 a connection, T1 the host's files, T2 the kernel).
+var tierOf = map[string]int{recording.SourceHost: 1, recording.SourceTap: 2}
+
+// tiers names the sources that took part, by tier: "T0 probe, server".
+func tiers(sources []recording.SourceStatus) []string {
+	byTier := make([][]string, 3)
+	for _, s := range sources {
+		if s.Used {
+			byTier[tierOf[s.Name]] = append(byTier[tierOf[s.Name]], s.Name)
+		}
+	}
+	var out []string
+	for tier, names := range byTier {
+		if len(names) > 0 {
+			out = append(out, fmt.Sprintf("T%d %s", tier, strings.Join(names, ", ")))
+		}
+	}
+	return out
+}
+
+func figures(l cause.Latency) []string {
+	if l.Calls == 0 && l.SlowCalls == 0 {
+		return nil
+	}
+	slow := fmt.Sprintf("%d slow", l.SlowCalls)
+	if l.SlowThresholdNs > 0 {
+		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
+	}
+	return []string{count(l.Calls, "call"), slow, "p50 " + duration(l.P50Ns), "p99 " + duration(l.P99Ns), "max " + duration(l.MaxNs)}
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"pgregory.net/rapid"
+
+	"slowpath/internal/cause"
+	"slowpath/internal/recording"
+)
+
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestTextProperty: whatever a diagnosis holds, the report has no line over its width but for commands and links, and nothing in it
+// drives the terminal.
+func TestTextProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := diagnoses(anyFloat, anyTime).Draw(t, "diagnosis")
+		s := Style{Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"), Unicode: rapid.Bool().Draw(t, "unicode")}
+		var buf bytes.Buffer
+		if err := Text(&buf, d, s); err != nil {
+			t.Fatal(err)
+		}
+		out := buf.String()
+		if s.Color {
+			out = colours.ReplaceAllString(out, "")
+		}
+		whole := pieces(d, s)
+		for line := range strings.Lines(out) {
+			line = strings.TrimSuffix(line, "\n")
+			if columns(line) > s.Width && !whole[strings.TrimSpace(line)] {
+				t.Fatalf("%d columns of %d: %q", columns(line), s.Width, line)
+			}
+			for _, r := range line {
+				if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || !s.Unicode && r > unicode.MaxASCII {
+					t.Fatalf("%U in %q", r, line)
+				}
+			}
+		}
+	})
+}
+
+// pieces are the commands and links of a diagnosis as they are printed.
+func pieces(d cause.Diagnosis, s Style) map[string]bool {
+	p, out := newPage(s), map[string]bool{}
+	for _, f := range d.Findings {
+		for _, fix := range f.Fix {
+			for _, st := range steps(fix) {
+				if st.command {
+					out[p.whole(st.text)] = true
+				}
+			}
+		}
+		for _, u := range f.See {
+			out[p.whole(u)] = true
+		}
+	}
+	return out
+}
+
+func TestJSONProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := diagnoses(rapid.Float64Range(-1e300, 1e300), jsonTime).Draw(t, "diagnosis")
+		var buf bytes.Buffer
+		if err := JSON(&buf, d); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range strings.ReplaceAll(buf.String(), "\n", "") {
+			if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+				t.Fatalf("%U in %q", r, buf.String())
+			}
+		}
+		var got cause.Diagnosis
+		if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := listed(d); !reflect.DeepEqual(got, want) {
+			t.Fatalf("came back as\n%+v, not\n%+v", got, want)
+		}
+	})
+}
+
+var (
+	anyFloat = rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}))
+	anyTime  = rapid.Map(rapid.Int64(), func(s int64) time.Time { return time.Unix(s, 0) })
+	jsonTime = rapid.Map(rapid.Int64Range(0, 4e9), func(s int64) time.Time { return time.Unix(s, s).UTC() })
+	anyNs    = rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 1e9))
+	// anyText has words, characters of two columns and of none, controls, and sequences that drive a terminal.
+	anyText = rapid.Custom(func(t *rapid.T) string {
+		part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9/.:-]{1,90}`), rapid.SampledFrom([]string{"", " ", "server", "throttled",
+			unexplained, "Use it: kill -CONT 17", " or echo 1 > x (v2)", "\x1b[31m", "\x1b]0;t\x07", "\u009b2J", "\x1bP", "\u202e", "\r\n", "12 ms", "接続", "e\u0301", "µs"}))
+		return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, "parts"), rapid.SampledFrom([]string{"", " "}).Draw(t, "space"))
+	})
+)
+
+func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) *rapid.Generator[cause.Diagnosis] {
+	return rapid.Custom(func(t *rapid.T) cause.Diagnosis {
+		text := func() string { return anyText.Draw(t, "text") }
+		texts := func() []string { return rapid.SliceOfN(anyText, 0, 4).Draw(t, "texts") }
+		evidence := rapid.SliceOfN(rapid.Custom(func(*rapid.T) cause.Evidence {
+			return cause.Evidence{Source: text(), Text: text(), Value: float.Draw(t, "value"), Unit: text()}
+		}), 0, 15)
+		n := func() int { return rapid.Int().Draw(t, "n") }
+		ns := func() int64 { return anyNs.Draw(t, "ns") }
+		d := cause.Diagnosis{Schema: cause.Schema, Version: text(), Summary: text(),
+			Verdict: rapid.SampledFrom([]string{"", cause.Healthy, cause.Findings, cause.Inconclusive}).Draw(t, "verdict"),
+			Target:  cause.Target{Address: text(), Kind: rapid.SampledFrom([]string{"cluster", "unknown"}).Draw(t, "kind"), Server: text(), Nodes: texts()},
+			Window:  cause.Window{Start: at.Draw(t, "start"), Seconds: float.Draw(t, "seconds")},
+			Latency: cause.Latency{Calls: n(), SlowCalls: n(), SlowThresholdNs: ns(), P50Ns: ns(), P99Ns: ns(), P999Ns: ns(), MaxNs: ns()},
+			Cost:    evidence.Draw(t, "cost")}
+		for range rapid.IntRange(0, 3).Draw(t, "findings") {
+			d.Findings = append(d.Findings, cause.Finding{Cause: text(), Layer: text(), Title: text(), SlowCalls: n(), Of: n(), ExcessShare: float.Draw(t, "excess"),
+				Confidence: float.Draw(t, "confidence"), Evidence: evidence.Draw(t, "for"), Against: evidence.Draw(t, "against"), Fix: texts(), See: texts(), Because: text()})
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "states") {
+			d.Account = append(d.Account, cause.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t, "share")})
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "worst") {
+			w := cause.Worst{Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns()}
+			for range rapid.IntRange(0, 12).Draw(t, "parts") {
+				w.Segments = append(w.Segments, cause.Part{Actor: text(), State: text(), FromNs: ns(), ToNs: ns(), Culprit: text()})
+			}
+			d.Worst = append(d.Worst, w)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "spots") {
+			d.BlindSpots = append(d.BlindSpots, recording.BlindSpot{What: text(), Why: text(), Enable: text()})
+			d.Sources = append(d.Sources, recording.SourceStatus{Name: text(), Used: rapid.Bool().Draw(t, "used"), Why: text()})
+		}
+		return d
+	})
+}

@@ -1,0 +1,34 @@
+// Package report shows a diagnosis, as text for a person and as JSON for programs. It computes nothing: what it prints is in
+// the diagnosis, shortened to what fits a screen.
+//
+// Most texts of a diagnosis come from the network or from files of others (names of clients, processes and cgroups). Nothing
+// of them reaches a terminal before clean has taken out what could drive it.
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"slowpath/internal/cause"
+)
+
+// Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix, the
+// worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is longer than
+// the style's width, except commands and links, which are printed in one piece so that they can be copied.
+func Text(w io.Writer, d cause.Diagnosis, s Style) error {
+	p := newPage(s)
+	p.headline(d)
+	if d.Verdict == cause.Healthy && len(d.Findings) == 0 {
+		p.unseenBriefly(d)
+	} else {
+		p.account(d)
+		p.findings(d.Findings)
+		p.worst(d.Worst)
+		p.unseen(d)
+	}
+	p.cost(d.Cost)
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

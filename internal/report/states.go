@@ -1,0 +1,40 @@
+package report
+
+// saidOf puts the states of an account into plain words (design: "States").
+var saidOf = map[string]string{
+	"app pool-wait":       "waiting for a free connection",
+	"app lock-wait":       "waiting for a lock in the program",
+	"app dial":            "opening a connection",
+	"app tls":             "TLS handshake",
+	"app handshake":       "HELLO, AUTH and SELECT on a new connection",
+	"app redirect":        "sent on to another node (MOVED, ASK)",
+	"client send":         "writing the request to the socket",
+	"client run-queue":    "ready to run, others had its CPU",
+	"client throttled":    "its cgroup's CPU quota was used up",
+	"client off-cpu":      "asleep, not waiting for the server",
+	"client receive":      "reading the reply",
+	"network out":         "request on its way",
+	"network back":        "reply on its way",
+	"network retransmit":  "a packet was lost and sent again",
+	"network delayed-ack": "waiting for a delayed ACK",
+	"proxy queue":         "waiting inside the proxy",
+	"proxy forward":       "the proxy passing it on",
+	"server run-queue":    "ready to run, others had its CPU",
+	"server throttled":    "its cgroup's CPU quota was used up",
+	"server frozen":       "stopped by a signal or the freezer",
+	"server busy":         "serving other commands first",
+	"server blocked":      "asleep in the kernel: disk, memory or fork",
+	"server exec":         "running the command itself",
+	"server send":         "writing the reply to the socket",
+	unexplained:           "no source saw what happened here",
+}
+
+const unexplained = "unexplained"
+
+// stateName is the name of a state: "server throttled". Nobody is the actor of unexplained time.
+func stateName(actor, state string) string {
+	if state == unexplained || actor == "" {
+		return state
+	}
+	return actor + " " + state
+}

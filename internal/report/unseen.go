@@ -1,0 +1,62 @@
+package report
+
+import (
+	"strings"
+
+	"slowpath/internal/cause"
+	"slowpath/internal/recording"
+)
+
+const maxSpots = 12
+
+// unseen lists what could not be seen, why, and how to enable it.
+func (p *page) unseen(d cause.Diagnosis) {
+	spots := spotsOf(d)
+	if len(spots) == 0 {
+		return
+	}
+	p.section("What could not be seen")
+	for _, b := range spots[:min(len(spots), maxSpots)] {
+		s := b.What
+		if b.Why != "" {
+			s += " — " + b.Why
+		}
+		if b.Enable != "" {
+			s += "; enable: " + b.Enable
+		}
+		p.paragraph("  - ", "    ", s, none)
+	}
+	if n := len(spots) - maxSpots; n > 0 {
+		p.more("    ", n)
+	}
+}
+
+// unseenBriefly is the same in one paragraph, for a system in which nothing is to be looked for.
+func (p *page) unseenBriefly(d cause.Diagnosis) {
+	var parts []string
+	for _, b := range spotsOf(d) {
+		s := b.What
+		if b.Why != "" {
+			s += " (" + b.Why + ")"
+		}
+		parts = append(parts, s)
+	}
+	if len(parts) > 0 {
+		p.paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", dim)
+	}
+}
+
+// spotsOf are the blind spots, and the sources that took no part for a reason that no blind spot gives.
+func spotsOf(d cause.Diagnosis) []recording.BlindSpot {
+	out := append([]recording.BlindSpot(nil), d.BlindSpots...)
+	given := map[string]bool{}
+	for _, b := range d.BlindSpots {
+		given[b.Why] = true
+	}
+	for _, s := range d.Sources {
+		if !s.Used && !given[s.Why] {
+			out = append(out, recording.BlindSpot{What: "source " + s.Name, Why: s.Why})
+		}
+	}
+	return out
+}

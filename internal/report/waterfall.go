@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"slowpath/internal/cause"
+)
+
+const (
+	maxWorst  = 3
+	numbers   = 2 + timeWidth + 2 + 2 + timeWidth + 2 // columns of a row beside its bar and its label
+	minSpan   = 16
+	minLabel  = 24 // columns; a state with the beginning and the end of its culprit
+	maxSpan   = 70
+	longLabel = 60
+	// minCulprit is the least room in which the name of a culprit says anything.
+	minCulprit = 8
+	shorter    = " shorter"
+)
+
+// worst shows the slowest calls, each as a waterfall of its segments.
+func (p *page) worst(calls []cause.Worst) {
+	if len(calls) == 0 {
+		return
+	}
+	calls = calls[:min(len(calls), maxWorst)]
+	title := fmt.Sprintf("The %d worst calls", len(calls))
+	if len(calls) == 1 {
+		title = "The worst call"
+	}
+	p.section(title)
+	all := make([][]row, len(calls))
+	label := 0
+	for i, c := range calls {
+		all[i] = rows(c)
+		for _, r := range all[i] {
+			label = max(label, columns(p.label(r, math.MaxInt)))
+		}
+	}
+	room := p.style.Width - numbers
+	bars := min(maxSpan, max(minSpan, min(room/3, room-minLabel), room-min(label, longLabel)))
+	for i, c := range calls {
+		if i > 0 {
+			p.gap()
+		}
+		p.facts("  ", callFacts(c), bold)
+		for _, r := range all[i] {
+			p.row(r, c, bars, room-bars)
+		}
+	}
+}
+
+func callFacts(c cause.Worst) []string {
+	out := []string{c.Time.UTC().Format("15:04:05.000 UTC")}
+	for _, s := range []string{c.Op, c.Conn, c.Node} {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return append(out, duration(c.Ns))
+}
+
+// row is one line: when it began, its bar on the call's scale, how long it took, what it was.
+func (p *page) row(r row, c cause.Worst, bars, label int) {
+	total := float64(max(c.Ns, 1))
+	b := p.span(float64(r.fromNs)/total, float64(r.toNs)/total, bars)
+	p.line("  " + p.length(r.fromNs) + "  " + p.in(actorPaint(r.actor), b) + pad("", bars-columns(b)) +
+		"  " + p.length(r.ns()) + "  " + p.label(r, label))
+}
+
+// label says what a row was, in at most width columns: the culprit is shortened first.
+func (p *page) label(r row, width int) string {
+	name, more := p.text(stateName(r.actor, r.state)), ""
+	if r.others > 0 {
+		more = fmt.Sprintf(" +%d", r.others)
+		if columns(name)+columns(more+shorter) <= width {
+			more += shorter
+		}
+	}
+	culprit := p.text(r.culprit)
+	if room := width - columns(name) - columns(more) - 1; culprit != "" && room >= minCulprit {
+		name += " " + p.shorten(culprit, room)
+	}
+	return p.shorten(name+more, width)
+}

@@ -1,0 +1,32 @@
+package resp
+
+import "bytes"
+
+// foreigners are the first bytes of what else listens where a Redis was expected. None of them can begin a reply.
+var foreigners = []struct{ prefix, hint string }{
+	{"HTTP/", "the peer speaks HTTP, not the Redis protocol"},
+	{"<html", "the peer speaks HTTP, not the Redis protocol"},
+	{"<HTML", "the peer speaks HTTP, not the Redis protocol"},
+	{"<!DOC", "the peer speaks HTTP, not the Redis protocol"},
+	{"\x15\x03", "the peer answered with a TLS record: it expects TLS; add --tls"}, // an alert: what a TLS server says to plain text
+	{"\x16\x03", "the peer answered with a TLS record: it expects TLS; add --tls"}, // a handshake
+	{"SSH-", "the peer speaks SSH, not the Redis protocol"},
+	{"ERROR\r\n", "the peer speaks the memcached protocol, not the Redis protocol"}, // memcached's answer to an unknown command
+}
+
+// foreign explains a first byte that begins no reply. While what has arrived is a proper prefix of a known foreigner it waits for
+// more: the connection is lost in any case, and the caller's deadline holds.
+func (r *Reader) foreign() error {
+	for {
+		seen, undecided := r.buf[r.pos:r.end], false
+		for _, f := range foreigners {
+			if bytes.HasPrefix(seen, []byte(f.prefix)) {
+				return &NotRedisError{Hint: f.hint}
+			}
+			undecided = undecided || bytes.HasPrefix([]byte(f.prefix), seen)
+		}
+		if !undecided || r.fill() != nil {
+			return r.protocolError("unknown type byte %q", r.buf[r.pos])
+		}
+	}
+}

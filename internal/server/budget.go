@@ -1,0 +1,43 @@
+package server
+
+import "time"
+
+// Budget of the server's time.
+const (
+	defaultBudget = 0.001
+	// headStart is the credit at the start, in seconds of the budget: the first poll asks for more than the others.
+	headStart = 5
+	// longestCommand bounds what a single command of the watch may take: the whole server waits for it.
+	longestCommand = 10 * time.Millisecond
+	// longestRound is how far apart polls get on a server whose INFO is expensive.
+	longestRound = 60 * time.Second
+)
+
+// budget is the part of the server's time that the watch may use: it grows with time and is used up by commands.
+type budget struct {
+	share   float64
+	startNs int64
+	spent   time.Duration
+}
+
+func (b *budget) credit(nowNs int64) time.Duration {
+	return time.Duration(b.share*(float64(nowNs-b.startNs)+headStart*1e9)) - b.spent
+}
+
+// affords reports whether a command of this cost may be sent now.
+func (b *budget) affords(nowNs int64, cost time.Duration) bool {
+	return cost <= longestCommand && cost <= b.credit(nowNs)
+}
+
+// never reports whether a cost is too high for any time of a watch.
+func (b *budget) never(cost time.Duration) bool {
+	return cost > longestCommand || cost > time.Duration(b.share*float64(longestRound))
+}
+
+// interval is the time between polls of this cost: every, or longer where the budget asks for it.
+func (b *budget) interval(every, cost time.Duration) time.Duration {
+	if b.share <= 0 {
+		return longestRound
+	}
+	return min(max(every, time.Duration(float64(cost)/b.share)), max(every, longestRound))
+}

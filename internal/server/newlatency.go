@@ -1,0 +1,65 @@
+package server
+
+import (
+	"sort"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// latencyReader turns what is new in LATENCY into events, one per event and second. The server keeps the longest time of a second, so
+// a sample is read when its second is over.
+type latencyReader struct {
+	sink    recording.Sink
+	subject string
+	clock   *serverClock
+	startNs int64
+
+	done map[string]int64 // by event, the second up to which samples were written
+	open map[string]bool  // events whose newest sample was not written yet
+	at   map[string]spike // by event, its newest sample at the first poll
+}
+
+// stale lists the events whose history is to be read, given LATENCY LATEST.
+func (r *latencyReader) stale(all []latest) []string {
+	if r.done == nil {
+		r.done, r.open, r.at = map[string]int64{}, map[string]bool{}, map[string]spike{}
+		for _, l := range all {
+			if from, _ := r.clock.window(l.second); from < r.startNs {
+				r.done[l.event], r.at[l.event] = l.second-1, l.spike
+			}
+		}
+	}
+	var events []string
+	for _, l := range all {
+		if old, known := r.at[l.event]; known && old == l.spike {
+			continue
+		}
+		if l.second > r.done[l.event] || r.open[l.event] {
+			events = append(events, l.event)
+		}
+	}
+	sort.Strings(events)
+	return events
+}
+
+// read takes the history of an event. With last, the second that is not over yet is taken too.
+func (r *latencyReader) read(at moment, event string, history []spike, last bool) {
+	now := r.clock.second(at.sent)
+	r.open[event] = false
+	for _, s := range history {
+		from, to := r.clock.window(s.second)
+		first := r.at[event] // in the second of the start only what came after the first poll counts: a longer time
+		grown := s.second == first.second && s.millis > first.millis
+		switch {
+		case s.second <= r.done[event], from < r.startNs && !grown:
+			continue
+		case s.second >= now && !last:
+			r.open[event] = true
+			continue
+		}
+		r.done[event] = s.second
+		r.sink.Event(recording.Event{TimeNs: from, DurationNs: s.millis * int64(time.Millisecond), Source: source, Subject: r.subject,
+			Kind: recording.KindLatency, Detail: recording.Detail(recording.LatencyDetail{Event: event, WindowNs: to - from})})
+	}
+}

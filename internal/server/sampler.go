@@ -1,0 +1,79 @@
+package server
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// moment is a poll: when its commands were sent and when the last reply was in hand. The server answered somewhere between.
+type moment struct{ sent, done int64 }
+
+// sampler writes numbers when they change.
+//
+// Where a number changes after it was left out, its old value is written at the previous poll first, so that the step is as narrow
+// as the two polls. That earlier point has the time of the send: what ran behind the INFO in the same turn of the event loop, before
+// the reply went out, belongs to the step.
+type sampler struct {
+	sink    recording.Sink
+	subject string
+	last    map[string]float64 // nil before the first poll
+	written map[string]int64   // time of the last sample of each name
+	prev    moment
+}
+
+// poll writes the fields of a poll: all of them at the first and at the last one, else those that changed.
+func (s *sampler) poll(at moment, fields []field, all bool) {
+	first := s.last == nil
+	if first {
+		s.last, s.written = map[string]float64{}, map[string]int64{}
+	}
+	present := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		present[f.name] = true
+		old, known := s.last[f.name]
+		switch {
+		case first, known && old == f.value && all:
+			s.write(at.done, f)
+		case known && old == f.value:
+		case known:
+			s.writeBefore(field{f.name, old})
+			s.write(at.done, f)
+		default:
+			if startsAtZero(f.name) {
+				s.writeBefore(field{f.name, 0})
+			}
+			s.write(at.done, f)
+		}
+	}
+	for name, old := range s.last {
+		// CONFIG RESETSTAT and restarts make these vanish, until they are counted again from zero.
+		if !present[name] && old != 0 && startsAtZero(name) {
+			s.writeBefore(field{name, old})
+			s.write(at.done, field{name, 0})
+		}
+	}
+	s.prev = at
+}
+
+// write writes a sample.
+func (s *sampler) write(timeNs int64, f field) {
+	s.last[f.name], s.written[f.name] = f.value, timeNs
+	s.sink.Sample(recording.Sample{TimeNs: timeNs, Source: source, Subject: s.subject, Name: f.name, Value: f.value})
+}
+
+// writeBefore writes the value that a name had at the previous poll, unless it was written then.
+func (s *sampler) writeBefore(f field) {
+	if at, ok := s.written[f.name]; !ok || at < s.prev.sent {
+		s.write(s.prev.sent, f)
+	}
+}
+
+// startsAtZero tells the counters that INFO leaves out while they are zero.
+func startsAtZero(name string) bool {
+	if strings.HasPrefix(name, "cmdstat_") || strings.HasPrefix(name, "errorstat_") {
+		return true
+	}
+	rest, ok := strings.CutPrefix(name, "db")
+	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
+}

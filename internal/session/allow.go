@@ -1,0 +1,133 @@
+package session
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// keyPrefix begins the keys that may be read. They do not exist: a GET of one is the cheapest command that looks into the keyspace.
+const keyPrefix = "slowpath:"
+
+// maxSlowlogEntries bounds SLOWLOG GET: copying thousands of entries takes milliseconds of the server's time.
+const maxSlowlogEntries = 128
+
+// rule says whether the arguments after the command (and subcommand) are allowed.
+type rule func(args []string) bool
+
+func anyArgs([]string) bool { return true }
+
+// between allows min to max arguments.
+func between(min, max int) rule {
+	return func(args []string) bool { return len(args) >= min && len(args) <= max }
+}
+
+// allowed is the one place that says what may be sent, by command, or by command and subcommand.
+var allowed = map[string]rule{
+	"PING":     between(0, 1),
+	"ECHO":     between(1, 1),
+	"GET":      oneOwnKey,
+	"TYPE":     oneOwnKey,
+	"INFO":     anyArgs,
+	"HELLO":    anyArgs,
+	"AUTH":     between(1, 2),
+	"SELECT":   between(1, 1),
+	"READONLY": between(0, 0),
+
+	"SLOWLOG GET":       fewEntries,
+	"SLOWLOG LEN":       between(0, 0),
+	"LATENCY LATEST":    between(0, 0),
+	"LATENCY HISTORY":   between(1, 1),
+	"LATENCY HISTOGRAM": anyArgs,
+	"LATENCY DOCTOR":    between(0, 0),
+	"COMMAND COUNT":     between(0, 0),
+	"CONFIG GET":        noSecrets,
+	"CLIENT LIST":       anyArgs,
+	"CLIENT INFO":       between(0, 0),
+	"CLIENT ID":         between(0, 0),
+	"CLIENT SETNAME":    between(1, 1),
+	"CLIENT SETINFO":    between(2, 2),
+	"CLUSTER INFO":      between(0, 0),
+	"CLUSTER NODES":     between(0, 0),
+	"CLUSTER SLOTS":     between(0, 0),
+	"CLUSTER SHARDS":    between(0, 0),
+	"CLUSTER LINKS":     between(0, 0),
+	"MEMORY STATS":      between(0, 0),
+	"ACL WHOAMI":        between(0, 0),
+}
+
+// Allowed reports whether a session may send this command.
+func Allowed(args ...string) bool {
+	if len(args) == 0 || strings.Contains(args[0], " ") {
+		return false
+	}
+	name := strings.ToUpper(args[0])
+	if ok, known := allowed[name]; known {
+		return ok(args[1:])
+	}
+	if len(args) == 1 {
+		return false
+	}
+	ok, known := allowed[name+" "+strings.ToUpper(args[1])]
+	return known && ok(args[2:])
+}
+
+// oneOwnKey allows a single key that is slowpath's own: "slowpath:…", or "{tag}slowpath:…" to reach a certain slot.
+func oneOwnKey(args []string) bool {
+	if len(args) != 1 {
+		return false
+	}
+	key := args[0]
+	if tagged, ok := strings.CutPrefix(key, "{"); ok {
+		tag, rest, closed := strings.Cut(tagged, "}")
+		if !closed || tag == "" || strings.Contains(tag, "{") {
+			return false
+		}
+		key = rest
+	}
+	return strings.HasPrefix(key, keyPrefix)
+}
+
+func fewEntries(args []string) bool {
+	if len(args) == 0 {
+		return true // the server's default, 10
+	}
+	n, err := strconv.Atoi(args[0])
+	return err == nil && len(args) == 1 && n > 0 && n <= maxSlowlogEntries
+}
+
+// secretSettings are the parameters whose value is a password, or opens one.
+var secretSettings = []string{"requirepass", "masterauth", "primaryauth", "tls-key-file-pass", "tls-client-key-file-pass"}
+
+// noSecrets allows CONFIG GET of patterns that match no secret. Only letters, digits, - and _ beside the * and ? of a pattern: what
+// else a server's own matcher understands cannot be judged here.
+func noSecrets(patterns []string) bool {
+	if len(patterns) == 0 {
+		return false
+	}
+	for _, pattern := range patterns {
+		pattern = strings.ToLower(pattern)
+		if pattern == "" || strings.ContainsFunc(pattern, notPlain) {
+			return false
+		}
+		for _, secret := range secretSettings {
+			if hit, err := path.Match(pattern, secret); hit || err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func notPlain(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-_*?", r)
+}
+
+// forbidden names the command and not its arguments, which could be anything.
+func forbidden(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%w: an empty command", ErrForbidden)
+	}
+	return fmt.Errorf("%w: %q", ErrForbidden, strings.ToUpper(args[0]))
+}

@@ -1,0 +1,157 @@
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Phases is where the time of a dial went. A phase that did not take place is 0: DNS for a literal IP, DNS and TLS for
+// a plain unix socket. Of a failed dial, the last phase reached is the one that failed.
+type Phases struct {
+	DNS     time.Duration // the resolver, as configured on this host (so with /etc/hosts and any cache)
+	Connect time.Duration // from the first SYN until connected, with the addresses that failed before
+	TLS     time.Duration // the handshake, always a full one: no session is resumed
+}
+
+// Dialer dials with a resolver of its own. The zero value is what Dial uses.
+type Dialer struct {
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error) // nil is the system's resolver
+}
+
+// Dial connects to t and finishes the TLS handshake if there is one. The context's deadline and cancellation bound the
+// whole; there is no other timeout. Errors are *Error and match one of the Err… values; ErrBadTarget and ErrCertFile
+// are found before anything is sent. The phases are valid, as far as they got, with an error too.
+func Dial(ctx context.Context, t Target) (*Conn, Phases, error) { return Dialer{}.Dial(ctx, t) }
+
+// Dial is the package's Dial with this resolver.
+func (d Dialer) Dial(ctx context.Context, t Target) (*Conn, Phases, error) {
+	var phases Phases
+	if err := t.check(); err != nil {
+		return nil, phases, newError(t, nil, err.Error(), "", err)
+	}
+	var config *tls.Config
+	if t.TLS != nil {
+		var err error
+		if config, err = t.TLS.config(t); err != nil {
+			return nil, phases, err
+		}
+	}
+	start := time.Now()
+	endpoints, err := d.resolve(ctx, t)
+	if err != nil {
+		phases.DNS = time.Since(start)
+		return nil, phases, explainLookup(t, err, phases.DNS)
+	}
+	if t.resolves() {
+		phases.DNS = time.Since(start)
+	}
+
+	start = time.Now()
+	socket, err := connect(ctx, t, endpoints)
+	phases.Connect = time.Since(start)
+	if err != nil {
+		return nil, phases, err
+	}
+
+	conn, err := newConn(t, socket)
+	if err == nil && config != nil {
+		start = time.Now()
+		err = conn.handshake(ctx, config)
+		phases.TLS = time.Since(start)
+		if err != nil {
+			err = explainHandshake(t, err, phases.TLS)
+		}
+	}
+	if err != nil {
+		socket.Close()
+		return nil, phases, err
+	}
+	return conn, phases, nil
+}
+
+// check catches a Target that was built, not parsed: a node whose address could not be read.
+func (t Target) check() error {
+	switch {
+	case t.Network == "unix" && t.Path != "":
+		return nil
+	case t.Network != "tcp":
+		return badTarget(`the network is "tcp" or "unix" and has an address`)
+	case t.Host == "":
+		return badTarget("the host is empty")
+	case t.Port < 1 || t.Port > 65535:
+		return badTarget("the port is a number from 1 to 65535")
+	}
+	return nil
+}
+
+// resolves tells whether a dial asks a resolver.
+func (t Target) resolves() bool {
+	_, err := netip.ParseAddr(t.Host)
+	return t.Network == "tcp" && err != nil
+}
+
+// resolve gives the addresses to connect to, in the resolver's order (RFC 6724).
+func (d Dialer) resolve(ctx context.Context, t Target) ([]string, error) {
+	if !t.resolves() {
+		return []string{t.Addr()}, nil
+	}
+	lookup := d.Lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	ips, err := lookup(ctx, t.Host)
+	if err != nil {
+		return nil, err
+	}
+	if len(ips) == 0 {
+		return nil, &net.DNSError{Err: "no address", Name: t.Host, IsNotFound: true}
+	}
+	endpoints := make([]string, len(ips))
+	for i, ip := range ips {
+		endpoints[i] = netip.AddrPortFrom(ip.Unmap(), uint16(t.Port)).String()
+	}
+	return endpoints, nil
+}
+
+// connect tries one endpoint after the other, never two at once: with a race, nobody could say what was measured.
+func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error) {
+	dialer := net.Dialer{Control: func(network, _ string, raw syscall.RawConn) error {
+		if strings.HasPrefix(network, "tcp") {
+			// Before connect, so that the first segment has its time too.
+			_ = raw.Control(stampArrivals)
+		}
+		return nil
+	}}
+	var failures []failure
+	for i, endpoint := range endpoints {
+		start := time.Now()
+		attempt, cancel := shareOf(ctx, len(endpoints)-i)
+		socket, err := dialer.DialContext(attempt, t.Network, endpoint)
+		cancel()
+		if err == nil {
+			return socket, nil
+		}
+		failures = append(failures, failure{endpoint, err, time.Since(start)})
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, explainConnect(t, failures)
+}
+
+// shareOf leaves each remaining address an equal part of the time, so that a first one which drops packets does not
+// use it all up (as net.partialDeadline).
+func shareOf(ctx context.Context, remaining int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok || remaining == 1 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))
+}

@@ -1,0 +1,39 @@
+package target
+
+import (
+	"fmt"
+	"time"
+)
+
+// TCPInfo is the kernel's view of one connection at one moment (getsockopt TCP_INFO; include/uapi/linux/tcp.h,
+// net/ipv4/tcp.c tcp_get_info). A kernel that is older than a field leaves it 0.
+type TCPInfo struct {
+	State   string `json:"state"`    // ESTABLISHED, CLOSE_WAIT, …
+	CAState string `json:"ca_state"` // of congestion control: Open, Disorder, CWR, Recovery, Loss
+
+	RTT    time.Duration `json:"rtt_ns"`     // smoothed, of the segments this side sent; delayed acknowledgements included
+	RTTVar time.Duration `json:"rttvar_ns"`  // its mean deviation
+	MinRTT time.Duration `json:"min_rtt_ns"` // the least over some minutes (net.ipv4.tcp_min_rtt_wlen); 0 before the first. Linux 4.6
+	RTO    time.Duration `json:"rto_ns"`     // what a lost segment would cost now, at least 200 ms by default
+
+	Retransmits  uint32 `json:"retransmits"`   // timeouts in a row for the segment now waiting; 0 is well
+	TotalRetrans uint32 `json:"total_retrans"` // segments sent again, since the connection began
+	Lost         uint32 `json:"lost"`          // segments now held lost
+	Unacked      uint32 `json:"unacked"`       // segments now in flight
+	SndCwnd      uint32 `json:"snd_cwnd"`      // congestion window, segments
+	SndMSS       uint32 `json:"snd_mss_bytes"`
+
+	LastDataSent time.Duration `json:"last_data_sent_ns"` // ago, in steps of 1 ms
+	LastDataRecv time.Duration `json:"last_data_recv_ns"` // ago, in steps of 1 ms
+	LastAckRecv  time.Duration `json:"last_ack_recv_ns"`  // ago, in steps of 1 ms
+
+	NotsentBytes  uint32        `json:"notsent_bytes"`     // written, still waiting in this host. Linux 4.6
+	BusyTime      time.Duration `json:"busy_time_ns"`      // total with data to send or in flight. Linux 4.10
+	RwndLimited   time.Duration `json:"rwnd_limited_ns"`   // of it, stopped because the peer did not read. Linux 4.10
+	SndbufLimited time.Duration `json:"sndbuf_limited_ns"` // of it, stopped by this side's send buffer. Linux 4.10
+	DeliveryRate  uint64        `json:"delivery_rate_bytes_per_second"`
+	BytesSent     uint64        `json:"bytes_sent"`    // with those sent again. Linux 4.19
+	BytesRetrans  uint64        `json:"bytes_retrans"` // sent again. Linux 4.19
+}
+
+var errNoTCPInfo = fmt.Errorf("TCP_INFO: %w: it needs Linux and a TCP connection", ErrNotSupported)
