@@ -104,7 +104,7 @@ func Build(rec *recording.Recording) *Ledger {
 		l.add(p.paint(c, usual))
 	}
 	for i, s := range l.Suspects {
-		if s.Own && s.DurationNs >= l.ThresholdNs {
+		if s.Own && s.DurationNs >= l.ThresholdNs && (s.Busy || !s.Stopped) {
 			l.add(ownCall(s, i))
 		}
 	}

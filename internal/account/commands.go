@@ -10,14 +10,26 @@ TYPE TTL PTTL EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME PERSIST R
 HGET HSET HSETNX HMSET HMGET HEXISTS HLEN HINCRBY HINCRBYFLOAT HSTRLEN HDEL LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN BLPOP BRPOP
 RPOPLPUSH BRPOPLPUSH LMOVE BLMOVE SADD SISMEMBER SMISMEMBER SCARD SPOP SRANDMEMBER SREM SMOVE ZADD ZSCORE ZMSCORE ZCARD ZINCRBY ZREM ZRANK ZREVRANK
 ZPOPMIN ZPOPMAX BZPOPMIN BZPOPMAX SETBIT GETBIT XADD XLEN XACK PFADD GEOADD GEOPOS PING ECHO SELECT AUTH HELLO ASKING
-READONLY READWRITE MULTI DISCARD WATCH UNWATCH PUBLISH SPUBLISH SUBSCRIBE UNSUBSCRIBE DBSIZE TIME REPLCONF COMMAND
-XGROUP XAUTOCLAIM OBJECT MSET MGET MSETNX`)
+READONLY READWRITE REPLCONF MULTI DISCARD WATCH UNWATCH PUBLISH SPUBLISH SUBSCRIBE UNSUBSCRIBE DBSIZE TIME
+XGROUP OBJECT MSET MGET MSETNX GETRANGE SUBSTR SETRANGE BITFIELD BITFIELD_RO COPY RESTORE DUMP SHUTDOWN RESET`)
 
 // ConstantTime reports whether a command, as in SLOWLOG in upper case, does a bounded amount of work of its own. Commands over
 // several keys are among them where each key costs a constant: the arguments show how many there were.
 func ConstantTime(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
 	return constantTime[name]
+}
+
+// introspection lists commands that look at the server and not at data.
+var introspection = set(`INFO MONITOR SLOWLOG LATENCY COMMANDLOG MEMORY CONFIG COMMAND MODULE ACL PUBSUB XINFO OBJECT LOLWUT`)
+
+// Introspection reports whether a command looks at the server and not at data. CLIENT LIST is one, CLIENT PAUSE is not.
+func Introspection(command string) bool {
+	name, sub, _ := strings.Cut(command, " ")
+	if name == "CLIENT" {
+		return sub == "" || sub == "LIST" || sub == "INFO"
+	}
+	return introspection[name]
 }
 
 func set(names string) map[string]bool {

@@ -94,20 +94,22 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 		if s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
 			continue
 		}
-		left := s.DurationNs
+		// Of a job that ran Count times in the window, a call can have waited for several.
+		all := s.DurationNs * int64(max(s.Count, 1))
+		left := all
 		left -= cv.accuse(s.FromNs, s.ToNs, left, i, s, func(g Segment) bool {
 			return g.Suspect < 0 && g.Actor == Server && (g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
-		if p.hosted[c.Node] && left > seenBusy {
+		if p.hosted[c.Node] && left == all && s.DurationNs > SeenBusyNs {
 			continue // so long a stretch would have been seen by the host source
 		}
 		cv.accuse(s.FromNs, s.ToNs, left, i, s, waitsForServer)
 	}
 }
 
-// seenBusy: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is longer than
+// SeenBusyNs: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is longer than
 // this cannot have gone unseen.
-const seenBusy = int64(20e6)
+const SeenBusyNs = int64(20e6)
 
 // layRetransmits gives open time to the network where the socket counted retransmissions during the call. A server that does not
 // run makes no retransmissions: its kernel acknowledges what arrives.

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"fmt"
 	"sort"
 	"strings"
 	"time"
@@ -16,7 +15,9 @@ const (
 	KindExpire  = "expire-cycle"
 	KindEvict   = "eviction-cycle"
 	KindDefrag  = "active-defrag-cycle"
-	KindAOF     = "aof" // write or fsync of the append-only file in the main thread
+	KindAOF     = "aof"     // write or fsync of the append-only file in the main thread
+	KindFree    = "free"    // freeing a big key that expired or was evicted
+	KindBulk    = "bulk-io" // copying big arguments or replies
 )
 
 // Suspect is something that the server says it did, with a time window: it ended somewhere in the window. Which calls waited for
@@ -35,6 +36,9 @@ type Suspect struct {
 	Text       string // the culprit, for people
 	Source     string // slowlog, commandstats, latency, info
 	Own        bool   // its own caller waited for all of it
+	// Busy and Stopped: the host saw the main thread on the CPU, kept from it, for at least half of DurationNs in a row within the
+	// window. Both are false where nobody watched; busy stretches below 10 ms are not seen.
+	Busy, Stopped bool
 }
 
 // minSuspect is the shortest occurrence worth a suspicion: below, it hides in the usual spread of calls.
@@ -60,6 +64,7 @@ func suspects(rec *recording.Recording, thresholdNs int64) []Suspect {
 			out = append(out, s)
 		}
 	}
+	witness(rec, out)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].DurationNs > out[j].DurationNs })
 	return out
 }
@@ -74,73 +79,6 @@ func fromSlowlog(e recording.Event) Suspect {
 	}
 	s.Own = !ConstantTime(d.Command)
 	return s
-}
-
-// fromCommandstats finds commands whose average between two polls was long. They are used where SLOWLOG does not show the
-// command: it is off, its threshold is higher, it was overwritten or forbidden.
-func fromCommandstats(rec *recording.Recording, node string, logged []Suspect) []Suspect {
-	var out []Suspect
-	for _, name := range rec.Names(recording.SourceServer, node, "cmdstat_") {
-		if !strings.HasSuffix(name, ".usec") {
-			continue
-		}
-		command := commandName(name)
-		calls := rec.Series(recording.SourceServer, node, strings.TrimSuffix(name, "usec")+"calls")
-		for _, st := range rec.Series(recording.SourceServer, node, name).Steps() {
-			before, _ := calls.At(st.FromNs)
-			after, _ := calls.At(st.ToNs)
-			n := after - before
-			avg := int64(st.Delta * 1000 / max(n, 1))
-			if avg < minSuspect || isLogged(logged, node, command, st) {
-				continue
-			}
-			out = append(out, Suspect{Kind: KindCommand, Node: node, Command: command, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: avg,
-				Count: int(n), Source: "commandstats", Text: command, Own: !ConstantTime(command)})
-		}
-	}
-	return out
-}
-
-// isLogged reports whether SLOWLOG shows this command around a step already.
-func isLogged(logged []Suspect, node, command string, st recording.Step) bool {
-	for _, s := range logged {
-		if s.Node == node && sameCommand(s.Command, command) && s.FromNs < st.ToNs+int64(time.Second) && s.ToNs > st.FromNs-int64(time.Second) {
-			return true
-		}
-	}
-	return false
-}
-
-// sameCommand compares "CLUSTER NODES" of SLOWLOG with "CLUSTER" of commandstats before 7.0.
-func sameCommand(logged, counted string) bool {
-	return logged == counted || strings.HasPrefix(logged, counted+" ")
-}
-
-// commandName turns "cmdstat_cluster|nodes.usec" into "CLUSTER NODES".
-func commandName(series string) string {
-	name := strings.TrimPrefix(series, "cmdstat_")
-	name = name[:strings.LastIndexByte(name, '.')]
-	return strings.ToUpper(strings.ReplaceAll(name, "|", " "))
-}
-
-// fromInfo turns counters of milliseconds into suspects: what the loop spent on a job between two polls.
-func fromInfo(rec *recording.Recording, node string) []Suspect {
-	var out []Suspect
-	for _, c := range []struct{ field, kind, text string }{
-		{"expire_cycle_cpu_milliseconds", KindExpire, "active expire cycle"},
-		{"total_eviction_exceeded_time", KindEvict, "eviction at maxmemory"},
-		{"total_active_defrag_time", KindDefrag, "active defragmentation"},
-	} {
-		for _, st := range rec.Series(recording.SourceServer, node, c.field).Steps() {
-			ns := int64(st.Delta * 1e6)
-			if ns < minSuspect {
-				continue
-			}
-			out = append(out, Suspect{Kind: c.kind, Node: node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: ns, Count: 1, Source: "info",
-				Text: fmt.Sprintf("%s (%.0f ms in this second)", c.text, st.Delta)})
-		}
-	}
-	return out
 }
 
 func fromLatency(e recording.Event) (Suspect, bool) {

@@ -21,15 +21,34 @@ var serverCPUContention = Cause{
 	Explain: explainContention,
 }
 
+// Bounds of contention.
+const (
+	// waitsMore: the thread waits at least as long for a CPU as it uses one. Sharing a CPU fairly with one other gives a half.
+	waitsMore = 0.5
+	// waitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the scheduler: on a
+	// machine that is merely busy a few calls are held up now and then.
+	waitsSome     = 0.3
+	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls
+)
+
 func explainContention(n *Node) *Finding {
 	cl := n.InState(account.RunQueue)
-	if cl.Ns == 0 {
+	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
+	run := n.Host("main.run_ns").Growth()
+	waits := delay / max(run+delay, 1)
+	slow := cl.Calls >= max(3, n.Ledger.Latency.Calls/100) && waits >= waitsSome
+	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9
+	if !slow && !always {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
-	delay := n.Host("main.delay_ns").Growth()
-	f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
-	f.support(recording.SourceHost, fmt.Sprintf("it stood there for %s of %.0f s (/proc/PID/schedstat)", dur(int64(delay)), n.Seconds()), delay, "ns")
+	if cl.Calls > 0 {
+		f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	}
+	if len(n.Ledger.Slow) == 0 {
+		f.ExcessShare = waits
+	}
+	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; %s in %.0f s (/proc/PID/schedstat)", dur(int64(delay/max(run, 1)*1e9)), dur(int64(delay)), n.Seconds()), delay, "ns")
 	who := n.neighbours()
 	if len(who) > 0 {
 		var names []string

@@ -28,7 +28,7 @@ func describe(fs FS, pid int, q Query, port int) (Process, error) {
 		p.Args0 = string(first)
 	}
 	p.NetNS, _ = fs.Readlink(dir + "/ns/net")
-	self, _ := fs.Readlink("/proc/self/ns/net")
+	self, _ := fs.Readlink("/proc/thread-self/ns/net")
 	p.OwnNet = p.NetNS != "" && p.NetNS == self
 	p.Foreign = q.WantPID != 0 && p.NSPID != q.WantPID
 	return p, nil

@@ -49,7 +49,7 @@ func netSpaces(fs FS) ([]netSpace, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, _ := fs.Readlink("/proc/self/ns/net")
+	self, _ := fs.Readlink("/proc/thread-self/ns/net")
 	spaces := []netSpace{}
 	seen := map[string]bool{}
 	for _, pid := range pids {

@@ -46,7 +46,8 @@ func openDiag(pid int) (SocketTable, error) {
 }
 
 // inNetNS calls do in the network namespace of a process. For a foreign one, it does so on a thread of its own that is never
-// unlocked, so that the runtime ends it instead of using it again in the wrong namespace.
+// unlocked, so that the runtime ends it instead of using it again in the wrong namespace. The main thread cannot be ended, and
+// /proc/self is about it: where the scheduler gives us that one, we hold it until another one has done the work.
 func inNetNS(pid int, do func()) error {
 	if sameNetNS(pid) {
 		do()
@@ -55,6 +56,11 @@ func inNetNS(pid int, do func()) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			done <- inNetNS(pid, do)
+			return
+		}
 		err := enterNetNS(pid)
 		if err == nil {
 			do()

@@ -13,11 +13,12 @@ type states struct {
 	prev tick
 	have bool
 
-	ranFrom    int64 // the tick before the last sign that the thread ran
-	ranTo      int64 // the tick of that sign
-	notWaiting int64 // last tick at which it was in another state than R
-	stillTicks int   // ticks since then in state R without a sign of running
-	waitEnd    int64 // end of the last wait
+	ranFrom    int64  // the tick before the last sign that the thread ran
+	ranTo      int64  // the tick of that sign
+	notWaiting int64  // last tick at which it was in another state than R
+	stillTicks int    // ticks since then in state R without a sign of running
+	waitEnd    int64  // end of the last wait
+	quotaOf    string // cgroup that throttled the last wait, "" when none did
 	ledger     []throttle
 
 	queue, throttled, frozen, blocked merger
@@ -82,6 +83,9 @@ func (s *states) restart(t tick) {
 	s.prev, s.have = t, true
 	s.ranFrom, s.ranTo, s.notWaiting, s.waitEnd, s.stillTicks = t.at, t.at, t.at, t.at, 0
 	s.ledger = s.ledger[:0]
+	for _, m := range []*merger{&s.queue, &s.throttled, &s.frozen, &s.blocked} {
+		m.to = 0
+	}
 }
 
 func (s *states) advance(p *step) {
@@ -134,7 +138,7 @@ func (s *states) addWait(p *step) (begin, end int64) {
 		return p.cur.at, p.cur.at
 	}
 	// Where delay_ns does not hold throttled time, the state R without a run does.
-	if still := p.cur.at - min(p.ran, p.dt) - max(s.ranTo, s.notWaiting); s.stillTicks > 0 && waited < still/2 {
+	if still := p.cur.at - min(p.ran, p.dt) - max(s.ranFrom, s.notWaiting); s.stillTicks > 0 && waited < still/2 {
 		if ns, _, _ := s.throttledSince(s.ranFrom); ns >= minStretchNs && waited < ns/2 {
 			waited = min(still, ns)
 		}
@@ -180,6 +184,10 @@ func (s *states) splitWait(p *step, begin, end int64) {
 	if ns < (end-begin)/20 {
 		ns = 0
 	}
+	s.quotaOf = ""
+	if ns > (end-begin)/2 {
+		s.quotaOf = cgroup
+	}
 	from, to := begin, begin+ns
 	if last == p.cur.at {
 		from, to = end-ns, end // it ran as soon as the quota was renewed
@@ -198,14 +206,19 @@ func (s *states) addSpread(p *step, waited int64) {
 	s.queue.add(stretch{kind: recording.KindRunQueue, from: p.prev.at, to: p.cur.at, ns: waited - ns})
 }
 
-// flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it is throttled where
-// a quota exists and the last waits were, else it is in the run queue.
+// waiting says that the thread waits for a CPU as of the last tick, so that more ticks would tell for how long and why.
+func (s *states) waiting() bool {
+	return s.have && s.stillTicks > 1 && s.prev.at-max(s.ranTo, s.notWaiting) > runTickNs
+}
+
+// flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it counts as the last
+// one did.
 func (s *states) flush() {
-	if s.have && s.stillTicks > 1 && s.prev.at-max(s.ranTo, s.notWaiting) > runTickNs {
+	if s.waiting() {
 		x := stretch{kind: recording.KindRunQueue, from: max(s.ranTo, s.notWaiting), to: s.prev.at}
 		x.ns = x.to - x.from
-		if s.throttled.any && s.prev.levels != nil && len(s.prev.levels.limits) > 0 {
-			x.kind, x.detail.Cgroup = recording.KindThrottled, s.prev.levels.limits[0].Path
+		if s.quotaOf != "" {
+			x.kind, x.detail.Cgroup = recording.KindThrottled, s.quotaOf
 			s.throttled.add(x)
 		} else {
 			s.queue.add(x)

@@ -122,9 +122,9 @@ func TestStatesOfKnownLives(t *testing.T) {
 		n      int // stretches of that kind
 		ns     int64
 	}{
-		{"throttled every period", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 9, 720 * ms},
-		{"throttled, delay_ns without it", old, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 9, 720 * ms},
-		{"throttled on two CPUs", twoCPUs, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 9, 720 * ms},
+		{"throttled every period", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
+		{"throttled, delay_ns without it", old, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
+		{"throttled on two CPUs", twoCPUs, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
 		{"busy between throttled periods", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindBusy, 10, 200 * ms},
 		{"others throttled while it sleeps", linux618, repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}), recording.KindThrottled, 0, 0},
 		{"one wait", linux618, life{{"run", 30 * ms}, {"wait", 40 * ms}, {"run", 30 * ms}, {"sleep", 50 * ms}}, recording.KindRunQueue, 1, 40 * ms},
@@ -135,6 +135,7 @@ func TestStatesOfKnownLives(t *testing.T) {
 		{"busy with short preemptions", linux618, append(repeat(30, phase{"run", 20 * ms}, phase{"wait", ms / 10}), phase{"sleep", 100 * ms}), recording.KindBusy, 1, 600 * ms},
 		{"60 % load is not busy", linux618, repeat(500, phase{"run", 600_000}, phase{"sleep", 400_000}), recording.KindBusy, 0, 0},
 		{"idle", linux618, repeat(10, phase{"sleep", 99 * ms}, phase{"run", 1 * ms}), recording.KindBusy, 0, 0},
+		{"still throttled at the end", linux618, life{{"run", 20 * ms}, {"throttled", 80 * ms}, {"run", 20 * ms}, {"throttled", 80 * ms}}, recording.KindThrottled, 2, 155 * ms},
 		{"still waiting at the end", linux618, life{{"run", 20 * ms}, {"wait", 200 * ms}}, recording.KindRunQueue, 1, 200 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -179,12 +180,15 @@ func TestStatesAreHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := kernel{hz: rapid.SampledFrom([]int64{100, 250, 1000}).Draw(t, "hz"), delayThrottled: rapid.Bool().Draw(t, "delay"), cpus: 1}
 		var l life
-		truth := map[string]int64{}
+		truth, long := map[string]int64{}, map[string]int64{}
 		for range rapid.IntRange(1, 30).Draw(t, "phases") {
 			what := rapid.SampledFrom([]string{"wait", "throttled", "sleep", "blocked", "frozen"}).Draw(t, "what")
 			run, ns := rapid.Int64Range(1000, 40*ms).Draw(t, "run"), rapid.Int64Range(1000, 120*ms).Draw(t, "ns")
 			l = append(l, phase{"run", run}, phase{what, ns})
 			truth[what] += ns
+			if ns > 40*ms {
+				long[what] += ns
+			}
 		}
 		l = append(l, phase{"run", ms}, phase{"sleep", 30 * ms})
 		at := []int64{1}
@@ -208,6 +212,11 @@ func TestStatesAreHonest(t *testing.T) {
 		}
 		for kind, what := range map[string]string{recording.KindThrottled: "throttled", recording.KindRunQueue: "wait"} {
 			if sums[kind] > truth[what]+truth[what]/5+40*ms {
+				t.Fatalf("%s for %d ms, was %d ms:\n%v\n%s", kind, sums[kind]/ms, truth[what]/ms, l, text(list))
+			}
+		}
+		for kind, what := range map[string]string{recording.KindThrottled: "throttled", recording.KindRunQueue: "wait", recording.KindFrozen: "frozen"} {
+			if sums[kind] < long[what]*6/10 {
 				t.Fatalf("%s for %d ms, was %d ms:\n%v\n%s", kind, sums[kind]/ms, truth[what]/ms, l, text(list))
 			}
 		}

@@ -38,6 +38,7 @@ type threadReader struct {
 	eventsV2       File   // cgroup.events
 	eventsPath     string
 	levels         atomic.Pointer[throttleLevels]
+	reading        *throttleLevels   // levels of the last tick
 	names          map[string]string // wchan by itself, so that a known one is not allocated again
 	last           schedstat
 	buf            [4096]byte
@@ -53,7 +54,7 @@ func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
 		return nil, fmt.Errorf("watching thread %d: %w", tid, err)
 	}
 	if r.sched, err = fs.Open(dir + "schedstat"); err != nil {
-		r.Close()
+		r.stat.Close()
 		return nil, fmt.Errorf("watching thread %d (schedstat needs a kernel with CONFIG_SCHED_INFO): %w", tid, err)
 	}
 	r.syscall = openOptional(fs, dir+"syscall")
@@ -91,14 +92,24 @@ func (r *threadReader) setLevels(l *throttleLevels) { r.levels.Store(l) }
 
 // Close closes all files.
 func (r *threadReader) Close() {
-	files := []File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2}
-	if l := r.levels.Load(); l != nil {
-		files = append(files, l.files...)
-	}
-	for _, f := range files {
+	for _, f := range []File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2} {
 		if f != nil {
 			f.Close()
 		}
+	}
+	last := r.levels.Load()
+	if last != r.reading {
+		last.close()
+	}
+	r.reading.close()
+}
+
+func (l *throttleLevels) close() {
+	if l == nil {
+		return
+	}
+	for _, f := range l.files {
+		f.Close()
 	}
 }
 
@@ -136,6 +147,10 @@ func (r *threadReader) read(t *tick) bool {
 
 func (r *threadReader) readLevels(t *tick) {
 	t.levels = r.levels.Load()
+	if t.levels != r.reading {
+		r.reading.close()
+		r.reading = t.levels
+	}
 	for i, f := range t.levels.files {
 		if b, ok := r.pread(f); ok {
 			s, _ := parseCPUStat(b)

@@ -119,6 +119,9 @@ func (w *watch) checkSight() {
 	}
 }
 
+// graceTime is how long a wait that is open at the end of the watch is followed: a CPU quota is renewed after 100 ms by default.
+const graceTime = 120 * time.Millisecond
+
 // fine looks at the main thread at an absolute schedule until the context ends.
 func (w *watch) fine(ctx context.Context) error {
 	runtime.LockOSThread()
@@ -131,9 +134,13 @@ func (w *watch) fine(ctx context.Context) error {
 	defer s.flush()
 	next := time.Now()
 	var t tick
+	after := 0 // ticks since the context ended
 	for {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && (!s.waiting() || after >= int(graceTime/w.FineEvery)) {
 			return nil
+		}
+		if ctx.Err() != nil {
+			after++
 		}
 		if !w.thread.read(&t) || t.state == 'Z' || t.state == 'X' {
 			return ErrGone

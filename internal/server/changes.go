@@ -97,6 +97,8 @@ func forkReason(prev, in info) string {
 		return "rdb"
 	case rose(prev, in, "aof_rewrite_in_progress"), rose(prev, in, "aof_rewrites"), rose(prev, in, "cmdstat_bgrewriteaof.calls"):
 		return "aof-rewrite"
+	case rose(prev, in, "rdb_saves"), rose(prev, in, "cmdstat_bgsave.calls"): // begun and ended in the second of the save before
+		return "rdb"
 	case rose(prev, in, "module_fork_in_progress"):
 		return "module"
 	}

@@ -15,24 +15,23 @@ type latencyReader struct {
 	clock   *serverClock
 	startNs int64
 
-	done map[string]int64 // by event, the second up to which samples were written
-	open map[string]bool  // events whose newest sample was not written yet
-	at   map[string]spike // by event, its newest sample at the first poll
+	done  map[string]int64 // by event, the second up to which samples were written
+	open  map[string]bool  // events whose newest sample was not written yet
+	first map[string]spike // events of the first poll, with their newest sample
 }
 
 // stale lists the events whose history is to be read, given LATENCY LATEST.
 func (r *latencyReader) stale(all []latest) []string {
-	if r.done == nil {
-		r.done, r.open, r.at = map[string]int64{}, map[string]bool{}, map[string]spike{}
+	if r.first == nil {
+		r.done, r.open, r.first = map[string]int64{}, map[string]bool{}, map[string]spike{}
 		for _, l := range all {
-			if from, _ := r.clock.window(l.second); from < r.startNs {
-				r.done[l.event], r.at[l.event] = l.second-1, l.spike
-			}
+			r.first[l.event] = l.spike
 		}
 	}
 	var events []string
 	for _, l := range all {
-		if old, known := r.at[l.event]; known && old == l.spike {
+		old, known := r.first[l.event]
+		if from, _ := r.clock.window(l.second); known && old == l.spike && from < r.startNs {
 			continue
 		}
 		if l.second > r.done[l.event] || r.open[l.event] {
@@ -49,10 +48,11 @@ func (r *latencyReader) read(at moment, event string, history []spike, last bool
 	r.open[event] = false
 	for _, s := range history {
 		from, to := r.clock.window(s.second)
-		first := r.at[event] // in the second of the start only what came after the first poll counts: a longer time
+		// In the second of the start only what came after the first poll counts: a longer time.
+		first, known := r.first[event]
 		grown := s.second == first.second && s.millis > first.millis
 		switch {
-		case s.second <= r.done[event], from < r.startNs && !grown:
+		case s.second <= r.done[event], known && from < r.startNs && !grown:
 			continue
 		case s.second >= now && !last:
 			r.open[event] = true

@@ -1,4 +1,10 @@
 package incident
 
 // healthyLoads are loads that hurt nobody: a doctor that finds something in them cries wolf.
-var healthyLoads = []Incident{}
+var healthyLoads = []Incident{
+	healthyIdle,
+	healthyMixed,
+	healthyPipelined,
+	healthyBigValues,
+	healthyBGSave,
+}

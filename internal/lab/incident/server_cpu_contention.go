@@ -25,7 +25,7 @@ var serverCPUContention = Incident{
 				return Scene{}, err
 			}
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 5000, Command: traffic.Mixed(10_000)})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, nil
 	},
 }

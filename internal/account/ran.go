@@ -1,0 +1,68 @@
+package account
+
+import "slowpath/internal/recording"
+
+// stretches are the times in which the host source saw the main thread of a node on the CPU, and kept from it.
+type stretches struct{ busy, stopped []recording.Event }
+
+// witness finds for each suspect whether the host saw the thread at work or stopped for that long within its window. SLOWLOG and
+// commandstats measure by the clock: the time of a command that was throttled in its middle is not its own.
+func witness(rec *recording.Recording, ss []Suspect) {
+	seen := map[string]*stretches{}
+	for _, e := range rec.Events {
+		if e.Source != recording.SourceHost {
+			continue
+		}
+		at := seen[e.Subject]
+		if at == nil {
+			at = &stretches{}
+			seen[e.Subject] = at
+		}
+		switch e.Kind {
+		case recording.KindBusy:
+			at.busy = append(at.busy, e)
+		case recording.KindThrottled, recording.KindFrozen, recording.KindRunQueue, recording.KindBlocked:
+			at.stopped = append(at.stopped, e)
+		}
+	}
+	for i, s := range ss {
+		if at := seen[s.Node]; at != nil {
+			ss[i].Busy = most(at.busy, s) >= s.DurationNs/2
+			ss[i].Stopped = most(at.stopped, s) >= s.DurationNs/2
+		}
+	}
+}
+
+// most is the longest time that the stretches cover of any span as long as the suspect's duration, within the suspect's window.
+func most(es []recording.Event, s Suspect) int64 {
+	var best int64
+	for i, first := range es {
+		from := max(first.TimeNs, s.FromNs)
+		to := min(from+s.DurationNs, s.ToNs)
+		var sum int64
+		for _, e := range es[i:] {
+			if e.TimeNs >= to {
+				break
+			}
+			if d := min(to, e.TimeNs+e.DurationNs) - max(from, e.TimeNs); d > 0 {
+				sum += int64(float64(d) * share(e))
+			}
+		}
+		best = max(best, sum)
+	}
+	return best
+}
+
+func share(e recording.Event) float64 {
+	if s := recording.DetailOf[recording.ThreadDetail](e).Share; s > 0 && s < 1 {
+		return s
+	}
+	return 1
+}
+
+// Holds reports whether o can have run inside of s, and been nearly all of it: a command in a script or a transaction. The server
+// counts and logs both.
+func (s Suspect) Holds(o Suspect) bool {
+	return o.FromNs < s.ToNs && o.ToNs > s.FromNs && o.DurationNs <= s.DurationNs && o.DurationNs*5 >= s.DurationNs*4 &&
+		(s.Client == "" || o.Client == "" || s.Client == o.Client)
+}

@@ -1,0 +1,182 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLocateByConnection(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22020)
+	c, err := net.Dial("tcp", "127.0.0.1:22020")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = fmt.Fprint(c, "PING\r\n")
+	_, _ = c.Read(make([]byte, 64)) // answered, so accepted
+	q := Query{Network: "tcp", Local: c.LocalAddr().String(), Remote: c.RemoteAddr().String(), WantPID: redis.Process.Pid}
+	p, err := Locate(Root{}, q)
+	if err != nil || p.PID != redis.Process.Pid || p.Foreign || p.Port != 22020 || p.Comm != "redis-server" || !p.OwnNet {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	q.WantPID = 1
+	if p, err = Locate(Root{}, q); err != nil || !p.Foreign {
+		t.Errorf("a PID that is not the server's: got %+v, %v", p, err)
+	}
+}
+
+func TestLocateByListener(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22021)
+	for _, listen := range []string{"127.0.0.1:22021", "localhost:22021", "0.0.0.0:22021", "[::1]:22021"} {
+		if p, err := Locate(Root{}, Query{Listen: listen}); err != nil || p.PID != redis.Process.Pid {
+			t.Errorf("%s: got %+v, %v", listen, p, err)
+		}
+	}
+	for _, listen := range []string{"127.0.0.1:22099", "192.0.2.1:22021", "example.com:22021", "nonsense", ""} {
+		if p, err := Locate(Root{}, Query{Listen: listen}); !errors.Is(err, ErrNotHere) {
+			t.Errorf("%s: got %+v, %v", listen, p, err)
+		}
+	}
+}
+
+func TestLocateByUnixSocket(t *testing.T) {
+	needReal(t)
+	path := filepath.Join(t.TempDir(), "redis.sock")
+	redis := startRedis(t, 22022, "--unixsocket", path)
+	if p, err := Locate(Root{}, Query{Network: "unix", UnixPath: path}); err != nil || p.PID != redis.Process.Pid {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if p, err := Locate(Root{}, Query{PeerPID: redis.Process.Pid, WantPID: redis.Process.Pid}); err != nil || p.PID != redis.Process.Pid || p.Foreign {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := Locate(Root{}, Query{UnixPath: path + "x"}); !errors.Is(err, ErrNotHere) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOtherNamespaces: a server in network and PID namespaces of its own, reached through a pair of virtual interfaces, is
+// found by our connection; its listen queue and counters are those of its namespace.
+func TestOtherNamespaces(t *testing.T) {
+	needReal(t)
+	holder := start(t, "unshare", "--net", "--pid", "--fork", "--kill-child", "redis-server", "--port", "22023", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--logfile", "/dev/null")
+	var pid int
+	eventually(t, "redis in its namespaces", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", holder.Process.Pid, holder.Process.Pid))
+		if err != nil {
+			return false
+		}
+		_, err = fmt.Sscan(string(b), &pid)
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		return err == nil && strings.HasPrefix(string(comm), "redis")
+	})
+	sh(t, `ip link add sptest0 type veth peer name sptest1 || exit 1
+		ip link set sptest1 netns %d; ip addr add 198.51.100.1/30 dev sptest0; ip link set sptest0 up
+		nsenter -t %d -n sh -c 'ip addr add 198.51.100.2/30 dev sptest1; ip link set sptest1 up; ip link set lo up'`, pid, pid)
+	t.Cleanup(func() { sh(t, "ip link del sptest0 2>/dev/null || true") })
+	var c net.Conn
+	eventually(t, "connection", func() bool {
+		var err error
+		c, err = net.DialTimeout("tcp", "198.51.100.2:22023", time.Second)
+		return err == nil
+	})
+	defer c.Close()
+	_, _ = fmt.Fprint(c, "PING\r\n")
+	_, _ = c.Read(make([]byte, 64))
+	for _, q := range []Query{
+		{Local: c.LocalAddr().String(), Remote: "198.51.100.2:22023", WantPID: 1},
+		{Listen: "198.51.100.2:22023", WantPID: 1},
+	} {
+		p, err := Locate(Root{}, q)
+		if err != nil || p.PID != pid || p.NSPID != 1 || p.Foreign || p.OwnNet {
+			t.Fatalf("%+v: got %+v, %v", q, p, err)
+		}
+		if q.Local == "" {
+			continue
+		}
+		sink := &memory{}
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		if err := Watch(ctx, Options{Sink: sink, Node: node, Process: p}); err != nil {
+			t.Fatal(err)
+		}
+		sink.want(t, node, "listen.backlog", 511)
+		sink.want(t, node, "sock.established", 1)
+		if v, ok := sink.value(node, "net.PassiveOpens"); !ok || v > 3 {
+			t.Errorf("net.PassiveOpens %v: not of the server's namespace", v)
+		}
+		sink.want(t, fmt.Sprintf("process:%d", os.Getpid()), "connections", 1)
+	}
+}
+
+// TestAcceptQueue: a stopped server does not accept; the kernel's queue fills and overflows.
+func TestAcceptQueue(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22024, "--tcp-backlog", "4")
+	sink := watchFor(t, redis.Process.Pid, 22024, func() {
+		sh(t, "kill -STOP %d", redis.Process.Pid)
+		defer sh(t, "kill -CONT %d", redis.Process.Pid)
+		for range 5 {
+			c, err := net.DialTimeout("tcp", "127.0.0.1:22024", time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		if c, err := net.DialTimeout("tcp", "127.0.0.1:22024", 100*time.Millisecond); err == nil {
+			c.Close()
+		}
+		time.Sleep(1200 * time.Millisecond)
+	})
+	full := 0.0
+	for _, s := range sink.samples {
+		if s.Name == "listen.queue" {
+			full = max(full, s.Value)
+		}
+	}
+	if full != 5 {
+		t.Errorf("listen.queue %v, want 5", full)
+	}
+	sink.want(t, node, "listen.backlog", 4)
+}
+
+func TestClientsOnThisHost(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22025)
+	bench := start(t, "redis-benchmark", "-p", "22025", "-t", "get", "-n", "100000000", "-c", "7", "-q")
+	eventually(t, "connections", func() bool {
+		n := 0
+		eachSocket(Root{}, redis.Process.Pid, SocketQuery{States: 1 << tcpEstablished, LocalPort: 22025}, func(*Socket) bool { n++; return true })
+		return n >= 7
+	})
+	sink := watchFor(t, redis.Process.Pid, 22025, func() { time.Sleep(1500 * time.Millisecond) })
+	subject := fmt.Sprintf("process:%d", bench.Process.Pid)
+	sink.want(t, subject, "connections", 7)
+	if v, _ := sink.value(subject, "busiest.run_share"); v < 0.05 || v > 1.2 {
+		t.Errorf("busiest.run_share %v", v)
+	}
+	if v, ok := sink.value(node, "sock.rtt_min_ns"); !ok || v <= 0 {
+		t.Errorf("sock.rtt_min_ns %v", v)
+	}
+}
+
+func TestGone(t *testing.T) {
+	needReal(t)
+	redis := startRedis(t, 22026)
+	p, err := Locate(nil, Query{Listen: "127.0.0.1:22026"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = redis.Process.Kill() })
+	if err := Watch(context.Background(), Options{Sink: &memory{}, Node: node, Process: p}); !errors.Is(err, ErrGone) {
+		t.Errorf("got %v, want %v", err, ErrGone)
+	}
+}

@@ -1,0 +1,21 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/fleet"
+)
+
+// healthyIdle is a server that nobody asks anything.
+var healthyIdle = Incident{
+	ID:    "healthy-idle",
+	Cause: HealthyCause,
+	Title: "a server without a load",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: s.Addr}, nil
+	},
+}
