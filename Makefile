@@ -4,14 +4,16 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# What builds elsewhere than on Linux.
+PORTABLE := ./internal/resp ./internal/target ./internal/cluster ./internal/recording ./internal/account ./internal/cause ./internal/report
 
-.PHONY: build demo test bench grade lint deps help
+.PHONY: build demo test cover bench grade lint docs deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 build: ## bin/slowpath
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/slowpath ./cmd/slowpath
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/slowpath ./cmd/slowpath
 
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
@@ -19,8 +21,11 @@ deps: ## install the Debian packages that demo and tests need (as root), or say 
 demo: deps build ## make a real incident and let doctor find it
 	@scripts/demo
 
-test: deps build ## the whole suite
+test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/test
+
+cover: ## coverage per package
+	$(GO) test -count=1 -timeout 15m -cover ./...
 
 bench: ## benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
@@ -28,8 +33,12 @@ bench: ## benchmarks
 grade: deps build ## every incident and every healthy load, RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
 
-lint: ## gofmt, vet, staticcheck
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+docs: ## write the generated documents again (docs/causes.md)
+	$(GO) test -count=1 -run '^TestCausesDocument$$' . -update
+
+lint: ## gofmt, go.mod, vet, staticcheck
+	@unformatted=$$(gofmt -l *.go cmd internal); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
-	GOOS=darwin $(GO) vet ./internal/resp ./internal/target ./internal/cluster ./internal/recording ./internal/account ./internal/cause ./internal/report
+	GOOS=darwin $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) ./...

@@ -127,7 +127,7 @@ func TestRetransmitsAreTheNetworks(t *testing.T) {
 	r := base()
 	slowCall(r, ms(1000), ms(1210))
 	r.Event(recording.Event{TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-		Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1000), RetransDuring: 1})})
+		Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1000), Conn: "kept", RetransDuring: 1})})
 	_, a := only(t, r)
 	if a.In(Network, Retransmit) < ms(200) {
 		t.Errorf("%+v", a.Segments)

@@ -12,14 +12,23 @@ type painter struct {
 	ledger *Ledger
 	states map[string][]recording.Event // by node: what its main thread was doing, ordered by rank, then time
 	tcp    map[int64]recording.TCPDetail
-	hosted map[string]bool // nodes whose main thread was watched
+	hosted map[string]bool     // nodes whose main thread was watched
+	resent map[path][][2]int64 // calls during which a segment was sent again, from send to reply
+
+	byTime     map[string]*timeIndex // of states
+	suspectsAt *timeIndex
+	resentAt   map[path]*timeIndex
 }
 
 // rank orders the states of a main thread: one that is frozen is not throttled.
 var rank = map[string]int{recording.KindFrozen: 0, recording.KindThrottled: 1, recording.KindBlocked: 2, recording.KindRunQueue: 3, recording.KindBusy: 4}
 
+// path is a connection of the probe to a node.
+type path struct{ node, conn string }
+
 func newPainter(rec *recording.Recording, l *Ledger) *painter {
-	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}}
+	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{},
+		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{}}
 	for _, e := range rec.Events {
 		switch {
 		case e.Source == recording.SourceHost:
@@ -29,12 +38,21 @@ func newPainter(rec *recording.Recording, l *Ledger) *painter {
 		case e.Source == recording.SourceProbe && e.Kind == recording.KindTCPInfo:
 			d := recording.DetailOf[recording.TCPDetail](e)
 			p.tcp[d.CallStartNs] = d
+			if d.RetransDuring > 0 {
+				k := path{e.Subject, d.Conn}
+				p.resent[k] = append(p.resent[k], [2]int64{d.CallStartNs, e.TimeNs})
+			}
 		}
 	}
 	for node, es := range p.states {
 		sort.SliceStable(es, func(i, j int) bool { return rank[es[i].Kind] < rank[es[j].Kind] })
 		p.states[node] = es
+		p.byTime[node] = newTimeIndex(len(es), func(i int) (int64, int64) { return es[i].TimeNs, es[i].TimeNs + es[i].DurationNs })
 	}
+	for k, spans := range p.resent {
+		p.resentAt[k] = newTimeIndex(len(spans), func(i int) (int64, int64) { return spans[i][0], spans[i][1] })
+	}
+	p.suspectsAt = newTimeIndex(len(l.Suspects), func(i int) (int64, int64) { return l.Suspects[i].FromNs, l.Suspects[i].ToNs })
 	for _, node := range rec.Nodes() {
 		p.hosted[node] = len(rec.Series(recording.SourceHost, node, "main.run_ns")) > 0
 	}
@@ -48,13 +66,11 @@ func (p *painter) paint(c recording.Call, usualNs int64) Account {
 	for _, s := range p.rec.Segments[c.ID] {
 		cv.lay(Segment{s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit, -1}, isOpen)
 	}
-	for _, e := range p.states[c.Node] {
-		p.layState(cv, e)
+	for _, i := range p.byTime[c.Node].touching(c.IntendedNs, c.EndNs) {
+		p.layState(cv, p.states[c.Node][i])
 	}
 	p.accuse(cv, c)
-	if d, ok := p.tcp[c.StartNs]; ok {
-		p.layRetransmits(cv, d)
-	}
+	p.layRetransmits(cv, c)
 	p.layUsual(cv, c, usualNs)
 	a.Segments = cv.segments()
 	return a
@@ -90,7 +106,8 @@ func (p *painter) layState(cv *canvas, e recording.Event) {
 // accuse names culprits: for stretches in which the loop was seen busy or blocked, and where nobody watched the host, for time
 // that is still open.
 func (p *painter) accuse(cv *canvas, c recording.Call) {
-	for i, s := range p.ledger.Suspects {
+	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
+		s := p.ledger.Suspects[i]
 		if s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
 			continue
 		}
@@ -111,21 +128,24 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 // this cannot have gone unseen.
 const SeenBusyNs = int64(20e6)
 
-// layRetransmits gives open time to the network where the socket counted retransmissions during the call. A server that does not
-// run makes no retransmissions: its kernel acknowledges what arrives.
-func (p *painter) layRetransmits(cv *canvas, d recording.TCPDetail) {
-	if d.SynRetransDuring > 0 {
+// layRetransmits gives open time to the network where the socket counted retransmissions during the call, or during one before it
+// on the same connection for which it waited. A server that does not run makes no retransmissions: its kernel acknowledges what
+// arrives.
+func (p *painter) layRetransmits(cv *canvas, c recording.Call) {
+	if p.tcp[c.StartNs].SynRetransDuring > 0 {
 		cv.replace(Segment{Actor: Network, State: Retransmit, Culprit: "SYN", Suspect: -1}, func(s Segment) bool { return s.State == Dial && s.Culprit == "connect" })
 	}
-	if d.RetransDuring > 0 {
-		cv.replace(Segment{Actor: Network, State: Retransmit, Culprit: "segment", Suspect: -1}, waitsForServer)
+	k := path{c.Node, c.Conn}
+	for _, i := range p.resentAt[k].touching(c.IntendedNs, c.EndNs) {
+		r := p.resent[k][i]
+		cv.lay(Segment{Network, Retransmit, r[0], r[1], "segment", -1}, waitsForServer)
 	}
 }
 
 // layUsual explains the usual part of the open time: the round trip by the path's TCP connect, the rest as execution.
 func (p *painter) layUsual(cv *canvas, c recording.Call, usualNs int64) {
-	path, _ := p.ledger.Path(c.Node, "fresh")
-	rtt := min(path.ConnectMinNs, usualNs)
+	usual, _ := p.ledger.Path(c.Node, "fresh")
+	rtt := min(usual.ConnectMinNs, usualNs)
 	if d, ok := p.tcp[c.StartNs]; ok && d.MinRTTNs > 0 && rtt == 0 {
 		rtt = min(d.MinRTTNs, usualNs)
 	}

@@ -88,7 +88,11 @@ func fromLatency(e recording.Event) (Suspect, bool) {
 	switch {
 	case d.Event == "fork":
 		s.Kind = KindFork
-	case d.Event == "expire-cycle" || d.Event == "expire-del":
+	case d.Event == "expire-del":
+		s.Kind, s.Text = KindFree, "freeing an expired key (LATENCY expire-del)"
+	case d.Event == "eviction-del":
+		s.Kind, s.Text = KindFree, "freeing an evicted key (LATENCY eviction-del)"
+	case d.Event == "expire-cycle":
 		s.Kind = KindExpire
 	case strings.HasPrefix(d.Event, "eviction"):
 		s.Kind = KindEvict

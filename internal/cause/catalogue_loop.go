@@ -1,4 +1,16 @@
 package cause
 
 // loopCauses: the event loop is held by one command or job, or by the disk.
-var loopCauses = []Cause{}
+var loopCauses = []Cause{
+	slowCommand,
+	luaOrMultiLong,
+	flushSync,
+	syncFreeOfBigKey,
+	bigKeyIO,
+	activeExpireCycle,
+	evictionCycle,
+	introspectionLoad,
+	forkLatency,
+	aofEverysecStall,
+	aofFsyncAlways,
+}

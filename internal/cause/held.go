@@ -18,9 +18,18 @@ type Held struct {
 
 // held claims the time that slow calls spent on suspects that match.
 func (n *Node) held(match func(account.Suspect) bool) Held {
+	known := map[int]bool{} // match may be costly, and a suspect has many segments
 	waited := map[int]int64{}
 	h := Held{Claim: n.Claim(func(_ account.Account, s account.Segment) bool {
-		if s.Suspect < 0 || !match(n.Ledger.Suspects[s.Suspect]) {
+		if s.Suspect < 0 {
+			return false
+		}
+		is, asked := known[s.Suspect]
+		if !asked {
+			is = match(n.Ledger.Suspects[s.Suspect])
+			known[s.Suspect] = is
+		}
+		if !is {
 			return false
 		}
 		waited[s.Suspect] += s.Ns()

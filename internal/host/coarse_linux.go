@@ -11,26 +11,35 @@ const (
 	smapsEvery   = 30 * time.Second
 	slowEvery    = 10 * time.Second // settings that hardly ever change
 	clientsEvery = 10 * time.Second
-	// coarseShare bounds the time that one expensive look may take: it comes again after its cost times this.
-	coarseShare = 500
+	// coarseShare bounds the CPU time of one expensive look: it comes again after its cost times this, but not later than
+	// coarseMost or its own cadence.
+	coarseShare = 1000
+	coarseMost  = 5 * time.Second
+	listenShare = 100 // as coarseShare, for the accept queue: without sock_diag whole tables are read for it
 )
 
 // paced is an expensive look, repeated every so often, and less often when it turned out to cost more than 1/coarseShare.
 type paced struct {
 	every time.Duration
+	share int64 // coarseShare when 0
 	next  int64
 }
 
 // run calls look when it is time.
 func (p *paced) run(w *watch, look func()) {
-	begin := w.Clock.Now()
-	if begin < p.next {
+	now := w.Clock.Now()
+	if now < p.next {
 		return
 	}
+	begin := threadCPU()
 	look()
-	cost := w.Clock.Now() - begin
-	// Half a round of tolerance, so that a look of 1 s cadence is not missed by a round that comes a little early.
-	p.next = begin + max(int64(p.every)-int64(w.CoarseEvery)/2, cost*coarseShare)
+	share := p.share
+	if share == 0 {
+		share = coarseShare
+	}
+	pause := min((threadCPU()-begin)*share, int64(max(coarseMost, p.every)))
+	// Half its cadence of tolerance, so that it is not missed by a round that comes a little early.
+	p.next = now + max(int64(p.every)/2, pause)
 }
 
 // coarse reads the counters until the context ends.
@@ -44,14 +53,15 @@ func (w *watch) coarse(ctx context.Context) {
 	defer every.Stop()
 	next := w.Clock.Now()
 	for {
-		w.listenQueue()
+		w.listen.run(w, w.listenQueue)
 		if now := w.Clock.Now(); now >= next {
 			w.round()
 			next = max(next+int64(w.CoarseEvery), now)
 		}
 		select {
 		case <-ctx.Done():
-			w.round() // counters at the end, for deltas over the whole watch
+			w.neighbours.next, w.sockets.next = 0, 0
+			w.round() // once more at the end, for deltas over the whole watch
 			return
 		case <-every.C:
 		}
@@ -66,6 +76,7 @@ func (w *watch) begin() {
 	w.neighbours.every = w.CoarseEvery
 	w.sockets.every = w.CoarseEvery
 	w.clients.every = clientsEvery
+	w.listen = paced{every: listenEvery, share: listenShare}
 	w.smaps.every, w.settings.every = smapsEvery, slowEvery
 }
 

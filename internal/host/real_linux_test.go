@@ -12,10 +12,21 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slowpath/internal/recording"
 )
 
 const node = "127.0.0.1:22000"
+
+// TestMain lets one run of these tests at a time use the ports and cgroups of this host.
+func TestMain(m *testing.M) {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "slowpath-host-test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+	os.Exit(m.Run())
+}
 
 // needReal skips a test that needs root and Redis.
 func needReal(t *testing.T) {
@@ -49,6 +60,10 @@ func start(t *testing.T, name string, args ...string) *exec.Cmd {
 // startRedis starts a server and waits until it listens.
 func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
 	t.Helper()
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		c.Close()
+		t.Fatalf("another program listens at port %d", port)
+	}
 	cmd := start(t, "redis-server", append([]string{"--port", strconv.Itoa(port), "--save", "", "--logfile", "/dev/null"}, args...)...)
 	eventually(t, "redis listens", func() bool {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -276,7 +291,9 @@ func TestBusyInLua(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	})
 	show(t, sink)
-	if got := sink.total(recording.KindBusy); got < 200e6 || got > 1000e6 {
-		t.Errorf("busy %v", time.Duration(got))
+	// On a machine with other work, part of the half second goes to the run queue.
+	busy, queue := sink.total(recording.KindBusy), sink.total(recording.KindRunQueue)
+	if busy+queue < 250e6 || busy < 50e6 || busy > 1000e6 {
+		t.Errorf("busy %v, run-queue %v", time.Duration(busy), time.Duration(queue))
 	}
 }

@@ -128,7 +128,7 @@ func TestStatesOfKnownLives(t *testing.T) {
 		{"busy between throttled periods", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindBusy, 10, 200 * ms},
 		{"others throttled while it sleeps", linux618, repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}), recording.KindThrottled, 0, 0},
 		{"one wait", linux618, life{{"run", 30 * ms}, {"wait", 40 * ms}, {"run", 30 * ms}, {"sleep", 50 * ms}}, recording.KindRunQueue, 1, 40 * ms},
-		{"shares a CPU", linux618, append(repeat(50, phase{"run", 4 * ms}, phase{"wait", 4 * ms}), phase{"sleep", 50 * ms}), recording.KindRunQueue, 1, 196 * ms},
+		{"shares a CPU", linux618, append(repeat(50, phase{"run", 4 * ms}, phase{"wait", 4 * ms}), phase{"sleep", 50 * ms}), recording.KindRunQueue, 4, 196 * ms},
 		{"frozen", linux618, life{{"sleep", 100 * ms}, {"frozen", 500 * ms}, {"sleep", 100 * ms}}, recording.KindFrozen, 1, 500 * ms},
 		{"blocked", linux618, append(repeat(20, phase{"run", 1 * ms}, phase{"blocked", 9 * ms}), phase{"sleep", 100 * ms}), recording.KindBlocked, 1, 180 * ms},
 		{"busy", linux618, life{{"sleep", 100 * ms}, {"run", 300 * ms}, {"sleep", 100 * ms}}, recording.KindBusy, 1, 300 * ms},

@@ -8,6 +8,7 @@ const (
 	minBusyNs    = 10_000_000 // busy is meant as "without a pause"
 	busyShare    = 0.9
 	maxStretchNs = 10_000_000_000 // longer ones are cut, so that a live view sees them
+	maxMixedNs   = 100_000_000    // those with a small share are cut sooner, so that the share holds for each part of them
 	// runTickNs bounds how late run_ns shows that a thread runs: it grows at the timer tick, 10 ms at HZ=100.
 	runTickNs = 10_000_000
 )
@@ -49,13 +50,18 @@ func (m *merger) add(s stretch) {
 		return
 	}
 	m.to = s.to
-	if m.any && m.open.same(&s) && s.from-m.open.to <= m.gap && s.to-m.open.from <= maxStretchNs {
+	if m.any && m.open.same(&s) && s.from-m.open.to <= m.gap && m.mayGrow(s.to) {
 		m.open.to = max(m.open.to, s.to)
 		m.open.ns += s.ns
 		return
 	}
 	m.flush()
 	m.open, m.any = s, true
+}
+
+func (m *merger) mayGrow(to int64) bool {
+	length := to - m.open.from
+	return length <= maxMixedNs || (length <= maxStretchNs && m.open.share() >= busyShare)
 }
 
 // flush passes on what is open.

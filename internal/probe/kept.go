@@ -101,15 +101,13 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 func (p *prober) waits(c recording.Call, cc callContext, t session.Timing) []recording.Segment {
 	var segs []recording.Segment
 	at := c.IntendedNs
+	// Time that a call waited for the one before it on this connection is left open: what held up the other held up this one.
 	if !cc.reconnect.IsZero() {
-		to := min(max(p.Clock.At(cc.reconnect), at), c.StartNs)
-		segs = appendSegment(segs, recording.App, recording.PoolWait, at, to, "the call before it on this connection")
-		segs = appendSegment(segs, recording.App, recording.Dial, to, c.StartNs, "reconnect")
+		from := min(max(p.Clock.At(cc.reconnect), at), c.StartNs)
+		segs = appendSegment(segs, recording.App, recording.Dial, from, c.StartNs, "reconnect")
 		at = c.StartNs
 	} else if !cc.free.IsZero() {
-		to := min(p.Clock.At(cc.free), c.StartNs)
-		segs = appendSegment(segs, recording.App, recording.PoolWait, at, to, "the call before it on this connection")
-		at = max(at, to)
+		at = max(at, min(p.Clock.At(cc.free), c.StartNs))
 	}
 	segs = appendSegment(segs, recording.Client, recording.RunQueue, at, c.StartNs, "slowpath")
 	return appendSegment(segs, recording.Client, recording.RunQueue, c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), c.EndNs, "slowpath")

@@ -17,16 +17,26 @@ const (
 type budget struct {
 	share   float64
 	startNs int64
-	spent   time.Duration
+	spent   time.Duration // as measured
+	pending time.Duration // taken, and not measured yet
 }
 
 func (b *budget) credit(nowNs int64) time.Duration {
-	return time.Duration(b.share*(float64(nowNs-b.startNs)+headStart*1e9)) - b.spent
+	return time.Duration(b.share*(float64(nowNs-b.startNs)+headStart*1e9)) - b.spent - b.pending
 }
 
-// affords reports whether a command of this cost may be sent now.
-func (b *budget) affords(nowNs int64, cost time.Duration) bool {
-	return cost <= longestCommand && cost <= b.credit(nowNs)
+// take reports whether a command of this cost may be sent now, and then counts on it.
+func (b *budget) take(nowNs int64, cost time.Duration) bool {
+	if cost > longestCommand || cost > b.credit(nowNs) {
+		return false
+	}
+	b.pending += cost
+	return true
+}
+
+// charge takes what the commands up to now have cost.
+func (b *budget) charge(cost time.Duration) {
+	b.spent, b.pending = b.spent+cost, 0
 }
 
 // never reports whether a cost is too high for any time of a watch.

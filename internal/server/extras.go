@@ -47,7 +47,7 @@ func (w *watch) more(ctx context.Context, last bool) {
 func (w *watch) askConfig(ctx context.Context, last bool) error {
 	cmds := configCommands()
 	cost := max(w.cost.of(cmds), time.Duration(len(cmds))*perPattern)
-	if !w.refusals.allows("CONFIG GET") || w.extras.config != "" && !last || !w.budget.affords(w.Clock.Now(), cost) {
+	if !w.refusals.allows("CONFIG GET") || w.extras.config != "" && !last || !w.budget.take(w.Clock.Now(), cost) {
 		return nil
 	}
 	replies, at, err := w.ask(ctx, cmds)
@@ -94,7 +94,7 @@ func (w *watch) askClients(ctx context.Context, last bool) error {
 		w.refusals.skip("CLIENT LIST", fmt.Sprintf("with %.0f clients one CLIENT LIST would hold up the server for some %v", n, cost.Round(time.Millisecond)),
 			"a larger budget for the server's time, or CLIENT LIST by hand at a quiet time")
 		return nil
-	case w.extras.clientsAt != 0 && !last && now-w.extras.clientsAt < int64(clientsEvery), !w.budget.affords(now, cost):
+	case w.extras.clientsAt != 0 && !last && now-w.extras.clientsAt < int64(clientsEvery), !w.budget.take(now, cost):
 		return nil
 	}
 	cmds := [][]string{{"CLIENT", "LIST"}}
@@ -132,7 +132,7 @@ func (w *watch) askNodes(ctx context.Context, _ bool) error {
 		w.refusals.skip("CLUSTER NODES", fmt.Sprintf("with %.0f nodes one CLUSTER NODES would hold up this server for some %v", nodes, cost.Round(time.Millisecond)),
 			"a server from 6.2 on, where it is cheap")
 		return nil
-	case !w.budget.affords(w.Clock.Now(), cost):
+	case !w.budget.take(w.Clock.Now(), cost):
 		return nil
 	}
 	cmds := [][]string{{"CLUSTER", "NODES"}}
@@ -155,7 +155,7 @@ func (w *watch) askNodes(ctx context.Context, _ bool) error {
 func (w *watch) askMemory(ctx context.Context, _ bool) error {
 	// In 5.0 it walks all clients.
 	cost := memoryStats + time.Duration(w.in.numbers["connected_clients"])*perClient/10
-	if w.extras.memory || w.in.numbers == nil || !w.budget.affords(w.Clock.Now(), cost) {
+	if w.extras.memory || w.in.numbers == nil || !w.budget.take(w.Clock.Now(), cost) {
 		return nil
 	}
 	cmds := [][]string{{"MEMORY", "STATS"}}

@@ -106,7 +106,7 @@ func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bo
 	}
 	w.trouble = ""
 	w.clock.learn(at, in.numbers["server_time_usec"])
-	w.budget.spent += w.cost.measure(in)
+	w.budget.charge(w.cost.measure(in))
 	if w.changes.see(at, in) {
 		w.slowlog.restarted()
 	}

@@ -260,3 +260,28 @@ func TestRoleChangeAndReset(t *testing.T) {
 		t.Errorf("%d restarts", n)
 	}
 }
+
+// TestOwnCommandsAreLeftOut: with a threshold of 0 SLOWLOG has every command, the watch's own too.
+func TestOwnCommandsAreLeftOut(t *testing.T) {
+	eachServer(t, func(t *testing.T, r *running) {
+		c := r.client()
+		c.do("CONFIG", "SET", "slowlog-log-slower-than", "0")
+		w := watch(t, r.target())
+		w.more(3)
+		c.do("OBJECT", "HELP")
+		c.do("LPUSH", "private-key", strings.Repeat("v", 1000))
+		w.more(2)
+		rec := w.end()
+		var got []string
+		for _, e := range rec.EventsOf(recording.SourceServer, node, recording.KindSlowlog) {
+			d := recording.DetailOf[recording.SlowlogDetail](e)
+			got = append(got, d.Command)
+			if strings.Contains(e.Detail, "private") || d.Command == "LPUSH" && (d.ArgBytes != int64(len("LPUSH")+len("private-key"))+1000 || d.ArgCount != 3) {
+				t.Errorf("%s", e.Detail)
+			}
+		}
+		if strings.Join(got, ",") != "OBJECT HELP,LPUSH" {
+			t.Errorf("%v", got)
+		}
+	})
+}

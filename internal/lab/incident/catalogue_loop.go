@@ -3,4 +3,19 @@ package incident
 // loopIncidents hold the event loop.
 var loopIncidents = []Incident{
 	slowCommand,
+	slowCommandNoSlowlog,
+	luaLong,
+	multiLong,
+	flushSync,
+	syncFree,
+	syncFreeByExpiry,
+	bigKeyIO,
+	bigKeyIOCollection,
+	activeExpireCycle,
+	evictionCycle,
+	introspectionLoad,
+	introspectionMonitor,
+	forkLatency,
+	aofEverysecStall,
+	aofFsyncAlways,
 }

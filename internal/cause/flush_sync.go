@@ -1,0 +1,42 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise. Catalogue I13.
+var flushSync = Cause{
+	ID:    "flush-sync",
+	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
+	Layer: "server",
+	Needs: Needs{
+		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
+		T1: "the main thread on the CPU without a pause meanwhile",
+	},
+	Explain: explainFlush,
+}
+
+func explainFlush(n *Node) *Finding {
+	h := n.heldBy("flush-sync")
+	if !h.matters() {
+		return nil
+	}
+	f := n.finding(h.Claim, max(h.confidence(n), 0.9))
+	worst := h.Suspects[0]
+	f.Title = worst.Command + " frees all keys in the main thread, and all other calls wait for it"
+	f.supportCommands(n, h.Suspects)
+	f.supportWaits(n, h, worst.Command)
+	if fell := n.memoryFell(worst); fell > bigFreeBytes {
+		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
+	}
+	f.doubtStopped(n, h)
+	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command, n.from(h.Suspects))}
+	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
+		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")
+		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")
+	}
+	f.See = []string{"https://redis.io/docs/latest/commands/flushall/"}
+	return f
+}

@@ -1,0 +1,19 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// since reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A server that does not
+// say is taken for a new one.
+func since(n *Node, major, minor int) bool {
+	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
+	var a, b int
+	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil || name == "valkey" {
+		return true
+	}
+	return a > major || a == major && b >= minor
+}

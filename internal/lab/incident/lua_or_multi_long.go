@@ -1,0 +1,57 @@
+package incident
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+)
+
+// luaLong runs a script of some 50 ms three times a second.
+var luaLong = Incident{
+	ID:    "lua-or-multi-long",
+	Cause: "lua-or-multi-long",
+	Title: "a Lua script that counts to 3 million and reads 5000 keys",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		script := "local n=0 for i=1,3000000 do n=n+i%7 end for i=1,5000 do redis.call('GET','lab:'..i) end return n"
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: 3, Command: traffic.Always("EVAL", script, "0")})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// multiLong runs transactions of 40 000 short commands, none of which SLOWLOG would show.
+var multiLong = Incident{
+	ID:    "lua-or-multi-long-exec",
+	Cause: "lua-or-multi-long",
+	Title: "MULTI … EXEC of 40 000 short commands",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		const n = 40_000
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Pipeline: n + 2, Rate: 2 * (n + 2), Command: transaction(n)})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// transaction gives MULTI, n hash writes, EXEC, and so on.
+func transaction(n int) func(*rand.Rand, int) []string {
+	return func(r *rand.Rand, k int) []string {
+		switch k % (n + 2) {
+		case 0:
+			return []string{"MULTI"}
+		case n + 1:
+			return []string{"EXEC"}
+		default:
+			return []string{"HSET", "order:" + itoa(r.IntN(1000)), "field", itoa(k)}
+		}
+	}
+}
