@@ -26,12 +26,11 @@ func (a *app) lab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Make real incidents on real servers, and grade the verdicts",
-		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled disk, packet loss in a namespace of its own),
-asks doctor, and compares. It stops just what it started; leftovers of a lab that was killed are removed when the next one starts.`,
+		Long:  `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of a lab that was killed are removed when the next one starts.`,
 		Example: `  slowpath lab list
   slowpath lab run server-cfs-throttled
   slowpath lab grade --runs 3`,
-		Args: cobra.NoArgs,
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labUp(), a.labDown())
@@ -57,9 +56,10 @@ func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incid
 
 func (a *app) labIncidents() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the incidents, and what lab up has started",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the incidents, and what lab up has started",
+		Example: "  slowpath lab list",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "INCIDENT\tTRUTH\tWHAT IS DONE")
@@ -83,11 +83,11 @@ func (a *app) labRun() *cobra.Command {
 		Use:     "run INCIDENT",
 		Short:   "Make one incident, run doctor, compare with the truth",
 		Example: "  slowpath lab run slow-command --server valkey-8.1.1",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument("INCIDENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, ok := incident.Find(args[0])
 			if !ok {
-				return usage(fmt.Errorf("no incident %q; see: slowpath lab list", args[0]))
+				return usagef("no incident %q; see: slowpath lab list", args[0])
 			}
 			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
 				return err
@@ -130,11 +130,14 @@ func (a *app) labGrade() *cobra.Command {
 		Use:     "grade",
 		Short:   "Make every incident and every healthy load, and print how often the verdict was right",
 		Example: "  slowpath lab grade --runs 3 --only healthy-idle,slow-command",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ins, err := choose(only)
 			if err != nil {
 				return err
+			}
+			if runs < 1 {
+				return usagef("--runs %d: give at least 1", runs)
 			}
 			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
 				return err
@@ -182,7 +185,7 @@ func choose(only string) ([]incident.Incident, error) {
 	for _, id := range strings.Split(only, ",") {
 		in, ok := incident.Find(strings.TrimSpace(id))
 		if !ok {
-			return nil, usage(fmt.Errorf("no incident %q; see: slowpath lab list", id))
+			return nil, usagef("no incident %q; see: slowpath lab list", id)
 		}
 		ins = append(ins, in)
 	}
@@ -191,7 +194,7 @@ func choose(only string) ([]incident.Incident, error) {
 
 func (a *app) labServers() *cobra.Command {
 	return &cobra.Command{
-		Use:     "servers [NAME…]",
+		Use:     "servers [NAME...]",
 		Short:   "Get server versions into the cache",
 		Example: "  slowpath lab servers redis-6.0.16 valkey-8.1.1",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ func (a *app) labUp() *cobra.Command {
 		Example: `  slowpath lab up
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
   slowpath lab up --tls --password secret`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.openLab(cmd.Context(), server, a.stderr)
 			if err != nil {
@@ -51,9 +51,10 @@ func (a *app) labUp() *cobra.Command {
 
 func (a *app) labDown() *cobra.Command {
 	return &cobra.Command{
-		Use:   "down",
-		Short: "Stop what lab up has started, and nothing else",
-		Args:  cobra.NoArgs,
+		Use:     "down",
+		Short:   "Stop what lab up has started, and nothing else",
+		Example: "  slowpath lab down",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.openLab(cmd.Context(), defaultServer, a.stderr)
 			if err != nil {

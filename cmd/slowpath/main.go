@@ -5,8 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 // version is set by the linker (make build).
@@ -18,24 +16,35 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv}
+	ctx, stop := a.interruptible(context.Background())
 	defer stop()
-	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return a.run(ctx, os.Args[1:])
 }
 
-// run executes one command line and returns the exit code: 0 clean, 1 findings, 2 usage, 3 cannot connect or log in, 4 a
-// privilege or kernel feature is missing.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv}
+// app is one command line and what it may touch.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	code           int // of an exit without error
+	where          whereFlags
+	scratch        scratch
+}
+
+// run executes the command line and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
-	if err != nil {
+	switch {
+	case err == nil, readerGone(err):
+		return a.code
+	default:
 		a.explain(err)
 		return exitCode(err)
 	}
-	return a.code
 }

@@ -11,18 +11,21 @@ func (a *app) record() *cobra.Command {
 	var w watchFlags
 	var out string
 	c := &cobra.Command{
-		Use:   "record [TARGET…] -o FILE",
+		Use:   "record [TARGET...] -o FILE",
 		Short: "Keep what the sources see in a file, for a verdict later or elsewhere",
+		Long: `record watches as doctor does and keeps what it saw in a file, without a verdict. Ctrl-C ends it; the file is whole then. Should record be killed, the file still opens: it lacks the last second.
+
+The file holds no keys, values or passwords; docs/recording.md tells what it does hold.`,
 		Example: `  slowpath record 10.0.0.5:6379 --for 60s -o night.slowpath
   slowpath doctor night.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return usage(errors.New("record needs a file: -o FILE.slowpath"))
+				return usage(errors.New("record needs a file: add -o FILE.slowpath"))
 			}
 			if err := a.watch(cmd.Context(), &w, args, out); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stderr, "recorded in %s; verdict: slowpath doctor %s\n", out, out)
+			fmt.Fprintf(a.stderr, "recorded in %s; for the verdict: slowpath doctor %s\n", out, out)
 			return nil
 		},
 	}

@@ -9,12 +9,16 @@ import (
 func (a *app) report() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "report FILE",
-		Short:   "Show a recording as text or JSON",
-		Long:    "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it exits with 0 whatever the verdict.",
-		Example: "  slowpath report night.slowpath --json",
-		Args:    cobra.MatchAll(cobra.ExactArgs(1)),
+		Use:   "report FILE",
+		Short: "Show a recording as text or JSON",
+		Long:  "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it exits with 0 whatever the verdict.",
+		Example: `  slowpath report night.slowpath
+  slowpath report night.slowpath --json`,
+		Args: oneArgument("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := recordingOf(args); err != nil {
+				return err
+			}
 			err := a.diagnose(args[0], asJSON)
 			a.code = exitClean
 			return err

@@ -84,6 +84,7 @@ type Ledger struct {
 	Slow        []Account // ordered by time
 	Suspects    []Suspect
 	ExcessNs    int64 // sum over Slow
+	OwnFault    int   // calls of the probe that are not slow but for the time that slowpath itself waited for a CPU
 }
 
 // Build makes the accounts of a recording.
@@ -94,14 +95,16 @@ func Build(rec *recording.Recording) *Ledger {
 	l.Suspects = suspects(rec, l.ThresholdNs)
 	p := newPainter(rec, l)
 	for _, c := range rec.Calls {
-		if c.EndNs-c.IntendedNs < l.ThresholdNs || c.EndNs <= c.IntendedNs {
+		ns := felt(rec, c)
+		if c.EndNs-c.IntendedNs >= l.ThresholdNs && ns < l.ThresholdNs {
+			l.OwnFault++
+		}
+		if ns < l.ThresholdNs {
 			continue
 		}
-		usual := l.usual(c)
-		if c.EndNs-c.IntendedNs <= usual {
-			continue
+		if usual := l.usual(c); ns > usual {
+			l.add(p.paint(c, usual, ns-usual))
 		}
-		l.add(p.paint(c, usual))
 	}
 	for i, s := range l.Suspects {
 		if s.Own && s.DurationNs >= l.ThresholdNs && (s.Busy || !s.Stopped) {

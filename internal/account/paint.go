@@ -59,9 +59,9 @@ func newPainter(rec *recording.Recording, l *Ledger) *painter {
 	return p
 }
 
-// paint makes the account of one call.
-func (p *painter) paint(c recording.Call, usualNs int64) Account {
-	a := Account{Call: c, UsualNs: usualNs, ExcessNs: c.EndNs - c.IntendedNs - usualNs}
+// paint makes the account of one call whose excess is known.
+func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
+	a := Account{Call: c, UsualNs: usualNs, ExcessNs: excessNs}
 	cv := newCanvas(c.IntendedNs, c.EndNs)
 	for _, s := range p.rec.Segments[c.ID] {
 		cv.lay(Segment{s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit, -1}, isOpen)

@@ -41,7 +41,7 @@ func paths(rec *recording.Recording) []Path {
 			continue
 		}
 		k := key{c.Node, c.Conn}
-		byPath[k] = append(byPath[k], c.EndNs-c.IntendedNs)
+		byPath[k] = append(byPath[k], felt(rec, c))
 		for _, s := range rec.Segments[c.ID] {
 			if s.State == Dial && s.Culprit == "connect" {
 				connects[c.Node] = append(connects[c.Node], s.ToNs-s.FromNs)
@@ -86,6 +86,21 @@ func (l *Ledger) usual(c recording.Call) int64 {
 	return p.P50Ns
 }
 
+// felt is a call's time as a caller that runs when it wants to would have felt it: from the intended start to the reply in hand,
+// less what the probe's own process waited for a CPU of this host. That is the observer's fault and not the server's.
+func felt(rec *recording.Recording, c recording.Call) int64 {
+	ns := c.EndNs - c.IntendedNs
+	if c.Source != recording.SourceProbe {
+		return ns
+	}
+	for _, s := range rec.Segments[c.ID] {
+		if s.Actor == Client && s.State == RunQueue {
+			ns -= max(min(s.ToNs, c.EndNs)-max(s.FromNs, c.IntendedNs), 0)
+		}
+	}
+	return max(ns, 0)
+}
+
 func threshold(rec *recording.Recording, ps []Path) int64 {
 	if d, err := time.ParseDuration(rec.Meta[recording.MetaSlow]); err == nil && d > 0 {
 		return int64(d)
@@ -103,7 +118,7 @@ func latency(rec *recording.Recording) Latency {
 		if c.Source != recording.SourceProbe && c.Source != recording.SourceTap {
 			continue
 		}
-		ns := c.EndNs - c.IntendedNs
+		ns := felt(rec, c)
 		all = append(all, ns)
 		if c.Conn != "fresh" {
 			kept = append(kept, ns)

@@ -1,4 +1,14 @@
 package cause
 
 // edgeCauses: saturation, connections, limits, network.
-var edgeCauses = []Cause{}
+var edgeCauses = []Cause{
+	mainThreadSaturated,
+	ioThreadsOversubscribed,
+	manyClientsOverhead,
+	acceptBacklogOverflow,
+	shortLivedConnections,
+	maxClients,
+	clientPauseOrWriteBlock,
+	packetLossRTO,
+	rttFloor,
+}

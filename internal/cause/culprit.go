@@ -26,6 +26,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 			return n.commandCause(inner)
 		}
 		return "lua-or-multi-long"
+	case n.isCrowdWork(s.Command):
+		return "many-clients-overhead"
 	case account.Introspection(s.Command):
 		return "introspection-load"
 	case n.isBulk(s):

@@ -12,7 +12,7 @@ import (
 
 // Bounds of a verdict.
 const (
-	minShare      = 0.02 // findings that explain less of the excess are left out
+	minShare      = 0.1 // findings that explain less of the excess are left out: they are not why calls were slow
 	minConfidence = 0.3
 	worstCalls    = 3
 )

@@ -57,12 +57,25 @@ func explainContention(n *Node) *Finding {
 		}
 		f.support(recording.SourceHost, "on its CPUs meanwhile: "+strings.Join(names, ", "), who[0].Cores, "cores")
 	}
+	f.doubtOwnThreads(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
 	if len(who) > 0 {
 		f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", who[0].Command, who[0].PID, who[0].PID)}, f.Fix...)
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/"}
 	return f
+}
+
+// doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
+func (f *Finding) doubtOwnThreads(n *Node) {
+	t := n.ioThreads()
+	if t.Run < ioThreadsRun || float64(t.Configured) < t.CPUs {
+		return
+	}
+	own := t.Run / (t.Run + n.othersCores())
+	f.Confidence *= 1 - own/2
+	f.ExcessShare *= 1 - own
+	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads used %.2f of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Run, t.CPUs, own*100), t.Run, "cores")
 }
 
 // neighbours are the processes that used most of the server's CPUs over the watch, largest first.

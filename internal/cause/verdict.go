@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"slowpath/internal/account"
+	"slowpath/internal/recording"
 )
 
 // What may stay unexplained in a system that is called healthy: now and then a call is held up by something below every
@@ -36,11 +36,11 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		slowest = max(slowest, a.DurationNs())
 	}
 	few := len(l.Slow) < healthyMinCalls || float64(len(l.Slow)) <= healthyMaxShare*float64(l.Latency.Calls)
-	own := ownFault(l)
-	if few && slowest < healthyMaxNs || own > 0.8 {
+	own := ownFault(c)
+	if few && slowest < healthyMaxNs || own > 0.5 {
 		s := fmt.Sprintf("Healthy: %d of %d calls in %s were slow (up to %s), too few to call it a pattern.", len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
-		if own > 0.8 {
-			s = fmt.Sprintf("Healthy as far as can be told: the %d slow calls were held up in slowpath's own process, which this host did not let run in time.", len(l.Slow))
+		if own > 0.5 {
+			s = fmt.Sprintf("Healthy as far as can be told: %d of %d calls were slow (up to %s) while this host did not let slowpath itself run in time.", len(l.Slow), l.Latency.Calls, dur(slowest))
 		}
 		return Healthy, s
 	}
@@ -48,13 +48,15 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
 }
 
-// ownFault is the share of the excess that slow calls spent waiting for slowpath itself to be scheduled.
-func ownFault(l *account.Ledger) float64 {
-	var ns int64
-	for _, a := range l.Slow {
-		ns += min(a.In(account.Client, account.RunQueue), a.ExcessNs)
+// ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host meanwhile. The
+// probe knows when its process was late in reading a reply, but not whether it was held up before it sent.
+func ownFault(c *Case) float64 {
+	var open int64
+	for _, n := range c.Nodes {
+		open += n.Open().Ns
 	}
-	return float64(ns) / float64(max(l.ExcessNs, 1))
+	waited := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.delay_ns").Growth()
+	return waited / float64(max(open, 1))
 }
 
 func answered(c *Case) bool {

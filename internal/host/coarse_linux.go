@@ -38,8 +38,8 @@ func (p *paced) run(w *watch, look func()) {
 		share = coarseShare
 	}
 	pause := min((threadCPU()-begin)*share, int64(max(coarseMost, p.every)))
-	// Half its cadence of tolerance, so that it is not missed by a round that comes a little early.
-	p.next = now + max(int64(p.every)/2, pause)
+	// Some tolerance, so that it is not missed by a round that comes a little early.
+	p.next = now + max(int64(p.every-min(p.every, w.CoarseEvery)/2), pause)
 }
 
 // coarse reads the counters until the context ends.

@@ -5,21 +5,27 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/session"
 )
 
 // fresh opens a connection in each slot, makes one call on it and closes it. Connections overlap when they are slow, as those of
 // many clients would.
-func (p *prober) fresh(ctx context.Context) {
+func (p *prober) fresh(ctx context.Context) error {
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close()
 	sched := newSlots(p.FreshRate)
 	inFlight := make(chan struct{}, maxFresh)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
 		_, at := sched.next()
-		if !sleepUntil(ctx, at) {
-			return
+		if !alarm.Sleep(time.Until(at)) {
+			return nil
 		}
 		select {
 		case inFlight <- struct{}{}:
@@ -48,11 +54,11 @@ func (p *prober) freshCall(ctx context.Context, at time.Time) {
 	c.EndNs = p.Clock.At(end)
 	c.Error = errText(err)
 	if err != nil && ctx.Err() != nil {
-		c.Error = "unfinished when the watch ended"
+		c.Error = Unfinished
 	}
 	p.record(c, p.phases(c, begin, o, t))
 	if p.OnPhases != nil {
-		p.OnPhases(map[string]time.Duration{"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake})
+		p.OnPhases(map[string]time.Duration{"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake, "command": t.End.Sub(t.Sent)})
 	}
 	if err != nil && ctx.Err() == nil {
 		p.errorEvent(end, phaseOf(o), err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/resp"
 	"slowpath/internal/session"
@@ -17,7 +18,12 @@ type due struct {
 }
 
 // keep makes calls on one connection that it keeps, and opens it again when it breaks.
-func (p *prober) keep(ctx context.Context) {
+func (p *prober) keep(ctx context.Context) error {
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close()
 	sched := newSlots(p.Rate)
 	var s *session.Session
 	var free time.Time      // when the connection was last free: calls due before it waited for it
@@ -30,8 +36,8 @@ func (p *prober) keep(ctx context.Context) {
 	for {
 		var d due
 		d.k, d.at = sched.next()
-		if !sleepUntil(ctx, d.at) {
-			return
+		if !alarm.Sleep(time.Until(d.at)) {
+			return nil
 		}
 		for s == nil {
 			if reconnect.IsZero() {
@@ -44,19 +50,19 @@ func (p *prober) keep(ctx context.Context) {
 			s = nil
 			if ctx.Err() != nil {
 				p.unfinished(d, sched, reconnect)
-				return
+				return nil
 			}
 			p.errorEvent(time.Now(), "connect", err)
-			if !sleepUntil(ctx, time.Now().Add(reconnectPause)) {
+			if !alarm.Sleep(reconnectPause) {
 				p.unfinished(d, sched, reconnect)
-				return
+				return nil
 			}
 		}
 		retrans, _ := totalRetrans(s)
 		free = p.call(ctx, s, d, callContext{free, reconnect, retrans})
 		if ctx.Err() != nil && free.IsZero() {
 			p.unfinished(d, sched, d.at)
-			return
+			return nil
 		}
 		reconnect = time.Time{}
 		if free.IsZero() { // broken
@@ -119,7 +125,7 @@ func (p *prober) unfinished(d due, sched *slots, since time.Time) {
 	for ; d.at.Before(now); d.k, d.at = sched.next() {
 		from := p.Clock.At(d.at)
 		c := recording.Call{Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
-			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: "unfinished when the watch ended"}
+			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: Unfinished}
 		p.record(c, nil)
 	}
 }

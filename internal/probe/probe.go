@@ -31,6 +31,9 @@ const (
 	callTimeout      = 10 * time.Minute // a server that does not answer is what is being measured: the watch's end bounds it
 )
 
+// Unfinished is the call.error of a call that had not come back when the watch ended.
+const Unfinished = "unfinished when the watch ended"
+
 // Kinds of connections, as they stand in call.conn.
 const (
 	Kept  = "kept"
@@ -49,26 +52,28 @@ type Options struct {
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
 	OnCall    func(recording.Call)
-	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake.
+	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake, command. One that did not take place is 0.
 	OnPhases func(map[string]time.Duration)
 }
 
-// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished.
+// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. What goes wrong with the server is
+// recorded; an error is one of this host, which has no timer left.
 func Watch(ctx context.Context, o Options) error {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
 	}
 	p := &prober{Options: o, hists: newHistograms(o.Sink, o.Node)}
 	var wg sync.WaitGroup
+	var keepErr, freshErr error
 	if o.Rate > 0 {
-		wg.Go(func() { p.keep(ctx) })
+		wg.Go(func() { keepErr = p.keep(ctx) })
 	}
 	if o.FreshRate > 0 {
-		wg.Go(func() { p.fresh(ctx) })
+		wg.Go(func() { freshErr = p.fresh(ctx) })
 	}
 	wg.Wait()
 	p.hists.flush()
-	return nil
+	return errors.Join(keepErr, freshErr)
 }
 
 type prober struct {
@@ -103,26 +108,6 @@ func (s *slots) next() (int64, time.Time) {
 	k := s.k
 	s.k++
 	return k, s.start.Add(time.Duration(k)*s.width + rand.N(s.width))
-}
-
-// sleepUntil waits for a time; it reports false when ctx ended first. The runtime's timers are up to a millisecond late when the
-// process is idle (its poller counts whole milliseconds), which would be a fault of the probe in every figure: the last stretch is
-// slept in the kernel.
-func sleepUntil(ctx context.Context, t time.Time) bool {
-	const last = 1500 * time.Microsecond
-	if d := time.Until(t) - last; d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	if d := time.Until(t); d > 0 {
-		nanosleep(d)
-	}
-	return ctx.Err() == nil
 }
 
 // errText is what goes into call.error: the code of an error reply, or what went wrong.

@@ -66,3 +66,6 @@ func (p *page) whole(s string) string {
 	}
 	return s
 }
+
+// OneLine is a text that is safe to print and takes one line: for errors and live lines, which may hold what a server said.
+func OneLine(s string) string { return strings.Join(strings.Fields(clean(cut(s, maxText))), " ") }

@@ -30,14 +30,15 @@ type Options struct {
 	Clock     *clock.Real
 	// Progress, if set, is told of each step of the start in a few words.
 	Progress func(string)
+	// Started, if set, is told when the servers were reached and the watch begins, with how many they are.
+	Started func(nodes int)
 }
 
 // Bounds.
 const (
-	DefaultTimeout = 5 * time.Second
-	maxNodes       = 64 // nodes of a cluster that are watched; the rest is a blind spot
-	// perNodeBudget keeps the probe's own work small on clusters: calls per second over all nodes.
-	totalProbeRate = 600
+	DefaultTimeout = 4 * time.Second
+	maxNodes       = 64  // nodes of a cluster that are watched; the rest is a blind spot
+	totalProbeRate = 600 // calls per second over all nodes, so that the probe's own work stays small on clusters
 )
 
 // Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what is
@@ -55,6 +56,9 @@ func Run(ctx context.Context, o Options, sink recording.Sink) error {
 	nodes, err := reach(ctx, o, sink)
 	if err != nil {
 		return err
+	}
+	if o.Started != nil {
+		o.Started(len(nodes))
 	}
 	r := &run{Options: o, sink: sink, nodes: nodes}
 	r.describe()
@@ -104,6 +108,7 @@ func (r *run) all(ctx context.Context) {
 	r.sink.SetMeta(recording.MetaProbeRate, strconv.FormatFloat(rate, 'g', 4, 64))
 	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
 	r.status(recording.SourceServer, true, "")
+	wg.Go(func() { r.watchSelf(ctx) })
 	hosted := 0
 	for _, n := range r.nodes {
 		wg.Go(func() { r.source(ctx, "server", n, func() error { return r.watchServer(ctx, n) }) })
@@ -134,6 +139,22 @@ func (r *run) all(ctx context.Context) {
 func (r *run) source(ctx context.Context, name string, n node, f func() error) {
 	if err := f(); err != nil && ctx.Err() == nil {
 		r.blind(n.address, recording.BlindSpot{What: "the " + name + " source on " + n.address, Why: err.Error(), Enable: "mend the error and watch again"})
+	}
+}
+
+// watchSelf notes once per second how long this process had to wait for a CPU: what it measures is only as good as that.
+func (r *run) watchSelf(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if ns, ok := ownDelay(); ok {
+			r.sink.Sample(recording.Sample{TimeNs: r.Clock.Now(), Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns)})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 

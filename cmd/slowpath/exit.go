@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/report"
+	"slowpath/internal/resp"
+	"slowpath/internal/session"
+	"slowpath/internal/target"
+)
+
+// Exit codes (design.md, "Command line").
+const (
+	exitClean    = 0
+	exitFindings = 1
+	exitUsage    = 2
+	exitConnect  = 3
+	exitMissing  = 4
+)
+
+// usageError marks an error of the command line or of a file that it names.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usage(err error) error { return usageError{err} }
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// errMissing marks a privilege or kernel feature that is missing.
+var errMissing = errors.New("missing")
+
+// exitCode finds the exit code of an error.
+func exitCode(err error) int {
+	var used usageError
+	var dial *target.Error
+	var login *session.Error
+	var refusal *resp.ServerError
+	switch {
+	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile):
+		return exitUsage
+	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis):
+		return exitConnect
+	case errors.Is(err, errMissing):
+		return exitMissing
+	default:
+		return exitUsage
+	}
+}
+
+// explain prints an error as one line. Texts of servers and file names in it cannot drive the terminal.
+func (a *app) explain(err error) {
+	text := err.Error()
+	if errors.Is(err, context.Canceled) {
+		text = "stopped before anything was seen (" + text + ")"
+	}
+	fmt.Fprintf(a.stderr, "slowpath: %s\n", report.OneLine(text))
+}
+
+// readerGone recognises that stdout is a pipe whose reader has left, as head does. It has seen what it wanted.
+func readerGone(err error) bool {
+	var file *fs.PathError // a socket's is a net.OpError
+	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// maxHelpWidth is the longest line of a help, however wide the terminal.
+const maxHelpWidth = 100
+
+// help prints the help of a command for the width of the terminal: what it does, how to call it, examples, its flags, and then those
+// that say where and who.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	width := min(a.style().Width, maxHelpWidth)
+	var b bytes.Buffer
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		fmt.Fprintln(&b, fill(paragraph, width))
+		fmt.Fprintln(&b)
+	}
+	fmt.Fprintf(&b, "Usage:\n  %s\n", strings.Replace(cmd.UseLine(), " [flags]", "", 1))
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	commands(&b, cmd)
+	own, where := flagGroups(cmd)
+	for _, g := range []struct {
+		title string
+		flags *pflag.FlagSet
+	}{{"Flags", own}, {"Where and who, as in redis-cli", where}} {
+		if g.flags.HasAvailableFlags() {
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
+		}
+	}
+	if _, err := a.stdout.Write(b.Bytes()); err != nil && !readerGone(err) {
+		a.explain(err)
+	}
+}
+
+func commands(w io.Writer, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	fmt.Fprintln(w, "\nCommands:")
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			fmt.Fprintf(w, "  %-8s %s\n", sub.Name(), sub.Short)
+		}
+	}
+	fmt.Fprintf(w, "\nMore on each: %s COMMAND --help\n", cmd.CommandPath())
+}
+
+// flagGroups parts a command's own flags from those that say where and who.
+func flagGroups(cmd *cobra.Command) (own, where *pflag.FlagSet) {
+	own, where = pflag.NewFlagSet("own", pflag.ContinueOnError), pflag.NewFlagSet("where", pflag.ContinueOnError)
+	own.SortFlags, where.SortFlags = false, false
+	add := func(f *pflag.Flag) {
+		if _, ok := f.Annotations[whereAnnotation]; ok {
+			where.AddFlag(f)
+		} else {
+			own.AddFlag(f)
+		}
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			add(f)
+		}
+	})
+	if f := cmd.Flag("help"); f != nil {
+		add(f)
+	}
+	return own, where
+}
+
+func flagNames(f *pflag.FlagSet) (names []string) {
+	f.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// fill breaks a paragraph into lines of at most width characters.
+func fill(s string, width int) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+// helpCommand is "help [COMMAND]", which refuses what is no command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "The help of a command",
+		Example: "  slowpath help doctor",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || found == nil || len(rest) > 0 {
+				return usagef("no command %q; see: slowpath --help", strings.Join(args, " "))
+			}
+			return found.Help()
+		},
+	}
+}

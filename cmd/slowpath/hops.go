@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"slowpath/internal/report"
+	"slowpath/internal/target"
+	"slowpath/internal/watch"
+)
+
+// hop is one server that probe calls.
+type hop struct {
+	target  target.Target
+	hashTag string // of a cluster's node: keys with it belong to the node
+	noKeys  bool   // a node of a cluster that serves no key
+	server  string // "redis 7.0.15"
+}
+
+// hops greets every target before the probing begins: a wrong address is an error, not a slow call. With -c the nodes of a target's
+// cluster become hops too.
+func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Duration) ([]hop, error) {
+	var all []hop
+	seen := map[string]bool{}
+	for _, t := range targets {
+		if seen[t.Addr()] {
+			continue
+		}
+		a.progress("connecting to %s", t.Addr())
+		g, err := watch.Greet(ctx, t, timeout)
+		if err != nil {
+			a.progressDone()
+			return nil, err
+		}
+		all = append(all, hopOf(t, g))
+		seen[t.Addr()], seen[g.Remote] = true, true
+		var peers []target.Target
+		for _, addr := range g.Identity.Nodes {
+			if a.where.Cluster && !seen[addr] {
+				peers = append(peers, t.WithAddr(addr))
+				seen[addr] = true
+			}
+		}
+		all = append(all, a.peers(ctx, peers, timeout)...)
+	}
+	a.progressDone()
+	return all, nil
+}
+
+// peers greets the other nodes of a cluster, all at once, and leaves out those that cannot be reached.
+func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.Duration) []hop {
+	greetings := make([]watch.Greeting, len(targets))
+	errs := make([]error, len(targets))
+	var wg sync.WaitGroup
+	for i, t := range targets {
+		wg.Go(func() { greetings[i], errs[i] = watch.Greet(ctx, t, timeout) })
+	}
+	wg.Wait()
+	var hops []hop
+	for i, t := range targets {
+		if errs[i] != nil {
+			a.progressDone()
+			fmt.Fprintf(a.stderr, "left out: %s\n", report.OneLine(errs[i].Error()))
+			continue
+		}
+		hops = append(hops, hopOf(t, greetings[i]))
+	}
+	return hops
+}
+
+func hopOf(t target.Target, g watch.Greeting) hop {
+	return hop{target: t, hashTag: g.HashTag, noKeys: g.NoKeys(), server: g.Identity.Server}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/probe"
+	"slowpath/internal/report"
+)
+
+// Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the target.
+const intervalColumns = "%-8s %6s %7s %7s %7s %7s  %5s %7s %7s"
+
+// intervalHead names the columns.
+func intervalHead(several bool) string {
+	head := fmt.Sprintf("%8s %-35s  %s\n", "", "KEPT CONNECTION, ms", "FRESH CONNECTIONS, ms") +
+		fmt.Sprintf(intervalColumns, "TIME", "CALLS", "MIN", "P50", "P99", "MAX", "CALLS", "P50", "MAX")
+	if several {
+		head += "  TARGET"
+	}
+	return head + "\n"
+}
+
+// line is one interval as redis-cli --latency-history would print it, with what that leaves out.
+func (r probeRow) line(now time.Time, several bool) string {
+	k, f := r.Phases[probe.Kept], r.Phases[probe.Fresh]
+	s := fmt.Sprintf(intervalColumns, now.Format(time.TimeOnly), count(k.Calls), ms(k, k.MinNs), ms(k, k.P50Ns), ms(k, k.P99Ns), ms(k, k.MaxNs),
+		count(f.Calls), ms(f, f.P50Ns), ms(f, f.MaxNs))
+	if several {
+		s += "  " + r.Address
+	}
+	if e := r.errorText(); e != "" {
+		s += "  " + e
+	}
+	return strings.TrimRight(s, " ") + "\n"
+}
+
+// table prints the totals of a target: both kinds of connections, and under the fresh ones their phases.
+func (r probeRow) table(w io.Writer, title string, gap bool) error {
+	var b strings.Builder
+	if gap {
+		b.WriteString("\n")
+	}
+	const columns = "%-18s %8s %8s %8s %8s %8s %8s\n"
+	fmt.Fprintln(&b, title)
+	fmt.Fprintf(&b, columns, "ms", "CALLS", "MIN", "P50", "P99", "P99.9", "MAX")
+	for _, name := range figureNames {
+		p, ok := r.Phases[name]
+		if !ok {
+			continue
+		}
+		label := "  " + name
+		if name == probe.Kept || name == probe.Fresh {
+			label = name + " connection"
+		}
+		fmt.Fprintf(&b, columns, label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns), ms(p, p.MaxNs))
+	}
+	if len(r.Phases) == 0 {
+		b.WriteString("no call came back\n")
+	}
+	if e := r.errorText(); e != "" {
+		fmt.Fprintln(&b, e)
+	}
+	if r.Unfinished > 0 {
+		fmt.Fprintf(&b, "not back at the end: %d calls\n", r.Unfinished)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// errorText lists the errors, the most frequent first.
+func (r probeRow) errorText() string {
+	var names []string
+	for name := range r.Errors {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if n := r.Errors[b] - r.Errors[a]; n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d x %s", r.Errors[name], report.OneLine(name)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "errors: " + strings.Join(parts, "; ")
+}
+
+// liveLine is the line that a terminal shows while the probe runs. Where several targets do not fit, each has fewer figures.
+func liveLine(ts []*tally, since time.Duration, width int) string {
+	var full, short []string
+	for _, t := range ts {
+		name := t.address + "  "
+		if len(ts) == 1 {
+			name = ""
+		}
+		t.mu.Lock()
+		h := t.whole.histograms[probe.Kept]
+		s := phaseStats{Calls: h.TotalCount()}
+		p50, p99, most := ms(s, h.ValueAtQuantile(50)), ms(s, h.ValueAtQuantile(99)), ms(s, h.Max())
+		full = append(full, fmt.Sprintf("%snow %s  p50 %s  p99 %s  max %s ms  %d calls", name, ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
+		short = append(short, fmt.Sprintf("%sp99 %s max %s", name, p99, most))
+		t.mu.Unlock()
+	}
+	elapsed := fmt.Sprintf("%.0f s  ", since.Seconds())
+	if line := elapsed + strings.Join(full, " | "); len(line) <= width {
+		return line
+	}
+	return elapsed + strings.Join(short, " | ")
+}
+
+func count(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// ms prints nanoseconds as milliseconds with about three digits, "-" where there were no calls.
+func ms(of phaseStats, ns int64) string {
+	v := float64(ns) / 1e6
+	switch {
+	case of.Calls == 0:
+		return "-"
+	case v < 1:
+		return fmt.Sprintf("%.3f", v)
+	case v < 100:
+		return fmt.Sprintf("%.2f", v)
+	case v < 1000:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+
+	"slowpath/internal/report"
+)
+
+// usualWidth is that of a terminal whose width is not known, and of what is no terminal.
+const usualWidth = 80
+
+// style is how text goes to stdout.
+func (a *app) style() report.Style {
+	if f, ok := a.stdout.(*os.File); ok {
+		return report.StyleOf(f, a.env)
+	}
+	return report.Style{Width: usualWidth}
+}
+
+// onTerminal reports whether stderr is a terminal, so that live lines make sense.
+func (a *app) onTerminal() bool {
+	f, ok := a.stderr.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// progress shows what a long command is doing: a live line on a terminal, nothing elsewhere. It never takes a second line, which
+// could not be taken back.
+func (a *app) progress(format string, args ...any) {
+	if a.onTerminal() {
+		fmt.Fprint(a.stderr, "\r\x1b[K"+fitting(report.OneLine(fmt.Sprintf(format, args...)), a.liveWidth()))
+	}
+}
+
+func (a *app) progressDone() {
+	if a.onTerminal() {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+}
+
+// liveWidth is one less than the terminal has: some wrap after the last column.
+func (a *app) liveWidth() int {
+	if f, ok := a.stderr.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 1 {
+			return w - 1
+		}
+	}
+	return usualWidth - 1
+}
+
+// fitting cuts a text to a width.
+func fitting(s string, width int) string {
+	const dots = "..."
+	r := []rune(s)
+	switch {
+	case len(r) <= width:
+		return s
+	case width <= len(dots):
+		return string(r[:width])
+	}
+	return string(r[:width-len(dots)]) + dots
+}

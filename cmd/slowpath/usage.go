@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagError says what is wrong with a flag, in one line. It repeats no value of a flag that does not exist: -Asecret may hold a
+// password.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var bad *pflag.InvalidValueError
+	text := err.Error()
+	switch {
+	case errors.As(err, &unknown):
+		text = "unknown flag " + dashed(unknown.GetSpecifiedName())
+	case errors.As(err, &bare):
+		text = dashed(bare.GetSpecifiedName()) + " needs a value"
+		if bare.GetSpecifiedName() == "h" {
+			text = "-h is the host, as in redis-cli, and needs a value"
+		}
+	case errors.As(err, &bad):
+		text = fmt.Sprintf("--%s %q: give %s", bad.GetFlag().Name, bad.GetValue(), kindOf(bad.GetFlag()))
+	}
+	return usagef("%s; see: %s --help", text, cmd.CommandPath())
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// kindOf says what a flag takes.
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "duration":
+		return "a duration such as 500ms, 10s or 2m"
+	case "int", "int64":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + f.Value.Type()
+}
+
+// subcommand refuses arguments of a command that only has commands below it.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf(", did you mean %s?", strings.Join(near, " or "))
+	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":.") {
+		hint = ": for a server or a recording write slowpath doctor " + args[0]
+		if strings.Contains(args[0], "@") { // it may hold a password
+			return usagef("a target needs a command in front: slowpath doctor URL; see: %s --help", cmd.CommandPath())
+		}
+	}
+	return usagef("unknown command %q%s; see: %s --help", args[0], hint, cmd.CommandPath())
+}
+
+// noArguments is for commands that take flags only.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// oneArgument is for commands that take exactly one, by its name in the usage.
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s takes one %s, not %d; see: %s --help", cmd.CommandPath(), name, len(args), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// positive refuses a duration that is not above zero.
+func positive(name string, d time.Duration) error {
+	if d <= 0 {
+		return usagef("--%s %v: must be above 0", name, d)
+	}
+	return nil
+}
+
+// notNegative refuses a duration below zero.
+func notNegative(name string, d time.Duration) error {
+	if d < 0 {
+		return usagef("--%s %v: must not be negative (0: until Ctrl-C)", name, d)
+	}
+	return nil
+}

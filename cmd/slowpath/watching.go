@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/watch"
+)
+
+// watchFlags are the flags of doctor and record that shape a watch.
+type watchFlags struct {
+	duration  time.Duration
+	slow      string
+	noProbe   bool
+	noHost    bool
+	probeRate string
+	timeout   time.Duration
+	maxDisk   int64
+}
+
+func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
+	f := c.Flags()
+	usual := ""
+	if duration == 0 {
+		usual = " (default)"
+	}
+	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+usual)
+	f.StringVar(&w.slow, "slow", "auto", "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
+	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
+	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
+	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
+	f.DurationVar(&w.timeout, "timeout", watch.DefaultTimeout, "for the first connection")
+	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")
+}
+
+// options checks the flags.
+func (w *watchFlags) options() (watch.Options, error) {
+	o := watch.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, Timeout: w.timeout}
+	if err := notNegative("for", w.duration); err != nil {
+		return o, err
+	}
+	if err := positive("timeout", w.timeout); err != nil {
+		return o, err
+	}
+	if w.slow != "auto" {
+		if d, err := time.ParseDuration(w.slow); err != nil || d <= 0 {
+			return o, usagef("--slow %q: give a duration such as 10ms, or auto", w.slow)
+		}
+	}
+	if w.probeRate != "" {
+		rate, err := parseRate(w.probeRate)
+		if err != nil {
+			return o, usagef("--probe-rate %q: %w", w.probeRate, err)
+		}
+		o.ProbeRate = rate
+	}
+	return o, nil
+}
+
+// runWatch runs a watch and says on the terminal how far it is.
+func (a *app) runWatch(ctx context.Context, o watch.Options, sink recording.Sink) error {
+	var once sync.Once
+	var stop func()
+	o.Progress = func(s string) { a.progress("%s", s) }
+	o.Started = func(nodes int) { once.Do(func() { stop = a.countdown(ctx, o, nodes) }) }
+	err := watch.Run(ctx, o, sink)
+	if stop != nil {
+		stop()
+	}
+	a.progressDone()
+	return err
+}
+
+// countdown shows how long the watch has run; the function that it returns ends it.
+func (a *app) countdown(ctx context.Context, o watch.Options, nodes int) func() {
+	if !a.onTerminal() {
+		return func() {}
+	}
+	what := o.Targets[0].Addr()
+	if nodes > 1 {
+		what = fmt.Sprintf("%s and %d more", what, nodes-1)
+	}
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		start := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for stopping := ctx.Done(); ; {
+			a.progress("%s", countdownLine(time.Since(start), o.For, ctx.Err() != nil, what))
+			select {
+			case <-ended:
+				return
+			case <-stopping:
+				stopping = nil
+			case <-tick.C:
+			}
+		}
+	})
+	return func() { close(ended); wg.Wait() }
+}
+
+// countdownLine begins with what changes, since the end of a long line is cut.
+func countdownLine(since, total time.Duration, stopping bool, what string) string {
+	seconds := since.Round(time.Second)
+	switch {
+	case stopping:
+		return "ending the watch (Ctrl-C again: at once, without a verdict)"
+	case total == 0:
+		return fmt.Sprintf("%v, watching %s; Ctrl-C ends it", seconds, what)
+	}
+	return fmt.Sprintf("%v of %v, watching %s; Ctrl-C ends it early", seconds, total, what)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/target"
+)
+
+// whereFlags are the flags of redis-cli that say where and who.
+type whereFlags struct{ target.Options }
+
+// whereAnnotation marks these flags for the help.
+const whereAnnotation = "where"
+
+func (a *app) targetFlags(c *cobra.Command) {
+	f := c.Flags()
+	own := map[string]bool{}
+	for _, name := range flagNames(f) {
+		own[name] = true
+	}
+	o := &a.where
+	f.StringVarP(&o.Host, "host", "h", "", "server `host` (default 127.0.0.1)")
+	f.IntVarP(&o.Port, "port", "p", 0, "server `port` (default 6379)")
+	f.StringVarP(&o.Socket, "socket", "s", "", "server `socket` (instead of host and port)")
+	f.StringVarP(&o.Password, "pass", "a", "", "`password`; better in REDISCLI_AUTH, which other users cannot see in ps")
+	f.StringVarP(&o.URI, "uri", "u", "", "server `URI`: redis://user:password@host:port/db, rediss://..., unix:///path")
+	f.IntVarP(&o.DB, "db", "n", 0, "database `number`")
+	f.StringVar(&o.User, "user", "", "`user` name for AUTH")
+	f.BoolVar(&o.AskPass, "askpass", false, "ask for the password on the terminal")
+	f.BoolVar(&o.TLS, "tls", false, "connect with TLS")
+	f.StringVar(&o.SNI, "sni", "", "server `name` for TLS")
+	f.StringVar(&o.CACert, "cacert", "", "`file` with the CA certificates to trust")
+	f.StringVar(&o.Cert, "cert", "", "client certificate `file`")
+	f.StringVar(&o.Key, "key", "", "client key `file`")
+	f.BoolVar(&o.Insecure, "insecure", false, "accept any certificate")
+	f.BoolVarP(&o.Cluster, "cluster", "c", false, "the target is a seed of a cluster: take all of its nodes (doctor and record always do)")
+	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
+	f.BoolVarP(&o.RESP3, "resp3", "3", false, "speak RESP3")
+	f.SortFlags = false
+	for _, name := range flagNames(f) {
+		if !own[name] {
+			_ = f.SetAnnotation(name, whereAnnotation, nil) // the flag exists
+		}
+	}
+}
+
+// targets are the servers that the command line names.
+func (a *app) targets(ctx context.Context, args []string) ([]target.Target, error) {
+	file, err := recordingOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: slowpath doctor %s", file, file)
+	}
+	a.where.ReadPassword = func() (string, error) { return a.readPassword(ctx) }
+	ts, err := a.where.Targets(args, a.env)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return ts, nil
+}
+
+// recordingOf decides whether the arguments name a recording, "" where they are targets. A name that is a file is a recording; what
+// looks like one and is not there is an error, and not a host for DNS to look for.
+func recordingOf(args []string) (string, error) {
+	for _, arg := range args {
+		if strings.Contains(arg, "://") {
+			continue
+		}
+		isPath := strings.ContainsRune(arg, os.PathSeparator) || strings.HasPrefix(arg, ".") || strings.HasSuffix(arg, ".slowpath")
+		st, err := os.Stat(arg)
+		switch {
+		case err == nil && st.Mode().IsRegular():
+			if len(args) > 1 {
+				return "", usagef("%s is a file: give one recording alone, or only servers", arg)
+			}
+			return arg, nil
+		case err == nil && st.IsDir() && isPath: // a bare word may be a host: docker names one "redis", next to a directory of that name
+			return "", usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
+		case err == nil && isPath && st.Mode()&fs.ModeSocket == 0:
+			return "", usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT", arg)
+		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
+			return "", usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", arg, arg)
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,137 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/account"
+	"slowpath/internal/recording"
+)
+
+// acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes; callers try again
+// after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS). Catalogue C5.
+var acceptBacklogOverflow = Cause{
+	ID:    "accept-backlog-overflow",
+	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
+	Layer: "limits",
+	Needs: Needs{
+		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose nothing",
+		T1: "ListenOverflows growing, and the accept queue at its limit",
+	},
+	Explain: explainBacklog,
+}
+
+// Backlog is what is known of the queue of a listening socket.
+type Backlog struct {
+	Drops      float64 // in the whole network namespace
+	MaxQueue   float64
+	Limit      float64
+	FreshLost  int  // connections of the probe that had to send again
+	KeptLost   int  // calls on open connections that had to
+	KeptSlow   bool // the loop itself was held up: then that is why nobody was let in
+	Attributed bool // the drops are this server's
+}
+
+// overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this server's shows in its
+// own queue, or in the probe's own connections.
+func (n *Node) overflow() Backlog {
+	b := Backlog{Drops: n.Host("net.ListenOverflows").Growth()}
+	b.MaxQueue, _ = n.Host("listen.queue").Max()
+	b.Limit, _ = n.Host("listen.backlog").Last()
+	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
+		d := recording.DetailOf[recording.TCPDetail](e)
+		switch {
+		case d.SynRetransDuring > 0, d.RetransDuring > 0 && d.Conn == "fresh":
+			b.FreshLost++
+		case d.RetransDuring > 0:
+			b.KeptLost++
+		}
+	}
+	slow, kept := 0, 0
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node == n.Address && a.Call.Conn == "kept" {
+			slow++
+		}
+	}
+	if p, ok := n.Ledger.Path(n.Address, "kept"); ok {
+		kept = p.Calls
+	}
+	b.KeptSlow = slow*10 > kept
+	full := b.Limit > 0 && b.MaxQueue >= b.Limit
+	b.Attributed = b.Drops > 0 && (full || b.FreshLost > 0 && b.KeptLost == 0)
+	return b
+}
+
+// synWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
+const synWaitNs = 1e9
+
+func explainBacklog(n *Node) *Finding {
+	b := n.overflow()
+	counted := len(n.Host("net.ListenOverflows")) > 0
+	if counted && !b.Attributed || !counted && (b.FreshLost < 2 || b.KeptLost > 0) {
+		return nil
+	}
+	f := n.finding(n.Claim(isConnectLoss), 0.95)
+	if !counted {
+		f.Confidence = 0.6
+		if limit := n.configInt("tcp-backlog"); limit > 0 && limit <= 128 {
+			f.Confidence = 0.7
+		}
+	}
+	if !b.KeptSlow {
+		f.ExcessShare = max(f.ExcessShare, n.shareOfDrops(b))
+	}
+	f.supportBacklog(b)
+	if b.KeptSlow {
+		f.Confidence *= 0.8
+		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop from accepting is the root of it", 0, "")
+	} else if b.FreshLost > 0 {
+		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0, "segments")
+	}
+	f.Fix = backlogFix(n, b)
+	f.See = []string{"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html", "https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/"}
+	return f
+}
+
+// isConnectLoss is time that a new connection waited for a segment to be sent again.
+func isConnectLoss(a account.Account, s account.Segment) bool {
+	return a.Call.Conn == "fresh" && s.Actor == account.Network && s.State == account.Retransmit
+}
+
+// shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came through took.
+func (n *Node) shareOfDrops(b Backlog) float64 {
+	connectionNs, callNs, _ := n.prices()
+	dropped := b.Drops * synWaitNs
+	served := n.Growth("total_commands_processed")*float64(callNs) + n.Growth("total_connections_received")*float64(connectionNs)
+	if dropped == 0 {
+		return 0
+	}
+	return dropped / (dropped + served)
+}
+
+func (f *Finding) supportBacklog(b Backlog) {
+	if b.Drops > 0 {
+		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full (ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
+	}
+	if b.Limit > 0 {
+		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may", b.MaxQueue, b.Limit), b.MaxQueue, "connections")
+	}
+	if b.FreshLost > 0 {
+		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first segments again", b.FreshLost), float64(b.FreshLost), "connections")
+	}
+}
+
+func backlogFix(n *Node, b Backlog) []string {
+	configured := n.configInt("tcp-backlog")
+	somaxconn, _ := n.Host("net.somaxconn").Last()
+	var fix []string
+	if configured > 0 && configured < 4096 {
+		fix = append(fix, fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)", configured))
+	}
+	if somaxconn > 0 && somaxconn < 4096 {
+		fix = append(fix, fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network namespace (it is %.0f, and bounds tcp-backlog)", somaxconn))
+	}
+	if b.KeptSlow {
+		fix = append(fix, "Find what held the event loop (the other findings): no backlog is long enough for a server that does not accept")
+	}
+	return append(fix, "Let callers keep their connections, and come back with jitter after an error instead of all at once")
+}

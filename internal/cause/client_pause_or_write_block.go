@@ -1,0 +1,146 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE, FAILOVER, a slot
+// migration, or min-replicas-to-write without enough replicas. Catalogue I14.
+var clientPauseOrWriteBlock = Cause{
+	ID:    "client-pause-or-write-block",
+	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
+	Layer: "server",
+	Needs: Needs{
+		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, NOREPLICAS errors",
+		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
+	},
+	Explain: explainPause,
+}
+
+func explainPause(n *Node) *Finding {
+	if f := explainNoReplicas(n); f != nil {
+		return f
+	}
+	p := n.pause()
+	stall := n.withheld()
+	if n.refusals() > 0 {
+		stall = Withheld{} // calls without a connection wait for that
+	}
+	switch {
+	case stall.Claim.matters() && (p.counted > 0 || p.reason != "" || stall.asleep() && stall.together && n.loss().ServerSegs == 0):
+		return pauseOfAll(n, p, stall)
+	case p.writers > 0 && (p.counted > 0 || p.reason != "" || p.never):
+		return pauseOfWrites(n, p)
+	}
+	return nil
+}
+
+// pauseOfAll: replies were withheld from everybody.
+func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
+	f := n.finding(w.Claim, 0.5)
+	f.Title = "CLIENT PAUSE: the server withholds all replies, and then gives them all at once"
+	switch {
+	case p.certain() && w.asleep():
+		f.Confidence = 0.97
+	case p.certain():
+		f.Confidence = 0.9
+	case w.asleep() && w.together:
+		f.Confidence = 0.85
+	}
+	f.supportPause(p)
+	f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
+	if w.together {
+		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did within milliseconds", 0, "")
+	}
+	if w.hosted && w.asleep() {
+		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up %.0f times per second: the event loop turned, and had nothing that it may do", w.slept*100, w.wakeups), w.slept, "of the time")
+	} else if w.hosted {
+		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.slept*100), w.slept, "of the time")
+	}
+	if !p.certain() && !since(n, 7, 0) {
+		f.doubt(recording.SourceServer, "this version does not count CLIENT PAUSE by itself (7.0 and later do)", 0, "")
+	}
+	f.Fix = pauseFix(n, p)
+	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
+	return f
+}
+
+// pauseOfWrites: readers, and with them the probe, notice nothing.
+func pauseOfWrites(n *Node, p Pause) *Finding {
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: max(p.share, 0.3), Confidence: 0.75}
+	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
+	if p.certain() {
+		f.Confidence = 0.95
+	}
+	f.supportPause(p)
+	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.writers, p.share*100), p.writers, "clients")
+	if p.example != "" {
+		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.example, p.command), 1, "clients")
+	}
+	if p.never {
+		f.support(recording.SourceServer, "no command that may block (BLPOP, XREAD, WAIT …) was ever called", 0, "calls")
+	}
+	f.Fix = pauseFix(n, p)
+	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
+	return f
+}
+
+func (f *Finding) supportPause(p Pause) {
+	if p.counted > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)", p.counted), p.counted, "calls")
+	}
+	if p.reason != "" {
+		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.reason, p.actions), 1, "")
+	}
+	if p.failover {
+		f.support(recording.SourceServer, "a FAILOVER is under way (master_failover_state)", 1, "")
+	}
+}
+
+func pauseFix(n *Node, p Pause) []string {
+	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL LOG and the deployment's logs say more than the server"}
+	if since(n, 6, 2) {
+		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE lets readers go on")
+	} else {
+		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
+	}
+	if since(n, 6, 0) {
+		fix = append(fix, "To keep it from applications: ACL SETUSER app -client|pause")
+	}
+	if p.failover {
+		fix = append(fix, "FAILOVER ABORT ends the failover that holds the writers")
+	}
+	return fix
+}
+
+// explainNoReplicas: min-replicas-to-write wants replicas that are not there, and each write is refused.
+func explainNoReplicas(n *Node) *Finding {
+	refused := n.Growth("errorstat_NOREPLICAS.count")
+	want := max(n.configInt("min-replicas-to-write"), n.configInt("min-slaves-to-write"))
+	good, known := n.Info("min_slaves_good_slaves").Min()
+	if refused == 0 && !(want > 0 && known && int(good) < want) {
+		return nil
+	}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: 1, Confidence: 0.75}
+	f.Title = "Writes are refused: fewer replicas are in step than min-replicas-to-write wants"
+	if refused > 0 {
+		f.Confidence = 0.97
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f writes were answered NOREPLICAS (errorstat), %.0f per second", refused, refused/n.Seconds()), refused, "errors")
+	}
+	if want > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step (lag at most min-replicas-max-lag)", want, good), good, "replicas")
+	}
+	if refused == 0 && since(n, 6, 2) {
+		f.doubt(recording.SourceServer, "no write was refused during the watch", 0, "errors")
+		f.Confidence = 0.5
+	}
+	f.Fix = []string{"Bring the replicas back: INFO replication says who is connected and how far behind; repl-backlog-size and the network between them",
+		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want)}
+	if !since(n, 5, 0) {
+		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
+	}
+	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#allow-writes-only-with-n-attached-replicas"}
+	return f
+}

@@ -1,0 +1,101 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/account"
+	"slowpath/internal/recording"
+)
+
+// packetLossRTO: a segment got lost, and with so little in flight only the retransmission timer notices, after 200 ms at the
+// earliest (TCP_RTO_MIN), doubling. Catalogue F1.
+var packetLossRTO = Cause{
+	ID:    "packet-loss-rto",
+	Title: "The network loses packets: calls wait for TCP to send again",
+	Layer: "network",
+	Needs: Needs{
+		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, 400, 800 ms",
+		T1: "retransmissions of the server's sockets while its main thread sleeps",
+	},
+	Explain: explainLoss,
+}
+
+// rtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
+const rtoMinNs = int64(200e6)
+
+// Loss is what the sockets at both ends counted.
+type Loss struct {
+	Calls      int     // of the probe, during which its socket sent again
+	ServerSegs float64 // that the server's namespace sent again
+	OutSegs    float64
+	OnPort     bool // sockets at the server's port were seen sending again
+}
+
+func (n *Node) loss() (l Loss) {
+	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
+		d := recording.DetailOf[recording.TCPDetail](e)
+		if d.RetransDuring > 0 || d.SynRetransDuring > 0 {
+			l.Calls++
+		}
+	}
+	l.ServerSegs, l.OutSegs = n.Host("net.RetransSegs").Growth(), n.Host("net.OutSegs").Growth()
+	now, _ := n.Host("sock.retransmitting").Max()
+	total := n.Host("sock.retrans_total")
+	last, _ := total.Max()
+	first, _ := total.Min()
+	l.OnPort = now > 0 || last > first
+	return l
+}
+
+func explainLoss(n *Node) *Finding {
+	l := n.loss()
+	overflow := n.overflow().Attributed
+	replies := l.OnPort && l.ServerSegs > 0
+	match := func(a account.Account, s account.Segment) bool {
+		switch {
+		case s.Actor == account.Network && s.State == account.Retransmit:
+			return !(overflow && a.Call.Conn == "fresh")
+		case !replies || a.Call.Source != recording.SourceProbe:
+			return false
+		}
+		// A lost reply is sent again by the server: the caller's socket knows nothing of it.
+		return isWaiting(s) && s.Actor != account.Server && a.ExcessNs >= rtoMinNs*9/10
+	}
+	cl := n.Claim(match)
+	if !cl.matters() {
+		return nil
+	}
+	f := n.finding(cl, 0.9)
+	seen := n.Claim(func(a account.Account, s account.Segment) bool { return s.State == account.Retransmit && match(a, s) })
+	if n.Hosted() && (seen.Ns > 0 || replies) {
+		f.Confidence = 0.95
+	}
+	if seen.Ns > 0 {
+		f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls had segments sent again meanwhile (TCP_INFO), up to %s in one call", seen.Calls, len(n.Ledger.Slow), dur(seen.MaxNs)), float64(seen.Calls), "calls")
+	}
+	if l.ServerSegs > 0 {
+		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
+	}
+	if d, ok := n.demand(); ok && d.Source == recording.SourceHost && d.Wish() < 0.5 {
+		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Wish()*100), d.Wish(), "of the time")
+	}
+	f.doubtLoss(n, cl, seen)
+	f.Fix = []string{
+		"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s link, nft list ruleset, and conntrack -S at both ends; in a cloud the instance's bandwidth and packets-per-second allowances",
+		"Until then: ip route change … rto_min 20ms on a network whose round trip is below 1 ms makes each loss cost 20 ms in place of 200 ms",
+	}
+	f.See = []string{"https://www.rfc-editor.org/rfc/rfc6298", "https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html"}
+	return f
+}
+
+// doubtLoss says where the loss of replies is inferred, and where only new connections lost segments.
+func (f *Finding) doubtLoss(n *Node, cl, seen Claim) {
+	if cl.Ns > 2*seen.Ns {
+		f.doubt(recording.SourceProbe, "in most of these calls the caller's socket sent nothing again: that the reply was lost follows from the server's counters", float64(cl.Calls-seen.Calls), "calls")
+		f.Confidence -= 0.03
+	}
+	if b := n.overflow(); b.FreshLost > 0 && b.KeptLost == 0 && cl.Ns <= 2*seen.Ns {
+		f.doubt(recording.SourceProbe, "only new connections lost segments, open ones none: a full accept queue or a firewall does that", float64(b.FreshLost), "connections")
+		f.Confidence -= 0.35
+	}
+}

@@ -1,0 +1,104 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// rttFloor: the way to the server takes long, each time the same. Catalogue F4.
+var rttFloor = Cause{
+	ID:    "rtt-floor",
+	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do with it",
+	Layer: "network",
+	Needs: Needs{
+		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is microseconds",
+		T1: "the main thread asleep most of the time",
+	},
+	Explain: explainFloor,
+}
+
+// Bounds of a floor. Within a data centre a round trip takes 0.05-0.5 ms, between the zones of a region up to 1 ms.
+const (
+	floorNs      = int64(1e6)
+	floorOfWork  = 10 // times the server's own time
+	floorSteady  = 2  // the median is at most this times the fastest call
+	floorCalls   = 20 // calls that a floor is judged by
+	usualRTTNs   = int64(0.5e6)
+	idleEnough   = 0.5
+	throughTCP   = 0.5 // part of the floor that a TCP connect takes as well, where it is distance
+	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop
+)
+
+func explainFloor(n *Node) *Finding {
+	kept, ok := n.Ledger.Path(n.Address, "kept")
+	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
+		return nil
+	}
+	workNs := n.probeWorkNs()
+	d, known := n.demand()
+	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
+	if kept.MinNs < floorOfWork*workNs || known && d.Wish() > idleEnough || blocked >= blockedOften {
+		return nil
+	}
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
+	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
+	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
+	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a floor and no tail", dur(kept.MinNs), dur(kept.P50Ns), dur(kept.P90Ns)), float64(kept.MinNs), "ns")
+	if workNs > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)", dur(workNs)), float64(workNs), "ns")
+	}
+	if known {
+		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Wish()*100), d.Wish(), "of the time")
+	}
+	f.whereFloor(n)
+	f.doubtFloor(n, known)
+	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication"}
+	return f
+}
+
+// whereFloor tells distance, which a TCP connect takes too, from something between that answers connects itself.
+func (f *Finding) whereFloor(n *Node) {
+	kept, _ := n.Ledger.Path(n.Address, "kept")
+	fresh, ok := n.Ledger.Path(n.Address, "fresh")
+	far := []string{"Move the callers to the server's zone or region, or a replica to the callers'", "Make fewer round trips: pipelines, MGET, Lua; keep what is read often in the caller (CLIENT TRACKING)"}
+	switch {
+	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
+		f.Confidence = 0.95
+		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is asked for it", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.Fix = far
+	case ok && fresh.ConnectMinNs > 0:
+		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
+		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and passes calls on slowly or to far away", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)"}, far...)
+	default:
+		f.Confidence = 0.7
+		f.Fix = far
+	}
+}
+
+func (f *Finding) doubtFloor(n *Node, known bool) {
+	if !known {
+		f.Confidence -= 0.2
+		f.doubt(recording.SourceServer, "how busy the server is was not seen", 0, "")
+	}
+	always, _ := n.Config("appendfsync")
+	aof, _ := n.Config("appendonly")
+	if always == "always" && aof == "yes" && !n.Hosted() {
+		f.Confidence -= 0.4
+		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the same from afar", 0, "")
+	}
+}
+
+// probeWorkNs is the server's own time for a call such as the probe makes.
+func (n *Node) probeWorkNs() int64 {
+	usec, calls := 0.0, 0.0
+	for _, c := range []string{"ping", "get"} {
+		usec += n.Growth("cmdstat_" + c + ".usec")
+		calls += n.Growth("cmdstat_" + c + ".calls")
+	}
+	if calls == 0 {
+		return 0
+	}
+	return int64(usec / calls * 1000)
+}

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// Alarm sleeps until a moment by the runtime's timers.
+type Alarm struct{ ctx context.Context }
+
+// NewAlarm makes an alarm whose sleeps end early when ctx does.
+func NewAlarm(ctx context.Context) (*Alarm, error) { return &Alarm{ctx}, nil }
+
+// Sleep sleeps for d. It reports false when the context has ended.
+func (a *Alarm) Sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return a.ctx.Err() == nil
+	case <-a.ctx.Done():
+		return false
+	}
+}
+
+// Close frees the timer.
+func (a *Alarm) Close() error { return nil }

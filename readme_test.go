@@ -1,0 +1,234 @@
+package slowpath_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+)
+
+// TestReadmeExamples runs every sh block of README.md, in order and in one directory, against servers of its own. What cannot run in a
+// test stands in text blocks.
+func TestReadmeExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the examples of the README for a minute: not with -short")
+	}
+	blocks := fenced(t, "README.md", "sh")
+	if len(blocks) < 8 {
+		t.Fatalf("README.md has %d sh blocks; the fences have changed", len(blocks))
+	}
+	s := newStage(t)
+	for i, b := range blocks {
+		t.Run(fmt.Sprintf("block %d", i+1), func(t *testing.T) { s.run(t, b) })
+	}
+}
+
+// fenced gives the fenced blocks of a language in a Markdown file.
+func fenced(t *testing.T, file, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// stage is where examples run: a directory, the program in PATH, and servers in the place of the addresses that README.md names.
+type stage struct {
+	dir       string
+	codes     string // file of "EXIT-CODE ARGUMENTS" lines, one per call of the program
+	addresses *strings.Replacer
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{dir: t.TempDir()}
+	s.codes = filepath.Join(s.dir, ".codes")
+	s.program(t)
+	f := stageFleet(t)
+	bin := server(t, servers.Redis7015)
+	plain := start(t, f, bin, fleet.Spec{UnixSocket: true})
+	tls := start(t, f, bin, fleet.Spec{TLS: true, Password: "secret", ACL: []string{"user ops on >secret ~* &* +@all"}})
+	cluster, err := f.StartCluster(t.Context(), bin, 3, 0, fleet.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range cluster.Nodes {
+		stopAtEnd(t, n)
+	}
+	ca, err := os.ReadFile(tls.CACert)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, "ca.crt"), ca, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addresses = strings.NewReplacer(
+		"127.0.0.1:6378", forward(t, plain.Addr),
+		"127.0.0.1:6379", plain.Addr,
+		"127.0.0.1:6380", tls.Addr,
+		"127.0.0.1:7001", cluster.Nodes[0].Addr,
+		"/run/redis/redis.sock", plain.Socket,
+	)
+	return s
+}
+
+// program builds slowpath and puts a wrapper into PATH that ends watches after three seconds, as Ctrl-C does, and notes exit codes.
+func (s *stage) program(t *testing.T) {
+	t.Helper()
+	real := filepath.Join(s.dir, ".bin", "real", "slowpath")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", real, "./cmd/slowpath").CombinedOutput(); err != nil {
+		t.Fatalf("building slowpath: %v\n%s", err, out)
+	}
+	wrapper := fmt.Sprintf(`#!/bin/bash
+limit=
+[ "$1" = lab ] || limit="timeout --foreground --preserve-status -s INT 3"
+$limit %[1]q "$@"
+code=$?
+echo "$code $*" >>%[2]q
+exit $code
+`, real, s.codes)
+	if err := os.WriteFile(filepath.Join(s.dir, ".bin", "slowpath"), []byte(wrapper), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|record|report|lab)\b`)
+
+// run executes a block as one script and judges the exit code of each call in it.
+func (s *stage) run(t *testing.T, block string) {
+	if err := os.WriteFile(s.codes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-uc", s.addresses.Replace(block))
+	c.Dir = s.dir
+	c.Env = append(os.Environ(), "PATH="+filepath.Join(s.dir, ".bin")+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+s.dir, "LC_ALL=C.UTF-8")
+	out, err := c.CombinedOutput()
+	t.Logf("%s\n%s", block, out)
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+		t.Errorf("the block ended with %v", err)
+	}
+	lines, err := os.ReadFile(s.codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := strings.Split(strings.TrimSpace(string(lines)), "\n")
+	if want := len(oneCall.FindAllString(block, -1)); len(calls) != want {
+		t.Errorf("the block ran slowpath %d times, and has %d calls of it", len(calls), want)
+	}
+	for _, call := range calls {
+		code, args, _ := strings.Cut(call, " ")
+		if !expected(code, args) {
+			t.Errorf("slowpath %s: exit code %s", args, code)
+		}
+	}
+}
+
+// expected: 0, and where a verdict is given 1; an incident that this machine cannot make is 4.
+func expected(code, args string) bool {
+	switch {
+	case code == "0":
+		return true
+	case strings.HasPrefix(args, "doctor "):
+		return code == "1"
+	case strings.HasPrefix(args, "lab run "):
+		return code == "1" || code == "4"
+	}
+	return false
+}
+
+// stageFleet has a registry of its own: a lab that the user has up is not touched.
+func stageFleet(t *testing.T) *fleet.Fleet {
+	t.Helper()
+	r, err := fleet.OpenRegistry(filepath.Join(t.TempDir(), "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// server takes a server from the user's cache, obtaining it the first time.
+func server(t *testing.T, name servers.Name) servers.Binary {
+	t.Helper()
+	c, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.Get(t.Context(), name, t.Output())
+	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func start(t *testing.T, f *fleet.Fleet, bin servers.Binary, spec fleet.Spec) *fleet.Instance {
+	t.Helper()
+	i, err := f.Start(t.Context(), bin, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, i)
+	return i
+}
+
+func stopAtEnd(t *testing.T, i *fleet.Instance) {
+	t.Cleanup(func() {
+		if err := i.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// forward is a hop in front of a server: it passes bytes on, both ways.
+func forward(t *testing.T, to string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			front, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer front.Close()
+				back, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer back.Close()
+				go func() { _, _ = io.Copy(back, front); back.Close() }()
+				_, _ = io.Copy(front, back)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
