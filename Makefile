@@ -36,9 +36,9 @@ grade: deps build ## every incident and every healthy load, RUNS times (default 
 docs: ## write the generated documents again (docs/causes.md)
 	$(GO) test -count=1 -run '^TestCausesDocument$$' . -update
 
-lint: ## gofmt, go.mod, vet, staticcheck
+lint: ## gofmt, vet, staticcheck, go.mod
 	@unformatted=$$(gofmt -l *.go cmd internal); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
-	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff

@@ -2,14 +2,17 @@ package slowpath_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +34,70 @@ func TestReadmeExamples(t *testing.T) {
 	s := newStage(t)
 	for i, b := range blocks {
 		t.Run(fmt.Sprintf("block %d", i+1), func(t *testing.T) { s.run(t, b) })
+	}
+	// What the examples left behind is what the other documents speak of.
+	t.Run("queries of recording.md", func(t *testing.T) { checkQueries(t, filepath.Join(s.dir, "night.slowpath")) })
+	t.Run("samples of recording.md", func(t *testing.T) { checkSamples(t, filepath.Join(s.dir, "night.slowpath")) })
+	t.Run("fields of json.md", func(t *testing.T) { checkProbeFields(t, filepath.Join(s.dir, "probe.ndjson")) })
+}
+
+// checkQueries runs the queries of docs/recording.md on a recording. A quiet server gives no rows to the one about slow calls.
+func checkQueries(t *testing.T, recording string) {
+	db := open(t, recording)
+	queries := fenced(t, "docs/recording.md", "sql")
+	if len(queries) < 3 {
+		t.Fatalf("%d queries; the fences have changed", len(queries))
+	}
+	for _, q := range queries {
+		if rows := query(t, db, q); len(rows) == 0 && !strings.Contains(q, ">= 5e6") {
+			t.Errorf("no rows: %s", q)
+		}
+	}
+}
+
+var (
+	ofAThread = regexp.MustCompile(`^thread\..*\.(\w+)$`)
+	ofACPU    = regexp.MustCompile(`^cpu\.\d+\.`)
+	ofAName   = regexp.MustCompile(`^(psi|memory\.events)\.\w+`)
+	ofTheNet  = regexp.MustCompile(`^net\.[A-Z]\w+$`)
+)
+
+// checkSamples wants the name of every sample of the host source documented.
+func checkSamples(t *testing.T, recording string) {
+	text := read(t, "docs/recording.md")
+	for _, row := range query(t, open(t, recording), "SELECT DISTINCT name FROM sample WHERE source = 'host' OR name LIKE 'self.%'") {
+		name := ofAThread.ReplaceAllString(row[0], "thread.NAME.$1")
+		name = ofACPU.ReplaceAllString(name, "cpu.N.")
+		name = ofAName.ReplaceAllString(name, "$1.NAME")
+		name = ofTheNet.ReplaceAllString(name, "net.NAME")
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/recording.md does not name the sample %s", name)
+		}
+	}
+}
+
+// checkProbeFields wants every field of slowpath.probe/v1 documented.
+func checkProbeFields(t *testing.T, file string) {
+	section := sectionOf(read(t, "docs/json.md"), "slowpath.probe/v1")
+	first, _, _ := strings.Cut(read(t, file), "\n")
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(first), &doc); err != nil {
+		t.Fatalf("%v: %s", err, first)
+	}
+	fields := slices.Collect(maps.Keys(doc))
+	phases, _ := doc["phases"].(map[string]any)
+	for name, p := range phases {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("docs/json.md does not name the phase %s", name)
+		}
+		for field := range p.(map[string]any) {
+			fields = append(fields, "phases.*."+field)
+		}
+	}
+	for _, f := range fields {
+		if !strings.Contains(section, "| `"+f+"` |") {
+			t.Errorf("docs/json.md, slowpath.probe/v1: no row for `%s`", f)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 		fmt.Fprintln(&b, fill(paragraph, width))
 		fmt.Fprintln(&b)
 	}
-	fmt.Fprintf(&b, "Usage:\n  %s\n", strings.Replace(cmd.UseLine(), " [flags]", "", 1))
+	fmt.Fprintf(&b, "Usage:\n  %s\n", usageLine(cmd))
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
@@ -43,6 +43,13 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if _, err := a.stdout.Write(b.Bytes()); err != nil && !readerGone(err) {
 		a.explain(err)
 	}
+}
+
+func usageLine(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() {
+		return cmd.CommandPath() + " COMMAND"
+	}
+	return strings.Replace(cmd.UseLine(), " [flags]", "", 1)
 }
 
 func commands(w io.Writer, cmd *cobra.Command) {

@@ -6,7 +6,12 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// sameSignal is how long after the first signal another is the same: timeout(1) signals its child and then the whole process group, and some
+// parents pass on a Ctrl-C that the terminal has sent to both.
+const sameSignal = 300 * time.Millisecond
 
 // exitInterrupted is a shell's code of a program that SIGINT ended.
 const exitInterrupted = 128 + int(syscall.SIGINT)
@@ -22,8 +27,11 @@ func (a *app) interruptible(parent context.Context) (context.Context, context.Ca
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		<-signals
+		first := time.Now()
 		cancel()
-		<-signals
+		for time.Since(first) < sameSignal {
+			<-signals
+		}
 		a.progressDone()
 		a.scratch.remove()
 		os.Exit(exitInterrupted)

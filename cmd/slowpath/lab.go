@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,28 +53,6 @@ func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incid
 	return l, err
 }
 
-func (a *app) labIncidents() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the incidents, and what lab up has started",
-		Example: "  slowpath lab list",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "INCIDENT\tTRUTH\tWHAT IS DONE")
-			for _, i := range incident.Catalogue() {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Cause, i.Title)
-			}
-			w.Flush()
-			l, err := incident.New(defaultServer, io.Discard)
-			if err != nil {
-				return err
-			}
-			return a.printRunning(l)
-		},
-	}
-}
-
 func (a *app) labRun() *cobra.Command {
 	var server string
 	var asJSON bool
@@ -92,7 +69,7 @@ func (a *app) labRun() *cobra.Command {
 			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stderr, "making: %s\n", in.Title)
+			fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
 			exe, err := os.Executable()
 			if err != nil {
 				return err
@@ -128,7 +105,7 @@ func (a *app) labGrade() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "grade",
-		Short:   "Make every incident and every healthy load, and print how often the verdict was right",
+		Short:   "Make all incidents and healthy loads, and count the right verdicts",
 		Example: "  slowpath lab grade --runs 3 --only healthy-idle,slow-command",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

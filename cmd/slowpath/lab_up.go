@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
 )
 
 func (a *app) labUp() *cobra.Command {
@@ -65,18 +63,4 @@ func (a *app) labDown() *cobra.Command {
 			return err
 		},
 	}
-}
-
-// printRunning lists what lab up has started.
-func (a *app) printRunning(l *incident.Lab) error {
-	list, err := l.Fleet.List()
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nRUNNING\tROLE\tADDRESS\tPID\tDIRECTORY")
-	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", i.Server, i.Role, i.Addr, i.PID, i.Dir)
-	}
-	return w.Flush()
 }

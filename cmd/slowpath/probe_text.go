@@ -12,14 +12,14 @@ import (
 )
 
 // Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the target.
-const intervalColumns = "%-8s %6s %7s %7s %7s %7s  %5s %7s %7s"
+const intervalColumns = "%-8s %5s %6s %6s %6s %6s  %5s %6s %6s"
 
 // intervalHead names the columns.
 func intervalHead(several bool) string {
-	head := fmt.Sprintf("%8s %-35s  %s\n", "", "KEPT CONNECTION, ms", "FRESH CONNECTIONS, ms") +
+	head := fmt.Sprintf("%8s %-33s  %s\n", "", "KEPT CONNECTION, ms", "FRESH CONNECTIONS, ms") +
 		fmt.Sprintf(intervalColumns, "TIME", "CALLS", "MIN", "P50", "P99", "MAX", "CALLS", "P50", "MAX")
 	if several {
-		head += "  TARGET"
+		head += " TARGET"
 	}
 	return head + "\n"
 }
@@ -30,7 +30,7 @@ func (r probeRow) line(now time.Time, several bool) string {
 	s := fmt.Sprintf(intervalColumns, now.Format(time.TimeOnly), count(k.Calls), ms(k, k.MinNs), ms(k, k.P50Ns), ms(k, k.P99Ns), ms(k, k.MaxNs),
 		count(f.Calls), ms(f, f.P50Ns), ms(f, f.MaxNs))
 	if several {
-		s += "  " + r.Address
+		s += " " + r.Address
 	}
 	if e := r.errorText(); e != "" {
 		s += "  " + e
@@ -97,7 +97,7 @@ func (r probeRow) errorText() string {
 func liveLine(ts []*tally, since time.Duration, width int) string {
 	var full, short []string
 	for _, t := range ts {
-		name := t.address + "  "
+		name := t.address + " "
 		if len(ts) == 1 {
 			name = ""
 		}
@@ -105,11 +105,11 @@ func liveLine(ts []*tally, since time.Duration, width int) string {
 		h := t.whole.histograms[probe.Kept]
 		s := phaseStats{Calls: h.TotalCount()}
 		p50, p99, most := ms(s, h.ValueAtQuantile(50)), ms(s, h.ValueAtQuantile(99)), ms(s, h.Max())
-		full = append(full, fmt.Sprintf("%snow %s  p50 %s  p99 %s  max %s ms  %d calls", name, ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
-		short = append(short, fmt.Sprintf("%sp99 %s max %s", name, p99, most))
+		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %d calls", name, ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
+		short = append(short, fmt.Sprintf("%sp99 %s, max %s", name, p99, most))
 		t.mu.Unlock()
 	}
-	elapsed := fmt.Sprintf("%.0f s  ", since.Seconds())
+	elapsed := fmt.Sprintf("%.0f s: ", since.Seconds())
 	if line := elapsed + strings.Join(full, " | "); len(line) <= width {
 		return line
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/probe"
 	"slowpath/internal/recording"
+	"slowpath/internal/watch"
 )
 
 // probing is a probe of several hops that runs.
@@ -22,24 +24,21 @@ type probing struct {
 	clock   *clock.Real
 	sink    recording.Sink
 	tallies []*tally
-	lines   int // of intervals that were printed
+	failed  []error // by hop: why it could not be probed
+	lines   int     // of intervals that were printed
 }
 
 // run probes until the time is up, ctx ends, or nobody reads the figures any more.
 func (p *probing) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := watch.Window(ctx, p.flags.duration)
 	defer cancel()
-	if p.flags.duration > 0 {
-		ctx, cancel = context.WithTimeout(ctx, p.flags.duration)
-		defer cancel()
-	}
 	p.begin()
 	ended := p.start(ctx)
 	err := p.show(ended)
 	cancel()
 	<-ended
 	p.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(p.clock.Now(), 10))
-	if err != nil {
+	if err := errors.Join(append(p.failed, err)...); err != nil {
 		return err
 	}
 	return p.print(total)
@@ -48,12 +47,13 @@ func (p *probing) run(ctx context.Context) error {
 // start probes every hop; the channel is closed when all have ended.
 func (p *probing) start(ctx context.Context) <-chan struct{} {
 	var wg sync.WaitGroup
-	for _, h := range p.hops {
+	p.failed = make([]error, len(p.hops))
+	for i, h := range p.hops {
 		t := newTally(h.target.Addr())
 		p.tallies = append(p.tallies, t)
 		wg.Go(func() {
-			_ = probe.Watch(ctx, probe.Options{Target: h.target, Node: t.address, Clock: p.clock, Sink: p.sink, Rate: p.flags.perSecond,
-				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add, OnPhases: t.phases}) // it has no error of its own
+			p.failed[i] = probe.Watch(ctx, probe.Options{Target: h.target, Node: t.address, Clock: p.clock, Sink: p.sink, Rate: p.flags.perSecond,
+				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add, OnPhases: t.phases})
 		})
 	}
 	ended := make(chan struct{})

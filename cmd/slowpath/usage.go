@@ -18,6 +18,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	text := err.Error()
 	switch {
+	case errors.Is(err, pflag.ErrHelp): // -h where there is no host
+		return err
 	case errors.As(err, &unknown):
 		text = "unknown flag " + dashed(unknown.GetSpecifiedName())
 	case errors.As(err, &bare):
@@ -58,12 +60,9 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	}
 	hint := ""
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf(", did you mean %s?", strings.Join(near, " or "))
-	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":.") {
-		hint = ": for a server or a recording write slowpath doctor " + args[0]
-		if strings.Contains(args[0], "@") { // it may hold a password
-			return usagef("a target needs a command in front: slowpath doctor URL; see: %s --help", cmd.CommandPath())
-		}
+		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") { // not repeated: a URL may hold a password
+		return usagef("a server or a recording needs a command in front: slowpath doctor HOST:PORT; see: slowpath --help")
 	}
 	return usagef("unknown command %q%s; see: %s --help", args[0], hint, cmd.CommandPath())
 }

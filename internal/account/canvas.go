@@ -1,5 +1,7 @@
 package account
 
+import "slices"
+
 // canvas is the time of one call as an ordered list of segments without gaps or overlaps. Every operation keeps it a partition.
 type canvas struct {
 	from, to int64
@@ -67,6 +69,11 @@ func stateOf(s Suspect) string {
 		return Blocked
 	}
 	return Busy
+}
+
+// has reports whether any of the time is known to be in a state.
+func (c *canvas) has(actor, state string) bool {
+	return slices.ContainsFunc(c.segs, func(s Segment) bool { return s.Actor == actor && s.State == state })
 }
 
 // take lays s over the first ns of open time, takeLast over the last.

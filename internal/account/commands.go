@@ -23,11 +23,15 @@ func ConstantTime(command string) bool {
 // introspection lists commands that look at the server and not at data.
 var introspection = set(`INFO MONITOR SLOWLOG LATENCY COMMANDLOG MEMORY CONFIG COMMAND MODULE ACL PUBSUB XINFO OBJECT LOLWUT`)
 
-// Introspection reports whether a command looks at the server and not at data. CLIENT LIST is one, CLIENT PAUSE is not.
+// Introspection reports whether a command looks at the server and not at data. CLIENT LIST is one, CLIENT PAUSE is
+// not, nor is CONFIG SET, which may have work to do.
 func Introspection(command string) bool {
 	name, sub, _ := strings.Cut(command, " ")
-	if name == "CLIENT" {
+	switch name {
+	case "CLIENT":
 		return sub == "" || sub == "LIST" || sub == "INFO"
+	case "CONFIG", "ACL", "MODULE":
+		return sub == "" || sub == "GET" || sub == "LIST" || sub == "LOG"
 	}
 	return introspection[name]
 }
@@ -38,4 +42,10 @@ func set(names string) map[string]bool {
 		m[n] = true
 	}
 	return m
+}
+
+// naps reports whether a command holds the event loop asleep, so that nobody sees it busy: DEBUG SLEEP.
+func naps(command string) bool {
+	name, _, _ := strings.Cut(command, " ")
+	return name == "DEBUG"
 }

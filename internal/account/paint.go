@@ -111,14 +111,17 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 		if s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
 			continue
 		}
+		if s.Kind == KindCommand && s.Stopped && !s.Busy && ConstantTime(s.Command) {
+			continue // it was itself held up
+		}
 		// Of a job that ran Count times in the window, a call can have waited for several.
 		all := s.DurationNs * int64(max(s.Count, 1))
 		left := all
 		left -= cv.accuse(s.FromNs, s.ToNs, left, i, s, func(g Segment) bool {
 			return g.Suspect < 0 && g.Actor == Server && (g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
-		if p.hosted[c.Node] && left == all && s.DurationNs > SeenBusyNs {
-			continue // so long a stretch would have been seen by the host source
+		if p.hosted[c.Node] && left == all && s.DurationNs > SeenBusyNs && !naps(s.Command) && !cv.has(Server, RunQueue) {
+			continue // so long a stretch would have been seen by the host source, but for one that is cut up by waits for a CPU
 		}
 		cv.accuse(s.FromNs, s.ToNs, left, i, s, waitsForServer)
 	}

@@ -2,8 +2,9 @@ package account
 
 import "slowpath/internal/recording"
 
-// stretches are the times in which the host source saw the main thread of a node on the CPU, and kept from it.
-type stretches struct{ busy, stopped []recording.Event }
+// stretches are the times in which the host source saw the main thread of a node on the CPU, ready to run, and kept from it in
+// other ways; stopped are both of the latter.
+type stretches struct{ busy, stopped, held []recording.Event }
 
 // witness finds for each suspect whether the host saw the thread at work or stopped for that long within its window. SLOWLOG and
 // commandstats measure by the clock: the time of a command that was throttled in its middle is not its own.
@@ -21,13 +22,17 @@ func witness(rec *recording.Recording, ss []Suspect) {
 		switch e.Kind {
 		case recording.KindBusy:
 			at.busy = append(at.busy, e)
-		case recording.KindThrottled, recording.KindFrozen, recording.KindRunQueue, recording.KindBlocked:
+		case recording.KindThrottled, recording.KindFrozen, recording.KindBlocked:
+			at.stopped, at.held = append(at.stopped, e), append(at.held, e)
+		case recording.KindRunQueue:
 			at.stopped = append(at.stopped, e)
 		}
 	}
 	for i, s := range ss {
 		if at := seen[s.Node]; at != nil {
-			ss[i].Busy = most(at.busy, s) >= s.DurationNs/2
+			ran := most(at.busy, s)
+			// A long command that shares its CPU with others may be off it for most of the time, and still be long by its own work.
+			ss[i].Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/4 && most(at.held, s) < s.DurationNs/10
 			ss[i].Stopped = most(at.stopped, s) >= s.DurationNs/2
 		}
 	}

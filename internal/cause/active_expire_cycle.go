@@ -41,7 +41,7 @@ func explainExpire(n *Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("it used up the time it may take %.0f times (expired_time_cap_reached_count)", caps), caps, "cycles")
 	} else {
 		f.doubt(recording.SourceServer, "it never used up the time that it may take", 0, "cycles")
-		f.Confidence = min(f.Confidence, 0.6)
+		f.Confidence = min(f.Confidence, 0.45)
 	}
 	if expired < 1000 {
 		f.doubt(recording.SourceServer, "so few keys are no reason for long cycles", expired, "keys")

@@ -46,6 +46,7 @@ func explainBigKeyIO(n *Node) *Finding {
 	}
 	f.supportBuffers(n)
 	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
 	f.Fix = bigKeyFix(n, commands)
 	f.See = []string{"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values"}
 	return f

@@ -36,18 +36,25 @@ func (n *Node) finding(cl Claim, confidence float64) *Finding {
 
 // Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
 func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
-	var cl Claim
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Node != n.Address {
-			continue
-		}
+	return n.claimOf(func(a account.Account) int64 {
 		var ns int64
 		for _, s := range a.Segments {
 			if match(a, s) {
 				ns += s.Ns()
 			}
 		}
-		ns = min(ns, a.ExcessNs)
+		return ns
+	})
+}
+
+// claimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
+func (n *Node) claimOf(explained func(account.Account) int64) Claim {
+	var cl Claim
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node != n.Address {
+			continue
+		}
+		ns := min(explained(a), a.ExcessNs)
 		if ns <= 0 {
 			continue
 		}

@@ -28,14 +28,20 @@ func explainPause(n *Node) *Finding {
 	if n.refusals() > 0 {
 		stall = Withheld{} // calls without a connection wait for that
 	}
+	share := n.finding(stall.Claim, 0).ExcessShare
+	writes := p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && len(n.Clients()) > 0)
+	stalled := stall.matters() && (p.certain() || share >= mostOfExcess)
 	switch {
-	case stall.Claim.matters() && (p.counted > 0 || p.reason != "" || stall.asleep() && stall.together && n.loss().ServerSegs == 0):
-		return pauseOfAll(n, p, stall)
-	case p.writers > 0 && (p.counted > 0 || p.reason != "" || p.never):
+	case writes && (!stalled || p.actions == "write" || share < mostOfExcess):
 		return pauseOfWrites(n, p)
+	case stalled && (p.certain() || stall.asleep() && stall.together && n.loss().ServerSegs == 0):
+		return pauseOfAll(n, p, stall)
 	}
 	return nil
 }
+
+// mostOfExcess: a pause holds up everything while it lasts, so what it does not explain has another reason.
+const mostOfExcess = 0.5
 
 // pauseOfAll: replies were withheld from everybody.
 func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
@@ -71,16 +77,20 @@ func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
 func pauseOfWrites(n *Node, p Pause) *Finding {
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: max(p.share, 0.3), Confidence: 0.75}
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
-	if p.certain() {
+	switch {
+	case p.example != "" || p.certain() && !p.byChoice:
 		f.Confidence = 0.95
+	case p.byChoice && p.example == "" && p.reason == "":
+		f.Confidence = 0.6
+		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): how many waited for the pause is not known", 0, "")
 	}
 	f.supportPause(p)
 	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.writers, p.share*100), p.writers, "clients")
 	if p.example != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.example, p.command), 1, "clients")
 	}
-	if p.never {
-		f.support(recording.SourceServer, "no command that may block (BLPOP, XREAD, WAIT …) was ever called", 0, "calls")
+	if !p.byChoice {
+		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)", 0, "clients")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}

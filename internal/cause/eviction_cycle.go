@@ -29,7 +29,9 @@ func explainEviction(n *Node) *Finding {
 	if evicted == 0 {
 		return nil
 	}
-	h := n.held(func(s account.Suspect) bool { return s.Kind == account.KindEvict })
+	h := n.held(func(s account.Suspect) bool {
+		return s.Kind == account.KindEvict || n.commandCause(s) == "eviction-cycle"
+	})
 	if !h.matters() {
 		return nil
 	}

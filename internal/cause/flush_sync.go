@@ -32,6 +32,7 @@ func explainFlush(n *Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
 	}
 	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
 	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command, n.from(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
 		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")

@@ -23,7 +23,9 @@ var forkLatency = Cause{
 const notableForkNs = int64(10e6)
 
 func explainFork(n *Node) *Finding {
-	h := n.held(func(s account.Suspect) bool { return s.Kind == account.KindFork && s.DurationNs >= notableForkNs })
+	h := n.held(func(s account.Suspect) bool {
+		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.commandCause(s) == "fork-latency")
+	})
 	if h.Ns == 0 {
 		return nil
 	}
@@ -36,7 +38,12 @@ func explainFork(n *Node) *Finding {
 		}
 	}
 	for _, s := range h.Suspects {
-		longest = max(longest, s.DurationNs)
+		if s.Kind == account.KindFork {
+			longest = max(longest, s.DurationNs)
+		}
+	}
+	if longest == 0 {
+		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)", times(max(forks, 1)), dur(longest), forWhy(why)), float64(longest), "ns")
 	f.supportWaits(n, h, "the fork")

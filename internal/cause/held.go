@@ -18,30 +18,15 @@ type Held struct {
 
 // held claims the time that slow calls spent on suspects that match.
 func (n *Node) held(match func(account.Suspect) bool) Held {
-	known := map[int]bool{} // match may be costly, and a suspect has many segments
-	waited := map[int]int64{}
-	h := Held{Claim: n.Claim(func(_ account.Account, s account.Segment) bool {
-		if s.Suspect < 0 {
-			return false
-		}
-		is, asked := known[s.Suspect]
-		if !asked {
-			is = match(n.Ledger.Suspects[s.Suspect])
-			known[s.Suspect] = is
-		}
-		if !is {
-			return false
-		}
-		waited[s.Suspect] += s.Ns()
-		return true
-	})}
-	indexes := make([]int, 0, len(waited))
-	for i := range waited {
+	w := waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
+	h := Held{Claim: n.claimOf(w.of)}
+	indexes := make([]int, 0, len(w.byNs))
+	for i := range w.byNs {
 		indexes = append(indexes, i)
 	}
 	sort.Slice(indexes, func(a, b int) bool {
-		if waited[indexes[a]] != waited[indexes[b]] {
-			return waited[indexes[a]] > waited[indexes[b]]
+		if w.byNs[indexes[a]] != w.byNs[indexes[b]] {
+			return w.byNs[indexes[a]] > w.byNs[indexes[b]]
 		}
 		return indexes[a] < indexes[b]
 	})
@@ -49,6 +34,62 @@ func (n *Node) held(match func(account.Suspect) bool) Held {
 		h.Suspects = append(h.Suspects, n.Ledger.Suspects[i])
 	}
 	return h
+}
+
+// waits adds up for which suspects slow calls waited.
+type waits struct {
+	n     *Node
+	match func(account.Suspect) bool
+	known map[int]bool // match may be costly, and a suspect has many segments
+	byNs  map[int]int64
+}
+
+func (w *waits) matches(i int) bool {
+	if i < 0 {
+		return false
+	}
+	is, asked := w.known[i]
+	if !asked {
+		is = w.match(w.n.Ledger.Suspects[i])
+		w.known[i] = is
+	}
+	return is
+}
+
+// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that the server
+// measures itself; but a command is believed only where the thread was seen at work for long.
+func byTheClock(s account.Suspect) bool {
+	switch s.Kind {
+	case account.KindExpire, account.KindFork:
+		return true
+	case account.KindCommand, account.KindFree:
+		return s.Busy && s.DurationNs >= account.SeenBusyNs
+	}
+	return false
+}
+
+// of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its middle, whoever
+// waits for it waits for that too.
+func (w *waits) of(a account.Account) int64 {
+	var ns int64
+	room := map[int]int64{} // by how much more than this the suspects may have lasted
+	for _, s := range a.Segments {
+		if !w.matches(s.Suspect) {
+			continue
+		}
+		ns += s.Ns()
+		w.byNs[s.Suspect] += s.Ns()
+		p := w.n.Ledger.Suspects[s.Suspect]
+		if _, seen := room[s.Suspect]; !seen && byTheClock(p) {
+			room[s.Suspect] = p.DurationNs * int64(max(p.Count, 1))
+		}
+		room[s.Suspect] -= s.Ns()
+	}
+	var more int64
+	for _, left := range room {
+		more += max(left, 0)
+	}
+	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
 // matters reports whether a claim is worth a finding: one short stall is no pattern.
@@ -65,12 +106,41 @@ func (h Held) confidence(n *Node) float64 {
 		c := map[string]float64{"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75}[s.Source]
 		if n.Hosted() && s.Busy {
 			c = 0.95
+		} else if n.Hosted() && s.Source == "info" {
+			c = 0.9 // a sum over many turns of the loop
 		} else if n.Hosted() && s.DurationNs < account.SeenBusyNs {
 			c += 0.05
 		}
 		best = max(best, c)
 	}
 	return best
+}
+
+// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that is kept from
+// running makes any command long, those of constant time among them, and uses less CPU time than they last.
+func (f *Finding) doubtStalls(n *Node, h Held) {
+	if n.Hosted() {
+		return
+	}
+	var own, cheap, longest int64
+	for _, s := range n.Ledger.Suspects {
+		if s.Node != n.Address || s.Kind != account.KindCommand || s.Source != "slowlog" {
+			continue
+		}
+		own += s.DurationNs
+		if account.ConstantTime(s.Command) && n.commandCause(s) == "" {
+			cheap++
+			longest = max(longest, s.DurationNs)
+		}
+	}
+	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
+		f.Confidence = min(f.Confidence, 0.4)
+	}
+	if cores, source, ok := n.MainCores(); ok && float64(own) > 1.5*cores*n.Seconds()*1e9 && own > int64(1e8) {
+		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+		f.Confidence = min(f.Confidence, 0.4)
+	}
 }
 
 // supportWaits says how many slow calls waited.

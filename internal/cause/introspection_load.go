@@ -53,6 +53,7 @@ func explainIntrospection(n *Node) *Finding {
 		f.Fix = append(f.Fix, "CONFIG SET slowlog-log-slower-than 10000")
 	}
 	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
 	f.See = []string{"https://redis.io/docs/latest/commands/monitor/", "https://redis.io/docs/latest/commands/info/"}
 	return f
 }

@@ -46,6 +46,7 @@ func explainLuaOrMulti(n *Node) *Finding {
 		f.supportWaits(n, h, command)
 		f.supportInner(n, h.Suspects[0])
 		f.doubtStopped(n, h)
+		f.doubtStalls(n, h)
 	}
 	f.Fix = append(f.Fix, scriptFix(command, n.from(h.Suspects))...)
 	f.See = []string{"https://redis.io/docs/latest/develop/programmability/eval-intro/", "https://redis.io/docs/latest/develop/using-commands/transactions/"}

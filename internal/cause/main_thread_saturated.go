@@ -28,6 +28,7 @@ const (
 	saturatedRun  = 0.5  // below, it is not its own work that fills the time
 	looseRun      = 0.85 // where only INFO tells, which does not know of waits
 	mostlyOther   = 0.5  // of the busy time that went to slow commands or jobs
+	hardlyWait    = 0.25 // of a call's time
 	bulkBytes     = 32 << 10
 )
 
@@ -45,7 +46,13 @@ func explainSaturated(n *Node) *Finding {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Wish() // the rest of its wish went to whoever had the CPU
+	if callers, strangers := n.onItsCPUs(); strangers > callers {
+		own *= own // … who did not even ask it anything
+	}
 	queue, known := n.queue()
+	if known && queue.share() < hardlyWait && d.Run < saturatedWish {
+		return nil // it has just enough to do: nobody waits
+	}
 	f.ExcessShare = max(f.ExcessShare, queue.share()) * own
 	f.Confidence *= 1 - heavy
 	f.supportDemand(n, d)
@@ -53,7 +60,8 @@ func explainSaturated(n *Node) *Finding {
 	case known && queue.share() >= 0.5:
 		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls wait %s and more in line: the median is %s, while a round trip and the work of one call take %s", dur(queue.WaitNs), dur(queue.MedianNs), dur(queue.AloneNs)), float64(queue.WaitNs), "ns")
 	case known:
-		f.Confidence *= 0.6
+		f.ExcessShare = max(f.ExcessShare, 0.5*own)
+		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, fmt.Sprintf("calls hardly wait: the median is %s, while a round trip and the work of one call take %s", dur(queue.MedianNs), dur(queue.AloneNs)), float64(queue.MedianNs), "ns")
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
@@ -135,15 +143,15 @@ func (q Queue) share() float64 {
 	return float64(q.WaitNs) / float64(q.MedianNs)
 }
 
-// queue compares the median call with one that waits for nobody: two TCP connects' time (a round trip, and the scheduling of two
-// processes) or the fastest call, whichever is longer, and the server's own time.
+// queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making of a socket) or
+// the fastest call, whichever took longer.
 func (n *Node) queue() (Queue, bool) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls == 0 {
 		return Queue{}, false
 	}
 	fresh, _ := n.Ledger.Path(n.Address, "fresh")
-	q := Queue{MedianNs: kept.P50Ns, AloneNs: max(kept.MinNs, 2*fresh.ConnectMinNs)}
+	q := Queue{MedianNs: kept.P50Ns, AloneNs: max(kept.MinNs, fresh.ConnectMinNs)}
 	q.WaitNs = max(q.MedianNs-q.AloneNs, 0)
 	return q, true
 }

@@ -50,7 +50,7 @@ func (n *Node) loss() (l Loss) {
 func explainLoss(n *Node) *Finding {
 	l := n.loss()
 	overflow := n.overflow().Attributed
-	replies := l.OnPort && l.ServerSegs > 0
+	replies := l.OnPort && l.ServerSegs > 0 && !overflow
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
@@ -63,7 +63,7 @@ func explainLoss(n *Node) *Finding {
 	}
 	cl := n.Claim(match)
 	if !cl.matters() {
-		return nil
+		return lossOfOthers(n, l, overflow)
 	}
 	f := n.finding(cl, 0.9)
 	seen := n.Claim(func(a account.Account, s account.Segment) bool { return s.State == account.Retransmit && match(a, s) })
@@ -80,13 +80,37 @@ func explainLoss(n *Node) *Finding {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Wish()*100), d.Wish(), "of the time")
 	}
 	f.doubtLoss(n, cl, seen)
-	f.Fix = []string{
+	f.Fix, f.See = lossFix, lossSee
+	return f
+}
+
+// lossOfOthers: the probe's packets come through, those of other callers do not.
+func lossOfOthers(n *Node, l Loss, overflow bool) *Finding {
+	if overflow || !l.OnPort || l.ServerSegs < lossSegments || l.ServerSegs < lossShare*l.OutSegs {
+		return nil
+	}
+	_, callNs, _ := n.prices()
+	waited, served := l.ServerSegs*float64(rtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
+	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
+	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
+	f.Fix, f.See = lossFix, lossSee
+	return f
+}
+
+// Bounds of loss without a slow call of the probe: a healthy network loses less than one segment in a thousand.
+const (
+	lossShare    = 0.001
+	lossSegments = 10
+)
+
+var (
+	lossFix = []string{
 		"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s link, nft list ruleset, and conntrack -S at both ends; in a cloud the instance's bandwidth and packets-per-second allowances",
 		"Until then: ip route change … rto_min 20ms on a network whose round trip is below 1 ms makes each loss cost 20 ms in place of 200 ms",
 	}
-	f.See = []string{"https://www.rfc-editor.org/rfc/rfc6298", "https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html"}
-	return f
-}
+	lossSee = []string{"https://www.rfc-editor.org/rfc/rfc6298", "https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html"}
+)
 
 // doubtLoss says where the loss of replies is inferred, and where only new connections lost segments.
 func (f *Finding) doubtLoss(n *Node, cl, seen Claim) {

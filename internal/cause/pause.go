@@ -15,7 +15,7 @@ type Pause struct {
 	failover        bool
 	writers         float64 // most clients that were blocked beyond those that always are
 	share           float64 // part of the looks at which some were
-	never           bool    // commandstats has no command that may block
+	byChoice        bool    // clients wait in commands that block of themselves
 	example         string  // a client that is blocked in a command that never blocks
 	command         string
 }
@@ -27,7 +27,7 @@ func (p Pause) certain() bool { return p.counted > 0 || p.reason != "" }
 var mayBlock = words("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF")
 
 func (n *Node) pause() Pause {
-	p := Pause{counted: n.Growth("cmdstat_client|pause.calls"), never: !n.blocksByChoice()}
+	p := Pause{counted: n.Growth("cmdstat_client|pause.calls"), byChoice: n.blocksByChoice()}
 	for _, s := range n.Rec.Snapshots {
 		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "info" {
 			continue
@@ -45,12 +45,15 @@ func (n *Node) pause() Pause {
 	}
 	for _, c := range n.Clients() {
 		name, _, _ := strings.Cut(strings.ToUpper(strings.ReplaceAll(c.Cmd, "|", " ")), " ")
-		if strings.Contains(c.Flags, "b") && name != "" && name != "NULL" && !mayBlock[name] && !scripts[name] {
+		switch {
+		case !strings.Contains(c.Flags, "b") || name == "" || name == "NULL" || scripts[name]:
+		case mayBlock[name]:
+			p.byChoice = true
+		default:
 			p.example, p.command = c.Addr, name
-			p.never = true // that client at least did not choose to wait
 		}
 	}
-	p.writers, p.share = n.blockedMore()
+	p.writers, p.share = n.blockedMore(p.byChoice)
 	if p.example != "" {
 		p.writers = max(p.writers, 1)
 	}
@@ -59,13 +62,13 @@ func (n *Node) pause() Pause {
 
 // blockedMore is how many more clients were blocked at most than at least, and at which part of the looks. A sample is written when it
 // changes, so every poll has a value in force.
-func (n *Node) blockedMore() (most, share float64) {
+func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	blocked := n.Info("blocked_clients")
 	least, ok := blocked.Min()
 	if !ok {
 		return 0, 0
 	}
-	if !n.blocksByChoice() {
+	if !byChoice {
 		least = 0 // those that are blocked at every look did not choose to be
 	}
 	polls := n.Events(recording.SourceServer, recording.KindPoll)
@@ -84,7 +87,8 @@ func (n *Node) blockedMore() (most, share float64) {
 	return most, high / float64(len(polls))
 }
 
-// blocksByChoice reports whether a command in which clients wait of their own will was ever called.
+// blocksByChoice reports whether a command in which clients wait of their own will was ever done. One that still waits is not counted
+// by commandstats, only CLIENT LIST shows it.
 func (n *Node) blocksByChoice() bool {
 	for command := range mayBlock {
 		if calls, ok := n.Info("cmdstat_" + strings.ToLower(command) + ".calls").Last(); ok && calls > 0 {
@@ -101,10 +105,13 @@ type Withheld struct {
 	hosted   bool    // the main thread was watched
 	slept    float64 // part of the time around these calls that it slept
 	wakeups  float64 // per second
+	logged   float64 // part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
 }
 
-// asleep: its event loop turned and had nothing to do. A thread in a long nap (DEBUG SLEEP) does not wake up.
-func (w Withheld) asleep() bool { return w.hosted && w.slept >= 0.6 && w.wakeups >= 2 }
+// asleep: its event loop turned and had nothing to do.
+func (w Withheld) asleep() bool {
+	return w.hosted && w.slept >= 0.6 && w.wakeups >= 2 && w.logged < 0.5
+}
 
 // minWithheld is the shortest wait that is not merely a hiccup.
 const minWithheld = int64(20e6)
@@ -121,10 +128,25 @@ func (n *Node) withheld() Withheld {
 	}
 	stalls := n.stalls()
 	w.together = n.nothingPassed(stalls)
+	w.logged = n.loggedShare(stalls)
 	if w.hosted {
 		w.slept, w.wakeups = n.sleep(stalls)
 	}
 	return w
+}
+
+// loggedShare is how much of some stretches the server's records of long commands could fill.
+func (n *Node) loggedShare(stalls []span) float64 {
+	var all, logged int64
+	for _, s := range stalls {
+		all += s.to - s.from
+	}
+	for _, s := range n.Ledger.Suspects {
+		if s.Node == n.Address && s.Kind == account.KindCommand && s.DurationNs >= minWithheld {
+			logged += s.DurationNs * int64(max(s.Count, 1))
+		}
+	}
+	return float64(logged) / float64(max(all, 1))
 }
 
 // span is a stretch of time.

@@ -58,6 +58,7 @@ func explainContention(n *Node) *Finding {
 		f.support(recording.SourceHost, "on its CPUs meanwhile: "+strings.Join(names, ", "), who[0].Cores, "cores")
 	}
 	f.doubtOwnThreads(n)
+	f.doubtCallers(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
 	if len(who) > 0 {
 		f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", who[0].Command, who[0].PID, who[0].PID)}, f.Fix...)
@@ -76,6 +77,33 @@ func (f *Finding) doubtOwnThreads(n *Node) {
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
 	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads used %.2f of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Run, t.CPUs, own*100), t.Run, "cores")
+}
+
+// doubtCallers: a thread that has work all of the time and shares the CPUs with those who ask is in the first place asked too much.
+func (f *Finding) doubtCallers(n *Node) {
+	d, ok := n.demand()
+	if !ok || d.Run < saturatedRun || d.Wish() < saturatedWish {
+		return
+	}
+	callers, strangers := n.onItsCPUs()
+	if callers <= strangers {
+		return
+	}
+	own := callers / (callers + strangers)
+	f.ExcessShare *= d.Wait/d.Wish()*own + 1 - own
+	f.doubt(recording.SourceHost, fmt.Sprintf("the thread had work %.0f %% of the time, and those who had its CPUs were mostly its own callers (%.2f cores, others %.2f): calls wait in line for it in any case", d.Wish()*100, callers, strangers), callers, "cores")
+}
+
+// onItsCPUs divides the neighbours' use of the server's CPUs by whether they are connected to the server.
+func (n *Node) onItsCPUs() (callers, strangers float64) {
+	for _, w := range n.neighbours() {
+		if len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID), "cpu_ns")) > 0 {
+			callers += w.Cores
+		} else {
+			strangers += w.Cores
+		}
+	}
+	return callers, strangers
 }
 
 // neighbours are the processes that used most of the server's CPUs over the watch, largest first.

@@ -18,15 +18,18 @@ var shortLivedConnections = Cause{
 		T0: "total_connections_received growing with the commands while connected_clients stays low; the price of a fresh connection by the probe",
 		T1: "sockets in TIME_WAIT",
 	},
+	// Who is refused comes back with another connection.
+	After:   []string{"maxclients"},
 	Explain: explainShortLived,
 }
 
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
-	churnSome      = 10.0  // connections per second that are closed again …
-	churnShare     = 0.15  // … when they are this part of what callers wait for
-	churnMany      = 100.0 // connections per second that are a burden whatever else the server does …
-	churnManyShare = 0.03
+	churnSome  = 10.0  // connections per second that are closed again …
+	churnShare = 0.15  // … when they are this part of what callers wait for
+	churnMany  = 100.0 // connections per second that are a burden whatever else the server does …
+	churnLong  = 200.0 // … unless each is used for this many commands
+	churnFew   = 5.0   // commands that a caller is taken to send on a connection that it does not keep, where others send most
 )
 
 // Churn is the coming and going of connections, without slowpath's own.
@@ -38,18 +41,25 @@ type Churn struct {
 	HandshakeTLS bool
 }
 
-// share is the part of the callers' time that goes to opening connections.
+// many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send most.
+func (c Churn) many() bool { return c.PerSecond >= churnMany && c.Commands <= churnLong }
+
+// share is the part of their time that callers of such connections spend on opening them.
 func (c Churn) share() float64 {
 	if c.PerSecond <= 0 {
 		return 0
 	}
-	return float64(c.PriceNs) / (float64(c.PriceNs) + max(c.Commands, 1)*float64(c.CallNs))
+	commands := max(c.Commands, 1)
+	if c.many() {
+		commands = min(commands, churnFew)
+	}
+	return float64(c.PriceNs) / (float64(c.PriceNs) + commands*float64(c.CallNs))
 }
 
 func explainShortLived(n *Node) *Finding {
 	c := n.churn()
 	share := c.share()
-	if !(c.PerSecond >= churnSome && share >= churnShare || c.PerSecond >= churnMany && share >= churnManyShare) {
+	if !(c.PerSecond >= churnSome && share >= churnShare || c.many()) {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.9}

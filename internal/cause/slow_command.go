@@ -34,6 +34,7 @@ func explainSlowCommand(n *Node) *Finding {
 		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is the command's own", float64(worst.DurationNs), "ns")
 	}
 	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
 	name, _, _ := strings.Cut(worst.Command, " ")
 	f.Fix = slowCommandFix(n, name, worst)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands"}

@@ -48,6 +48,7 @@ func explainSyncFree(n *Node) *Finding {
 		}
 	}
 	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
 	f.Fix = freeFix(n, worst)
 	f.See = []string{"https://redis.io/docs/latest/commands/unlink/", "https://github.com/redis/redis/issues/4453"}
 	return f

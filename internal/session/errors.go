@@ -102,12 +102,21 @@ func (s *Session) explainIO(ctx context.Context, err error, command string, limi
 	case errors.Is(err, resp.ErrNotRedis):
 		return fail(nil, err.Error(), err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fail(ErrClosed, "the connection was closed in the middle of the reply to "+command, err)
+		return fail(ErrClosed, "the connection was closed in the middle of the reply to "+command+
+			"; see the log of the server, and of what stands before it", err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		var first *target.Error
+		if s.in.bytes == 0 && errors.As(s.conn.ExplainFirstReply(err), &first) {
+			return fail(ErrClosed, first.Text, err)
+		}
 		return fail(ErrClosed, "the connection was closed before the reply to "+command+
 			"; the server ended, killed this client, or a firewall or proxy cut it", err)
 	case errors.Is(err, net.ErrClosed):
 		return fail(ErrClosed, "the session was closed", err)
 	}
-	return fail(nil, fmt.Sprintf("reply to %s: %v", command, err), err)
+	fix := ""
+	if errors.Is(err, resp.ErrProtocol) || errors.Is(err, resp.ErrTooManyElements) || errors.Is(err, resp.ErrTooLarge) || errors.Is(err, resp.ErrTooDeep) {
+		fix = "; is this a Redis? Check the host and the port"
+	}
+	return fail(nil, fmt.Sprintf("reply to %s: %v%s", command, err, fix), err)
 }

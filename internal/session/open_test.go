@@ -25,7 +25,7 @@ func TestOpenRefused(t *testing.T) {
 	}{
 		"maxclients":       {handle: first("-ERR max number of clients reached\r\n"), kind: ErrMaxClients, text: "maxclients"},
 		"protected mode":   {handle: first("-DENIED Redis is running in protected mode because\r\n"), kind: ErrProtected, text: "protected mode"},
-		"closes":           {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed before the reply"},
+		"closes":           {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed the connection before its first reply"},
 		"http":             {handle: scriptedLine("HTTP/1.1 400 Bad Request\r\n\r\n"), kind: resp.ErrNotRedis, text: "HTTP"},
 		"tls":              {handle: scriptedLine("\x15\x03\x01\x00\x02\x02\x16"), kind: resp.ErrNotRedis, text: "--tls"},
 		"billion elements": {handle: scriptedLine("*1000000000\r\n"), kind: resp.ErrTooManyElements},

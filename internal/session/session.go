@@ -22,7 +22,6 @@ type Session struct {
 	in     counter
 	reader *resp.Reader
 	out    []byte
-	sent   int64 // bytes written to the connection so far
 	broken error // why nothing more can be sent
 }
 

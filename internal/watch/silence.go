@@ -24,7 +24,7 @@ func explainSilence(ctx context.Context, t target.Target, err error) error {
 	if t.TLS == nil || !errors.Is(err, target.ErrTimeout) || ctx.Err() != nil || !answersPlain(ctx, t) {
 		return err
 	}
-	return &target.Error{Addr: t.Addr(), Kind: target.ErrNotTLS, Err: err,
+	return &target.Error{Addr: t.Addr(), Kind: target.ErrNotTLS, // and no longer a timeout
 		Text: target.ErrNotTLS.Error() + ", it answers in plain; drop --tls, or write redis:// instead of rediss://"}
 }
 

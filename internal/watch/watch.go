@@ -62,11 +62,8 @@ func Run(ctx context.Context, o Options, sink recording.Sink) error {
 	}
 	r := &run{Options: o, sink: sink, nodes: nodes}
 	r.describe()
-	if o.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.For)
-		defer cancel()
-	}
+	ctx, cancel := Window(ctx, o.For)
+	defer cancel()
 	r.all(ctx)
 	r.finish()
 	return nil

@@ -72,7 +72,8 @@ func cgroupTree(dir string) []string {
 
 const cgroupPoll = 10 * time.Millisecond
 
-// removeCgroups kills what is left in the cgroups and removes them. This process itself is moved to the parent instead.
+// removeCgroups kills what is left in the cgroups and removes them. This process itself and the
+// kernel's threads are moved to the parent instead.
 func (h Host) removeCgroups(ctx context.Context, dirs []string) error {
 	h.relax(dirs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
@@ -99,7 +100,7 @@ func (h Host) removeCgroups(ctx context.Context, dirs []string) error {
 func (h Host) emptyCgroup(ctx context.Context, dir string) error {
 	var found []Process
 	for _, pid := range cgroupPIDs(dir) {
-		if pid == os.Getpid() {
+		if pid == os.Getpid() || h.isKernelThread(pid) {
 			h.rewrite(filepath.Join(filepath.Dir(dir), "cgroup.procs"), strconv.Itoa(pid))
 			continue
 		}
@@ -117,6 +118,14 @@ func (h Host) emptyCgroup(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// isKernelThread tells the kernel's threads, which no signal ends: a journal's, put there so that the limit of a disk holds for it
+// too. They run no program, so that their command line is empty; a zombie's is as well, but it is in no cgroup any more.
+func (h Host) isKernelThread(pid int) bool {
+	body, err := os.ReadFile(filepath.Join(h.Proc, strconv.Itoa(pid), "cmdline"))
+	_, noProgram := os.Readlink(filepath.Join(h.Proc, strconv.Itoa(pid), "exe"))
+	return err == nil && len(body) == 0 && noProgram != nil
 }
 
 // cgroupPIDs reads cgroup.procs; a cgroup that is gone has none.

@@ -8,21 +8,21 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// bigKeyIO reads strings of 16 MB on six connections at once.
+// bigKeyIO reads strings of 32 MB on eight connections at once.
 var bigKeyIO = Incident{
 	ID:    "big-key-io",
 	Cause: "big-key-io",
-	Title: "GET of 16 MB values on six connections",
+	Title: "GET of 32 MB values on eight connections",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillBig(ctx, s, "blob:", 6, 16<<20); err != nil {
+		if err := fillBig(ctx, s, "blob:", 8, 32<<20); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 36, Command: func(r *rand.Rand, _ int) []string { return []string{"GET", "blob:" + itoa(r.IntN(6))} }})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 8, Command: func(r *rand.Rand, _ int) []string { return []string{"GET", "blob:" + itoa(r.IntN(8))} }})
 		return Scene{Target: s.Addr}, nil
 	},
 }
@@ -44,7 +44,7 @@ var bigKeyIOCollection = Incident{
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 24, Command: func(r *rand.Rand, _ int) []string { return []string{"HGETALL", "doc:" + itoa(r.IntN(4))} }})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand, _ int) []string { return []string{"HGETALL", "doc:" + itoa(r.IntN(4))} }})
 		return Scene{Target: s.Addr}, nil
 	},
 }

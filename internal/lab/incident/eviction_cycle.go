@@ -15,11 +15,14 @@ var evictionCycle = Incident{
 	Cause: "eviction-cycle",
 	Title: "maxmemory reached by small keys, then writes of 8 MB values",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory 300mb", "maxmemory-policy allkeys-lru"}, l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})
+		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory-policy allkeys-lru"}, l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fill(ctx, s, 4_000_000); err != nil {
+		if err := fill(ctx, s, 4_000_000); err != nil { // a script may not write above maxmemory
+			return Scene{}, err
+		}
+		if _, err := s.Do(ctx, "CONFIG", "SET", "maxmemory", "300mb"); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Get(10_000)})

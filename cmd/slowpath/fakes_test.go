@@ -1,0 +1,125 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// fakes are peers that are no Redis, or a broken one. Each is given one connection, which is closed when it returns.
+var fakes = map[string]func(net.Conn){
+	"http":     answer("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+	"hang":     func(c net.Conn) { drain(c) },
+	"closes":   func(net.Conn) {},
+	"reads":    answer(""), // and closes
+	"middle":   answer("$100\r\nhalf of it"),
+	"huge":     func(c net.Conn) { answer("*1000000000\r\n")(c); drain(c) },
+	"garbage":  answer("\x00\xff\x1b[31mgarbage\r\n\x07"),
+	"endless":  forever("all work and no play "),
+	"bulk":     forever("$1000000000\r\nall work and no play "),
+	"line":     forever("+all work and no play "),
+	"yes":      forever("+OK\r\n"),
+	"escapes":  forever("-ERR \x1b]0;owned\x07\x1b[2J go away\r\n"),
+	"echoes":   echoes,
+	"memcache": answer("ERROR\r\n"),
+	"ssh":      answer("SSH-2.0-OpenSSH_9.2p1\r\n"),
+}
+
+// echoes refuses what it is told and repeats it, as Redis does with the arguments of a command that it does not know.
+func echoes(c net.Conn) {
+	b := make([]byte, 4096)
+	if n, err := c.Read(b); err == nil {
+		said := strings.ReplaceAll(string(b[:n]), "\r\n", " ")
+		_, _ = c.Write([]byte("-ERR unknown command, with args beginning with: " + said + "\r\n"))
+	}
+}
+
+// answer waits for the first bytes.
+func answer(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		if _, err := c.Read(make([]byte, 4096)); err == nil {
+			_, _ = c.Write([]byte(text))
+		}
+	}
+}
+
+// forever repeats a text as long as it is taken.
+func forever(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		go drain(c)
+		for {
+			if _, err := c.Write([]byte(strings.Repeat(text, 1000))); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func drain(c net.Conn) {
+	for b := make([]byte, 4096); ; {
+		if _, err := c.Read(b); err != nil {
+			return
+		}
+	}
+}
+
+// startFake is "fake NAME KIND".
+func startFake(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fake NAME KIND")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv(args[0], l.Addr().String())
+	serve := fakes[args[1]]
+	switch {
+	case args[1] == "nothing": // listens there no more
+		l.Close()
+		return
+	case args[1] == "tls":
+		l, serve = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{selfSigned(ts)}}), answer("+PONG\r\n")
+	case serve == nil:
+		ts.Fatalf("no fake %q", args[1])
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			reachedFakes.Store(l.Addr().String(), true)
+			ts.Defer(func() { c.Close() })
+			go func() { defer c.Close(); serve(c) }()
+		}
+	}()
+}
+
+// reachedFakes holds the addresses of the fakes that had a connection.
+var reachedFakes sync.Map
+
+// reached is "reached NAME": waits until somebody has connected to the fake.
+func reached(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: reached NAME")
+	}
+	eventually(ts, "a connection to "+args[0], func() bool { _, ok := reachedFakes.Load(ts.Getenv(args[0])); return ok })
+}
+
+func selfSigned(ts *testscript.TestScript) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	ts.Check(err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

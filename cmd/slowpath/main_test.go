@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"slowpath": func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs testdata/*.txtar. Their own commands:
+//
+//	redis NAME [tls|socket|auth=PASSWORD|acl=LINE|config=LINE|cluster=MASTERS]…
+//	               starts a real server; sets $NAME (its address), $NAME_CA, $NAME_SOCKET
+//	freeze NAME    stops its process with SIGSTOP until the script ends
+//	fake NAME KIND starts a peer that misbehaves (fakes_test.go); sets $NAME
+//	reached NAME   waits until somebody has connected to the fake
+//	exits CODE[|CODE] COMMAND…
+//	complains CODE COMMAND…
+//	               exits, with nothing on stdout and one line on stderr
+//	start NAME COMMAND…, signal NAME INT|KILL, hammer NAME INT, finish NAME CODE
+//	               a command in the background; hammer signals until it has ended
+//	cmdline NAME   prints what ps shows of it
+//	recorded FILE  waits until the recording holds what a source saw
+//	json FILE PATH [VALUE]
+//	               has this value in every document of FILE
+//	halve FROM TO  copies the first half
+func TestScripts(t *testing.T) {
+	lab := newServers(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_CACHE_HOME", e.WorkDir)
+			e.Setenv("LANG", "C.UTF-8")
+			e.Values[processesKey] = map[string]*process{}
+			return os.MkdirAll(e.Getenv("TMPDIR"), 0o700)
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "redis" {
+				return lab != nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits, "complains": complains,
+			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
+			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
+		},
+	})
+}
+
+// exits runs a command and compares its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	checkCode(ts, args[0], ts.Exec(args[1], args[2:]...))
+}
+
+func checkCode(ts *testscript.TestScript, want string, err error) {
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if !slices.Contains(strings.Split(want, "|"), strconv.Itoa(code)) {
+		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+// complains is exits for an error: one line that begins with the program's name.
+func complains(ts *testscript.TestScript, neg bool, args []string) {
+	exits(ts, neg, args)
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("an error prints on stdout: %q", out)
+	}
+	line, isLine := strings.CutSuffix(ts.ReadFile("stderr"), "\n")
+	clean := !strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if !isLine || !clean || !strings.HasPrefix(line, "slowpath: ") || strings.Contains(line, "%!") {
+		ts.Fatalf("not one clear line: %q", line)
+	}
+}
+
+func halve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: halve FROM TO")
+	}
+	body, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body[:len(body)/2], 0o600))
+}
+
+// eventually polls, since no state is waited for by a sleep.
+func eventually(ts *testscript.TestScript, what string, ok func() bool) {
+	const patience = 20 * time.Second
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	ts.Fatalf("waited %v for %s", patience, what)
+}
+
+// value gives that of the option "name=value".
+func value(options []string, name string) (string, bool) {
+	i := slices.IndexFunc(options, func(o string) bool { return o == name || strings.HasPrefix(o, name+"=") })
+	if i < 0 {
+		return "", false
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(options[i], name), "="), true
+}

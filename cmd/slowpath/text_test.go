@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/probe"
+	"slowpath/internal/recording"
+)
+
+func TestLiveLineFits(t *testing.T) {
+	call := recording.Call{Conn: probe.Kept, EndNs: int64(1234 * time.Millisecond)}
+	var ts []*tally
+	for _, address := range []string{"10.11.12.13:16379", "proxy.cache.internal.example:6379", "[2001:db8::1]:6379"} {
+		tl := newTally(address)
+		tl.add(call)
+		ts = append(ts, tl)
+		for _, width := range []int{20, 79, 159} {
+			line := fitting(liveLine(ts, time.Hour, width), width)
+			if n := len([]rune(line)); n > width {
+				t.Errorf("%d columns for a width of %d: %q", n, width, line)
+			}
+		}
+	}
+	if line := liveLine(ts[:1], 12*time.Second, 79); line != "12 s: now 1234, p50 1234, p99 1234, max 1234 ms, 1 calls" {
+		t.Errorf("one target: %q", line)
+	}
+}
+
+func TestFitting(t *testing.T) {
+	for _, c := range []struct {
+		in    string
+		width int
+		want  string
+	}{{"short", 5, "short"}, {"longer", 5, "lo..."}, {"ÄÖÜäöü", 5, "ÄÖ..."}, {"long", 2, "lo"}, {"x", 0, ""}} {
+		if got := fitting(c.in, c.width); got != c.want {
+			t.Errorf("fitting(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
+		}
+	}
+}
+
+func TestMs(t *testing.T) {
+	some := phaseStats{Calls: 1}
+	for ns, want := range map[int64]string{34_400: "0.034", 999_400: "0.999", 1_234_000: "1.23", 98_760_000: "98.76", 123_400_000: "123.4", 12_345_600_000: "12346"} {
+		if got := ms(some, ns); got != want {
+			t.Errorf("%d ns: %q, want %q", ns, got, want)
+		}
+	}
+	if got := ms(phaseStats{}, 0); got != "-" {
+		t.Errorf("without calls: %q", got)
+	}
+}
+
+// TestUnfinished: a call that did not come back counts where it shows that the slowest was slower than known, and is told.
+func TestUnfinished(t *testing.T) {
+	tl := newTally("x:1")
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 1e6})
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 5e5, Error: probe.Unfinished})
+	if r := tl.row(total); r.Phases[probe.Kept].Calls != 1 || r.Unfinished != 1 || len(r.Errors) != 0 {
+		t.Errorf("one that had only begun: %+v", r)
+	}
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 9e9, Error: probe.Unfinished})
+	if r := tl.row(total); r.Phases[probe.Kept].Calls != 2 || r.Phases[probe.Kept].MaxNs < 9e9 {
+		t.Errorf("one that hangs: %+v", r)
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	r := probeRow{Errors: map[string]int{"LOADING": 3, "NOAUTH": 3, "x\n\x1b[2Jy": 9}}
+	if got, want := r.errorText(), "errors: 9 x x y; 3 x LOADING; 3 x NOAUTH"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]float64{"10/s": 10, "10": 10, "600/m": 10, "36000/h": 10, "0.5/s": 0.5} {
+		if got, err := parseRate(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "0", "-1/s", "NaN", "Inf", "1e9/s", "10/d", "/s"} {
+		if got, err := parseRate(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	got := fill("one two  three\nfour incomprehensibilities five", 10)
+	if want := "one two\nthree four\nincomprehensibilities\nfive"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestListIncidentsFits(t *testing.T) {
+	var b strings.Builder
+	if err := listIncidents(&b, 80); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		if len([]rune(line)) > 80 {
+			t.Errorf("too long: %q", line)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package slowpath_test
+
+import (
+	"bytes"
+	"database/sql"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"slowpath/internal/cause"
+	"slowpath/internal/lab/grade"
+	"slowpath/internal/recording"
+)
+
+var update = flag.Bool("update", false, "write the generated documents again")
+
+// TestCausesDocument: docs/causes.md is made of cause.Catalogue.
+func TestCausesDocument(t *testing.T) {
+	const file = "docs/causes.md"
+	want := causesDocument(cause.Catalogue())
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the catalogue makes (%v): run make docs", file, err)
+	}
+}
+
+func causesDocument(all []cause.Cause) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# Causes
+
+Made of `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
+
+%d causes. *T0* is the evidence that a connection alone gives, *T1* that of the host's files. Beside them there are the verdicts `+"`healthy`"+` (nothing was
+slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
+
+| id | title | layer |
+|---|---|---|
+`, len(all))
+	for _, c := range all {
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.ID, c.ID, cell(c.Title), c.Layer)
+	}
+	for _, c := range all {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n", c.ID, c.Title, orNothing(c.Needs.T0), orNothing(c.Needs.T1))
+		if len(c.After) > 0 {
+			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(c.After, "`, `"))
+		}
+	}
+	return b.Bytes()
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+// TestArchitectureTable: the table of docs/architecture.md has the packages and layers of imports_test.go.
+func TestArchitectureTable(t *testing.T) {
+	want := layersOf(t, "imports_test.go")
+	got := map[string]int{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\d+) \\|").FindAllStringSubmatch(read(t, "docs/architecture.md"), -1) {
+		got[m[1]], _ = strconv.Atoi(m[2]) // digits
+	}
+	for p, layer := range want {
+		if l, ok := got[p]; !ok || l != layer {
+			t.Errorf("docs/architecture.md has %s in layer %d (%v), imports_test.go in layer %d", p, l, ok, layer)
+		}
+	}
+	for p := range got {
+		if _, ok := want[p]; !ok {
+			t.Errorf("docs/architecture.md has %s, imports_test.go has not", p)
+		}
+	}
+}
+
+// layersOf reads the map literal "layers" of a Go file.
+func layersOf(t *testing.T, file string) map[string]int {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || v.Names[0].Name != "layers" || len(v.Values) != 1 {
+			return true
+		}
+		for _, e := range v.Values[0].(*ast.CompositeLit).Elts {
+			kv := e.(*ast.KeyValueExpr)
+			name, _ := strconv.Unquote(kv.Key.(*ast.BasicLit).Value)
+			out[name], _ = strconv.Atoi(kv.Value.(*ast.BasicLit).Value)
+		}
+		return false
+	})
+	if len(out) == 0 {
+		t.Fatalf("%s has no map named layers", file)
+	}
+	return out
+}
+
+// TestRecordingDocument: docs/recording.md has every table, column and name of the format.
+func TestRecordingDocument(t *testing.T) {
+	text := read(t, "docs/recording.md")
+	path := filepath.Join(t.TempDir(), "empty.slowpath")
+	w, err := recording.Create(path, 0)
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, path)
+	for _, row := range query(t, db, "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'") {
+		table, column := row[0], row[1]
+		_, section, ok := strings.Cut(text, "### `"+table+"`")
+		section, _, _ = strings.Cut(section, "\n### ")
+		if !ok || !strings.Contains(section, "`"+column+"`") {
+			t.Errorf("docs/recording.md does not document %s.%s", table, column)
+		}
+	}
+	for _, file := range []string{"internal/recording/names.go", "internal/recording/states.go", "internal/server/doc.go"} {
+		for name, value := range stringConstants(t, file) {
+			if isStateOfNoSource(name) || strings.Contains(text, "`"+value) || strings.Contains(text, value+"`") {
+				continue
+			}
+			t.Errorf("docs/recording.md does not name %q (%s in %s)", value, name, file)
+		}
+	}
+}
+
+// isStateOfNoSource: states that the account makes of events, so that no recording holds them as such.
+func isStateOfNoSource(name string) bool {
+	switch name {
+	case "Out", "Back", "Retransmit", "Exec", "Unexplained", "Nobody":
+		return true
+	}
+	return false
+}
+
+// stringConstants gives the string constants of a Go file by name.
+func stringConstants(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, value := range v.Values {
+			if lit, ok := value.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				out[v.Names[i].Name], _ = strconv.Unquote(lit.Value)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// TestJSONDocument: docs/json.md has every field of the documents.
+func TestJSONDocument(t *testing.T) {
+	text := read(t, "docs/json.md")
+	for _, d := range []struct {
+		schema string
+		value  any
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}} {
+		section := sectionOf(text, d.schema)
+		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
+			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {
+				t.Errorf("docs/json.md, %s: no row for `%s`", d.schema, field)
+			}
+		}
+	}
+}
+
+// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once.
+func documentedAsAWhole(section, field string) bool {
+	list, _, ok := strings.Cut(field, "[].")
+	rest := strings.TrimPrefix(field, list+"[].")
+	for ok {
+		if (list == "cost" || list == "findings[].against") && strings.Contains(section, "| `"+list+"[]` |") {
+			return true
+		}
+		var next string
+		next, rest, ok = strings.Cut(rest, "[].")
+		list += "[]." + next
+	}
+	return false
+}
+
+func sectionOf(text, heading string) string {
+	_, section, _ := strings.Cut(text, "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// fieldsOf lists the leaves of a struct as JSON paths: "target.kind", "findings[].cause".
+func fieldsOf(typ reflect.Type, path string) []string {
+	switch {
+	case typ.Kind() == reflect.Slice:
+		return fieldsOf(typ.Elem(), path+"[]")
+	case typ.Kind() == reflect.Struct && typ != reflect.TypeFor[time.Time]():
+		var out []string
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if name != "-" {
+				out = append(out, fieldsOf(typ.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
+			}
+		}
+		return out
+	}
+	return []string{path}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func open(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// query gives all rows as text.
+func query(t *testing.T, db *sql.DB, q string) [][]string {
+	t.Helper()
+	rows, err := db.Query(q)
+	if err != nil {
+		t.Fatalf("%v: %s", err, q)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]string
+	for rows.Next() {
+		row, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			t.Fatal(err)
+		}
+		text := make([]string, len(row))
+		for i := range row {
+			text[i] = row[i].String
+		}
+		out = append(out, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package cause
+
+import "testing"
+
+func TestAcceptBacklogOverflow(t *testing.T) {
+	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5) }
+	lost := func() edge {
+		e := well()
+		for _, at := range []int64{3_100, 6_100} {
+			e.freshCall(at*edgeMs, 1000*edgeMs, edgeMs/5).resent("fresh", at*edgeMs, (at+1001)*edgeMs, 0, 1)
+		}
+		return e
+	}
+	queue := func(e edge, drops, longest, limit float64) edge {
+		return e.host(map[string]float64{"net.ListenOverflows": drops}).level("host", "listen.queue", longest).level("host", "listen.backlog", limit)
+	}
+	explainEdge(t, acceptBacklogOverflow, []edgeCase{
+		{name: "T1: the probe was hit", rec: queue(lost(), 300, 17, 16).config(map[string]string{"tcp-backlog": "16"}), found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog 4096"},
+		{name: "T1: the probe was lucky", rec: queue(well(), 300, 17, 16), found: true, min: 0.95, evidence: "dropped 300"},
+		{name: "T1: a neighbour's drops", rec: queue(well(), 300, 0, 511)},
+		{name: "T1: SYNs lost on the way", rec: queue(lost(), 0, 0, 511)},
+		{name: "T1: the loop was stopped", rec: queue(lost().kept(edgeMs/10, 2000*edgeMs, 4), 300, 17, 16), found: true, max: 0.8, against: "is the root"},
+		{name: "T0: only new connections lose", rec: lost(), found: true, min: 0.5, max: 0.7},
+		{name: "T0: tiny backlog", rec: lost().config(map[string]string{"tcp-backlog": "16"}), found: true, min: 0.65, max: 0.75},
+		{name: "T0: open connections lose too", rec: lost().call("kept", 4*edgeMs, 210*edgeMs).resent("kept", 4*edgeMs, 214*edgeMs, 1, 0)},
+		{name: "nothing lost", rec: well()},
+	})
+}

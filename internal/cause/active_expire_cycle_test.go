@@ -1,0 +1,27 @@
+package cause
+
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+func TestActiveExpireCycle(t *testing.T) {
+	many := func(r loopCase) loopCase {
+		return r.info("expired_keys", 0, 2e5).info("expired_time_cap_reached_count", 0, 10).info("hz", 10, 0)
+	}
+	latency := many(newLoopCase())
+	for _, s := range loopSeconds {
+		latency.server(s*1e9, 60e6, recording.KindLatency, recording.LatencyDetail{Event: "expire-cycle", WindowNs: 1e9})
+	}
+	checkLoop(t, "active-expire-cycle", []loopWant{
+		{"absent", newLoopCase().busy(), 0, 0},
+		{"T1", many(newLoopCase().busy()).info("expire_cycle_cpu_milliseconds", 0, 250), 0.9, 0},
+		{"T1 on 5.0", many(newLoopCase().busy()), 0.9, 0},
+		{"T0", many(newLoopCase()).info("expire_cycle_cpu_milliseconds", 0, 250), 0.75, 0.9},
+		{"T0 by LATENCY", latency, 0.8, 0.9},
+		{"keys expire, the thread was throttled", many(newLoopCase().hosted(recording.KindThrottled, "")), 0, 0},
+		{"keys expire, cheaply", newLoopCase().busy().info("expired_keys", 0, 5e3).info("expire_cycle_cpu_milliseconds", 0, 0), 0, 0},
+		{"one big key", newLoopCase().busy().info("expired_keys", 0, 1).info("expire_cycle_cpu_milliseconds", 0, 60), 0, 0},
+	})
+}

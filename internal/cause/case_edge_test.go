@@ -1,0 +1,162 @@
+package cause
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+// edge builds the small recordings that causes of saturation, connections, limits and network are tested on: ten seconds of one
+// server, all times in nanoseconds from 0.
+type edge struct{ *recording.Recording }
+
+const (
+	edgeNode = "10.0.0.5:6379"
+	edgeEnd  = int64(10e9)
+	edgeMs   = int64(1e6)
+)
+
+func newEdge(server string) edge {
+	e := edge{recording.New()}
+	e.SetMeta(recording.MetaStart, "0")
+	e.SetMeta(recording.MetaEnd, fmt.Sprint(edgeEnd))
+	e.SetMeta(recording.MetaNodes, `["`+edgeNode+`"]`)
+	e.SetMeta(recording.MetaServer, server)
+	return e
+}
+
+// counters are series that grow evenly over the watch from 0, a point each second.
+func (e edge) counters(source string, growth map[string]float64) edge {
+	for name, total := range growth {
+		for s := range int64(11) {
+			e.Sample(recording.Sample{TimeNs: s * 1e9, Source: source, Subject: edgeNode, Name: name, Value: total * float64(s) / 10})
+		}
+	}
+	return e
+}
+
+func (e edge) info(growth map[string]float64) edge { return e.counters(recording.SourceServer, growth) }
+func (e edge) host(growth map[string]float64) edge { return e.counters(recording.SourceHost, growth) }
+
+// level is a value that stays.
+func (e edge) level(source, name string, value float64) edge {
+	e.Sample(recording.Sample{TimeNs: 0, Source: source, Subject: edgeNode, Name: name, Value: value})
+	return e
+}
+
+// mainThread is what schedstat says of it, in cores.
+func (e edge) mainThread(run, wait float64) edge {
+	return e.host(map[string]float64{"main.run_ns": run * 10e9, "main.delay_ns": wait * 10e9, "main.voluntary_switches": 1000})
+}
+
+// kept are calls on the kept connection, one each 50 ms, of which every nth takes slow.
+func (e edge) kept(usualNs, slowNs int64, nth int) edge {
+	for i := range 200 {
+		ns := usualNs + int64(i%7)*usualNs/50
+		if nth > 0 && i%nth == nth-1 {
+			ns = slowNs
+		}
+		e.call("kept", int64(i)*50*edgeMs, ns)
+	}
+	return e
+}
+
+// fresh are calls on connections of their own, two per second, each with the time of its TCP connect.
+func (e edge) fresh(connectNs, restNs int64) edge {
+	for i := range 20 {
+		e.freshCall(int64(i)*500*edgeMs, connectNs, restNs)
+	}
+	return e
+}
+
+func (e edge) freshCall(at, connectNs, restNs int64) edge {
+	e.call("fresh", at, connectNs+restNs, recording.Segment{Actor: "app", State: "dial", Culprit: "connect", FromNs: at, ToNs: at + connectNs})
+	return e
+}
+
+func (e edge) call(conn string, at, ns int64, segs ...recording.Segment) edge {
+	e.Call(recording.Call{Source: recording.SourceProbe, Conn: conn, Op: "PING", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + ns}, segs...)
+	return e
+}
+
+// resent says that the socket of a call that began at a time sent segments again, or its SYN.
+func (e edge) resent(conn string, callStart, end int64, segments, syns int64) edge {
+	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{CallStartNs: callStart, Conn: conn, RetransDuring: segments, SynRetransDuring: syns})
+}
+
+func (e edge) event(source, kind string, at, ns int64, detail any) edge {
+	e.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: source, Subject: edgeNode, Kind: kind, Detail: recording.Detail(detail)})
+	return e
+}
+
+func (e edge) snapshot(source, name string, body any) edge {
+	text, ok := body.(string)
+	if !ok {
+		b, _ := json.Marshal(body)
+		text = string(b)
+	}
+	e.Snapshot(recording.Snapshot{TimeNs: 0, Source: source, Subject: edgeNode, Name: name, Body: text})
+	return e
+}
+
+func (e edge) config(kv map[string]string) edge {
+	return e.snapshot(recording.SourceServer, "config", kv)
+}
+
+// edgeCase is a small recording and what a cause must make of it.
+type edgeCase struct {
+	name     string
+	rec      edge
+	found    bool
+	min, max float64 // bounds of the confidence; 0: any
+	evidence string  // a part of the text of some evidence
+	against  string
+	fix      string
+}
+
+// explainEdge runs one cause over recordings.
+func explainEdge(t *testing.T, c Cause, cases []edgeCase) {
+	t.Helper()
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.rec.Index()
+			f := c.Explain(newCase(tt.rec.Recording).Nodes[0])
+			if (f != nil) != tt.found {
+				t.Fatalf("found %v, want %v: %+v", f != nil, tt.found, f)
+			}
+			if f == nil {
+				return
+			}
+			if f.Confidence < tt.min || tt.max > 0 && f.Confidence > tt.max {
+				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Confidence, tt.min, tt.max)
+			}
+			if f.ExcessShare < 0 || f.ExcessShare > 1 || f.Confidence > 1 {
+				t.Errorf("share %v, confidence %v", f.ExcessShare, f.Confidence)
+			}
+			holds(t, "evidence", texts(f.Evidence), tt.evidence)
+			holds(t, "against", texts(f.Against), tt.against)
+			holds(t, "fix", strings.Join(f.Fix, "\n"), tt.fix)
+			if len(f.Evidence) == 0 || len(f.Fix) == 0 {
+				t.Errorf("a finding without evidence or fix: %+v", f)
+			}
+		})
+	}
+}
+
+func texts(es []Evidence) string {
+	var out []string
+	for _, e := range es {
+		out = append(out, e.Source+": "+e.Text)
+	}
+	return strings.Join(out, "\n")
+}
+
+func holds(t *testing.T, what, text, part string) {
+	t.Helper()
+	if part != "" && !strings.Contains(text, part) {
+		t.Errorf("%s lacks %q:\n%s", what, part, text)
+	}
+}

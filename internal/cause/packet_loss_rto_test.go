@@ -1,0 +1,29 @@
+package cause
+
+import "testing"
+
+func TestPacketLossRTO(t *testing.T) {
+	slow := func() edge {
+		return newEdge("redis 7.0.15").kept(edgeMs/10, 205*edgeMs, 20).fresh(edgeMs/10, edgeMs/5)
+	}
+	resent := func(e edge) edge {
+		for i := int64(19); i < 200; i += 20 {
+			e.resent("kept", i*50*edgeMs, i*50*edgeMs+205*edgeMs, 1, 0)
+		}
+		return e
+	}
+	explainEdge(t, packetLossRTO, []edgeCase{
+		{name: "T0: the probe's socket sent again", rec: resent(slow()), found: true, min: 0.9, max: 0.92, evidence: "10 of 10 slow calls", fix: "ethtool"},
+		{name: "T1: and the server slept", rec: resent(slow()).mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true, min: 0.95, evidence: "1.00 %"},
+		{name: "T1: replies were lost", rec: slow().mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000, "sock.retrans_total": 10}), found: true, min: 0.9, against: "follows from the server's counters"},
+		{name: "T1: slow without a retransmission", rec: slow().mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 0, "sock.retrans_total": 0})},
+		{name: "T1: others' retransmissions", rec: slow().mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "sock.retrans_total": 0})},
+		{name: "T1: the accept queue was full", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).freshCall(edgeMs, 1000*edgeMs, edgeMs).resent("fresh", edgeMs, 1002*edgeMs, 0, 1).
+			host(map[string]float64{"net.ListenOverflows": 40}).level("host", "listen.queue", 17).level("host", "listen.backlog", 16)},
+		{name: "T0: only SYNs are lost", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5).freshCall(edgeMs, 1000*edgeMs, edgeMs).resent("fresh", edgeMs, 1002*edgeMs, 0, 1), found: true, max: 0.6, against: "only new connections"},
+		{name: "T1: others lose", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.RetransSegs": 100, "net.OutSegs": 10_000, "sock.retrans_total": 100}), found: true, max: 0.8, against: "own connections lost nothing"},
+		{name: "T1: a segment now and then", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.RetransSegs": 2, "net.OutSegs": 10_000, "sock.retrans_total": 2})},
+		{name: "T0: slow for another reason", rec: slow()},
+		{name: "nothing slow", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)},
+	})
+}
