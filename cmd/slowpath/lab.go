@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,9 +102,10 @@ func (a *app) labRun() *cobra.Command {
 }
 
 func (a *app) labGrade() *cobra.Command {
-	var server, only string
+	var server, only, keep string
 	var runs int
 	var asJSON bool
+	var doctorArgs []string
 	c := &cobra.Command{
 		Use:     "grade",
 		Short:   "Make all incidents and healthy loads, and count the right verdicts",
@@ -124,10 +127,14 @@ func (a *app) labGrade() *cobra.Command {
 				return err
 			}
 			var results []grade.Result
-			for range runs {
+			for run := range runs {
 				for _, in := range ins {
 					if cmd.Context().Err() != nil {
 						break
+					}
+					in.Args = slices.Concat(in.Args, doctorArgs)
+					if keep != "" {
+						in.Args = append(in.Args, "--record", filepath.Join(keep, fmt.Sprintf("%s-%s-%d.slowpath", in.ID, server, run+1)))
 					}
 					r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), io.Discard)
 					grade.Line(a.stderr, r)
@@ -148,6 +155,8 @@ func (a *app) labGrade() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host (repeatable)")
+	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`")
 	c.Flags().StringVar(&only, "only", "", "`incidents`, separated by commas")
 	c.Flags().IntVar(&runs, "runs", 1, "how often each is made")
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)

@@ -1,6 +1,10 @@
 package account
 
-import "slowpath/internal/recording"
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
 
 // stretches are the times in which the host source saw the main thread of a node on the CPU, ready to run, and kept from it in
 // other ways; stopped are both of the latter.
@@ -32,11 +36,31 @@ func witness(rec *recording.Recording, ss []Suspect) {
 		if at := seen[s.Node]; at != nil {
 			ran := most(at.busy, s)
 			// A long command that shares its CPU with others may be off it for most of the time, and still be long by its own work.
-			ss[i].Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/4 && most(at.held, s) < s.DurationNs/10
+			ss[i].Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/8 && most(at.held, s) < s.DurationNs/2
 			ss[i].Stopped = most(at.stopped, s) >= s.DurationNs/2
+			if ss[i].Stopped && usuallyFast(rec, s) {
+				ss[i].Busy = false // the thread was at work then, but hardly on this
+			}
 		}
 	}
 }
+
+// usuallyFast reports whether a command of SLOWLOG is otherwise frequent and short.
+func usuallyFast(rec *recording.Recording, s Suspect) bool {
+	if s.Source != "slowlog" {
+		return false
+	}
+	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))
+	calls := rec.Series(recording.SourceServer, s.Node, name+".calls").Growth()
+	usec := rec.Series(recording.SourceServer, s.Node, name+".usec").Growth()
+	return calls >= fastCalls && usec/calls*1000*fastTimes < float64(s.DurationNs)
+}
+
+// A command that is asked fastCalls times in a watch, and takes less than a part in fastTimes of its time in SLOWLOG on average.
+const (
+	fastCalls = 100
+	fastTimes = 20
+)
 
 // most is the longest time that the stretches cover of any span as long as the suspect's duration, within the suspect's window.
 func most(es []recording.Event, s Suspect) int64 {

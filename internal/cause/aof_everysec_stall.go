@@ -33,10 +33,14 @@ func explainEverysec(n *Node) *Finding {
 	if !n.Hosted() {
 		confidence = 0.85
 	}
-	if open := n.waited(); !told && delayed > 0 && cl.Ns*2 < open.Ns {
+	pending := n.fsyncPending()
+	if open := n.waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
 			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[s.Culprit]
 		}), 0.75
+		if delayed == 0 {
+			confidence = 0.55
+		}
 	}
 	if !cl.matters() {
 		return nil
@@ -48,6 +52,9 @@ func explainEverysec(n *Node) *Finding {
 	} else {
 		f.doubt(recording.SourceServer, "aof_delayed_fsync did not rise", 0, "writes")
 		f.Confidence = min(f.Confidence, 0.9)
+	}
+	if pending >= longFsyncNs {
+		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch (aof_pending_bio_fsync)", dur(pending)), float64(pending), "ns")
 	}
 	f.supportBlocked(n, diskCalls)
 	f.supportLatency(n, everysecEvents)
@@ -68,4 +75,23 @@ func explainEverysec(n *Node) *Finding {
 		"Or keep the AOF on a replica only: CONFIG SET appendonly no here.")
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io", "https://github.com/redis/redis/issues/641"}
 	return f
+}
+
+// longFsyncNs is more than the fsyncs of a whole watch take on a disk that keeps up.
+const longFsyncNs = int64(1500e6)
+
+// fsyncPending is for how long the background thread was seen with an fsync to do.
+func (n *Node) fsyncPending() int64 {
+	var ns int64
+	s := n.Info("aof_pending_bio_fsync")
+	for i, p := range s {
+		to := n.EndNs
+		if i+1 < len(s) {
+			to = s[i+1].TimeNs
+		}
+		if p.Value > 0 {
+			ns += to - p.TimeNs
+		}
+	}
+	return ns
 }

@@ -39,6 +39,7 @@ func TestAOFEverysecStall(t *testing.T) {
 		{"T1", aofCase(newLoopCase().hosted(recording.KindBlocked, "write"), "everysec").info("aof_delayed_fsync", 0, 1), 0.95, 0},
 		{"T1, the counter has not risen yet", aofCase(newLoopCase().hosted(recording.KindBlocked, "write"), "everysec"), 0.85, 0.95},
 		{"T0 by LATENCY", told(aofCase(newLoopCase(), "everysec"), "aof-write-pending-fsync").info("aof_delayed_fsync", 0, 1), 0.8, 0.9},
+		{"T0 by fsyncs that last", aofCase(newLoopCase(), "everysec").info("aof_pending_bio_fsync", 1, 0), 0.5, 0.6},
 		{"T0 by the counter", aofCase(newLoopCase(), "everysec").info("aof_delayed_fsync", 0, 1), 0.6, 0.8},
 		{"always", aofCase(newLoopCase().hosted(recording.KindBlocked, "fdatasync"), "always"), 0, 0},
 		{"no AOF", newLoopCase().hosted(recording.KindBlocked, "write").info("aof_enabled", 0, 0), 0, 0},

@@ -30,6 +30,9 @@ type IOThreads struct {
 	Known      bool    // seen on the host
 }
 
+// Wish is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must serve.
+func (t IOThreads) Wish() float64 { return t.Run + t.Wait }
+
 // ioThreads reads CONFIG and the host's figures of each thread.
 func (n *Node) ioThreads() IOThreads {
 	t := IOThreads{Configured: n.configInt("io-threads")}
@@ -68,8 +71,7 @@ func explainIOThreads(n *Node) *Finding {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := n.demand()
-	wish := t.Run + t.Wait
-	if float64(t.Configured) < t.CPUs || t.Run < ioThreadsRun || t.Wait/max(wish, 1e-9) < ioThreadsWait && !t.Quota {
+	if float64(t.Configured) < t.CPUs || t.Run < ioThreadsRun || t.Wait/max(t.Wish(), 1e-9) < ioThreadsWait && !t.Quota {
 		return nil
 	}
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
@@ -77,14 +79,14 @@ func explainIOThreads(n *Node) *Finding {
 	})
 	f := n.finding(cl, 0.95)
 	others := n.othersCores()
-	mine := t.Run / (t.Run + others)
+	mine := t.Wish() / (t.Wish() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Wish(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
 	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs), float64(t.Configured), "threads")
 	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for another %.2f", t.Run, t.Wait), t.Wait, "cores")
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue %.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
-	if others > t.Run {
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs, %.2f cores", others), others, "cores")
+	if others > t.Wish() {
+		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others), others, "cores")
 	}
 	f.Fix = ioThreadsFix(n, t)
 	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}

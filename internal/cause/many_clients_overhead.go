@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/account"
 	"slowpath/internal/recording"
 )
 
@@ -47,7 +48,7 @@ func explainManyClients(n *Node) *Finding {
 	if clients < manyClients {
 		return nil
 	}
-	h := n.heldBy("many-clients-overhead")
+	h := n.held(func(s account.Suspect) bool { return s.Kind == account.KindCommand && n.isCrowdWork(s.Command) })
 	line := n.inLine()
 	crowded := line >= crowd && line >= clients/4
 	if !h.matters() && !crowded {
@@ -59,6 +60,7 @@ func explainManyClients(n *Node) *Finding {
 		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time", h.Suspects[0].Command, clients)
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
+		f.doubtStopped(n, h)
 		f.Confidence = min(f.Confidence+0.03, 0.97)
 	}
 	if crowded {

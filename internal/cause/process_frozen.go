@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 
 	"slowpath/internal/account"
 	"slowpath/internal/recording"
@@ -26,11 +27,15 @@ func explainFrozen(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.98)
-	stops, cgroup := 0, ""
+	stops, cgroup, pid := 0, "", "PID"
 	for _, e := range n.Events(recording.SourceHost, recording.KindFrozen) {
 		stops++
-		if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "" {
+		d := recording.DetailOf[recording.ThreadDetail](e)
+		if d.Cgroup != "" {
 			cgroup = d.Cgroup
+		}
+		if d.TID > 0 {
+			pid = strconv.Itoa(d.TID) // of the main thread: the process's own
 		}
 	}
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops, dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
@@ -47,7 +52,7 @@ func explainFrozen(n *Node) *Finding {
 			"Find who sends SIGSTOP or attaches a debugger:",
 			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, pid, args.pid); }'",
 			"If it is stopped now:",
-			"kill -CONT PID",
+			"kill -CONT " + pid,
 		}
 	}
 	f.See = []string{"https://man7.org/linux/man-pages/man7/signal.7.html", "https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html"}

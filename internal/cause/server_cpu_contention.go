@@ -37,7 +37,7 @@ func explainContention(n *Node) *Finding {
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
 	slow := cl.Calls >= max(3, n.Ledger.Latency.Calls/100) && waits >= waitsSome
-	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9
+	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && n.noticed()
 	if !slow && !always {
 		return nil
 	}
@@ -60,11 +60,21 @@ func explainContention(n *Node) *Finding {
 	f.doubtOwnThreads(n)
 	f.doubtCallers(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
-	if len(who) > 0 {
-		f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", who[0].Command, who[0].PID, who[0].PID)}, f.Fix...)
+	for _, w := range who {
+		if !w.Self() {
+			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", w.Command, w.PID, w.PID)}, f.Fix...)
+			break
+		}
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/"}
 	return f
+}
+
+// noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a fifth of what
+// counts as slow.
+func (n *Node) noticed() bool {
+	p, ok := n.Ledger.Path(n.Address, "kept")
+	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
 }
 
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
@@ -73,10 +83,10 @@ func (f *Finding) doubtOwnThreads(n *Node) {
 	if t.Run < ioThreadsRun || float64(t.Configured) < t.CPUs {
 		return
 	}
-	own := t.Run / (t.Run + n.othersCores())
+	own := t.Wish() / (t.Wish() + n.othersCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
-	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads used %.2f of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Run, t.CPUs, own*100), t.Run, "cores")
+	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Wish(), t.CPUs, own*100), t.Wish(), "cores")
 }
 
 // doubtCallers: a thread that has work all of the time and shares the CPUs with those who ask is in the first place asked too much.

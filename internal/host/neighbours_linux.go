@@ -161,7 +161,7 @@ func (w *watch) emitNeighbours(found []recording.Neighbour, interval int64) {
 // commandOf is the program of a process without arguments; a server's child says its job in its title ("redis-rdb-bgsave").
 func (w *watch) commandOf(pid int, comm string) string {
 	if pid == os.Getpid() {
-		return comm + " (this watch)"
+		return recording.OwnNeighbour(comm)
 	}
 	b, ok := w.read(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if !ok || len(b) == 0 {

@@ -1,6 +1,9 @@
 package recording
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Sources, as they stand in the column source.
 const (
@@ -136,6 +139,15 @@ type Neighbour struct {
 	Cgroup  string  `json:"cgroup,omitempty"`
 	Cores   float64 `json:"cores"` // CPU seconds per second
 }
+
+// selfMark ends the command of a Neighbour that is slowpath itself.
+const selfMark = " (this watch)"
+
+// OwnNeighbour is the command of a neighbour that is slowpath itself.
+func OwnNeighbour(comm string) string { return comm + selfMark }
+
+// Self reports whether the neighbour is slowpath itself.
+func (n Neighbour) Self() bool { return strings.HasSuffix(n.Command, selfMark) }
 
 // Detail encodes the detail of an event. The types above always encode.
 func Detail(v any) string {

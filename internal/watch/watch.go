@@ -25,6 +25,7 @@ type Options struct {
 	Version   string        // of this program
 	NoProbe   bool
 	NoHost    bool
+	NoTap     bool
 	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
 	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
@@ -128,7 +129,11 @@ func (r *run) all(ctx context.Context) {
 		}
 	}
 	r.hostStatus(hosted)
-	r.status(recording.SourceTap, false, "this version has no kernel source yet")
+	tapWhy := "this version has no kernel source yet"
+	if r.NoTap {
+		tapWhy = "left out by --no-tap"
+	}
+	r.status(recording.SourceTap, false, tapWhy)
 	wg.Wait()
 }
 
