@@ -157,7 +157,7 @@ func isStateOfNoSource(name string) bool {
 	return false
 }
 
-// stringConstants gives the string constants of a Go file by name.
+// stringConstants gives the exported string constants of a Go file by name.
 func stringConstants(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -171,7 +171,7 @@ func stringConstants(t *testing.T, file string) map[string]string {
 			return true
 		}
 		for i, value := range v.Values {
-			if lit, ok := value.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if lit, ok := value.(*ast.BasicLit); ok && lit.Kind == token.STRING && v.Names[i].IsExported() {
 				out[v.Names[i].Name], _ = strconv.Unquote(lit.Value)
 			}
 		}

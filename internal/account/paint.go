@@ -111,7 +111,7 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 		if s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
 			continue
 		}
-		if s.Kind == KindCommand && s.Stopped && !s.Busy && ConstantTime(s.Command) {
+		if s.Kind == KindCommand && s.Stopped && !s.Busy {
 			continue // it was itself held up
 		}
 		// Of a job that ran Count times in the window, a call can have waited for several.
@@ -135,8 +135,15 @@ const SeenBusyNs = int64(20e6)
 // on the same connection for which it waited. A server that does not run makes no retransmissions: its kernel acknowledges what
 // arrives.
 func (p *painter) layRetransmits(cv *canvas, c recording.Call) {
-	if p.tcp[c.StartNs].SynRetransDuring > 0 {
+	own := p.tcp[c.StartNs]
+	if own.SynRetransDuring > 0 {
 		cv.replace(Segment{Actor: Network, State: Retransmit, Culprit: "SYN", Suspect: -1}, func(s Segment) bool { return s.State == Dial && s.Culprit == "connect" })
+	}
+	if c.Conn == "fresh" { // a connection of its own: what others sent again is not its matter
+		if own.RetransDuring > 0 {
+			cv.lay(Segment{Network, Retransmit, c.StartNs, c.EndNs, "segment", -1}, waitsForServer)
+		}
+		return
 	}
 	k := path{c.Node, c.Conn}
 	for _, i := range p.resentAt[k].touching(c.IntendedNs, c.EndNs) {

@@ -34,26 +34,28 @@ func witness(rec *recording.Recording, ss []Suspect) {
 	}
 	for i, s := range ss {
 		if at := seen[s.Node]; at != nil {
-			ran := most(at.busy, s)
+			ran, held := most(at.busy, s), most(at.held, s)
 			// A long command that shares its CPU with others may be off it for most of the time, and still be long by its own work.
-			ss[i].Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/8 && most(at.held, s) < s.DurationNs/2
+			ss[i].Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/8 && held < s.DurationNs/2
 			ss[i].Stopped = most(at.stopped, s) >= s.DurationNs/2
-			if ss[i].Stopped && usuallyFast(rec, s) {
-				ss[i].Busy = false // the thread was at work then, but hardly on this
+			if mean, calls := usual(rec, s); ss[i].Stopped && calls > 0 {
+				switch {
+				case calls >= fastCalls && mean*fastTimes < s.DurationNs:
+					ss[i].Busy = false // the thread was at work then, but hardly on this
+				case held < s.DurationNs/2 && mean >= s.DurationNs/4 && !ConstantTime(s.Command):
+					ss[i].Stopped = false // it always takes about that long
+				}
 			}
 		}
 	}
 }
 
-// usuallyFast reports whether a command of SLOWLOG is otherwise frequent and short.
-func usuallyFast(rec *recording.Recording, s Suspect) bool {
-	if s.Source != "slowlog" {
-		return false
-	}
+// usual is what a command takes on average, by commandstats, and how often it was asked in the watch.
+func usual(rec *recording.Recording, s Suspect) (meanNs int64, calls float64) {
 	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))
-	calls := rec.Series(recording.SourceServer, s.Node, name+".calls").Growth()
+	calls = rec.Series(recording.SourceServer, s.Node, name+".calls").Growth()
 	usec := rec.Series(recording.SourceServer, s.Node, name+".usec").Growth()
-	return calls >= fastCalls && usec/calls*1000*fastTimes < float64(s.DurationNs)
+	return int64(usec / max(calls, 1) * 1000), calls
 }
 
 // A command that is asked fastCalls times in a watch, and takes less than a part in fastTimes of its time in SLOWLOG on average.

@@ -61,6 +61,9 @@ func (n *Node) overflow() Backlog {
 	return b
 }
 
+// usualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4; tcp-backlog 511).
+const usualBacklog = 128
+
 // synWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
 const synWaitNs = 1e9
 
@@ -81,6 +84,10 @@ func explainBacklog(n *Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, n.shareOfDrops(b))
 	}
 	f.supportBacklog(b)
+	if c := n.churn(); c.many() && b.Limit >= usualBacklog && c.PerSecond >= b.Limit {
+		f.Confidence *= 0.6
+		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
+	}
 	if b.KeptSlow {
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop from accepting is the root of it", 0, "")

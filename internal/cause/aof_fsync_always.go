@@ -38,6 +38,9 @@ func explainFsyncAlways(n *Node) *Finding {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
 			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[s.Culprit]
 		}), 0.6
+		if n.Hosted() {
+			confidence = 0.45
+		}
 	}
 	if !cl.matters() {
 		return nil

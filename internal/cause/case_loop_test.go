@@ -39,6 +39,26 @@ func newLoopCase() loopCase {
 	return r
 }
 
+// newFullLoopCase is a server whose main thread has work all of the time: its calls wait in line for 3 ms, none of them for 5 ms.
+func newFullLoopCase() loopCase {
+	r := loopCase{recording.New()}
+	r.SetMeta(recording.MetaTarget, loopNode)
+	r.SetMeta(recording.MetaServer, "redis 7.0.15")
+	r.SetMeta(recording.MetaStart, "0")
+	r.SetMeta(recording.MetaEnd, "10000000000")
+	for i := range int64(500) {
+		ns := int64(3e6)
+		if i%50 == 0 {
+			ns = 2e5
+		}
+		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: i * 20e6, StartNs: i * 20e6, EndNs: i*20e6 + ns})
+	}
+	for at, ns := range map[int64]float64{0: 0, 10e9: 9.5e9} {
+		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns", Value: ns})
+	}
+	return r
+}
+
 // hosted says that the main thread was watched; where a state is given, it was in it during each stall.
 func (r loopCase) hosted(state, syscall string) loopCase {
 	r.Sample(recording.Sample{TimeNs: 0, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns"})

@@ -29,16 +29,22 @@ func explainPause(n *Node) *Finding {
 		stall = Withheld{} // calls without a connection wait for that
 	}
 	share := n.finding(stall.Claim, 0).ExcessShare
-	writes := p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && len(n.Clients()) > 0)
+	writes := p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && n.listed())
 	stalled := stall.matters() && (p.certain() || share >= mostOfExcess)
+	unseen := stall.together && !n.loss().OnPort && (stall.asleep() || !stall.hosted && stall.logged < 0.5 && p.unnamed >= minStalls)
 	switch {
-	case writes && (!stalled || p.actions == "write" || share < mostOfExcess):
+	case writes && (p.example != "" || p.actions == "write" || !stalled):
 		return pauseOfWrites(n, p)
-	case stalled && (p.certain() || stall.asleep() && stall.together && n.loss().ServerSegs == 0):
+	case stalled && (p.certain() || unseen):
 		return pauseOfAll(n, p, stall)
+	case writes:
+		return pauseOfWrites(n, p)
 	}
 	return nil
 }
+
+// minStalls: one CLIENT command of another connection proves nothing.
+const minStalls = 2
 
 // mostOfExcess: a pause holds up everything while it lasts, so what it does not explain has another reason.
 const mostOfExcess = 0.5
@@ -100,6 +106,9 @@ func pauseOfWrites(n *Node, p Pause) *Finding {
 func (f *Finding) supportPause(p Pause) {
 	if p.counted > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)", p.counted), p.counted, "calls")
+	}
+	if p.counted == 0 && p.unnamed >= minStalls {
+		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, slowpath's own not counted)", p.unnamed), p.unnamed, "calls")
 	}
 	if p.reason != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.reason, p.actions), 1, "")

@@ -17,7 +17,7 @@ func (n *Node) commandCause(s account.Suspect) string {
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	switch {
-	case forking[name]:
+	case forking[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return "fork-latency"
 	case s.Command == "CONFIG SET" && n.rose("evicted_keys", s) > 0:
 		return "eviction-cycle" // a lower maxmemory is reached at once
@@ -162,6 +162,16 @@ func (n *Node) longestWithin(exec account.Suspect) (account.Suspect, bool) {
 		}
 	}
 	return account.Suspect{}, false
+}
+
+// forkedWithin reports that a command was nearly all of it a fork: CONFIG SET appendonly yes rewrites the file.
+func (n *Node) forkedWithin(command account.Suspect) bool {
+	for _, s := range n.Ledger.Suspects {
+		if s.Kind == account.KindFork && s.Node == command.Node && command.Holds(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // clientsWith are the clients that match, each once.

@@ -109,7 +109,7 @@ func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
 	all := rate(n.Info("used_cpu_user")) + rate(n.Info("used_cpu_sys"))
 	main := rate(n.Info("used_cpu_user_main_thread")) + rate(n.Info("used_cpu_sys_main_thread"))
 	q, ok := n.queue()
-	if active == 0 || main == 0 || all-main < 0.5 || all > 0.7*float64(t.Configured) || !ok || q.share() < 0.5 {
+	if active == 0 || main == 0 || all-main < 0.2 || all > 0.7*float64(t.Configured) || !ok || q.share() < 0.5 {
 		return nil
 	}
 	f := n.finding(n.waited(), 0.5)

@@ -17,7 +17,7 @@ var mainThreadSaturated = Cause{
 		T1: "the main thread running or ready to run all of the time, without throttling",
 	},
 	// What burns the thread's time without serving anybody comes first.
-	After:   []string{"short-lived-connections", "io-threads-oversubscribed", "many-clients-overhead"},
+	After:   []string{"short-lived-connections", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load"},
 	Explain: explainSaturated,
 }
 

@@ -42,9 +42,9 @@ func explainMaxClients(n *Node) *Finding {
 			}
 		}
 		f.ExcessShare = max(f.ExcessShare, min(1, float64(refused)/float64(max(fresh, refused))))
-	} else {
-		f.ExcessShare = rejected / max(rejected+n.Growth("total_connections_received"), 1)
 	}
+	// Who is refused gets nothing at all: the part of the connections that were.
+	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
 	if rejected > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch (rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
 	}

@@ -23,6 +23,9 @@ var packetLossRTO = Cause{
 // rtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
 const rtoMinNs = int64(200e6)
 
+// mostlyBusy: a main thread that has work for this part of the time keeps calls waiting itself.
+const mostlyBusy = 0.8
+
 // Loss is what the sockets at both ends counted.
 type Loss struct {
 	Calls      int     // of the probe, during which its socket sent again
@@ -43,14 +46,24 @@ func (n *Node) loss() (l Loss) {
 	total := n.Host("sock.retrans_total")
 	last, _ := total.Max()
 	first, _ := total.Min()
-	l.OnPort = now > 0 || last > first
+	l.OnPort = now > 0 || last > first && n.settled()
 	return l
+}
+
+// settled: the sum over the connections that are open now tells of losses only while they stay the same ones.
+func (n *Node) settled() bool {
+	open := n.Host("sock.established")
+	most, _ := open.Max()
+	least, _ := open.Min()
+	return most-least <= 10+most/10
 }
 
 func explainLoss(n *Node) *Finding {
 	l := n.loss()
 	overflow := n.overflow().Attributed
-	replies := l.OnPort && l.ServerSegs > 0 && !overflow
+	d, known := n.demand()
+	// That replies were lost is told from a server that had no time to reply by its main thread.
+	replies := l.OnPort && l.ServerSegs > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
@@ -76,7 +89,7 @@ func explainLoss(n *Node) *Finding {
 	if l.ServerSegs > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
 	}
-	if d, ok := n.demand(); ok && d.Source == recording.SourceHost && d.Wish() < 0.5 {
+	if known && d.Source == recording.SourceHost && d.Wish() < 0.5 {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Wish()*100), d.Wish(), "of the time")
 	}
 	f.doubtLoss(n, cl, seen)

@@ -11,6 +11,7 @@ import (
 // Pause is what a server says of holding its clients back.
 type Pause struct {
 	counted         float64 // CLIENT PAUSE calls that commandstats counted (7.0 and later)
+	unnamed         float64 // CLIENT commands of others where subcommands are not counted by themselves (before 7.0)
 	reason, actions string  // of INFO, valkey 8.1 and later
 	failover        bool
 	writers         float64 // most clients that were blocked beyond those that always are
@@ -49,15 +50,39 @@ func (n *Node) pause() Pause {
 		case !strings.Contains(c.Flags, "b") || name == "" || name == "NULL" || scripts[name]:
 		case mayBlock[name]:
 			p.byChoice = true
-		default:
+		case account.ConstantTime(name) || taking[name]:
 			p.example, p.command = c.Addr, name
+		default:
+			p.byChoice = true // a module's command may wait for its threads
 		}
 	}
+	p.unnamed = n.clientCommands()
 	p.writers, p.share = n.blockedMore(p.byChoice)
 	if p.example != "" {
 		p.writers = max(p.writers, 1)
 	}
 	return p
+}
+
+// listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not there.
+func (n *Node) listed() bool {
+	most, ok := n.Info("connected_clients").Max()
+	return len(n.Clients()) > 0 && (!ok || most <= 2000)
+}
+
+// clientCommands counts the CLIENT commands that were not slowpath's own: a CLIENT SETNAME for each of its connections, and CLIENT LIST.
+func (n *Node) clientCommands() float64 {
+	calls := n.Info("cmdstat_client.calls")
+	if len(calls) < 2 {
+		return 0
+	}
+	own := n.ownCalls(calls[0].TimeNs, calls[len(calls)-1].TimeNs).fresh
+	for _, s := range n.Rec.Snapshots {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" && s.TimeNs > calls[0].TimeNs {
+			own++
+		}
+	}
+	return max(calls.Growth()-own, 0)
 }
 
 // blockedMore is how many more clients were blocked at most than at least, and at which part of the looks. A sample is written when it

@@ -59,6 +59,7 @@ func explainContention(n *Node) *Finding {
 	}
 	f.doubtOwnThreads(n)
 	f.doubtCallers(n)
+	f.doubtChurn(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
 	for _, w := range who {
 		if !w.Self() {
@@ -102,6 +103,16 @@ func (f *Finding) doubtCallers(n *Node) {
 	own := callers / (callers + strangers)
 	f.ExcessShare *= d.Wait/d.Wish()*own + 1 - own
 	f.doubt(recording.SourceHost, fmt.Sprintf("the thread had work %.0f %% of the time, and those who had its CPUs were mostly its own callers (%.2f cores, others %.2f): calls wait in line for it in any case", d.Wish()*100, callers, strangers), callers, "cores")
+}
+
+// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides' kernels busy.
+func (f *Finding) doubtChurn(n *Node) {
+	c := n.churn()
+	if !c.many() {
+		return
+	}
+	f.ExcessShare *= 1 - c.share()
+	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU", c.PerSecond, c.share()*100), c.PerSecond, "per second")
 }
 
 // onItsCPUs divides the neighbours' use of the server's CPUs by whether they are connected to the server.

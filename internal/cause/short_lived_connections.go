@@ -136,8 +136,10 @@ const (
 	assumedCallNs  = int64(100_000)
 )
 
-// prices are the medians of what the probe paid: for a connection (connect and TLS) and for a command on an open one.
+// prices are what the probe paid, in the median: for a connection (connect, TLS, and what its first reply took longer than one on an open
+// connection: the server had to accept it) and for a command on an open one.
 func (n *Node) prices() (connectionNs, callNs int64, tls bool) {
+	kept, ok := n.Ledger.Path(n.Address, "kept")
 	var opening []int64
 	for _, c := range n.Rec.Calls {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" || c.Error != "" {
@@ -145,14 +147,18 @@ func (n *Node) prices() (connectionNs, callNs int64, tls bool) {
 		}
 		var ns int64
 		for _, s := range n.Rec.Segments[c.ID] {
-			if s.State == account.Dial || s.State == account.TLS {
+			switch s.State {
+			case account.Dial:
 				ns += s.ToNs - s.FromNs
+			case account.TLS:
+				ns += s.ToNs - s.FromNs
+				tls = true
+			case account.Handshake:
+				ns += max(0, s.ToNs-s.FromNs-kept.P50Ns)
 			}
-			tls = tls || s.State == account.TLS
 		}
 		opening = append(opening, ns)
 	}
-	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if len(opening) == 0 || !ok || kept.P50Ns <= 0 {
 		return assumedPriceNs, assumedCallNs, tls
 	}

@@ -63,9 +63,9 @@ func (p *prober) freshCall(ctx context.Context, at time.Time) {
 	if err != nil && ctx.Err() == nil {
 		p.errorEvent(end, phaseOf(o), err)
 	}
-	if o.SynRetrans > 0 {
+	if resent := freshRetrans(s, o); o.SynRetrans > 0 || resent > 0 {
 		p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
-			Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: Fresh, SynRetransDuring: o.SynRetrans})})
+			Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: Fresh, SynRetransDuring: o.SynRetrans, RetransDuring: resent})})
 	}
 	if s != nil {
 		s.Close()

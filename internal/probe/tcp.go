@@ -13,6 +13,19 @@ func totalRetrans(s *session.Session) (uint32, bool) {
 	return i.TotalRetrans, err == nil
 }
 
+// freshRetrans is how many segments a connection sent again after it stood. Where the accept queue is full and the kernel uses SYN
+// cookies, the caller's side stands, and what it sends is dropped until there is room.
+func freshRetrans(s *session.Session, o session.Opening) int64 {
+	if s == nil {
+		return 0
+	}
+	total, ok := totalRetrans(s)
+	if !ok {
+		return 0
+	}
+	return max(int64(total)-o.SynRetrans, 0)
+}
+
 // tcpInfo notes the state of the socket after a slow call, and whenever a call saw retransmissions.
 func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
 	i, err := s.Conn().TCPInfo()

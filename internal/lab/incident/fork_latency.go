@@ -2,20 +2,25 @@ package incident
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// forkLatency takes a snapshot of 1.5 GB of memory again and again; each fork copies its page tables.
+// forkLatency begins a snapshot of 1.5 GB of memory every 600 ms; each fork copies its page tables. The child is ended at once: it is
+// the fork that is to be seen, and not the child's use of CPU and disk.
 var forkLatency = Incident{
 	ID:    "fork-latency",
 	Cause: "fork-latency",
-	Title: "BGSAVE of 1.5 GB, one after the other",
+	Title: "BGSAVE of 1.5 GB, again and again",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		// The child on the other CPU, where there is one: it is the fork that is to be seen, not the child's use of the CPU.
-		s, err := l.Start(ctx, fleet.Spec{Config: l.since(6, 0, "server_cpulist 0", "bgsave_cpulist 1")})
+		s, err := l.Start(ctx, fleet.Spec{Config: []string{"stop-writes-on-bgsave-error no"}})
 		if err != nil {
 			return Scene{}, err
 		}
@@ -23,10 +28,26 @@ var forkLatency = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(10_000)})
-		l.Every(ctx, 300*time.Millisecond, func(ctx context.Context) error {
-			_, _ = s.Do(ctx, "BGSAVE") // refused while one is in progress
-			return nil
+		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
+			if _, err := s.Do(ctx, "BGSAVE"); err != nil {
+				return nil // refused: the server has not yet noticed that the last child is gone
+			}
+			return endChildren(s.PID)
 		})
 		return Scene{Target: s.Addr}, nil
 	},
+}
+
+// endChildren ends the children of a server of the lab, which it forked for snapshots.
+func endChildren(pid int) error {
+	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return err
+	}
+	for child := range strings.FieldsSeq(string(body)) {
+		if p, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
+		}
+	}
+	return nil
 }

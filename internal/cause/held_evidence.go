@@ -1,0 +1,92 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/account"
+	"slowpath/internal/recording"
+)
+
+// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that is kept from
+// running makes any command long, those of constant time among them, and uses less CPU time than they last.
+func (f *Finding) doubtStalls(n *Node, h Held) {
+	if n.Hosted() {
+		return
+	}
+	var own, cheap, longest int64
+	for _, s := range n.Ledger.Suspects {
+		if s.Node != n.Address || s.Kind != account.KindCommand || s.Source != "slowlog" {
+			continue
+		}
+		own += s.DurationNs
+		if account.ConstantTime(s.Command) && n.commandCause(s) == "" {
+			cheap++
+			longest = max(longest, s.DurationNs)
+		}
+	}
+	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
+		f.Confidence = min(f.Confidence, 0.4)
+	}
+	if cores, source, ok := n.MainCores(); ok && float64(own) > 1.5*cores*n.Seconds()*1e9 && own > int64(1e8) {
+		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+		f.Confidence = min(f.Confidence, 0.4)
+	}
+}
+
+// supportWaits says how many slow calls waited.
+func (f *Finding) supportWaits(n *Node, h Held, what string) {
+	source := recording.SourceServer
+	if n.Hosted() {
+		source = recording.SourceHost
+	}
+	if h.Calls > 0 {
+		f.support(source, fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
+	}
+}
+
+// supportCommands adds what the server's records say of each command, the worst three.
+func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
+	type sum struct {
+		account.Suspect
+		count   int
+		totalNs float64
+		clients map[string]bool
+	}
+	by := map[string]*sum{}
+	var order []string
+	for _, s := range ss {
+		key := s.Source + " " + s.Command
+		t := by[key]
+		if t == nil {
+			t = &sum{Suspect: s, clients: map[string]bool{}}
+			by[key], order = t, append(order, key)
+		}
+		t.count += max(s.Count, 1)
+		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
+		t.DurationNs = max(t.DurationNs, s.DurationNs)
+		if s.Client != "" {
+			t.clients[hostOf(s.Client)] = true
+		}
+	}
+	for _, key := range order[:min(len(order), 3)] {
+		t := by[key]
+		if t.Source == "slowlog" {
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, dur(t.DurationNs), times(t.count))
+			if who := n.who(t.Suspect); who != "" {
+				text += ", from " + who
+			}
+			f.support(recording.SourceServer, text, float64(t.DurationNs), "ns")
+			continue
+		}
+		mean := int64(t.totalNs / float64(t.count))
+		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited", t.Command, dur(mean), times(t.count)), float64(mean), "ns")
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
