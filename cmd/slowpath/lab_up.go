@@ -28,6 +28,12 @@ func (a *app) labUp() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if masters < 1 {
+				return usagef("--masters %d: give at least 1", masters)
+			}
+			if masters == 1 {
+				masters = 0 // for the fleet, a number of masters means a cluster
+			}
 			if _, err := l.Fleet.Up(cmd.Context(), bin, masters, replicas, spec); err != nil {
 				return err
 			}

@@ -76,14 +76,14 @@ var nextPort atomic.Int32
 // freePort finds a port in the range of this package's tests.
 func freePort(t testing.TB) int {
 	for range 99 {
-		port := 23000 + int(nextPort.Add(1)+int32(os.Getpid()))%100
+		port := 13000 + int(nextPort.Add(1)+int32(os.Getpid()))%100
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			l.Close()
 			return port
 		}
 	}
-	t.Fatal("no free port in 23000-23099")
+	t.Fatal("no free port in 13000-13099")
 	return 0
 }
 

@@ -1,0 +1,83 @@
+package account
+
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+const countedNode = "10.0.0.1:6379"
+
+// countedCase is one step of commandstats per second: calls and microseconds of a command since the start.
+func countedCase(command string, steps ...[2]float64) *recording.Recording {
+	r := recording.New()
+	for s, v := range append([][2]float64{{0, 0}}, steps...) {
+		at := int64(s) * 1e9
+		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: countedNode, Name: "cmdstat_" + command + ".calls", Value: v[0]})
+		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: countedNode, Name: "cmdstat_" + command + ".usec", Value: v[1]})
+		r.Event(recording.Event{TimeNs: at - 1e6, DurationNs: 1e6, Source: recording.SourceServer, Subject: countedNode, Kind: recording.KindPoll})
+	}
+	r.Index()
+	return r
+}
+
+func TestFromCommandstats(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		rec    *recording.Recording
+		wantNs int64 // of the first suspect, 0: none
+		count  int
+	}{
+		{"long on average", countedCase("keys", [2]float64{2, 100e3}), 50e6, 2},
+		{"short", countedCase("get", [2]float64{1e5, 200e3}), 0, 0},
+		{"one long among many short", countedCase("smembers", [2]float64{1000, 5e3}, [2]float64{2000, 75e3}), 60e6, 1},
+		{"one slow DEL among many", countedCase("del", [2]float64{1000, 2e3}, [2]float64{2000, 54e3}), 48e6, 1},
+		{"SET is too common for that", countedCase("set", [2]float64{1000, 2e3}, [2]float64{2000, 54e3}), 0, 0},
+		{"the watch's own INFO", countedCase("info", [2]float64{1, 60e3}), 0, 0},
+		{"INFO of others", countedCase("info", [2]float64{5002, 250e3}), 49980, 5000},
+		{"EXEC", countedCase("exec", [2]float64{3, 36e3}), 12e6, 3},
+	} {
+		got := fromCommandstats(tt.rec, countedNode, nil)
+		switch {
+		case tt.wantNs == 0 && len(got) > 0:
+			t.Errorf("%s: %+v", tt.name, got)
+		case tt.wantNs == 0:
+		case len(got) == 0:
+			t.Errorf("%s: nothing", tt.name)
+		case got[0].DurationNs != tt.wantNs || got[0].Count != tt.count:
+			t.Errorf("%s: %d ns, %d times; want %d, %d", tt.name, got[0].DurationNs, got[0].Count, tt.wantNs, tt.count)
+		}
+	}
+}
+
+func TestWitness(t *testing.T) {
+	state := func(r *recording.Recording, kind string, at, ns int64) {
+		r.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: recording.SourceHost, Subject: countedNode, Kind: kind, Detail: recording.Detail(recording.ThreadDetail{Share: 1})})
+	}
+	for _, tt := range []struct {
+		name          string
+		command       string
+		states        []string // 20 ms each, one after the other
+		rec           *recording.Recording
+		busy, stopped bool
+	}{
+		{"at work", "KEYS", []string{"busy", "busy", "busy", "busy"}, recording.New(), true, false},
+		{"throttled", "LRANGE", []string{"throttled", "throttled", "throttled", "busy"}, recording.New(), false, true},
+		{"shares its CPU", "KEYS", []string{"busy", "run-queue", "run-queue", "run-queue"}, recording.New(), true, true},
+		{"always so long", "KEYS", []string{"run-queue", "run-queue", "run-queue", ""}, countedCase("keys", [2]float64{3, 200e3}), false, false},
+		{"usually short", "LTRIM", []string{"busy", "run-queue", "run-queue", "run-queue"}, countedCase("ltrim", [2]float64{1000, 90e3}), false, true},
+		{"nobody watched", "KEYS", nil, recording.New(), false, false},
+	} {
+		for i, kind := range tt.states {
+			if kind != "" {
+				state(tt.rec, kind, 100e6+int64(i)*20e6, 20e6)
+			}
+		}
+		tt.rec.Index()
+		ss := []Suspect{{Kind: KindCommand, Source: "slowlog", Node: countedNode, Command: tt.command, FromNs: 0, ToNs: 1e9, DurationNs: 80e6, Count: 1}}
+		witness(tt.rec, ss)
+		if ss[0].Busy != tt.busy || ss[0].Stopped != tt.stopped {
+			t.Errorf("%s: busy %v, stopped %v", tt.name, ss[0].Busy, ss[0].Stopped)
+		}
+	}
+}
