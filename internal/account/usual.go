@@ -14,6 +14,7 @@ type Path struct {
 	Calls int
 	// Percentiles of the calls' time from intended to end, in nanoseconds.
 	MinNs, P50Ns, P90Ns, P99Ns, MaxNs int64
+	TotalNs                           int64 // of all calls together
 	// ConnectNs is the median time of a TCP connect on fresh connections: a round trip that needs no server process.
 	ConnectNs, ConnectMinNs int64
 }
@@ -53,6 +54,9 @@ func paths(rec *recording.Recording) []Path {
 		sortNs(ns)
 		p := Path{Node: k.node, Conn: k.conn, Calls: len(ns), MinNs: ns[0], P50Ns: quantile(ns, 0.5), P90Ns: quantile(ns, 0.9),
 			P99Ns: quantile(ns, 0.99), MaxNs: ns[len(ns)-1]}
+		for _, d := range ns {
+			p.TotalNs += d
+		}
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
 			p.ConnectNs, p.ConnectMinNs = quantile(c, 0.5), c[0]

@@ -24,7 +24,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:    sources(rec),
 		Latency:    latencyOf(c.Ledger),
-		Findings:   order(explain(c)),
+		Findings:   order(explain(c), c.slowness()),
 		Account:    states(c.Ledger),
 		Worst:      worst(c.Ledger),
 		BlindSpots: blindSpots(rec),
@@ -92,9 +92,31 @@ func fill(f Finding) Finding {
 	return f
 }
 
+// slowness is the part of all the time of calls that the excess of the slow ones makes up. Findings that rest on slow calls speak of
+// that part, those that rest on a pattern of all calls (a queue, a connection per call) of the whole.
+func (c *Case) slowness() float64 {
+	var all int64
+	for _, p := range c.Ledger.Paths {
+		all += p.TotalNs
+	}
+	for _, a := range c.Ledger.Slow {
+		if a.Call.Source == recording.SourceServer {
+			all += a.DurationNs()
+		}
+	}
+	return min(1, float64(c.Ledger.ExcessNs)/float64(max(all, 1)))
+}
+
 // order puts findings by share times confidence, then every consequence behind its root cause.
-func order(fs []Finding) []Finding {
-	sort.SliceStable(fs, func(i, j int) bool { return fs[i].ExcessShare*fs[i].Confidence > fs[j].ExcessShare*fs[j].Confidence })
+func order(fs []Finding, slowness float64) []Finding {
+	weight := func(f Finding) float64 {
+		w := f.ExcessShare * f.Confidence
+		if f.SlowCalls > 0 {
+			w *= slowness
+		}
+		return w
+	}
+	sort.SliceStable(fs, func(i, j int) bool { return weight(fs[i]) > weight(fs[j]) })
 	found := map[string]int{}
 	for i, f := range fs {
 		found[f.Cause] = i

@@ -90,19 +90,15 @@ func (f *Finding) doubtOwnThreads(n *Node) {
 	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Wish(), t.CPUs, own*100), t.Wish(), "cores")
 }
 
-// doubtCallers: a thread that has work all of the time and shares the CPUs with those who ask is in the first place asked too much.
+// doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine makes the
+// load dearer, but what they ask for is the first thing to look at.
 func (f *Finding) doubtCallers(n *Node) {
-	d, ok := n.demand()
-	if !ok || d.Run < saturatedRun || d.Wish() < saturatedWish {
-		return
-	}
 	callers, strangers := n.onItsCPUs()
 	if callers <= strangers {
 		return
 	}
-	own := callers / (callers + strangers)
-	f.ExcessShare *= d.Wait/d.Wish()*own + 1 - own
-	f.doubt(recording.SourceHost, fmt.Sprintf("the thread had work %.0f %% of the time, and those who had its CPUs were mostly its own callers (%.2f cores, others %.2f): calls wait in line for it in any case", d.Wish()*100, callers, strangers), callers, "cores")
+	f.ExcessShare *= strangers / (callers + strangers)
+	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, others %.2f", callers, strangers), callers, "cores")
 }
 
 // doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides' kernels busy.
@@ -115,10 +111,12 @@ func (f *Finding) doubtChurn(n *Node) {
 	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU", c.PerSecond, c.share()*100), c.PerSecond, "per second")
 }
 
-// onItsCPUs divides the neighbours' use of the server's CPUs by whether they are connected to the server.
+// onItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and for the
+// command line tools, which may live too short to be seen with one, by name.
 func (n *Node) onItsCPUs() (callers, strangers float64) {
 	for _, w := range n.neighbours() {
-		if len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID), "cpu_ns")) > 0 {
+		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID), "cpu_ns")) > 0
+		if w.Caller || listed || w.Self() || clientTools[w.Command] {
 			callers += w.Cores
 		} else {
 			strangers += w.Cores
@@ -126,6 +124,8 @@ func (n *Node) onItsCPUs() (callers, strangers float64) {
 	}
 	return callers, strangers
 }
+
+var clientTools = map[string]bool{"redis-cli": true, "valkey-cli": true, "redis-benchmark": true, "valkey-benchmark": true, "memtier_benchmark": true}
 
 // neighbours are the processes that used most of the server's CPUs over the watch, largest first.
 func (n *Node) neighbours() []recording.Neighbour {
@@ -135,6 +135,7 @@ func (n *Node) neighbours() []recording.Neighbour {
 		for _, w := range recording.DetailOf[[]recording.Neighbour](e) {
 			sum := byPID[w.PID]
 			w.Cores = sum.Cores + w.Cores/float64(len(events))
+			w.Caller = w.Caller || sum.Caller
 			byPID[w.PID] = w
 		}
 	}

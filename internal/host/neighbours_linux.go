@@ -83,6 +83,7 @@ func (w *watch) forgetEnded() {
 	for pid, p := range w.cpuOf {
 		if p.round != w.scanRound {
 			delete(w.cpuOf, pid)
+			delete(w.callers, pid)
 		}
 	}
 }
@@ -153,6 +154,7 @@ func (w *watch) emitNeighbours(found []recording.Neighbour, interval int64) {
 			n.Cgroup = cpuPath(b)
 		}
 	}
+	w.markCallers(found)
 	now := w.Clock.Now()
 	w.Sink.Event(recording.Event{TimeNs: now - interval, DurationNs: interval, Source: recording.SourceHost, Subject: w.Node,
 		Kind: recording.KindNeighbours, Detail: recording.Detail(found)})

@@ -25,7 +25,7 @@ var ErrGone = errors.New("the watched process has ended")
 func Watch(ctx context.Context, o Options) error {
 	o = o.withDefaults()
 	w := &watch{Options: o, seen: map[string]bool{}, last: map[string]float64{},
-		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}}
+		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}, callers: map[int]caller{}}
 	groups, err := resolveCgroups(o.FS, o.Process.PID)
 	if err != nil {
 		w.blind("cgroups of the server", err.Error(), "mount /proc and /sys/fs/cgroup of the host")
@@ -69,6 +69,7 @@ type watch struct {
 	neighbours, sockets, listen, clients, smaps, fds, settings paced
 
 	table     SocketTable                       // nil when the server has no port or its namespace is closed to us
+	callers   map[int]caller                    // neighbours by pid
 	peers     map[netip.AddrPort]netip.AddrPort // the server's connections: remote to local
 	local     []*client
 	rtts      []int64

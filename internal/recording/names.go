@@ -137,7 +137,8 @@ type Neighbour struct {
 	PID     int     `json:"pid"`
 	Command string  `json:"command"`
 	Cgroup  string  `json:"cgroup,omitempty"`
-	Cores   float64 `json:"cores"` // CPU seconds per second
+	Cores   float64 `json:"cores"`            // CPU seconds per second
+	Caller  bool    `json:"caller,omitempty"` // it holds a connection to the server
 }
 
 // selfMark ends the command of a Neighbour that is slowpath itself.

@@ -31,7 +31,7 @@ var bigKeyIO = Incident{
 var bigKeyIOCollection = Incident{
 	ID:    "big-key-io-collection",
 	Cause: "big-key-io",
-	Title: "HGETALL of hashes with 200 fields of 100 kB",
+	Title: "HGETALL of hashes with 500 fields of 100 kB",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -39,7 +39,7 @@ var bigKeyIOCollection = Incident{
 		}
 		for h := range 4 {
 			script := "for i=ARGV[1],ARGV[2] do redis.call('HSET',ARGV[3],'field:'..i,string.rep('0123456789',10000)) end"
-			if err := steps(ctx, s, script, 200, "doc:"+itoa(h)); err != nil {
+			if err := steps(ctx, s, script, 500, "doc:"+itoa(h)); err != nil {
 				return Scene{}, err
 			}
 		}

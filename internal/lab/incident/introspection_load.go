@@ -28,22 +28,22 @@ var introspectionLoad = Incident{
 	},
 }
 
-// introspectionMonitor repeats a pipelined load to eight MONITOR clients.
+// introspectionMonitor repeats a pipelined load to three MONITOR clients.
 var introspectionMonitor = Incident{
 	ID:    "introspection-load-monitor",
 	Cause: "introspection-load",
-	Title: "eight MONITOR clients beside a pipelined load",
+	Title: "three MONITOR clients beside a pipelined load",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		for range 8 {
+		for range 3 {
 			if err := l.monitor(ctx, s.Addr); err != nil {
 				return Scene{}, err
 			}
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 30, Pipeline: 50, Rate: 100_000, Command: traffic.Mixed(10_000)})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 30, Pipeline: 100, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, nil
 	},
 }
