@@ -46,8 +46,8 @@ func explainSaturated(n *Node) *Finding {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Wish() // the rest of its wish went to whoever had the CPU
-	if callers, strangers := n.onItsCPUs(); strangers > callers {
-		own *= own // … who did not even ask it anything
+	if callers, strangers := n.onItsCPUs(); strangers > callers && d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
+		return nil // without the strangers on its CPUs it would have time to spare
 	}
 	queue, known := n.queue()
 	if known && queue.share() < hardlyWait && d.Run < saturatedWish {

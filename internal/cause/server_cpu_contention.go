@@ -38,7 +38,7 @@ func explainContention(n *Node) *Finding {
 	waits := delay / max(run+delay, 1)
 	slow := cl.Calls >= max(3, n.Ledger.Latency.Calls/100) && waits >= waitsSome
 	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && n.noticed()
-	if !slow && !always {
+	if !slow && !always && !(waits >= waitsSome && n.crowded()) {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
@@ -77,6 +77,18 @@ func (n *Node) noticed() bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
 }
+
+// crowded reports whether strangers use at least half of the CPUs that the server may use, and the slowest hundredth of calls shows
+// it: a thread that sleeps often is let in first most times, and pays now and then.
+func (n *Node) crowded() bool {
+	p, ok := n.Ledger.Path(n.Address, "kept")
+	cpus, known := n.Host("cpus_allowed").Last()
+	callers, strangers := n.onItsCPUs()
+	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 && p.P99Ns >= crowdedTail*p.P50Ns
+}
+
+// crowdedTail is how much longer than the median the slowest hundredth takes where calls are now and then held up whole.
+const crowdedTail = 10
 
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
 func (f *Finding) doubtOwnThreads(n *Node) {

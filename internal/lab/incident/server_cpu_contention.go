@@ -34,7 +34,7 @@ var serverCPUContention = Incident{
 // killed before its end.
 func (l *Lab) spin(cpu int) error {
 	c := exec.Command("taskset", "-c", itoa(cpu), "sh", "-c", "ulimit -t 120; while :; do :; done")
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // a session of its own: autogroup gives each an equal share
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("%w: starting a busy neighbour: %w", ErrCannot, err)
 	}
