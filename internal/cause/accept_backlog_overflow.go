@@ -57,7 +57,9 @@ func (n *Node) overflow() Backlog {
 	}
 	b.KeptSlow = slow*10 > kept
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
-	b.Attributed = b.Drops > 0 && (full || b.FreshLost > 0 && b.KeptLost == 0)
+	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to lay the drops on it.
+	short := b.Limit > 0 && b.Limit < usualBacklog && b.MaxQueue >= b.Limit/2 && n.churn().many()
+	b.Attributed = b.Drops > 0 && (full || (b.FreshLost > 0 || short) && b.KeptLost == 0)
 	return b
 }
 
@@ -84,6 +86,10 @@ func explainBacklog(n *Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, n.shareOfDrops(b))
 	}
 	f.supportBacklog(b)
+	if counted && b.MaxQueue < b.Limit && b.FreshLost == 0 {
+		f.Confidence *= 0.85
+		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of the network namespace together", b.MaxQueue, "connections")
+	}
 	if c := n.churn(); c.many() && b.Limit >= usualBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
 		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")

@@ -41,7 +41,9 @@ func (n *Node) loss() (l Loss) {
 			l.Calls++
 		}
 	}
-	l.ServerSegs, l.OutSegs = n.Host("net.RetransSegs").Growth(), n.Host("net.OutSegs").Growth()
+	// SYNs that are sent again say that a connection was not let in, which a full accept queue does as well as a path that loses them.
+	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
+	l.OutSegs = n.Host("net.OutSegs").Growth()
 	now, _ := n.Host("sock.retransmitting").Max()
 	total := n.Host("sock.retrans_total")
 	last, _ := total.Max()
