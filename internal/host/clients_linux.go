@@ -154,6 +154,7 @@ func (w *watch) sampleClient(c *client) bool {
 	w.sample(subject, "cpu_ns", float64((s.utime+s.stime)*tickNs))
 	w.sample(subject, "threads", float64(s.threads))
 	w.sample(subject, "connections", float64(c.connections))
+	w.clientCounters(subject, c, &s)
 	tids, err := w.FS.ReadDir(dir + "task")
 	if err != nil {
 		return false

@@ -160,6 +160,11 @@ func TestClientsOnThisHost(t *testing.T) {
 	sink := watchFor(t, redis.Process.Pid, 22025, func() { time.Sleep(1500 * time.Millisecond) })
 	subject := fmt.Sprintf("process:%d", bench.Process.Pid)
 	sink.want(t, subject, "connections", 7)
+	for _, name := range []string{"rss_bytes", "fd.limit", "minflt"} {
+		if v, ok := sink.value(subject, name); !ok || v <= 0 {
+			t.Errorf("%s %v", name, v)
+		}
+	}
 	if v, _ := sink.value(subject, "busiest.run_share"); v < 0.05 || v > 1.2 {
 		t.Errorf("busiest.run_share %v", v)
 	}
