@@ -84,7 +84,6 @@ type Ledger struct {
 	Slow        []Account // ordered by time
 	Suspects    []Suspect
 	ExcessNs    int64 // sum over Slow
-	OwnFault    int   // calls of the probe that are not slow but for the time that slowpath itself waited for a CPU
 }
 
 // Build makes the accounts of a recording.
@@ -96,9 +95,6 @@ func Build(rec *recording.Recording) *Ledger {
 	p := newPainter(rec, l)
 	for _, c := range rec.Calls {
 		ns := felt(rec, c)
-		if c.EndNs-c.IntendedNs >= l.ThresholdNs && ns < l.ThresholdNs {
-			l.OwnFault++
-		}
 		if ns < l.ThresholdNs {
 			continue
 		}
