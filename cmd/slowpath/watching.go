@@ -34,7 +34,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.StringVar(&w.slow, "slow", "auto", "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
-	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source out (this version has none yet)")
+	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", watch.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")

@@ -5,13 +5,13 @@
 package recording
 
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Call is one command and its reply as its caller lived it. Times are nanoseconds since the Unix epoch.
 type Call struct {
 	ID           int64
 	Source       string // who saw it: probe, server (a SLOWLOG entry), tap, load
-	Conn         string // connection it ran on; for the probe "kept" or "fresh"
+	Conn         string // connection it ran on: for the probe "kept" or "fresh", for the tap the client's address
 	Op           string // command name, upper case
 	KeyHash      string // keyed hash of the first key, or empty
 	ArgCount     int
@@ -23,6 +23,8 @@ type Call struct {
 	Node         string
 	Slot         int // cluster slot, -1 where unknown
 	Error        string
+	Side         string // tap: from which end of the connection it was seen: server, client, both; empty elsewhere
+	Client       string // tap: the calling process on this host, "redis-cli[1234]"; empty where unknown
 }
 
 // Segment is a part of a call's time that a source measured itself: an actor in a state during [FromNs, ToNs).

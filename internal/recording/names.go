@@ -23,6 +23,8 @@ const (
 	CgroupPrefix = "cgroup:"
 	// ProcessPrefix + pid is a process on this host that is not the server: a client or a neighbour.
 	ProcessPrefix = "process:"
+	// ConnPrefix + address of its client's end is a connection that the tap watches from that end.
+	ConnPrefix = "conn:"
 )
 
 // Meta keys.
@@ -69,6 +71,84 @@ const (
 	KindNeighbours = "neighbours"  // host, subject node: who used the server's CPUs; Detail []Neighbour
 )
 
+// Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve (subject node) and of
+// those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
+const (
+	KindWork       = "work"       // tap, subject node: what a serving thread did between two socket events; Detail WorkDetail
+	KindOpen       = "open"       // tap, subject node: a connection was made; Detail ConnDetail
+	KindClose      = "close"      // tap, subject node: a connection ended; Detail ConnDetail
+	KindHandshake  = "handshake"  // tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
+	KindRetransmit = "retransmit" // tap, subject node: TCP sent something again; Detail RetransmitDetail
+	KindWaiter     = "waiter"     // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+)
+
+// WorkDetail is the Detail of work: the event loop served one read, which others that were ready had to wait for. An empty Op is the
+// loop's own work: timers, expiry, eviction, accepting, sending.
+type WorkDetail struct {
+	Op       string `json:"op"`                // first command of the read, upper case, with its subcommand
+	Calls    int    `json:"calls"`             // commands that the read held
+	Args     int    `json:"args"`              // of the first, with the command itself
+	Bytes    int64  `json:"bytes"`             // of the read; with Sends of the reply that was sent
+	Sends    bool   `json:"sends,omitempty"`   // the time went into one send system call
+	Client   string `json:"client"`            // address of the connection
+	Process  string `json:"process,omitempty"` // "redis-cli[1234]", where it is on this host
+	TID      int    `json:"tid"`
+	OnCPUNs  int64  `json:"on_cpu_ns"`          // the rest of the duration the thread was kept from running, or asleep
+	Internal string `json:"internal,omitempty"` // name of the server's function, where symbols told: activeExpireCycle
+}
+
+// ConnDetail is the Detail of open and close. Ages are at the time of the event.
+type ConnDetail struct {
+	Client     string `json:"client"` // its address
+	PID        int    `json:"pid,omitempty"`
+	Comm       string `json:"comm,omitempty"`
+	Side       string `json:"side"`              // which end saw it: server, client
+	DialNs     int64  `json:"dial_ns"`           // client: from the SYN to the connection; 0 where unknown
+	AgeNs      int64  `json:"age_ns"`            // 0 where it was there before the watch
+	IdleNs     int64  `json:"idle_ns"`           // since the last byte in either direction
+	Calls      int64  `json:"calls"`             // that were answered on it
+	InFlightNs int64  `json:"in_flight_ns"`      // time with at least one call in flight
+	By         string `json:"by,omitempty"`      // close: client, server; empty where unknown
+	Waiting    int    `json:"waiting,omitempty"` // close: calls that had no reply
+}
+
+// HandshakeDetail is the Detail of handshake; the event lasts from the SYN (or the accept) to the reply of Op.
+type HandshakeDetail struct {
+	Client string   `json:"client"`
+	PID    int      `json:"pid,omitempty"`
+	Comm   string   `json:"comm,omitempty"`
+	Side   string   `json:"side"`
+	DialNs int64    `json:"dial_ns"`
+	Ops    []string `json:"ops"`   // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
+	Trips  int      `json:"trips"` // round trips that they took one after the other
+	Op     string   `json:"op"`    // the first command that does work
+}
+
+// RetransmitDetail is the Detail of retransmit. The event begins with the last send before it.
+type RetransmitDetail struct {
+	Client  string `json:"client"`
+	From    string `json:"from"`  // which end sent again: server, client
+	State   string `json:"state"` // "established", "syn-sent", …
+	Unacked int64  `json:"unacked_bytes"`
+	Total   int64  `json:"total"` // retransmissions of this connection so far
+}
+
+// WaiterDetail is the Detail of waiter. The event lasts from the request to the reply.
+type WaiterDetail struct {
+	Op      string `json:"op"`
+	Client  string `json:"client"`
+	Process string `json:"process,omitempty"`
+	Behind  int    `json:"behind"` // calls of the same connection that waited for it
+}
+
+// Task is a thread or process that had the CPU.
+type Task struct {
+	PID    int    `json:"pid"`
+	TID    int    `json:"tid,omitempty"`
+	Comm   string `json:"comm"`
+	Cgroup string `json:"cgroup,omitempty"`
+}
+
 // ThreadDetail is the Detail of throttled, run-queue, frozen, blocked and busy.
 type ThreadDetail struct {
 	TID     int     `json:"tid,omitempty"`
@@ -76,6 +156,8 @@ type ThreadDetail struct {
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
 	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
+	Comm    string  `json:"comm,omitempty"`    // tap: name of the thread
+	By      *Task   `json:"by,omitempty"`      // tap, run-queue: who had the CPU last
 }
 
 // SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in

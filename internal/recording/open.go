@@ -125,11 +125,17 @@ func (r *Recording) loadMeta(db *sql.DB) error {
 }
 
 func (r *Recording) loadCalls(db *sql.DB) error {
-	return each(db, "SELECT id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error FROM call ORDER BY intended_ns, id",
+	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error"
+	if v := r.Meta[MetaSchema]; v == "1" {
+		columns += ",'','' " // side and client came with version 2
+	} else {
+		columns += ",side,client "
+	}
+	return each(db, "SELECT "+columns+" FROM call ORDER BY intended_ns, id",
 		func(rows *sql.Rows) error {
 			var c Call
 			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
-				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error)
+				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client)
 			r.Calls = append(r.Calls, c)
 			return err
 		})

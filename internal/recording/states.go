@@ -1,6 +1,7 @@
 package recording
 
-// Actors and states of a segment. Server Busy is the event loop serving others, server Blocked the thread asleep in a system call
+// Actors and states of a segment. Client Receive is the time from the reply in the socket to the read of it while the thread that reads
+// ran something else, OffCPU while it slept. Server Busy is the event loop serving others, server Blocked the thread asleep in a system call
 // or page fault that it cannot leave; Unexplained is what no source saw.
 const (
 	App         = "app"
@@ -21,5 +22,8 @@ const (
 	Busy        = "busy"
 	Blocked     = "blocked"
 	Exec        = "exec"
+	Send        = "send"
+	Receive     = "receive"
+	OffCPU      = "off-cpu"
 	Unexplained = "unexplained"
 )

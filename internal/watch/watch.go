@@ -107,6 +107,9 @@ func (r *run) all(ctx context.Context) {
 	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
 	r.status(recording.SourceServer, true, "")
 	wg.Go(func() { r.watchSelf(ctx) })
+	if t := r.openTap(); t != nil {
+		wg.Go(func() { r.runTap(ctx, t) })
+	}
 	hosted := 0
 	for _, n := range r.nodes {
 		wg.Go(func() { r.source(ctx, "server", n, func() error { return r.watchServer(ctx, n) }) })
@@ -129,11 +132,6 @@ func (r *run) all(ctx context.Context) {
 		}
 	}
 	r.hostStatus(hosted)
-	tapWhy := "this version has no kernel source yet"
-	if r.NoTap {
-		tapWhy = "left out by --no-tap"
-	}
-	r.status(recording.SourceTap, false, tapWhy)
 	wg.Wait()
 }
 

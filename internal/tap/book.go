@@ -1,0 +1,259 @@
+//go:build linux
+
+package tap
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// book turns the reports of the programs into rows, and remembers what later reports refer to.
+type book struct {
+	Options
+	time     func(uint64) int64
+	opOf     func(uint16) string
+	ends     map[netip.AddrPort]process // the clients' ends of connections
+	names    map[uint32]string          // processes by number
+	threads  map[uint32]*history        // what each thread did lately, by thread
+	serving  map[uint32]Node            // nodes by thread that serves
+	resent   map[netip.AddrPort][]span  // retransmissions by the client's end
+	waiting  map[callKey]*heldCall      // server's views that wait for the client's
+	greeting map[uint64]*greeting       // handshakes under way, by connection
+	self     int                        // slowpath's own process
+	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
+}
+
+type process struct {
+	pid  int
+	comm string
+}
+
+func (p process) String() string {
+	if p.pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d]", p.comm, p.pid)
+}
+
+func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
+	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
+		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
+		local: map[netip.AddrPort]bool{}}
+	for _, n := range o.Nodes {
+		if n.PID != 0 {
+			b.serving[uint32(n.PID)] = n
+		}
+	}
+	return b
+}
+
+// ports are all that the programs have to look at.
+func (b *book) ports() []int {
+	seen := map[int]bool{}
+	var out []int
+	for _, n := range b.Nodes {
+		for _, p := range []int{int(n.Remote.Port()), n.Port} {
+			if p != 0 && !seen[p] {
+				seen[p] = true
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// node finds the watched server of a connection.
+func (b *book) node(server netip.AddrPort, role uint8, tgid uint32) (Node, bool) {
+	for _, n := range b.Nodes {
+		if role == roleServer && n.PID != 0 && n.PID == int(tgid) {
+			return n, true
+		}
+	}
+	for _, n := range b.Nodes {
+		port := int(server.Port())
+		switch {
+		case server == n.Remote:
+			return n, true
+		case n.PID != 0 && (port == n.Port || port == int(n.Remote.Port())) && (role == roleClient && local(server.Addr()) || role == roleServer && n.Port == 0):
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+func local(a netip.Addr) bool { return a.IsLoopback() }
+
+// ends of a connection, whichever end saw it.
+func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
+	l, r := addrPort(a.Laddr, a.Lport), addrPort(a.Raddr, a.Rport)
+	if a.Role == roleServer {
+		return r, l
+	}
+	return l, r
+}
+
+func sideOf(role uint8) string {
+	if role == roleServer {
+		return recording.Server
+	}
+	return recording.Client
+}
+
+// learn remembers which process is at the client's end of a connection.
+func (b *book) learn(role uint8, client netip.AddrPort, tgid uint32, comm string) {
+	if role != roleClient || tgid == 0 {
+		return
+	}
+	if comm == "" {
+		comm = b.names[tgid]
+	}
+	if comm != "" {
+		b.names[tgid] = comm
+	}
+	b.ends[client] = process{int(tgid), comm}
+	b.local[client] = true
+}
+
+// conn books a connection that opened, closed, or tells how it does.
+func (b *book) conn(e *kernelConnEvent) {
+	client, server := endsOf(&e.Addr)
+	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
+	n, ok := b.node(server, e.Role, e.Tgid)
+	if !ok {
+		return
+	}
+	if e.Role == roleServer && e.Tgid != 0 {
+		b.serving[e.Tgid] = n
+	}
+	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
+		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}
+	if e.Opened != 0 {
+		d.AgeNs = int64(e.Now - e.Opened)
+	}
+	if e.Dialled != 0 && e.Opened > e.Dialled {
+		d.DialNs = int64(e.Opened - e.Dialled)
+	}
+	ev := recording.Event{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: n.Address}
+	switch e.Type {
+	case evOpen:
+		ev.Kind = recording.KindOpen
+		b.greeting[e.Conn] = &greeting{node: n, client: client, side: d.Side, dialNs: d.DialNs, from: b.time(max(e.Opened-uint64(d.DialNs), 1))}
+	case evClose:
+		ev.Kind = recording.KindClose
+		d.Waiting = int(e.Outstanding)
+		switch {
+		case e.ClosedBy == 1:
+			d.By = d.Side
+		case e.ClosedBy == 2 && e.Role == roleServer:
+			d.By = recording.Client
+		case e.ClosedBy == 2:
+			d.By = recording.Server
+		}
+		delete(b.greeting, e.Conn)
+		if e.Role == roleClient {
+			defer func() { delete(b.local, client) }()
+		}
+	case evStatus:
+		b.usage(e, n)
+		return
+	}
+	ev.Detail = recording.Detail(d)
+	b.Sink.Event(ev)
+}
+
+// usage is how a client uses one of its connections; see docs/recording.md.
+func (b *book) usage(e *kernelConnEvent, n Node) {
+	if e.Role != roleClient {
+		return
+	}
+	client, _ := endsOf(&e.Addr)
+	subject := recording.ConnPrefix + client.String()
+	for name, v := range map[string]uint64{"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs} {
+		b.Sink.Sample(recording.Sample{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name, Value: float64(v)})
+	}
+	_ = n
+}
+
+// retransmit books that TCP sent something again.
+func (b *book) retransmit(e *kernelRetransEvent) {
+	client, server := endsOf(&e.Addr)
+	n, ok := b.node(server, e.Addr.Role, 0)
+	if !ok {
+		return
+	}
+	from := min(e.LastOut, e.Now)
+	if from == 0 {
+		from = e.Now
+	}
+	s := span{b.time(from), b.time(e.Now)}
+	list := append(b.resent[client], s)
+	b.resent[client] = list[max(0, len(list)-64):]
+	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit,
+		Detail: recording.Detail(recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
+			Unacked: int64(e.Unacked), Total: int64(e.Total)})})
+}
+
+func tcpState(s uint8) string {
+	names := []string{"", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "close", "close-wait", "last-ack", "listen", "closing", "new-syn-recv"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return ""
+}
+
+// greeting is a fresh connection's commands until the first that does work.
+type greeting struct {
+	node   Node
+	client netip.AddrPort
+	side   string
+	dialNs int64
+	from   int64
+	ops    []string
+	trips  int
+	last   int64 // end of the last
+}
+
+// handshakes are the commands by which clients introduce themselves.
+var handshakes = map[string]bool{"AUTH": true, "HELLO": true, "SELECT": true, "READONLY": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true,
+	"CLIENT ID": true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true, "PING": true, "INFO": true, "CLUSTER SLOTS": true,
+	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true}
+
+// greet follows the first calls of a connection.
+func (b *book) greet(conn uint64, op string, start, end int64) {
+	g := b.greeting[conn]
+	if g == nil {
+		return
+	}
+	if start >= g.last {
+		g.trips++
+	}
+	g.last = max(g.last, end)
+	if handshakes[op] && len(g.ops) < 16 {
+		g.ops = append(g.ops, op)
+		return
+	}
+	delete(b.greeting, conn)
+	p := b.ends[g.client]
+	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
+		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
+			Ops: g.ops, Trips: g.trips - 1, Op: op})})
+}
+
+// culprit names what a server did, for people.
+func culprit(op, client, process string) string {
+	if op == "" {
+		return "its own work"
+	}
+	s := strings.TrimSpace(op)
+	if client != "" {
+		s += " from " + client
+	}
+	if process != "" {
+		s += " (" + process + ")"
+	}
+	return s
+}

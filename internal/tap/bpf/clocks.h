@@ -1,0 +1,267 @@
+/* Thread clocks: how long each watched thread was in each state. A split of any interval is the difference of two snapshots. */
+#ifndef SLOWPATH_CLOCKS_H
+#define SLOWPATH_CLOCKS_H
+
+static __always_inline struct thread *thread_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&threads, &slot);
+}
+
+/* watched gives the clock of a thread, if it has one. */
+static __always_inline struct thread *watched(struct task_struct *t, u32 *slot)
+{
+	u32 *s = bpf_task_storage_get(&tasks, t, 0, 0);
+	if (!s)
+		return NULL;
+	*slot = *s;
+	return thread_of(*s);
+}
+
+/* snapshot reads a thread's clocks at a time. Another CPU may be writing them: it tries again, and then takes what it has. */
+__noinline int snapshot(u32 slot, u64 now, struct clocks *out)
+{
+	struct thread *t = thread_of(slot);
+	if (!t || !out)
+		return 0;
+	for (int try = 0; try < 3; try++) {
+		u32 seq = *(volatile u32 *)&t->seq;
+		barrier();
+		*out = t->clk;
+		u32 state = *(volatile u32 *)&t->state;
+		u64 since = *(volatile u64 *)&t->since;
+		u64 waking = *(volatile u64 *)&t->waking;
+		barrier();
+		if (seq & 1 || *(volatile u32 *)&t->seq != seq)
+			continue;
+		if (state < CLOCKS && now > since) {
+			if (state == ASLEEP && waking > since && waking < now) {
+				/* woken, and the wake-up not yet booked: see on_waking */
+				out->ns[ASLEEP] += waking - since;
+				out->ns[RUNNABLE] += now - waking;
+			} else {
+				out->ns[state] += now - since;
+			}
+		}
+		return 1;
+	}
+	return 0;
+}
+
+/* enter books the state that ends and begins another. */
+static __always_inline void enter(struct thread *t, u32 state, u64 now)
+{
+	t->seq++;
+	barrier();
+	u32 was = t->state;
+	if (was < CLOCKS && now > t->since)
+		t->clk.ns[was] += now - t->since;
+	t->state = state;
+	t->since = now;
+	barrier();
+	t->seq++;
+}
+
+static __always_inline u64 cgroup_of(struct task_struct *t)
+{
+	return t->cgroups->dfl_cgrp->kn->id;
+}
+
+static __noinline u32 new_slot(void)
+{
+	u32 slot = 0;
+	struct shared *g = shared();
+	if (!g)
+		return THREADS;
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		slot = __sync_fetch_and_add(&g->next_thread, 1);
+		if (slot >= THREADS) {
+			__sync_fetch_and_add(&g->next_thread, -1);
+			count(C_THREADS_FULL, 1);
+			return THREADS;
+		}
+	}
+	return slot;
+}
+
+/* current_thread gives the clock of the running thread, and starts one. */
+static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, bool server)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 *slot = bpf_task_storage_get(&tasks, task, 0, 0);
+	if (!slot) {
+		u32 fresh = new_slot();
+		if (fresh >= THREADS)
+			return NULL;
+		struct thread *t = thread_of(fresh);
+		if (!t)
+			return NULL;
+		t->seq = 0;
+		t->state = ON_CPU;
+		t->since = now;
+		t->waking = 0;
+		__builtin_memset(&t->clk, 0, sizeof(t->clk));
+		t->tid = task->pid;
+		t->tgid = task->tgid;
+		t->syscall = 0;
+		t->server = server;
+		t->open = 0;
+		t->turns = TURN_SLOTS;
+		if (server) {
+			struct shared *g = shared();
+			if (g)
+				t->turns = __sync_fetch_and_add(&g->next_turns, 1);
+		}
+		slot = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!slot) {
+			bpf_map_push_elem(&free_slots, &fresh, 0);
+			count(C_NO_MEMORY, 1);
+			return NULL;
+		}
+	}
+	*slot_out = *slot;
+	return thread_of(*slot);
+}
+
+enum { TASK_INTERRUPTIBLE_ = 1, TASK_UNINTERRUPTIBLE_ = 2, TASK_STOPPED_ = 4, TASK_TRACED_ = 8, TASK_NOLOAD_ = 0x400, TASK_FROZEN_ = 0x8000 };
+enum { JOBCTL_TRAP_FREEZE_ = 1 << 23 };
+
+/* state_of says what a thread that leaves the CPU will be doing. */
+static __always_inline u32 state_of(struct task_struct *t, bool preempt, u32 state)
+{
+	if (preempt || state == 0) {
+		if (bpf_core_field_exists(t->throttled)) {
+			if (t->throttled)
+				return THROTTLED;
+		} else if (bpf_core_field_exists(t->se.cfs_rq->throttle_count) && t->se.cfs_rq && t->se.cfs_rq->throttle_count) {
+			return THROTTLED;
+		}
+		return RUNNABLE;
+	}
+	if (state & (TASK_STOPPED_ | TASK_TRACED_ | TASK_FROZEN_) || t->jobctl & JOBCTL_TRAP_FREEZE_)
+		return FROZEN;
+	if (state & TASK_UNINTERRUPTIBLE_ && !(state & TASK_NOLOAD_))
+		return BLOCKED;
+	return ASLEEP;
+}
+
+/* report_offcpu tells of a wait that began when the present state did. */
+static __noinline int report_offcpu(struct thread *t, struct task_struct *task, struct task_struct *by, u64 from, u64 to)
+{
+	struct offcpu_event *e = reserve(struct offcpu_event);
+	if (!e)
+		return 0;
+	e->type = EV_OFFCPU;
+	e->state = t->state;
+	e->unused = 0;
+	e->tid = t->tid;
+	e->tgid = t->tgid;
+	e->syscall = t->syscall;
+	e->from = from;
+	e->to = to;
+	e->by_tid = by->pid;
+	e->by_tgid = by->tgid;
+	e->cgroup = cgroup_of(task);
+	e->by_cgroup = cgroup_of(by);
+	__builtin_memcpy(e->comm, task->comm, 16);
+	__builtin_memcpy(e->by_comm, by->comm, 16);
+	submit(e);
+	return 0;
+}
+
+static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
+{
+	u32 slot;
+	struct thread *t = watched(prev, &slot);
+	if (!t)
+		return;
+	u32 state = state_of(prev, preempt, prev_state);
+	if (state == BLOCKED) {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+		t->syscall = REG_NR(regs);
+	}
+	if (state == ASLEEP && t->open == 1) { /* the loop has nothing more to do */
+		t->item.to = now;
+		snapshot(slot, now, &t->item.clk_to);
+		t->open = 2;
+	}
+	enter(t, state, now);
+}
+
+static __always_inline void take_cpu(struct task_struct *next, struct task_struct *prev, u64 now)
+{
+	u32 slot;
+	struct thread *t = watched(next, &slot);
+	if (!t)
+		return;
+	u32 was = t->state;
+	u64 since = t->since;
+	/* The wake-up came while the thread was on its way to sleep, or was not seen: all since then is a wait for the CPU. */
+	if (was == ASLEEP && t->waking) {
+		u64 woken = t->waking > since ? t->waking : since;
+		enter(t, RUNNABLE, woken);
+		was = RUNNABLE;
+		since = woken;
+	}
+	if (was != ASLEEP && was < CLOCKS && now - since >= min_offcpu_ns)
+		report_offcpu(t, next, prev, since, now);
+	enter(t, ON_CPU, now);
+	t->waking = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	u64 now = wall();
+	leave_cpu(prev, preempt, prev_state, now);
+	take_cpu(next, prev, now);
+	return 0;
+}
+
+/* Before 5.18 the tracepoint does not pass the state. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_before_518, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	u64 now = wall();
+	struct task_struct___before_518 *old = (void *)prev;
+	u32 state = bpf_core_field_exists(old->__state) ? BPF_CORE_READ(old, __state) : BPF_CORE_READ(old, state);
+	leave_cpu(prev, preempt, state, now);
+	take_cpu(next, prev, now);
+	return 0;
+}
+
+/* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	u32 slot;
+	struct thread *t = watched(task, &slot);
+	if (!t)
+		return 0;
+	u64 now = wall();
+	u32 state = t->state;
+	if (state == BLOCKED || state == FROZEN) {
+		u64 since = t->since;
+		if (now - since >= min_offcpu_ns)
+			report_offcpu(t, task, bpf_get_current_task_btf(), since, now);
+		enter(t, RUNNABLE, now);
+		return 0;
+	}
+	if (state == ON_CPU && task->on_rq)
+		return 0; /* it was about to sleep, and will not */
+	t->waking = now; /* booked when it runs; see snapshot */
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 *slot = bpf_task_storage_get(&tasks, task, 0, 0);
+	if (!slot)
+		return 0;
+	u32 s = *slot;
+	bpf_task_storage_delete(&tasks, task);
+	bpf_map_push_elem(&free_slots, &s, 0);
+	return 0;
+}
+
+#endif

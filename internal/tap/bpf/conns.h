@@ -1,0 +1,268 @@
+/* Connections: which sockets are watched, who is at their ends, and what happened to them. The state of a connection is kept with its
+ * socket, so that it ends with it. */
+#ifndef SLOWPATH_CONNS_H
+#define SLOWPATH_CONNS_H
+
+static __always_inline bool watched_port(u16 port)
+{
+	u32 key = port;
+	u8 *on = bpf_map_lookup_elem(&ports, &key);
+	return on && *on;
+}
+
+static __always_inline u16 swap16(u16 v)
+{
+	return v << 8 | v >> 8;
+}
+
+/* role_of says whether a socket belongs to a server or to one of its clients; 0: it is not watched. */
+static __always_inline u32 role_of(const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	if (family != AF_INET_ && family != AF_INET6_)
+		return 0;
+	if (watched_port(sk->__sk_common.skc_num))
+		return SERVER;
+	if (watched_port(swap16(sk->__sk_common.skc_dport)))
+		return CLIENT;
+	return 0;
+}
+
+static __always_inline void addresses(const struct sock *sk, u8 *local, u8 *remote, u16 *lport, u16 *rport, u16 *family)
+{
+	*family = sk->__sk_common.skc_family;
+	*lport = sk->__sk_common.skc_num;
+	*rport = swap16(sk->__sk_common.skc_dport);
+	__builtin_memset(local, 0, 16);
+	__builtin_memset(remote, 0, 16);
+	if (*family == AF_INET6_) {
+		BPF_CORE_READ_INTO((struct in6_addr *)local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO((struct in6_addr *)remote, sk, __sk_common.skc_v6_daddr);
+	} else { /* as IPv4 mapped into IPv6 */
+		local[10] = local[11] = remote[10] = remote[11] = 0xff;
+		*(u32 *)(local + 12) = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)(remote + 12) = sk->__sk_common.skc_daddr;
+	}
+}
+
+static __always_inline struct conn *conn_of(const struct sock *sk)
+{
+	return bpf_sk_storage_get(&conns, (void *)sk, 0, 0);
+}
+
+/* find_pair gives both ends of a connection on this host the same slot. */
+__noinline int find_pair(struct conn *c)
+{
+	struct pair_key k = {};
+	if (!c)
+		return PAIRS;
+	if (c->role == SERVER) {
+		__builtin_memcpy(k.client, c->raddr, 16);
+		__builtin_memcpy(k.server, c->laddr, 16);
+		k.cport = c->rport;
+		k.sport = c->lport;
+	} else {
+		__builtin_memcpy(k.client, c->laddr, 16);
+		__builtin_memcpy(k.server, c->raddr, 16);
+		k.cport = c->lport;
+		k.sport = c->rport;
+	}
+	u32 *have = bpf_map_lookup_elem(&pair_slots, &k);
+	if (have)
+		return *have;
+	struct shared *g = shared();
+	if (!g)
+		return PAIRS;
+	u32 slot = __sync_fetch_and_add(&g->next_pair, 1) & (PAIRS - 1);
+	if (bpf_map_update_elem(&pair_slots, &k, &slot, BPF_NOEXIST)) {
+		have = bpf_map_lookup_elem(&pair_slots, &k);
+		return have ? *have : PAIRS;
+	}
+	return slot;
+}
+
+__noinline int forget_pair(struct conn *c)
+{
+	struct pair_key k = {};
+	if (!c || c->role != SERVER)
+		return 0;
+	__builtin_memcpy(k.client, c->raddr, 16);
+	__builtin_memcpy(k.server, c->laddr, 16);
+	k.cport = c->rport;
+	k.sport = c->lport;
+	return bpf_map_delete_elem(&pair_slots, &k);
+}
+
+static __always_inline void pair_up(struct conn *c)
+{
+	u32 slot = find_pair(c);
+	c->pair = slot;
+	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
+	if (p && c->role == CLIENT)
+		p->client = 1;
+}
+
+static __always_inline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now)
+{
+	struct shared *g = shared();
+	if (!g || g->conns >= max_conns) {
+		count(C_NO_MEMORY, 1);
+		return NULL;
+	}
+	struct conn *c = bpf_sk_storage_get(&conns, (void *)sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c) {
+		count(C_NO_MEMORY, 1);
+		return NULL;
+	}
+	__sync_fetch_and_add(&g->conns, 1);
+	c->role = role;
+	c->cookie = __sync_fetch_and_add(&g->next_cookie, 1) + 1;
+	c->aligned = fresh;
+	c->opened = fresh ? now : 0;
+	c->last_in = c->last_out = now;
+	c->published = now;
+	c->slot = THREADS;
+	addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
+	pair_up(c);
+	return c;
+}
+
+static __always_inline void fill_addr(struct addr *a, struct conn *c)
+{
+	a->family = c->family;
+	a->lport = c->lport;
+	a->rport = c->rport;
+	a->role = c->role;
+	a->unused = 0;
+	__builtin_memcpy(a->laddr, c->laddr, 16);
+	__builtin_memcpy(a->raddr, c->raddr, 16);
+}
+
+__noinline int report_conn(struct conn *c, u32 type, u32 closed_by, u64 now)
+{
+	if (!c)
+		return 0;
+	struct conn_event *e = reserve(struct conn_event);
+	if (!e)
+		return 0;
+	e->type = type;
+	e->role = c->role;
+	e->aligned = c->aligned;
+	e->closed_by = closed_by;
+	e->tid = c->tid;
+	e->tgid = c->tgid;
+	e->outstanding = c->outstanding;
+	fill_addr(&e->addr, c);
+	e->conn = c->cookie;
+	e->now = now;
+	e->opened = c->opened;
+	e->dialled = c->dialled;
+	e->last_in = c->last_in;
+	e->last_out = c->last_out;
+	e->calls = c->calls;
+	e->in_flight_ns = c->in_flight_ns;
+	if (c->outstanding && now > c->in_flight_since)
+		e->in_flight_ns += now - c->in_flight_since;
+	e->idle_ns = c->idle_ns;
+	__builtin_memset(e->comm, 0, 16);
+	if (type != EV_CLOSE) /* a close may be booked in the context of another task */
+		bpf_get_current_comm(e->comm, 16);
+	submit(e);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int newstate)
+{
+	struct conn *c = conn_of(sk);
+	u64 now = wall();
+	if (!c) {
+		u32 role = role_of(sk);
+		if (!role)
+			return 0;
+		if (newstate == TCP_SYN_SENT_ && role == CLIENT) {
+			u32 tgid = bpf_get_current_pid_tgid() >> 32;
+			c = create(sk, CLIENT, true, now);
+			if (!c)
+				return 0;
+			c->opened = 0;
+			c->dialled = now;
+			c->tgid = tgid;
+			c->tid = (u32)bpf_get_current_pid_tgid();
+		} else if (newstate == TCP_ESTABLISHED_ && oldstate == TCP_SYN_RECV_ && role == SERVER) {
+			c = create(sk, SERVER, true, now);
+			if (c)
+				report_conn(c, EV_OPEN, 0, now);
+		}
+		return 0;
+	}
+	if (newstate == TCP_ESTABLISHED_) {
+		c->opened = now;
+		/* the local port and address may be chosen after the SYN was begun */
+		addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
+		pair_up(c);
+		report_conn(c, EV_OPEN, 0, now);
+	} else if (newstate == TCP_CLOSE_WAIT_) {
+		c->passive_close = 1;
+	} else if (newstate == TCP_CLOSE_) {
+		report_conn(c, EV_CLOSE, c->passive_close ? 2 : oldstate == TCP_ESTABLISHED_ ? 2 : oldstate == TCP_SYN_SENT_ ? 0 : 1, now);
+		forget_pair(c);
+		struct shared *g = shared();
+		if (g)
+			__sync_fetch_and_add(&g->conns, -1);
+		bpf_sk_storage_delete(&conns, (void *)sk);
+	}
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_retransmit, const struct sock *sk)
+{
+	struct conn *c = conn_of(sk);
+	if (!c)
+		return 0;
+	struct retrans_event *e = reserve(struct retrans_event);
+	if (!e)
+		return 0;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	e->type = EV_RETRANS;
+	e->state = sk->__sk_common.skc_state;
+	e->unused = 0;
+	e->total = BPF_CORE_READ(tp, total_retrans);
+	e->seq = BPF_CORE_READ(tp, snd_una);
+	e->unacked = BPF_CORE_READ(tp, snd_nxt) - e->seq;
+	fill_addr(&e->addr, c);
+	e->now = wall();
+	e->last_out = c->last_out;
+	submit(e);
+	return 0;
+}
+
+/* on_ready: bytes are in the socket. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_ready, const struct sock *sk)
+{
+	struct conn *c = conn_of(sk);
+	if (!c || c->ignore)
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock((void *)sk);
+	if (!tp)
+		return 0;
+	u64 now = wall();
+	u32 seq = tp->rcv_nxt;
+	u32 tail = c->mark_tail;
+	if (tail - c->mark_head >= MARKS) { /* more segments than marks: the last mark stands for the rest */
+		struct mark *last = &c->marks[(tail - 1) & (MARKS - 1)];
+		last->seq = seq;
+		return 0;
+	}
+	struct mark *m = &c->marks[tail & (MARKS - 1)];
+	m->seq = seq;
+	m->ns = now;
+	snapshot(c->slot, now, &m->clk);
+	barrier();
+	c->mark_tail = tail + 1;
+	return 0;
+}
+
+#endif

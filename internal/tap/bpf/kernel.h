@@ -1,0 +1,155 @@
+/* Own declarations of the few kernel structures that the programs read. Offsets come from the running kernel's BTF (CO-RE), so
+ * only names and types matter here; a field that a kernel lacks is asked for with bpf_core_field_exists. */
+#ifndef SLOWPATH_KERNEL_H
+#define SLOWPATH_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_QUEUE = 22,
+       BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define BPF_RB_NO_WAKEUP 1
+
+#define CORE __attribute__((preserve_access_index))
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+} CORE;
+
+struct cfs_rq {
+	int throttle_count;
+} CORE;
+
+struct kernfs_node {
+	u64 id;
+} CORE;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} CORE;
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} CORE;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	char comm[16];
+	int on_rq;
+	unsigned long jobctl;
+	bool throttled; /* since 6.18: the task itself is held by CFS bandwidth control */
+	struct sched_entity se;
+	struct css_set *cgroups;
+	struct task_struct *group_leader;
+} CORE;
+
+struct task_struct___before_518 {
+	unsigned int __state; /* since 5.14 */
+	long state;
+} CORE;
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+} CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+} CORE;
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	u32 rcv_nxt;
+	u32 copied_seq;
+	u32 write_seq;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 total_retrans;
+	u32 srtt_us;
+	struct minmax rtt_min;
+} CORE;
+
+struct sk_buff;
+
+struct iovec {
+	void *iov_base;
+	u64 iov_len;
+};
+
+struct user_msghdr {
+	void *msg_name;
+	int msg_namelen;
+	struct iovec *msg_iov;
+	u64 msg_iovlen;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long orig_ax;
+} CORE;
+#define REG_NR(r) ((int)(r)->orig_ax)
+#define REG_ARG2(r) ((r)->si)
+#define REG_ARG3(r) ((r)->dx)
+enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47 };
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	u64 regs[31];
+	s32 syscallno;
+} CORE;
+#define REG_NR(r) ((r)->syscallno)
+#define REG_ARG2(r) ((r)->regs[1])
+#define REG_ARG3(r) ((r)->regs[2])
+enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212 };
+#else
+#error "no declaration of pt_regs for this architecture"
+#endif
+
+enum { AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10 };
+enum { MSG_PEEK_ = 2 };
+enum { TCP_ESTABLISHED_ = 1, TCP_SYN_SENT_ = 2, TCP_SYN_RECV_ = 3, TCP_FIN_WAIT1_ = 4, TCP_CLOSE_ = 7, TCP_CLOSE_WAIT_ = 8, TCP_LAST_ACK_ = 9,
+       TCP_LISTEN_ = 10, TCP_CLOSING_ = 11, TCP_NEW_SYN_RECV_ = 12 };
+
+#endif

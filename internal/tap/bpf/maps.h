@@ -1,0 +1,167 @@
+/* Maps, constants that the loader sets, and counters. */
+#ifndef SLOWPATH_MAPS_H
+#define SLOWPATH_MAPS_H
+
+/* Set by the loader. */
+const volatile u64 slow_ns = 10000000;      /* calls that take this long are reported */
+const volatile u64 min_item_ns = 200000;    /* work of a server that takes this long is reported */
+const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
+const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
+const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick of 2^20 ns */
+const volatile u32 own_tgid = 0;            /* slowpath itself: its calls are not watched from its own side */
+const volatile u32 max_conns = 20000;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32); /* slot in threads */
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, THREADS);
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TURN_SLOTS);
+	__type(key, u32);
+	__type(value, struct turns);
+} turns SEC(".maps");
+
+/* slots of threads that have ended */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, THREADS);
+	__type(value, u32);
+} free_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u8); /* 1: a server listens here, or is reached at this port */
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OPS);
+	__type(key, struct op_key);
+	__type(value, u32);
+} ops SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, OPS * 2);
+	__type(key, u32);
+	__type(value, struct hist);
+} hists SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, C_MAX);
+	__type(key, u32);
+	__type(value, u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} events SEC(".maps");
+
+/* The two ends of a connection on this host: key is the client's port and the addresses, value a slot in pairs. */
+struct pair_key {
+	u8 client[16], server[16];
+	u16 cport, sport;
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PAIRS);
+	__type(key, struct pair_key);
+	__type(value, u32);
+} pair_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PAIRS);
+	__type(key, u32);
+	__type(value, struct pair);
+} pairs SEC(".maps");
+
+/* Numbers that all programs share. */
+struct shared {
+	u32 next_thread;
+	u32 next_op;
+	u32 next_pair;
+	u32 next_turns;
+	u32 conns;
+	u32 unused;
+	u64 next_cookie;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct shared);
+} globals SEC(".maps");
+
+/* scratch is where the bytes of a system call are looked at. A program cannot be interrupted by itself on the same CPU, but by another
+ * one in a softirq, which parses nothing. */
+struct scratch {
+	u8 data[MASK + 1 + CARRY]; /* only the first WINDOW + CARRY bytes are used */
+	u64 tick;
+	u32 sampled;
+	u32 busy;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline void count(u32 which, u64 n)
+{
+	u64 *c = bpf_map_lookup_elem(&counters, &which);
+	if (c)
+		*c += n;
+}
+
+static __always_inline struct shared *shared(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&globals, &zero);
+}
+
+/* wall is the time of all events. */
+static __always_inline u64 wall(void)
+{
+	return bpf_ktime_get_ns();
+}
+
+/* reserve takes room in the ring buffer and counts what finds none. */
+#define reserve(T)                                                          \
+	({                                                                  \
+		T *e_ = bpf_ringbuf_reserve(&events, sizeof(T), 0);         \
+		if (!e_)                                                    \
+			count(C_DROPPED, 1);                                \
+		e_;                                                         \
+	})
+/* Nobody is woken: the reader looks on a timer, so that the watched thread does not pay for a wake-up. */
+#define submit(e) bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP)
+
+#endif

@@ -1,0 +1,268 @@
+/* What the programs keep, and what they pass to the reader (struct *_event; the Go side is made from these by bpf2go).
+ * Times are CLOCK_MONOTONIC nanoseconds. */
+#ifndef SLOWPATH_TYPES_H
+#define SLOWPATH_TYPES_H
+
+/* States of a thread clock. Time on the CPU has no clock of its own: it is what remains of the wall time. */
+enum { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
+
+enum { SERVER = 1, CLIENT = 2 };
+
+enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384 };
+
+/* Longest command name that is kept, and longest subcommand. */
+enum { NAME = 16 };
+
+struct clocks {
+	u64 ns[CLOCKS];
+};
+
+/* item is what a server's thread did between one socket event and the next: serve one read, or (conn 0) its own work. */
+struct item {
+	u64 from, to;
+	u64 conn;        /* cookie of the socket it served */
+	u64 name[2];     /* first command of the read */
+	u64 sub;
+	struct clocks clk_from, clk_to;
+	u8 raddr[16];
+	u16 rport, lport;
+	u32 calls;       /* commands in it */
+	u32 bytes;       /* read, or sent */
+	u32 args;        /* of the first command */
+	u32 sends;       /* it is the sending of a reply */
+	u32 unused;
+};
+
+/* turn is the end of an item, kept until its replies are sent. */
+struct turn {
+	u64 to;
+	struct clocks clk;
+	u32 number;
+	u32 unused;
+};
+
+struct turns {
+	struct turn at[TURNS];
+};
+
+struct thread {
+	u32 seq; /* odd while it is being written */
+	u32 state;
+	u64 since;   /* when the state began */
+	u64 waking;  /* last time somebody woke it */
+	struct clocks clk;
+	u32 tid, tgid;
+	s32 syscall; /* while blocked: number of the system call, -1 for a page fault */
+	u32 server;  /* it serves */
+	u32 number;  /* of the last read that it served */
+	u32 open;    /* item: 1 under way, 2 ended when the thread fell asleep */
+	u32 turns;   /* slot in turns */
+	struct item item;
+};
+
+/* mark: up to seq the bytes were in the socket at ns. */
+struct mark {
+	u64 ns;
+	struct clocks clk;
+	u32 seq;
+	u32 unused;
+};
+
+/* batch is one read of a server: all its calls share these moments. */
+struct batch {
+	u64 arrived, read;
+	struct clocks clk_arrived, clk_read;
+	u32 item;
+	u32 slot;
+};
+
+/* pending is a run of equal requests that wait for their replies. */
+struct pending {
+	u64 start;
+	u32 bytes;
+	u32 count;
+	u32 seq;  /* of the byte after the (last) request */
+	u16 op;
+	u16 batch;
+	u16 args;
+	u16 flags;
+	u32 unused;
+};
+
+/* stream is the parser's place in one direction of a connection. */
+struct stream {
+	u64 skip;      /* bytes of a bulk string that are still to come */
+	u64 bytes;     /* of the message so far */
+	u32 left;      /* elements of the message that are still to come */
+	u32 args;
+	u8 line;       /* within a line of which only the end matters */
+	u8 carry_len;  /* bytes of an incomplete token */
+	u8 push;       /* the message is an out-of-band push */
+	u8 error;      /* the message is an error reply */
+	u8 want;       /* next bulk string is: 1 the name, 2 a subcommand, 3 the argument of CLIENT REPLY */
+	u8 inl;        /* an inline command */
+	u8 started;    /* the message in progress has begun */
+	u8 unused;
+	u8 carry[CARRY];
+};
+
+struct conn {
+	u64 cookie;
+	u64 opened;       /* 0: it was there before */
+	u64 dialled;      /* client: when the SYN was sent */
+	u64 send_start;   /* when the send system call in progress began */
+	u64 last_in, last_out;
+	u64 calls;        /* completed */
+	u64 in_flight_ns, in_flight_since;
+	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
+	u64 rep_first;    /* when the first byte of the reply in progress came */
+	u64 name[2];
+	u64 sub, arg;
+	u64 memo[2];      /* last name looked up, */
+	u64 memo_sub;
+	u64 published;    /* last status event */
+	u32 memo_op;      /* and its number */
+	u32 slot;         /* thread that read last */
+	u32 tid, tgid;
+	u32 head, tail;   /* of the ring: [head, tail) wait */
+	u32 outstanding;
+	u32 batch_no;
+	u32 mark_head, mark_tail;
+	u32 pair;
+	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
+	u32 unused;
+	u16 family, lport, rport;
+	u8 role;
+	u8 aligned;
+	u8 tls;
+	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
+	u8 reply_off;     /* CLIENT REPLY: 1 off, 2 skip the next */
+	u8 resp3;
+	u8 exchanges;     /* seen without contradiction while not aligned */
+	u8 passive_close; /* the peer closed first */
+	u8 laddr[16], raddr[16];
+	struct stream req, rep;
+	struct mark marks[MARKS];
+	struct batch batches[BATCHES];
+	struct pending ring[RING];
+};
+
+/* key of an op */
+struct op_key {
+	u64 name[2];
+	u64 sub;
+};
+
+/* published by the server's side of a connection for the client's side on the same host, at each send */
+struct pair {
+	u32 seq_from, seq_to; /* requests that this send answers end within (seq_from, seq_to] */
+	u64 arrived, read, done, send; /* arrival, read, end of own work, start of send */
+	struct clocks clk_arrived, clk_read, clk_done, clk_send;
+	u32 tid, tgid;
+	u32 client; /* the client's end is watched too */
+	u32 unused;
+};
+
+enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_OP };
+
+/* call_event.flags */
+enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32 };
+
+struct addr {
+	u16 family, lport, rport;
+	u8 role, unused;
+	u8 laddr[16], raddr[16];
+};
+
+struct call_event {
+	u8 type, role;
+	u16 flags;
+	u32 tid, tgid;
+	u16 op;
+	u16 args;
+	struct addr addr;
+	u64 conn;
+	u64 number;      /* of the call on its connection */
+	u64 rep_bytes;
+	u32 req_bytes;
+	u32 seq;         /* of the byte after the request */
+	u32 ahead;       /* calls in flight on the connection when it completed, this one included */
+	u32 min_rtt_us;
+	u32 slot;
+	u32 end_tid;     /* thread that wrote (server), read (client) */
+	/* server: arrived, read, own work done, reply sent.   client: send began, sent, reply arrived, reply read. */
+	u64 at[4];
+	struct clocks clk[4];
+	u64 rep_first;   /* client: first byte of the reply arrived */
+	struct pair pair; /* client with F_PAIRED: what the server's side says */
+	u8 comm[16];
+};
+
+struct item_event {
+	u8 type, unused[3];
+	u32 tid, tgid;
+	u32 unused2;
+	struct item item;
+	u8 comm[16];
+};
+
+struct offcpu_event {
+	u8 type, state;
+	u16 unused;
+	u32 tid, tgid;
+	s32 syscall;
+	u64 from, to;
+	u32 by_tid, by_tgid; /* run queue: who had the CPU last */
+	u64 cgroup;
+	u8 comm[16];
+	u8 by_comm[16];
+	u64 by_cgroup;
+};
+
+/* open, close and status of a connection */
+struct conn_event {
+	u8 type, role;
+	u8 aligned, closed_by; /* 1 this side, 2 the peer */
+	u32 tid, tgid;
+	u32 outstanding;
+	struct addr addr;
+	u64 conn;
+	u64 now;
+	u64 opened, dialled;
+	u64 last_in, last_out;
+	u64 calls;
+	u64 in_flight_ns;
+	u64 idle_ns;
+	u8 comm[16];
+};
+
+struct retrans_event {
+	u8 type, state;
+	u16 unused;
+	u32 total;
+	struct addr addr;
+	u64 now;
+	u64 last_out;
+	u32 seq, unacked; /* bytes */
+};
+
+struct op_event {
+	u8 type, unused;
+	u16 op;
+	u32 unused2;
+	u64 name[2];
+	u64 sub;
+};
+
+/* counters, per CPU */
+enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
+       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_MAX };
+
+/* log-linear histogram: 16 steps per power of two, to 2^36 ns */
+enum { HIST_BITS = 4, HIST = (36 - HIST_BITS + 1) << HIST_BITS };
+
+struct hist {
+	u32 n[HIST];
+};
+
+#endif

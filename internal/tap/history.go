@@ -1,0 +1,114 @@
+//go:build linux
+
+package tap
+
+import "slowpath/internal/recording"
+
+// span is a stretch of time, [from, to).
+type span struct{ from, to int64 }
+
+func (s span) overlap(from, to int64) int64 { return max(0, min(s.to, to)-max(s.from, from)) }
+
+// deed is something that a thread did or that was done to it.
+type deed struct {
+	span
+	culprit string
+	conn    uint64 // of an item: the connection served
+	state   string // of a wait
+}
+
+// history is what a thread did lately: its long items and its long waits. Both are few, and end before the calls that waited for them.
+type history struct {
+	items, waits []deed
+}
+
+const remembered = 512
+
+func (b *book) history(tid uint32) *history {
+	h := b.threads[tid]
+	if h == nil {
+		h = &history{}
+		b.threads[tid] = h
+	}
+	return h
+}
+
+func remember(list []deed, d deed) []deed {
+	if len(list) >= 2*remembered {
+		list = append(list[:0], list[len(list)-remembered:]...)
+	}
+	return append(list, d)
+}
+
+// longest finds what took most of [from, to); others than conn itself.
+func longest(list []deed, from, to int64, match func(deed) bool) (deed, int64) {
+	var best deed
+	var most int64
+	for i := len(list) - 1; i >= 0 && list[i].to > from-int64(60e9); i-- {
+		if n := list[i].overlap(from, to); n > most && match(list[i]) {
+			best, most = list[i], n
+		}
+	}
+	return best, most
+}
+
+// item books what a serving thread did between two socket events.
+func (b *book) item(e *kernelItemEvent) {
+	it := e.Item
+	n, ok := b.serving[e.Tgid]
+	if !ok {
+		return
+	}
+	client := addrPort(it.Raddr, it.Rport)
+	d := recording.WorkDetail{Calls: int(it.Calls), Args: int(it.Args), Bytes: int64(it.Bytes), Sends: it.Sends != 0, TID: int(e.Tid)}
+	if it.Calls > 0 {
+		d.Op = opName(it.Name, it.Sub)
+	}
+	if it.Conn != 0 {
+		d.Client, d.Process = client.String(), b.ends[client].String()
+	}
+	from, to := b.time(it.From), b.time(it.To)
+	off := int64(0)
+	for i := range it.ClkTo.Ns {
+		off += int64(it.ClkTo.Ns[i] - it.ClkFrom.Ns[i])
+	}
+	d.OnCPUNs = max(to-from-off, 0)
+	what := culprit(d.Op, d.Client, d.Process)
+	if d.Sends {
+		what = "sending a reply to " + d.Client
+	}
+	h := b.history(e.Tid)
+	h.items = remember(h.items, deed{span{from, to}, what, it.Conn, ""})
+	b.Sink.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindWork, Detail: recording.Detail(d)})
+}
+
+var waitKinds = [clocks]string{runnable: recording.KindRunQueue, throttled: recording.KindThrottled, frozen: recording.KindFrozen, blocked: recording.KindBlocked}
+
+// offCPU books a wait of a thread.
+func (b *book) offCPU(e *kernelOffcpuEvent) {
+	if e.State >= asleep {
+		return
+	}
+	d := recording.ThreadDetail{TID: int(e.Tid), Share: 1, Comm: comm(e.Comm)}
+	what := ""
+	switch e.State {
+	case runnable:
+		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
+		what = process{d.By.PID, d.By.Comm}.String()
+		if d.By.PID == 0 {
+			what = "the idle task (the CPU was late to wake up)"
+		}
+	case blocked:
+		d.Syscall = syscallName(int(e.Syscall))
+		what = d.Syscall
+	}
+	subject := recording.ProcessPrefix + itoa(int(e.Tgid))
+	if n, ok := b.serving[e.Tgid]; ok {
+		subject = n.Address
+	}
+	kind := waitKinds[e.State]
+	h := b.history(e.Tid)
+	h.waits = remember(h.waits, deed{span{b.time(e.From), b.time(e.To)}, what, 0, kind})
+	b.Sink.Event(recording.Event{TimeNs: b.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap, Subject: subject, Kind: kind,
+		Detail: recording.Detail(d)})
+}

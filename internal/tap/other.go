@@ -1,0 +1,20 @@
+//go:build !linux
+
+package tap
+
+import "context"
+
+// Tap is a running kernel source.
+type Tap struct{}
+
+// Open says that there is no such source on this system.
+func Open(Options) (*Tap, error) { return nil, ErrLinux }
+
+// Run does nothing.
+func (t *Tap) Run(context.Context) error { return ErrLinux }
+
+// Close does nothing.
+func (t *Tap) Close() error { return nil }
+
+// Blind lists what cannot be seen.
+func (t *Tap) Blind() []string { return nil }

@@ -1,0 +1,203 @@
+//go:build linux
+
+package tap
+
+import (
+	"slowpath/internal/recording"
+)
+
+// stage is a part of a call during which one thread is the one to watch, with its clocks at both ends.
+type stage struct {
+	span
+	before, after kernelClocks
+	tid           uint32
+	actor         string
+	running       string // state while the thread is on the CPU
+	sleeping      string // and while it sleeps
+	own           uint64 // connection whose items are not others'
+}
+
+// waitOrder is the order in which waits are laid; each has the state of its kind.
+var waitOrder = [...]int{frozen, throttled, blocked, runnable, asleep}
+
+// split divides a stage by the clocks of its thread. The sums are exact; where the thread's long waits are known one by one they stand
+// where they were, and what is left of a state, waits too short to be reported, stands at the begin.
+func (b *book) split(s stage) []recording.Segment {
+	if s.to <= s.from {
+		return nil
+	}
+	cv := []recording.Segment{{Actor: s.actor, State: s.running, FromNs: s.from, ToNs: s.to}}
+	var h history
+	if p := b.threads[s.tid]; p != nil {
+		h = *p
+	}
+	for _, state := range waitOrder {
+		left := int64(s.after.Ns[state] - s.before.Ns[state])
+		left = max(0, min(left, s.to-s.from))
+		name, actor := waitKinds[state], s.actor
+		if state == asleep {
+			name = s.sleeping
+			if name == recording.Unexplained {
+				actor = recording.Nobody
+			}
+		}
+		if state != asleep {
+			for _, w := range h.waits {
+				if left > 0 && w.state == name && w.overlap(s.from, s.to) > 0 {
+					from, to := max(w.from, s.from), min(w.to, s.to)
+					to = min(to, from+left)
+					var laid int64
+					cv, laid = lay(cv, recording.Segment{Actor: actor, State: name, FromNs: from, ToNs: to, Culprit: w.culprit}, s.running, 1<<62)
+					left -= laid
+				}
+			}
+		}
+		if left > 0 {
+			cv, _ = lay(cv, recording.Segment{Actor: actor, State: name, FromNs: s.from, ToNs: s.to}, s.running, left)
+		}
+	}
+	if s.actor == recording.Server && s.running == recording.Busy {
+		for i := range cv {
+			if cv[i].State == recording.Busy {
+				d, _ := longest(h.items, cv[i].FromNs, cv[i].ToNs, func(d deed) bool { return d.conn != s.own || d.conn == 0 })
+				cv[i].Culprit = d.culprit
+			}
+		}
+	}
+	return cv
+}
+
+// lay puts s over up to most nanoseconds of those segments within it that have a state, and tells how much it took.
+func lay(cv []recording.Segment, s recording.Segment, over string, most int64) ([]recording.Segment, int64) {
+	var out []recording.Segment
+	var laid int64
+	for _, g := range cv {
+		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs, max(g.FromNs, s.FromNs)+most-laid)
+		if g.State != over || from >= to {
+			out = append(out, g)
+			continue
+		}
+		put := func(seg recording.Segment, from, to int64) {
+			if seg.FromNs, seg.ToNs = from, to; to > from {
+				out = append(out, seg)
+			}
+		}
+		put(g, g.FromNs, from)
+		put(s, from, to)
+		put(g, to, g.ToNs)
+		laid += to - from
+	}
+	return out, laid
+}
+
+// serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution, and waiting for
+// others until its reply is sent.
+func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
+	return b.served(e.At, e.Clk, e.Tid, e.Conn)
+}
+
+func (b *book) served(at [4]uint64, clk [4]kernelClocks, tid uint32, conn uint64) []recording.Segment {
+	t := [4]int64{b.time(at[0]), b.time(at[1]), b.time(at[2]), b.time(at[3])}
+	for i := 1; i < len(t); i++ {
+		t[i] = max(t[i], t[i-1])
+	}
+	var segs []recording.Segment
+	for i, s := range []stage{
+		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
+		{actor: recording.Server, running: recording.Exec, sleeping: recording.Exec},
+		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
+	} {
+		s.span, s.before, s.after, s.tid, s.own = span{t[i], t[i+1]}, clk[i], clk[i+1], tid, conn
+		segs = append(segs, b.split(s)...)
+	}
+	return merged(segs)
+}
+
+// asleepAfter is the time in nanoseconds that the server slept between a call's own work and its reply.
+func asleepAfter(e *kernelCallEvent) int64 {
+	return int64(e.Clk[3].Ns[asleep] - e.Clk[1].Ns[asleep])
+}
+
+// joined makes one call of the client's view and what is known of the server's. The parts of both that overlap are the server's.
+func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recording.Call, []recording.Segment) {
+	sent, arrived := b.time(e.At[1]), b.time(e.At[2])
+	start, end := c.StartNs, c.EndNs
+	arrived = min(max(arrived, start), end)
+	sent = min(max(sent, start), arrived)
+	var inner []recording.Segment
+	if h := b.waiting[k]; h != nil {
+		delete(b.waiting, k)
+		inner, c.Side, c.Op, c.ArgCount = h.segs, "both", h.call.Op, h.call.ArgCount
+	} else if e.Flags&flagPaired != 0 {
+		p := e.Pair
+		inner, c.Side = b.served([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}, p.Tid, 0), "both"
+	}
+	inner = clip(inner, start, arrived)
+	var segs []recording.Segment
+	if len(inner) > 0 {
+		first, last := inner[0].FromNs, inner[len(inner)-1].ToNs
+		segs = add(segs, recording.Client, recording.Send, start, min(sent, first))
+		segs = add(segs, recording.Network, recording.Out, min(sent, first), first)
+		segs = append(segs, inner...)
+		segs = add(segs, recording.Network, recording.Back, last, arrived)
+	} else {
+		segs = add(segs, recording.Client, recording.Send, start, sent)
+		segs = add(segs, recording.Nobody, recording.Unexplained, sent, arrived)
+	}
+	segs = b.layRetransmits(segs, k)
+	segs = append(segs, b.split(stage{span: span{arrived, end}, before: e.Clk[2], after: e.Clk[3], tid: e.Tid, actor: recording.Client,
+		running: recording.Receive, sleeping: recording.OffCPU})...)
+	return c, merged(segs)
+}
+
+// layRetransmits gives time on the way to the retransmissions that it was spent waiting for.
+func (b *book) layRetransmits(segs []recording.Segment, k callKey) []recording.Segment {
+	for _, s := range b.resent[k.client] {
+		for _, over := range []string{recording.Out, recording.Back, recording.Unexplained} {
+			segs, _ = lay(segs, recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: s.from, ToNs: s.to, Culprit: "segment"}, over, 1<<62)
+		}
+	}
+	return segs
+}
+
+func add(segs []recording.Segment, actor, state string, from, to int64) []recording.Segment {
+	if to <= from {
+		return segs
+	}
+	return append(segs, recording.Segment{Actor: actor, State: state, FromNs: from, ToNs: to})
+}
+
+// clip cuts segments to [from, to].
+func clip(segs []recording.Segment, from, to int64) []recording.Segment {
+	var out []recording.Segment
+	for _, s := range segs {
+		s.FromNs, s.ToNs = max(s.FromNs, from), min(s.ToNs, to)
+		if s.ToNs > s.FromNs {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// merged joins equal neighbours.
+func merged(segs []recording.Segment) []recording.Segment {
+	var out []recording.Segment
+	for _, s := range segs {
+		if n := len(out) - 1; n >= 0 && out[n].Actor == s.Actor && out[n].State == s.State && out[n].Culprit == s.Culprit && out[n].ToNs == s.FromNs {
+			out[n].ToNs = s.ToNs
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// settle passes on the server's views whose client's view did not come.
+func (b *book) settle(now int64) {
+	for k, h := range b.waiting {
+		if now >= h.due {
+			delete(b.waiting, k)
+			b.Sink.Call(h.call, h.segs...)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+//go:build linux
+
+package tap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+)
+
+// Tap is a running kernel source.
+type Tap struct {
+	Options
+	kernel *loaded
+	ring   *ringbuf.Reader
+	offset int64 // from CLOCK_MONOTONIC to the clock of the recording
+	book   *book
+	tally  tally
+}
+
+// Open loads the programs and attaches them. From then on they see; Run passes on what they saw.
+func Open(o Options) (*Tap, error) {
+	if o.Slow == 0 {
+		o.Slow = DefaultSlow
+	}
+	if o.MinWork == 0 {
+		o.MinWork = DefaultMinWork
+	}
+	perTick := uint32(0)
+	if o.SamplePerSecond > 0 {
+		perTick = uint32(max(1, o.SamplePerSecond/ticksPerSecond))
+	}
+	l, err := load(constants{
+		"slow_ns": uint64(o.Slow), "min_item_ns": uint64(o.MinWork), "min_offcpu_ns": uint64(o.MinWork),
+		"sample_per_tick": perTick, "own_tgid": uint32(os.Getpid()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
+	t.book = newBook(o, t.time, t.opOf)
+	if t.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("opening the ring buffer: %w", err)
+	}
+	t.offset = o.Clock.Now() - monotonic()
+	for _, port := range t.book.ports() {
+		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
+			t.Close()
+			return nil, fmt.Errorf("naming port %d to the programs: %w", port, err)
+		}
+	}
+	return t, nil
+}
+
+// ticksPerSecond of 2^20 ns.
+const ticksPerSecond = 954
+
+// Close detaches the programs. Nothing of them stays in the kernel.
+func (t *Tap) Close() error {
+	return errors.Join(t.ring.Close(), t.kernel.Close())
+}
+
+// Blind lists the hooks that this kernel does not have, and what cannot be seen without them.
+func (t *Tap) Blind() []string { return t.kernel.blind }
+
+// time turns the programs' time into that of the recording; 0 stays 0.
+func (t *Tap) time(ns uint64) int64 {
+	if ns == 0 {
+		return 0
+	}
+	return int64(ns) + t.offset
+}
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
+// Run passes on what the programs see until ctx ends.
+func (t *Tap) Run(ctx context.Context) error {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	var rec ringbuf.Record
+	for {
+		t.ring.SetDeadline(time.Now().Add(drainEvery))
+		for {
+			err := t.ring.ReadInto(&rec)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("reading the ring buffer: %w", err)
+			}
+			t.take(rec.RawSample)
+		}
+		t.book.settle(t.Clock.Now())
+		select {
+		case <-ctx.Done():
+			t.book.settle(1 << 62)
+			t.count()
+			return nil
+		case <-second.C:
+			t.count()
+		default:
+		}
+	}
+}
+
+// take passes one report on.
+func (t *Tap) take(raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
+	switch raw[0] {
+	case evCall:
+		dispatch(raw, t.book.call)
+	case evItem:
+		dispatch(raw, t.book.item)
+	case evOffCPU:
+		dispatch(raw, t.book.offCPU)
+	case evOpen, evClose, evStatus:
+		dispatch(raw, t.book.conn)
+	case evRetrans:
+		dispatch(raw, t.book.retransmit)
+	}
+}
+
+// dispatch copies a report into its type, whose layout is the kernel's.
+func dispatch[T any](raw []byte, f func(*T)) {
+	var e T
+	if n := int(unsafe.Sizeof(e)); len(raw) >= n {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), n), raw)
+		f(&e)
+	}
+}
