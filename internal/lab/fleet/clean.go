@@ -33,6 +33,8 @@ func (r *Registry) clean(ctx context.Context, e Entry) error {
 		return r.host.runUnless(ctx, "No such file or directory", "ip", "netns", "del", e.Name)
 	case KindMount:
 		return r.host.unmount(ctx, e.Path)
+	case KindSwap:
+		return r.host.swapOff(ctx, e.Path)
 	case KindLoop:
 		return r.host.detach(ctx, e.Path)
 	default:
@@ -80,6 +82,22 @@ func (h Host) unmount(ctx context.Context, path string) error {
 func (h Host) detach(ctx context.Context, file string) error {
 	for _, device := range h.loopsOf(file) {
 		if _, err := h.Run(ctx, "losetup", "-d", device); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// swapOff takes a swap file out of use. /proc/swaps writes a blank in its path as \040, which
+// no path of the lab has.
+func (h Host) swapOff(ctx context.Context, file string) error {
+	body, err := os.ReadFile(filepath.Join(h.Proc, "swaps"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without swap has no such file
+		return fmt.Errorf("reading the swap files: %w", err)
+	}
+	for line := range strings.Lines(string(body)) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == file {
+			_, err := h.Run(ctx, "swapoff", file)
 			return err
 		}
 	}

@@ -11,18 +11,20 @@ import (
 // Kind is what kind of thing an entry of the registry stands for; it decides how the thing is removed.
 type Kind string
 
-// The kinds, in the order of their removal: a process may hold all others, a mount its loop device, a loop device a file in a directory.
+// The kinds, in the order of their removal: a process may hold all others, a mount its loop device, swap or
+// a loop device a file in a directory.
 const (
 	KindProcess Kind = "process" // Process, or found by its working directory Path when the pid was not yet known
 	KindCgroup  Kind = "cgroup"  // Paths: directories below /sys/fs/cgroup, one per controller with version 1
 	KindNft     Kind = "nft"     // Name: "FAMILY TABLE"
 	KindNetNS   Kind = "netns"   // Name: as in `ip netns`
 	KindMount   Kind = "mount"   // Path: mount point
+	KindSwap    Kind = "swap"    // Path: swap file, in a directory whose name starts with "slowpath-"
 	KindLoop    Kind = "loop"    // Path: backing file
 	KindDir     Kind = "dir"     // Path: directory whose name starts with "slowpath-"
 )
 
-var removalOrder = []Kind{KindProcess, KindCgroup, KindNft, KindNetNS, KindMount, KindLoop, KindDir}
+var removalOrder = []Kind{KindProcess, KindCgroup, KindNft, KindNetNS, KindMount, KindSwap, KindLoop, KindDir}
 
 // Entry is one thing that the lab made. It is written before the thing is made, so its thing may not exist (yet).
 type Entry struct {
@@ -60,6 +62,8 @@ func (e Entry) check(cgroupRoot string) error {
 		ok = isWord(e.Name)
 	case KindMount, KindLoop:
 		ok = clean(e.Path)
+	case KindSwap:
+		ok = clean(e.Path) && strings.HasPrefix(filepath.Base(filepath.Dir(e.Path)), dirPrefix)
 	case KindDir:
 		ok = clean(e.Path) && strings.HasPrefix(filepath.Base(e.Path), dirPrefix)
 	}

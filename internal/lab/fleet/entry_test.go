@@ -12,6 +12,7 @@ func TestEntryCheck(t *testing.T) {
 		{Kind: KindProcess, Process: Process{PID: 2}}, {Kind: KindProcess, Path: "/tmp/slowpath-x"}, {Kind: KindDir, Path: "/tmp/slowpath-x"},
 		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/cpu/lab"}}, {Kind: KindNetNS, Name: "lab"}, {Kind: KindNft, Name: "inet lab_1"},
 		{Kind: KindMount, Path: "/mnt/x"}, {Kind: KindLoop, Path: "/tmp/f"},
+		{Kind: KindSwap, Path: "/tmp/slowpath-x/swap"},
 	}
 	bad := []Entry{
 		{}, {Kind: "other", Path: "/tmp/slowpath-x"}, {Kind: KindProcess}, {Kind: KindProcess, Process: Process{PID: 1}}, {Kind: KindProcess, Process: Process{PID: -5}},
@@ -19,6 +20,7 @@ func TestEntryCheck(t *testing.T) {
 		{Kind: KindCgroup}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup"}}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/../x"}},
 		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/a", "/etc"}}, {Kind: KindNetNS, Name: "-all"}, {Kind: KindNetNS, Name: "../x"},
 		{Kind: KindNft, Name: "inet"}, {Kind: KindNft, Name: "inet a; flush"}, {Kind: KindMount, Path: "/"}, {Kind: KindMount, Path: "x"}, {Kind: KindLoop},
+		{Kind: KindSwap, Path: "/swapfile"}, {Kind: KindSwap, Path: "/dev/vda2"},
 	}
 	for _, e := range good {
 		if err := e.check("/sys/fs/cgroup"); err != nil {

@@ -25,6 +25,7 @@ func fakeHost(t *testing.T, mounts string, out string, err error) (Host, *[]stri
 		"sys/block/loop3/loop/backing_file":           "/tmp/slowpath-x/disk\n",
 		"sys/block/loop4/loop/backing_file":           "/home/disk\n",
 		"proc/self/mountinfo":                         mounts,
+		"proc/swaps":                                  "Filename Type Size Used Priority\n/tmp/slowpath-x/swap\t\tfile\t1\t0\t-2\n/swapfile   file\t1\t0\t-3\n",
 		"proc/sys/kernel/random/boot_id":              "boot\n",
 		"proc/" + strconv.Itoa(os.Getpid()) + "/stat": "1 (me) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n",
 	} {
@@ -88,6 +89,7 @@ func TestSweepOrderAndCommands(t *testing.T) {
 		{Kind: KindDir, Path: "/tmp/slowpath-absent"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/disk"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/never"},
 		{Kind: KindMount, Path: "/tmp/slowpath-x/mnt a"}, {Kind: KindMount, Path: "/mnt/never"}, {Kind: KindNetNS, Name: "slowpath-n"},
 		{Kind: KindNft, Name: "inet slowpath"}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/slowpath-absent"}},
+		{Kind: KindSwap, Path: "/tmp/slowpath-x/swap"}, {Kind: KindSwap, Path: "/tmp/slowpath-x/never"},
 	} {
 		orphan(t, r, mustAdd(t, r, e))
 	}
@@ -95,10 +97,11 @@ func TestSweepOrderAndCommands(t *testing.T) {
 	persistent := mustAdd(t, r, Entry{Kind: KindNetNS, Name: "up", Persistent: true})
 	orphan(t, r, persistent)
 	swept, err := r.Sweep(t.Context())
-	if err != nil || len(swept) != 8 {
+	if err != nil || len(swept) != 10 {
 		t.Errorf("swept %v, %v", swept, err)
 	}
-	want := []string{"nft delete table inet slowpath", "ip netns del slowpath-n", "umount -l /tmp/slowpath-x/mnt a", "losetup -d /dev/loop3"}
+	want := []string{"nft delete table inet slowpath", "ip netns del slowpath-n", "umount -l /tmp/slowpath-x/mnt a",
+		"swapoff /tmp/slowpath-x/swap", "losetup -d /dev/loop3"}
 	if !slices.Equal(*ran, want) {
 		t.Errorf("ran %q, wanted %q", *ran, want)
 	}

@@ -19,26 +19,33 @@ type cpuCgroup struct {
 
 // CPUCgroup makes an empty CPU cgroup that ends with the lab.
 func (l *Lab) CPUCgroup(ctx context.Context, name string) (*cpuCgroup, error) {
-	if err := needRoot("a CPU cgroup"); err != nil {
-		return nil, err
+	dir, v2, err := l.cgroup(name, "cpu", "cpu.cfs_quota_us")
+	return &cpuCgroup{Dir: dir, v2: v2}, err
+}
+
+// cgroup makes an empty cgroup of a controller that ends with the lab; v1File is a file that the controller has in version 1.
+func (l *Lab) cgroup(name, controller, v1File string) (dir string, v2 bool, err error) {
+	if err := needRoot("a cgroup"); err != nil {
+		return "", false, err
 	}
-	g := &cpuCgroup{Dir: filepath.Join("/sys/fs/cgroup/cpu", fmt.Sprintf("slowpath-lab-%s-%d", name, os.Getpid()))}
-	if _, err := os.Stat("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"); err != nil {
-		controllers, _ := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control")
-		if !hasWord(string(controllers), "cpu") {
-			return nil, fmt.Errorf("%w: neither cgroup v1 nor v2 offers a writable cpu controller", ErrCannot)
+	const root = "/sys/fs/cgroup"
+	dir = filepath.Join(root, controller, fmt.Sprintf("slowpath-lab-%s-%d", name, os.Getpid()))
+	if _, err := os.Stat(filepath.Join(root, controller, v1File)); err != nil {
+		controllers, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control"))
+		if !hasWord(string(controllers), controller) {
+			return "", false, fmt.Errorf("%w: neither cgroup v1 nor v2 offers a writable %s controller", ErrCannot, controller)
 		}
-		g.Dir, g.v2 = filepath.Join("/sys/fs/cgroup", filepath.Base(g.Dir)), true
+		dir, v2 = filepath.Join(root, filepath.Base(dir)), true
 	}
-	e, err := l.Registry.Add(fleet.Entry{Kind: fleet.KindCgroup, Paths: []string{g.Dir}})
+	e, err := l.Registry.Add(fleet.Entry{Kind: fleet.KindCgroup, Paths: []string{dir}})
 	if err != nil {
-		return nil, err
+		return "", false, err
 	}
 	l.Defer(func(ctx context.Context) error { return l.Registry.Release(ctx, e) })
-	if err := os.Mkdir(g.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCannot, err)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", false, fmt.Errorf("%w: %w", ErrCannot, err)
 	}
-	return g, nil
+	return dir, v2, nil
 }
 
 // Procs is the file that a process joins the cgroup by.

@@ -14,8 +14,9 @@ import (
 
 // netNS is a network namespace of its own, joined to this one by a pair of virtual Ethernet devices.
 type netNS struct {
-	Name string
-	Addr string // inside
+	Name   string
+	Addr   string // inside
+	device string // inside
 }
 
 // namespaces counts those that this process made: the devices of one that was removed may linger.
@@ -30,13 +31,13 @@ func (l *Lab) NetNS(ctx context.Context) (*netNS, error) {
 	id := (os.Getpid()*4 + int(namespaces.Add(1))) % (1 << 15)
 	subnet := fmt.Sprintf("198.%d.%d", 18+id>>14, id>>6&0xff)
 	host := id & 0x3f << 2
-	n := &netNS{Name: fmt.Sprintf("slowpath-lab-%d", id), Addr: fmt.Sprintf("%s.%d", subnet, host+2)}
+	n := &netNS{Name: fmt.Sprintf("slowpath-lab-%d", id), Addr: fmt.Sprintf("%s.%d", subnet, host+2), device: fmt.Sprintf("splab%dp", id)}
 	e, err := l.Registry.Add(fleet.Entry{Kind: fleet.KindNetNS, Name: n.Name})
 	if err != nil {
 		return nil, err
 	}
 	l.Defer(func(ctx context.Context) error { return l.Registry.Release(ctx, e) })
-	here, there := fmt.Sprintf("splab%d", id), fmt.Sprintf("splab%dp", id)
+	here, there := fmt.Sprintf("splab%d", id), n.device
 	for _, line := range []string{
 		"ip netns add " + n.Name,
 		"ip link add " + here + " type veth peer name " + there + " netns " + n.Name,

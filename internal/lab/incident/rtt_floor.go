@@ -2,11 +2,6 @@ package incident
 
 import (
 	"context"
-	"fmt"
-	"strings"
-
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
@@ -22,15 +17,11 @@ var rttFloor = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "far", "127.0.0.1:0", s.Addr)
-		if err := proxy.Start(); err != nil {
-			return Scene{}, fmt.Errorf("starting the delay proxy: %w", err)
+		far, err := l.delayProxy(s.Addr, 8)
+		if err != nil {
+			return Scene{}, err
 		}
-		l.Defer(func(context.Context) error { proxy.Stop(); return nil })
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(`{"name":"far","type":"latency","stream":"downstream","attributes":{"latency":8}}`)); err != nil {
-			return Scene{}, fmt.Errorf("setting the delay: %w", err)
-		}
-		l.Load(ctx, traffic.Spec{Addr: proxy.Listen, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
-		return Scene{Target: proxy.Listen}, nil
+		l.Load(ctx, traffic.Spec{Addr: far, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
+		return Scene{Target: far}, nil
 	},
 }

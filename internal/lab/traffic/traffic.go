@@ -1,5 +1,5 @@
 // Package traffic is the load that incidents run under: real connections that send real commands at a bounded rate. It is not the
-// load generator of `slowpath bench`; nobody reads its latencies.
+// load generator of `slowpath bench`: its times are for the lab's log only.
 package traffic
 
 import (
@@ -26,6 +26,8 @@ type Spec struct {
 	Command func(r *rand.Rand, k int) []string
 	// PerCall opens a new connection for every batch, as a client without a pool.
 	PerCall bool
+	// Took is told by every connection how long each of its batches took, from the first write to the last reply; nil: nobody asks.
+	Took func(time.Duration)
 }
 
 // Load is a running load.
@@ -104,8 +106,12 @@ func (l *Load) connection(ctx context.Context, s Spec, r *rand.Rand, p *pace, k 
 			cmds[i] = s.Command(r, *k)
 			*k++
 		}
+		start := time.Now()
 		if err := l.batch(w, in, cmds); err != nil {
 			return err
+		}
+		if s.Took != nil {
+			s.Took(time.Since(start))
 		}
 		if s.PerCall {
 			return nil

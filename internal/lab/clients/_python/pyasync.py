@@ -1,0 +1,151 @@
+"""One of the lab's client programs: redis.asyncio on one event loop. Options, summary and units are those of options.go."""
+
+import asyncio
+import collections
+import gc
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+from redis.asyncio import Redis
+
+SAMPLES_KEPT = 1 << 20
+
+
+class Workload:
+    def __init__(self, options):
+        self.o = options
+        self.commands = [c["args"] for c in options["commands"] for _ in range(max(c.get("weight", 0), 1))]
+        self.times = []
+        self.calls = self.errors = 0
+        self.last_error = ""
+        self.gcs = []
+        self.stop = asyncio.Event()
+        self.heap = collections.deque()
+        seconds = options.get("read_timeout_ns", 0) / 1e9
+        host, _, port = options["address"].rpartition(":")
+        self.redis = Redis(
+            host=host, port=int(port), db=options.get("db", 0), password=options.get("password"), client_name=options.get("name"),
+            socket_timeout=seconds or None, max_connections=options.get("pool_size") or None)
+
+    async def run(self):
+        o = self.o
+        self.loop = asyncio.get_running_loop()
+        self.loop.add_signal_handler(signal.SIGTERM, self.stop.set)
+        os.set_blocking(0, False)
+        self.loop.add_reader(0, self.input)
+        self.fill()
+        gc.callbacks.append(self.collected)
+        start = time.monotonic_ns()
+        tasks = [asyncio.create_task(self.work(i)) for i in range(o["workers"])]
+        if o.get("block_every_ns"):
+            tasks.append(asyncio.create_task(self.block()))
+        await self.stop.wait()
+        await asyncio.wait(tasks, timeout=1)  # they see the end by themselves: redis-py 4.3.4 may swallow a cancellation
+        gc.callbacks.remove(self.collected)
+        self.report(time.monotonic_ns() - start)
+
+    def input(self):
+        if not os.read(0, 4096):  # who started this closed it, or died
+            self.loop.remove_reader(0)
+            self.stop.set()
+
+    async def work(self, i):
+        """Turns at the worker's share of the rate: calls side by side, as a request handler makes them, each on its own connection."""
+        o = self.o
+        burst = max(o.get("burst", 0), 1)
+        gap = o["workers"] * burst / o["rate_per_second"] if o.get("rate_per_second") else 0
+        due = time.monotonic() + gap * i / o["workers"]
+        while not self.stop.is_set():
+            await asyncio.sleep(max(due - time.monotonic(), 0))
+            await asyncio.gather(*[self.call() for _ in range(burst)])
+            due += random.expovariate(1) * gap if o.get("random") else gap
+            if time.monotonic() - due > gap:  # fell behind: no burst to make up for it
+                due = time.monotonic()
+
+    async def call(self):
+        args = [a.replace("{n}", str(random.randrange(max(self.o.get("keys", 0), 1)))) for a in random.choice(self.commands)]
+        start = time.monotonic_ns()
+        try:
+            await self.redis.execute_command(*args)
+            if not self.calls:
+                print("ready", file=sys.stderr, flush=True)
+        except Exception as e:
+            self.errors += 1
+            self.last_error = repr(e)
+        self.count(time.monotonic_ns() - start)
+        self.remember()
+
+    def count(self, ns):
+        if len(self.times) < SAMPLES_KEPT:
+            self.times.append(ns)
+        else:
+            self.times[self.calls % SAMPLES_KEPT] = ns
+        self.calls += 1
+
+    async def block(self):
+        """A report: its calls are on their way, and meanwhile rows are sorted, made into JSON and signed. The loop stands still."""
+        every, usual = self.o["block_every_ns"] / 1e9, self.o["block_for_ns"] / 1e9
+        rows = [{"id": i, "name": "customer %d" % i, "total": random.random()} for i in range(300)]
+        while not self.stop.is_set():
+            await asyncio.sleep(every)
+            calls = [asyncio.create_task(self.call()) for _ in range(max(self.o.get("burst", 0), 1))]
+            await asyncio.sleep(0)  # one turn of the loop, in which they are sent
+            until = time.monotonic() + usual * random.uniform(0.5, 1.5)
+            while time.monotonic() < until:
+                rows.sort(key=lambda r: r["total"])
+                hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+                rows = json.loads(json.dumps(rows))
+            await asyncio.gather(*calls)
+
+    @staticmethod
+    def session(i):
+        """One entry of a cache in the process, of five containers that the garbage collector walks."""
+        return {"id": i, "user": {"name": "user %d" % i}, "cart": [[i, 1], [i + 1, 2]]}
+
+    def fill(self):
+        """Fills the cache. The collector is off meanwhile, which is a known trick for a fast start, and on from then."""
+        gc.disable()
+        self.heap.extend(self.session(i) for i in range(self.o.get("heap_objects", 0) // 5))
+        gc.enable()
+
+    def remember(self):
+        """Puts what a reply brought into the cache, which is cut to its size when it is 2 % too large. CPython walks all of the heap when
+        more than a quarter of it is new (Modules/gcmodule.c, gc_collect_generations)."""
+        size = self.o.get("heap_objects", 0) // 5
+        self.heap.extend(self.session(self.calls) for _ in range(self.o.get("heap_per_call", 0) // 5))
+        if len(self.heap) > size * 1.02:
+            while len(self.heap) > size:
+                self.heap.popleft()
+
+    def collected(self, phase, info):
+        if info["generation"] < 2:
+            return
+        if phase == "start":
+            self.gc_start = time.monotonic_ns()
+        else:
+            self.gcs.append(time.monotonic_ns() - self.gc_start)
+
+    def report(self, ran):
+        t = sorted(self.times) or [0]
+        use = os.times()
+        out = {
+            "calls": self.calls, "errors": self.errors, "last_error": self.last_error,
+            "p50_ns": t[len(t) // 2], "p99_ns": t[len(t) * 99 // 100], "max_ns": t[-1],
+            "ran_ns": ran, "cpu_ns": int((use.user + use.system) * 1e9),
+            "gcs": len(self.gcs), "gc_ns": sum(self.gcs), "gc_max_ns": max(self.gcs, default=0),
+        }
+        print(json.dumps(out), flush=True)
+
+
+async def main():
+    # Exactly one line is taken: what is left in Python's own buffer would hide the end of the input from the loop.
+    await Workload(json.loads(sys.stdin.buffer.readline())).run()
+
+
+asyncio.run(main())
+os._exit(0)  # taking a heap of a million objects apart takes longer than who waits for the end has patience

@@ -1,0 +1,32 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// clientCPUSaturated gives a client with thirty callers one CPU for eight threads, and each reply work that its caller does at once.
+// The server has the other CPU to itself.
+var clientCPUSaturated = Incident{
+	ID:    "client-cpu-saturated",
+	Cause: "client-cpu-saturated",
+	Title: "a go-redis client with 30 callers that decode their replies, on one CPU",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		if runtime.NumCPU() < 2 {
+			return Scene{}, fmt.Errorf("%w: it needs a CPU for the client and one for the server", ErrCannot)
+		}
+		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := fillDocuments(ctx, s, documents, 20); err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{
+			Address: s.Addr, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30, DecodesPerCall: 4, Procs: 8}})
+	},
+}

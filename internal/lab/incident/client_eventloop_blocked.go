@@ -1,0 +1,28 @@
+package incident
+
+import (
+	"context"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// clientEventLoopBlocked computes a report on the event loop, for 50 to 150 ms, while replies lie in the sockets.
+var clientEventLoopBlocked = Incident{
+	ID:    "client-eventloop-blocked",
+	Cause: "client-eventloop-blocked",
+	Title: "an asyncio client whose coroutine computes for 50 to 150 ms, twice a second",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := fillDocuments(ctx, s, documents, 3); err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.PyAsync, CPU: otherCPU(), Options: clients.Options{
+			Address: s.Addr, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
+			BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond}})
+	},
+}

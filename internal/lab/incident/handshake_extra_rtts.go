@@ -1,0 +1,26 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// handshakeExtraRTTs makes connections that are used for two calls and pay for it with a series of round trips: HELLO with AUTH, SELECT
+// and CLIENT SETNAME, CLIENT SETINFO, … of go-redis, 5 ms each.
+var handshakeExtraRTTs = Incident{
+	ID:    "handshake-extra-rtts",
+	Cause: "handshake-extra-rtts",
+	Title: "a job that makes itself a go-redis client for every two calls, 5 ms from its server",
+	Args:  []string{"-a", labPassword},
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 5)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Address: addr, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(), Keys: documents,
+			Workers: 4, Rate: 40, CallsPerClient: 2}})
+	},
+}

@@ -1,0 +1,55 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+)
+
+// nagleDelayedACK has clients that write the head of a SET and then its value, without TCP_NODELAY. Their kernel holds the value until
+// the head is acknowledged (RFC 896), which the server's kernel puts off for 40 ms, in the hope of a reply that could carry it
+// (TCP_DELACK_MIN of include/net/tcp.h).
+var nagleDelayedACK = Incident{
+	ID:    "nagle-delayed-ack",
+	Cause: "nagle-delayed-ack",
+	Title: "clients without TCP_NODELAY that send the head and the value of a SET by two writes",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		took, others := l.timings("SETs by two writes"), l.timings("other callers")
+		const clients = 4
+		for range clients {
+			err := l.repeat(ctx, net.Dialer{}, s.Addr, 20*time.Millisecond, func(c *caller) error {
+				if err := c.SetNoDelay(false); err != nil { // Go sets it on every connection
+					return err
+				}
+				return took.time(func() error { return setByTwoWrites(c, 500) })
+			})
+			if err != nil {
+				return Scene{}, err
+			}
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// setByTwoWrites is SET of a value of some bytes.
+func setByTwoWrites(c *caller, bytes int) error {
+	key := "two:" + itoa(rand.IntN(1000))
+	if _, err := fmt.Fprintf(c, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n", len(key), key, bytes); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c, "%s\r\n", strings.Repeat("v", bytes)); err != nil {
+		return err
+	}
+	return c.reply()
+}

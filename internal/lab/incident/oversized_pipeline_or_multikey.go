@@ -1,0 +1,98 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+	"slowpath/internal/resp"
+)
+
+const (
+	batchConns    = 12
+	batchCommands = 20_000
+	multiKeys     = 30_000
+	batchKeys     = 200_000
+)
+
+// oversizedPipeline runs a batch job beside everyday callers: once per second, 12 connections each send 20 000 commands at once, and
+// twice MGET asks for 30 000 keys. None of the commands of a pipeline is slow, so that SLOWLOG has none of them; but each turn of the
+// loop serves what it could read of all 12, 16 kB each, and every reply waits for those before it.
+var oversizedPipeline = Incident{
+	ID:    "oversized-pipeline-or-multikey",
+	Cause: "oversized-pipeline-or-multikey",
+	Title: "a job that sends pipelines of 20 000 commands on 12 connections, and MGET of 30 000 keys",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := fill(ctx, s, batchKeys); err != nil {
+			return Scene{}, err
+		}
+		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"), l.timings("other callers")
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
+		if err := l.batchJob(ctx, s.Addr, pipelines); err != nil {
+			return Scene{}, err
+		}
+		err = l.repeat(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
+			args := []string{"MGET"}
+			for range multiKeys {
+				args = append(args, batchKey())
+			}
+			return multi.time(func() error { return c.ask(args...) })
+		})
+		return Scene{Target: s.Addr}, err
+	},
+}
+
+func batchKey() string { return "fill:" + itoa(rand.IntN(batchKeys)) }
+
+// batchJob sends a pipeline on each of its connections at the same time, once per second.
+func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
+	var conns []*caller
+	for range batchConns {
+		c, err := dialCaller(ctx, net.Dialer{}, addr)
+		if err != nil {
+			return err
+		}
+		l.Defer(func(context.Context) error { c.Close(); return nil })
+		conns = append(conns, c)
+	}
+	l.callers(ctx, 1, time.Second, func(ctx context.Context) error {
+		ends := make(chan error, len(conns))
+		for _, c := range conns {
+			go func() {
+				defer c.endWith(ctx)()
+				ends <- took.time(c.batch)
+			}()
+		}
+		var errs []error
+		for range conns {
+			errs = append(errs, <-ends)
+		}
+		return errors.Join(errs...)
+	})
+	return nil
+}
+
+// batch is one pipeline: all is sent before the first reply is read.
+func (c *caller) batch() error {
+	var out []byte
+	for range batchCommands {
+		out = resp.AppendCommand(out, "GET", batchKey())
+	}
+	if _, err := c.Write(out); err != nil {
+		return err
+	}
+	for range batchCommands {
+		if err := c.reply(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// poolExhaustedWait has three connections for thirty callers. Each is in use all the time, for 2 ms of way to a server that does next to
+// nothing, and calls wait inside of the client before they are sent.
+var poolExhaustedWait = Incident{
+	ID:    "pool-exhausted-wait",
+	Cause: "pool-exhausted-wait",
+	Title: "a go-redis client with PoolSize 3 for 30 callers, 2 ms from its server",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 2)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Address: addr, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500, Random: true}})
+	},
+}

@@ -1,0 +1,25 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// poolMaxIdleChurn has twenty callers and keeps one idle connection: the others are closed when they are given back, and dialled again
+// for the next call.
+var poolMaxIdleChurn = Incident{
+	ID:    "pool-maxidle-churn",
+	Cause: "pool-maxidle-churn",
+	Title: "a redigo pool with MaxIdle 1 for 20 callers, 4 ms from its server",
+	Args:  []string{"-a", labPassword},
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
+			Address: addr, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents, Workers: 20, Rate: 500, Random: true, MaxIdle: 1}})
+	},
+}

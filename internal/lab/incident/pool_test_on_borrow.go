@@ -1,0 +1,23 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// poolTestOnBorrow asks PING on each connection before it is used: every call takes two round trips.
+var poolTestOnBorrow = Incident{
+	ID:    "pool-test-on-borrow",
+	Cause: "pool-test-on-borrow",
+	Title: "a redigo pool whose TestOnBorrow sends PING before each use, 3 ms from its server",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 3)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
+			Address: addr, Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200, MaxIdle: 10, TestOnBorrow: true}})
+	},
+}

@@ -1,0 +1,80 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+)
+
+const (
+	stallValueBytes = 2 << 20
+	stallChunkBytes = 64 << 10
+	stallChunkWork  = 10 * time.Millisecond
+	stallRcvBuf     = 64 << 10 // SO_RCVBUF; the kernel doubles it (socket(7))
+)
+
+// receiverStall has clients that work off a value of 2 MB while they read it, 64 kB every 10 ms. Their receive buffer fills, the
+// window closes, and the server's kernel holds the rest.
+var receiverStall = Incident{
+	ID:    "receiver-stall",
+	Cause: "receiver-stall",
+	Title: "clients that read values of 2 MB slower than the server sends them",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		if _, err := s.Do(ctx, "SET", "blob", strings.Repeat("v", stallValueBytes)); err != nil {
+			return Scene{}, err
+		}
+		took, others := l.timings("GETs of 2 MB by slow readers"), l.timings("other callers")
+		const clients = 3
+		for range clients {
+			err := l.repeat(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond, func(c *caller) error {
+				return took.time(func() error { return getSlowly(c, "blob") })
+			})
+			if err != nil {
+				return Scene{}, err
+			}
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// smallReceiveBuffer is set before the connection is opened, since the window's scale is agreed on then.
+func smallReceiveBuffer(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, stallRcvBuf) })
+	if err != nil {
+		return err
+	}
+	return set
+}
+
+// getSlowly reads a value of stallValueBytes in chunks, and does something with each before it reads on.
+func getSlowly(c *caller, key string) error {
+	if _, err := fmt.Fprintf(c, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key); err != nil {
+		return err
+	}
+	chunk := make([]byte, stallChunkBytes)
+	left := len(fmt.Sprintf("$%d\r\n", stallValueBytes)) + stallValueBytes + len("\r\n")
+	for left > 0 {
+		n, err := io.ReadFull(c, chunk[:min(left, len(chunk))])
+		if err != nil {
+			return err
+		}
+		left -= n
+		time.Sleep(stallChunkWork)
+	}
+	return nil
+}
