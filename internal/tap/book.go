@@ -25,6 +25,9 @@ type book struct {
 	greeting map[uint64]*greeting       // handshakes under way, by connection
 	self     int                        // slowpath's own process
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
+	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
+	readers  readers
+	unread   func(pid uint32) // is told of client processes that leave replies unread for long
 }
 
 type process struct {
@@ -42,7 +45,7 @@ func (p process) String() string {
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
-		local: map[netip.AddrPort]bool{}}
+		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}}
 	for _, n := range o.Nodes {
 		if n.PID != 0 {
 			b.serving[uint32(n.PID)] = n
@@ -154,6 +157,7 @@ func (b *book) conn(e *kernelConnEvent) {
 			d.By = recording.Server
 		}
 		delete(b.greeting, e.Conn)
+		delete(b.told, e.Conn)
 		if e.Role == roleClient {
 			defer func() { delete(b.local, client) }()
 		}
@@ -161,21 +165,28 @@ func (b *book) conn(e *kernelConnEvent) {
 		b.usage(e, n)
 		return
 	}
+	if b.ends[client].pid == b.self {
+		return // slowpath's own
+	}
 	ev.Detail = recording.Detail(d)
 	b.Sink.Event(ev)
 }
 
 // usage is how a client uses one of its connections; see docs/recording.md.
 func (b *book) usage(e *kernelConnEvent, n Node) {
-	if e.Role != roleClient {
+	client, _ := endsOf(&e.Addr)
+	if e.Role != roleClient || b.ends[client].pid == b.self {
 		return
 	}
-	client, _ := endsOf(&e.Addr)
 	subject := recording.ConnPrefix + client.String()
+	if p := b.ends[client]; b.told[e.Conn] != p.pid {
+		b.told[e.Conn] = p.pid
+		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
+			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm})})
+	}
 	for name, v := range map[string]uint64{"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs} {
 		b.Sink.Sample(recording.Sample{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name, Value: float64(v)})
 	}
-	_ = n
 }
 
 // retransmit books that TCP sent something again.

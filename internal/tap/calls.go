@@ -48,9 +48,13 @@ func (b *book) call(e *kernelCallEvent) {
 	if b.ends[client].pid == b.self {
 		return // slowpath's own
 	}
+	b.reader(e)
 	op := b.opOf(e.Op)
 	start, end := b.time(e.At[0]), b.time(e.At[3])
 	b.greet(e.Conn, op, start, end)
+	if e.Flags&flagFresh != 0 {
+		return // reported only because its connection is fresh
+	}
 	if e.Flags&flagMerged != 0 {
 		return // its own times are not known
 	}

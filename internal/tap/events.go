@@ -27,6 +27,7 @@ const (
 	flagError
 	flagTLS
 	flagPaired
+	flagLight
 )
 
 const (

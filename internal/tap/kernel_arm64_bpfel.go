@@ -98,9 +98,13 @@ type kernelConn struct {
 	Resp3         uint8
 	Exchanges     uint8
 	PassiveClose  uint8
+	Strict        uint8
+	Waiter        uint8
+	Light         uint8
+	Plain         uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [6]byte
+	_             [2]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -132,6 +136,24 @@ type kernelConn struct {
 		Started  uint8
 		Unused   uint8
 		Carry    [48]uint8
+	}
+	Shape struct {
+		_        structs.HostLayout
+		Head     [4]uint64
+		HeadMask [4]uint64
+		Tail     [2]uint64
+		TailMask [2]uint64
+		TailAt   uint32
+		Len      uint32
+		Args     uint32
+		Unused   uint32
+	}
+	ReplyShape struct {
+		_     structs.HostLayout
+		Head  uint64
+		Mask  uint64
+		Len   uint32
+		Error uint32
 	}
 	Marks [8]struct {
 		_      structs.HostLayout
@@ -259,7 +281,16 @@ type kernelPair struct {
 	Tid        uint32
 	Tgid       uint32
 	Client     uint32
-	Unused     uint32
+	Replied    uint32
+	Settled    uint32
+	Asked      uint32
+	RepBytes   uint64
+	ReqBytes   uint32
+	Calls      uint32
+	Op         uint16
+	Args       uint16
+	Slot       uint32
+	ClkClient  kernelClocks
 }
 
 type kernelPairKey struct {
@@ -288,8 +319,9 @@ type kernelScratch struct {
 	_       structs.HostLayout
 	Data    [8240]uint8
 	Tick    uint64
+	Filled  uint64
 	Sampled uint32
-	Busy    uint32
+	Tokens  uint32
 }
 
 type kernelShared struct {
@@ -370,8 +402,11 @@ const (
 	kernelVarMinOffcpuNs        = "min_offcpu_ns"
 	kernelVarOwnTgid            = "own_tgid"
 	kernelVarSamplePerTick      = "sample_per_tick"
+	kernelVarSlowBurst          = "slow_burst"
 	kernelVarSlowNs             = "slow_ns"
+	kernelVarSlowPerTick        = "slow_per_tick"
 	kernelVarStatusNs           = "status_ns"
+	kernelVarStrictAll          = "strict_all"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -462,8 +497,11 @@ type kernelVariableSpecs struct {
 	MinOffcpuNs      *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
 	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
 	SamplePerTick    *ebpf.VariableSpec `ebpf:"sample_per_tick"`
+	SlowBurst        *ebpf.VariableSpec `ebpf:"slow_burst"`
 	SlowNs           *ebpf.VariableSpec `ebpf:"slow_ns"`
+	SlowPerTick      *ebpf.VariableSpec `ebpf:"slow_per_tick"`
 	StatusNs         *ebpf.VariableSpec `ebpf:"status_ns"`
+	StrictAll        *ebpf.VariableSpec `ebpf:"strict_all"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -535,8 +573,11 @@ type kernelVariables struct {
 	MinOffcpuNs      *ebpf.Variable `ebpf:"min_offcpu_ns"`
 	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
 	SamplePerTick    *ebpf.Variable `ebpf:"sample_per_tick"`
+	SlowBurst        *ebpf.Variable `ebpf:"slow_burst"`
 	SlowNs           *ebpf.Variable `ebpf:"slow_ns"`
+	SlowPerTick      *ebpf.Variable `ebpf:"slow_per_tick"`
 	StatusNs         *ebpf.Variable `ebpf:"status_ns"`
+	StrictAll        *ebpf.Variable `ebpf:"strict_all"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

@@ -56,6 +56,9 @@ func (l *loaded) Close() error {
 	return errors.Join(errs...)
 }
 
+// ringBytes among constants is the size of the ring buffer, a power of two.
+const ringBytes = "ring_bytes"
+
 // constants are set in the programs before they are loaded.
 type constants map[string]any
 
@@ -68,9 +71,15 @@ func load(c constants) (*loaded, error) {
 		return nil, fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	for name, value := range c {
+		if name == ringBytes {
+			continue
+		}
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("setting %s: %w", name, err)
 		}
+	}
+	if n, ok := c[ringBytes].(uint32); ok {
+		spec.Maps["events"].MaxEntries = n
 	}
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -22,6 +22,8 @@ type Tap struct {
 	offset int64 // from CLOCK_MONOTONIC to the clock of the recording
 	book   *book
 	tally  tally
+
+	collectors *collectorWatch
 }
 
 // Open loads the programs and attaches them. From then on they see; Run passes on what they saw.
@@ -45,6 +47,7 @@ func Open(o Options) (*Tap, error) {
 	}
 	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
+	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
 	if t.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("opening the ring buffer: %w", err)
@@ -64,7 +67,7 @@ const ticksPerSecond = 954
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	return errors.Join(t.ring.Close(), t.kernel.Close())
+	return errors.Join(t.ring.Close(), t.collectors.Close(), t.kernel.Close())
 }
 
 // Blind lists the hooks that this kernel does not have, and what cannot be seen without them.
@@ -132,6 +135,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.book.conn)
 	case evRetrans:
 		dispatch(raw, t.book.retransmit)
+	case evCollection:
+		dispatch(raw, t.collection)
 	}
 }
 

@@ -16,7 +16,7 @@ struct feed {
 	u32 slot;
 	u32 batch; /* requests: the batch under way, BATCHES before the first */
 	u32 request;
-	u32 unused;
+	u32 copied; /* requests of a client: TCP sequence number behind what it has read */
 };
 
 /* lose forgets what waits: the order is not known any more. */
@@ -75,7 +75,7 @@ static __always_inline u32 log2u(u64 v)
 	return r + (v >> 1);
 }
 
-__noinline int add_latency(u32 op, u32 role, u64 ns)
+__noinline int add_latency(u32 op, u32 role, u64 ns, u32 n)
 {
 	u32 key = op * 2 + (role == CLIENT);
 	struct hist *h = bpf_map_lookup_elem(&hists, &key);
@@ -88,7 +88,7 @@ __noinline int add_latency(u32 op, u32 role, u64 ns)
 	}
 	if (i >= HIST)
 		i = HIST - 1;
-	h->n[i]++;
+	h->n[i] += n;
 	return 0;
 }
 
@@ -121,11 +121,20 @@ static __always_inline void read_up_to(struct conn *c, u32 seq)
 	c->mark_head = head;
 }
 
-/* push_request puts a complete request into the ring. seq is that of the byte after it. */
-__noinline int push_request(struct conn *c, struct feed *f, u32 seq)
+/* is_waiter knows the commands whose reply may come much later than those of others on the same connection. */
+static __always_inline bool is_waiter(u64 name)
+{
+	u8 first = name;
+	return first == 'B' || name == WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0) || name == WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O') ||
+	       name == WORD('W', 'A', 'I', 'T', 0, 0, 0, 0) || name == WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0);
+}
+
+/* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the last. */
+__noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 {
 	if (!c || !f)
 		return 0;
+	c->plain = 0;
 	struct stream *s = &c->req;
 	struct thread *t = thread_of(f->slot);
 	const u64 client = WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0);
@@ -139,7 +148,7 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 			it->sub = c->sub;
 			it->args = s->args;
 		}
-		it->calls++;
+		it->calls += n;
 	}
 	if (name == client && c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0)) {
 		if (c->arg == WORD('O', 'F', 'F', 0, 0, 0, 0, 0))
@@ -169,7 +178,10 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 		return 0;
 	}
 	if (c->memo[0] != name || c->memo[1] != c->name[1] || c->memo_sub != c->sub || !c->memo_op) {
-		c->memo_op = op_of(c);
+		c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
+		c->waiter = is_waiter(name);
+		if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) || (name == client && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
+			c->strict = 1; /* there may be pushes from now on */
 		c->memo[0] = name;
 		c->memo[1] = c->name[1];
 		c->memo_sub = c->sub;
@@ -196,7 +208,8 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 	}
 	if (!c->outstanding)
 		c->in_flight_since = start;
-	c->outstanding++;
+	c->plain = 1;
+	c->outstanding += n;
 	u32 tail = c->tail;
 	if (tail != c->head) {
 		struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
@@ -207,7 +220,7 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 				last->flags |= F_MERGED;
 				count(C_MERGED, 1);
 			}
-			last->count++;
+			last->count += n;
 			last->seq = seq;
 			return 0;
 		}
@@ -215,7 +228,7 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 	struct pending *p = &c->ring[tail & (RING - 1)];
 	p->start = start;
 	p->bytes = s->bytes;
-	p->count = 1;
+	p->count = n;
 	p->seq = seq;
 	p->op = c->memo_op;
 	p->batch = batch;
@@ -224,6 +237,28 @@ __noinline int push_request(struct conn *c, struct feed *f, u32 seq)
 	p->unused = 0;
 	c->tail = tail + 1;
 	return 0;
+}
+
+/* may_report bounds how many slow calls are reported: where all are slow, a part of them tells as much. The rest is counted. */
+static __always_inline bool may_report(u64 now)
+{
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!w)
+		return false;
+	u64 tick = now >> 20, gone = tick - w->filled;
+	if (gone) {
+		u64 tokens = gone > slow_burst ? slow_burst : w->tokens + gone * slow_per_tick;
+		w->tokens = tokens > slow_burst ? slow_burst : tokens;
+		w->filled = tick;
+	}
+	count(C_SLOW, 1);
+	if (!w->tokens) {
+		count(C_UNREPORTED, 1);
+		return false;
+	}
+	w->tokens--;
+	return true;
 }
 
 static __always_inline bool sample(u64 now)
@@ -256,8 +291,6 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 		e->flags |= F_TLS;
 	if (c->rep.error)
 		e->flags |= F_ERROR;
-	if (c->calls == 1 && c->opened)
-		e->flags |= F_FRESH;
 	e->op = p->op;
 	e->args = p->args;
 	fill_addr(&e->addr, c);
@@ -318,37 +351,93 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	return 0;
 }
 
-/* publish tells the client's end of a connection on this host what the server did for the call that it is about to answer. */
-__noinline int publish(struct conn *c, u32 slot, u64 now)
+/* publish tells the client's end of a connection on this host what the server did for what it has just answered. first is the place in the
+ * ring of the first call that this send answered. */
+__noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 {
-	if (!c || c->head == c->tail)
+	if (!c || !f)
+		return 0;
+	u32 key = c->pair;
+	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	struct thread *t = thread_of(f->slot);
+	if (!pair || !pair->client || !t)
+		return 0;
+	struct pending *p = &c->ring[first & (RING - 1)];
+	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
+	pair->settled = 0;
+	pair->seq_from = p->seq - p->bytes;
+	pair->seq_to = c->asked;
+	pair->arrived = p->start;
+	pair->read = pair->done = b->read;
+	pair->clk_arrived = b->clk_arrived;
+	pair->clk_read = pair->clk_done = b->clk_read;
+	pair->send = f->now;
+	pair->clk_send = t->item.clk_from;
+	pair->tid = t->tid;
+	pair->tgid = t->tgid;
+	pair->op = p->op;
+	pair->args = p->args;
+	pair->req_bytes = p->bytes;
+	pair->rep_bytes = c->rep.bytes;
+	pair->calls = c->calls;
+	snapshot(pair->slot, f->now, &pair->clk_client);
+	u32 turn_slot = t->turns;
+	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);
+	if (all) {
+		struct turn *turn = &all->at[b->item & (TURNS - 1)];
+		if (turn->number == b->item && turn->to >= b->read && turn->to <= f->now) {
+			pair->done = turn->to;
+			pair->clk_done = turn->clk;
+		}
+	}
+	pair->asked = c->asked;
+	pair->replied = replied;
+	barrier();
+	if (!c->outstanding && !c->rep.started)
+		pair->settled = c->aligned ? 2 : 1;
+	return 0;
+}
+
+/* report_light reports a call by the client's end of a connection whose server's end parsed it. */
+__noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
+{
+	if (!c)
 		return 0;
 	u32 key = c->pair;
 	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
 	struct thread *t = thread_of(slot);
-	if (!pair || !pair->client || !t)
+	if (!pair || !t)
 		return 0;
-	struct pending *p = &c->ring[c->head & (RING - 1)];
-	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
-	pair->seq_from = p->seq - p->bytes;
-	pair->seq_to = c->asked;
-	pair->arrived = b->arrived;
-	pair->read = pair->done = b->read;
-	pair->clk_arrived = b->clk_arrived;
-	pair->clk_read = pair->clk_done = b->clk_read;
-	pair->send = now;
-	pair->clk_send = t->item.clk_from;
-	pair->tid = t->tid;
-	pair->tgid = t->tgid;
-	u32 turn_slot = t->turns;
-	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);
-	if (!all)
+	struct call_event *e = reserve(struct call_event);
+	if (!e)
 		return 0;
-	struct turn *turn = &all->at[b->item & (TURNS - 1)];
-	if (turn->number == b->item && turn->to >= b->read && turn->to <= now) {
-		pair->done = turn->to;
-		pair->clk_done = turn->clk;
-	}
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_CALL;
+	e->role = CLIENT;
+	e->flags = F_PAIRED | F_LIGHT | flags;
+	e->op = pair->op;
+	e->args = pair->args;
+	e->req_bytes = pair->req_bytes;
+	e->rep_bytes = pair->rep_bytes;
+	e->seq = pair->asked;
+	fill_addr(&e->addr, c);
+	e->conn = c->cookie;
+	e->number = pair->calls;
+	e->ahead = 1;
+	e->slot = slot;
+	e->tid = t->tid;
+	e->tgid = t->tgid;
+	e->end_tid = t->tid;
+	e->at[0] = e->at[1] = pair->arrived;
+	e->at[2] = pair->send < now ? pair->send : now;
+	e->at[3] = now;
+	struct clocks clk = {};
+	snapshot(slot, now, &clk);
+	e->clk[3] = clk;
+	e->clk[2] = pair->slot == slot ? pair->clk_client : clk;
+	e->pair = *pair;
+	bpf_get_current_comm(e->comm, 16);
+	submit(e);
 	return 0;
 }
 
@@ -370,13 +459,15 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
 	if (c->aligned) {
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
-		add_latency(p->op, c->role, ns);
+		add_latency(p->op, c->role, ns, 1);
 		if (ns >= slow_ns) {
-			count(C_SLOW, 1);
-			report_call(c, f, c->head, 0, seq);
+			if (may_report(f->now))
+				report_call(c, f, c->head, 0, seq);
 		} else if (sample(f->now)) {
 			count(C_SAMPLED, 1);
 			report_call(c, f, c->head, F_SAMPLED, seq);
+		} else if (c->opened && c->calls <= GREETING) {
+			report_call(c, f, c->head, F_FRESH, seq);
 		}
 	} else {
 		count(C_UNALIGNED, 1);
@@ -384,6 +475,31 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	if (--p->count == 0)
 		c->head++;
 	return 0;
+}
+
+/* pop_replies matches up to n complete replies to the requests at the head of the ring, if none of them is worth a report. It gives how many. */
+__noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
+{
+	if (!c || !f || c->head == c->tail || !c->aligned || sample_per_tick || (c->opened && c->calls < GREETING))
+		return 0;
+	struct pending *p = &c->ring[c->head & (RING - 1)];
+	u64 ns = f->now > p->start ? f->now - p->start : 0;
+	if (ns >= slow_ns)
+		return 0;
+	if (n > p->count)
+		n = p->count;
+	if (n > c->outstanding)
+		n = c->outstanding;
+	c->outstanding -= n;
+	c->calls += n;
+	if (!c->outstanding && f->now > c->in_flight_since)
+		c->in_flight_ns += f->now - c->in_flight_since;
+	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, n);
+	add_latency(p->op, c->role, ns, n);
+	p->count -= n;
+	if (!p->count)
+		c->head++;
+	return n;
 }
 
 #endif

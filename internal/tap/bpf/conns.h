@@ -93,6 +93,25 @@ __noinline int forget_pair(struct conn *c)
 	return bpf_map_delete_elem(&pair_slots, &k);
 }
 
+/* same_host says that both ends have the same address, so that both are sockets of this host. */
+static __always_inline bool same_host(struct conn *c)
+{
+	u64 *l = (u64 *)c->laddr, *r = (u64 *)c->raddr;
+	return l[0] == r[0] && l[1] == r[1];
+}
+
+/* both_here is the same for a socket, before its connection is looked up. The addresses of IPv6 are looked at later. */
+static __always_inline bool both_here(const struct sock *sk)
+{
+	return sk->__sk_common.skc_daddr && sk->__sk_common.skc_daddr == sk->__sk_common.skc_rcv_saddr;
+}
+
+/* skip_light says that a socket is the client's end of a connection whose server's end does the work. */
+static __always_inline bool skip_light(const struct sock *sk)
+{
+	return !strict_all && both_here(sk) && !watched_port(sk->__sk_common.skc_num);
+}
+
 static __always_inline void pair_up(struct conn *c)
 {
 	u32 slot = find_pair(c);
@@ -123,6 +142,8 @@ static __always_inline struct conn *create(const struct sock *sk, u32 role, bool
 	c->published = now;
 	c->slot = THREADS;
 	addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
+	c->light = role == CLIENT && !strict_all && same_host(c);
+	c->strict = strict_all || !fresh;
 	pair_up(c);
 	return c;
 }
@@ -200,6 +221,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 		c->opened = now;
 		/* the local port and address may be chosen after the SYN was begun */
 		addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
+		c->light = c->role == CLIENT && !strict_all && same_host(c);
 		pair_up(c);
 		report_conn(c, EV_OPEN, 0, now);
 	} else if (newstate == TCP_CLOSE_WAIT_) {
@@ -242,8 +264,10 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_ready, const struct sock *sk)
 {
+	if (skip_light(sk))
+		return 0;
 	struct conn *c = conn_of(sk);
-	if (!c || c->ignore)
+	if (!c || c->ignore || c->light)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock((void *)sk);
 	if (!tp)

@@ -18,7 +18,7 @@ static __noinline int report_item(struct thread *t)
 	return 0;
 }
 
-/* end_item books the end of what the thread was doing. */
+/* end_item books the end of what the thread was doing; clk are its clocks now. */
 static __always_inline void end_item(struct thread *t, u64 now, struct clocks *clk)
 {
 	if (!t->open)
@@ -42,21 +42,34 @@ static __always_inline void end_item(struct thread *t, u64 now, struct clocks *c
 		report_item(t);
 }
 
-static __always_inline void begin_item(struct thread *t, struct conn *c, u32 bytes, u32 sends, u64 now, struct clocks *clk)
+/* serves names the connection that an item is about. */
+static __always_inline void serves(struct thread *t, struct conn *c)
+{
+	t->item.conn = c->cookie;
+	t->item.rport = c->rport;
+	t->item.lport = c->lport;
+	__builtin_memcpy(t->item.raddr, c->raddr, 16);
+}
+
+/* sends_to says that the item under way ended with the sending of much. */
+static __always_inline void sends_to(struct thread *t, struct conn *c, u32 bytes)
+{
+	serves(t, c);
+	t->item.sends = 1;
+	t->item.bytes = bytes;
+}
+
+static __always_inline void begin_item(struct thread *t, struct conn *c, u32 bytes, u64 now, struct clocks *clk)
 {
 	t->item.from = now;
 	t->item.clk_from = *clk;
 	t->item.name[0] = t->item.name[1] = t->item.sub = 0;
 	t->item.calls = t->item.args = 0;
 	t->item.bytes = bytes;
-	t->item.sends = sends;
+	t->item.sends = 0;
 	t->item.conn = 0;
-	if (c) {
-		t->item.conn = c->cookie;
-		t->item.rport = c->rport;
-		t->item.lport = c->lport;
-		__builtin_memcpy(t->item.raddr, c->raddr, 16);
-	}
+	if (c)
+		serves(t, c);
 	t->open = 1;
 }
 

@@ -8,7 +8,10 @@ const volatile u64 min_item_ns = 200000;    /* work of a server that takes this 
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
 const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick of 2^20 ns */
+const volatile u32 slow_per_tick = 1;       /* slow calls reported per CPU and tick in the long run */
+const volatile u32 slow_burst = 1000;       /* and at once */
 const volatile u32 own_tgid = 0;            /* slowpath itself: its calls are not watched from its own side */
+const volatile u32 strict_all = 0;          /* parse at both ends of every connection */
 const volatile u32 max_conns = 20000;
 
 struct {
@@ -122,9 +125,10 @@ struct {
  * one in a softirq, which parses nothing. */
 struct scratch {
 	u8 data[MASK + 1 + CARRY]; /* only the first WINDOW + CARRY bytes are used */
-	u64 tick;
+	u64 tick;     /* of sampled */
+	u64 filled;   /* tick at which tokens were last added */
 	u32 sampled;
-	u32 busy;
+	u32 tokens;   /* slow calls that may be reported */
 };
 
 struct {

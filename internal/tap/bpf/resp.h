@@ -2,13 +2,17 @@
 #ifndef SLOWPATH_RESP_H
 #define SLOWPATH_RESP_H
 
-enum { LIMIT = WINDOW + CARRY };
+enum { LIMIT = WINDOW + CARRY, LINE = 128 };
 enum { MORE = 0, STOP = 1 };
 
 struct parse {
 	struct feed *f;
 	struct conn *c;
 	struct scratch *w;
+	u32 message; /* where in the window the message began; LIMIT: before it */
+	u32 head;    /* request: end of what stands before its key, */
+	u32 key;     /* end of the key, */
+	u32 value;   /* begin of the value */
 };
 
 /* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see through it. */
@@ -20,32 +24,41 @@ static __always_inline u8 byte(struct parse *q, u32 p)
 }
 
 /* line_end gives the place behind the next "\n" within some bytes of p; 0: it is not there. */
-static __always_inline u32 line_end(struct parse *q, u32 p)
+__noinline u32 line_end(u32 p, u32 total)
 {
-	for (u32 n = 0; n < 128; n++) {
-		if (p >= q->f->total || p >= LIMIT)
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!w)
+		return 0;
+	struct parse q = {.w = w};
+	for (u32 n = 0; n < LINE; n++) {
+		if (p >= total)
 			return 0;
-		if (byte(q, p) == '\n')
+		if (byte(&q, p) == '\n')
 			return p + 1;
 		p++;
 	}
 	return 0;
 }
 
-/* header reads the number of "*3\r\n" at p. It gives the place behind it; 0: its end is not there yet; LIMIT: it is no number. */
-static __always_inline u32 header(struct parse *q, u32 p, s64 *value)
+/* header reads the number of "*3\r\n" at p. It gives the number and, in the lowest 16 bits, the place behind it; 0: its end is not there
+ * yet; LIMIT: it is no number. */
+__noinline s64 header(u32 p, u32 total)
 {
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
 	s64 v = 0;
 	bool minus = false;
-	for (u32 n = 0; n < 20; n++) {
+	if (!w)
+		return LIMIT;
+	struct parse q = {.w = w};
+	for (u32 n = 0; n < 14; n++) {
 		p++;
-		if (p + 1 >= q->f->total || p + 1 >= LIMIT)
+		if (p + 1 >= total)
 			return 0;
-		u8 c = byte(q, p);
-		if (c == '\r') {
-			*value = minus ? -v : v;
-			return byte(q, p + 1) == '\n' ? p + 2 : LIMIT;
-		}
+		u8 c = byte(&q, p);
+		if (c == '\r')
+			return byte(&q, p + 1) == '\n' ? (minus ? -v : v) << 16 | (p + 2) : LIMIT;
 		if (c == '-' && n == 0)
 			minus = true;
 		else if (c >= '0' && c <= '9')
@@ -111,11 +124,78 @@ static __always_inline void keep_word(struct parse *q, struct stream *s, u32 bod
 	}
 }
 
+/* eight gives eight bytes of the window. */
+static __always_inline u64 eight(struct parse *q, u32 p)
+{
+	barrier_var(p);
+	p &= MASK;
+	return *(u64 *)(q->w->data + p);
+}
+
+/* low is a mask of the first n bytes of a word. */
+static __always_inline u64 low(u32 n)
+{
+	return n >= 8 ? ~0ull : n ? (1ull << (n * 8)) - 1 : 0;
+}
+
+static __always_inline u32 minus(u32 a, u32 b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* remember_request takes the shape of a request that ended at a place of the window. */
+__noinline int remember_request(struct conn *c, u32 message, u32 head, u32 key, u32 value_end)
+{
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!c || !w)
+		return 0;
+	struct parse p = {.w = w}, *q = &p;
+	u32 value = value_end >> 16, end = value_end & 0xffff;
+	struct shape *s = &c->shape;
+	s->len = 0;
+	u32 args = c->req.args;
+	if (!c->plain || args > 3 || message >= end)
+		return 0;
+	u32 n = (args == 1 ? end : head) - message;
+	if (n > 32 || (args == 3 && (value <= key || value - key > 16)))
+		return 0;
+	for (u32 i = 0; i < 4; i++) {
+		s->head_mask[i] = low(minus(n, i * 8));
+		s->head[i] = eight(q, message + i * 8) & s->head_mask[i];
+	}
+	s->tail_at = 0;
+	if (args == 3) {
+		s->tail_at = key - message;
+		for (u32 i = 0; i < 2; i++) {
+			s->tail_mask[i] = low(minus(value - key, i * 8));
+			s->tail[i] = eight(q, key + i * 8) & s->tail_mask[i];
+		}
+	}
+	s->args = args;
+	s->len = end - message;
+	return 0;
+}
+
+/* same_request says whether the request at p has the shape of the one before. All bytes that tell where something begins or ends are compared. */
+static __always_inline bool same_request(struct parse *q, struct shape *s, u32 p)
+{
+	u64 differ = (eight(q, p) & s->head_mask[0]) ^ s->head[0];
+	differ |= (eight(q, p + 8) & s->head_mask[1]) ^ s->head[1];
+	differ |= (eight(q, p + 16) & s->head_mask[2]) ^ s->head[2];
+	differ |= (eight(q, p + 24) & s->head_mask[3]) ^ s->head[3];
+	if (s->tail_at) {
+		differ |= (eight(q, p + s->tail_at) & s->tail_mask[0]) ^ s->tail[0];
+		differ |= (eight(q, p + s->tail_at + 8) & s->tail_mask[1]) ^ s->tail[1];
+	}
+	return !differ;
+}
+
 static __always_inline void message_done(struct parse *q, struct stream *s, bool request, u32 seq)
 {
 	s->started = 0;
 	if (request)
-		push_request(q->c, q->f, seq);
+		push_requests(q->c, q->f, seq, 1);
 	else if (!s->push)
 		pop_reply(q->c, q->f, seq);
 }
@@ -142,6 +222,23 @@ static __always_inline u32 seq_at(struct parse *q, u32 p)
 	return q->f->seq + p;
 }
 
+/* ch_is_first says that the token at p is the first of its message. */
+static __always_inline bool ch_is_first(struct parse *q, u32 p)
+{
+	return q->message == p;
+}
+
+static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32 len, u32 error)
+{
+	struct reply_shape *r = &q->c->reply_shape;
+	if (head > 8)
+		return;
+	r->mask = low(head);
+	r->head = eight(q, p) & r->mask;
+	r->len = len;
+	r->error = error;
+}
+
 static __always_inline bool c_has_name(struct conn *c)
 {
 	return c->name[0] != 0;
@@ -149,14 +246,15 @@ static __always_inline bool c_has_name(struct conn *c)
 
 static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, bool request)
 {
-	u32 end = line_end(q, p);
+	u32 end = line_end(p, q->f->total);
 	if (!end) {
-		u32 stop = p + 128 < q->f->total ? p + 128 : q->f->total;
+		u32 stop = p + LINE < q->f->total ? p + LINE : q->f->total;
 		s->bytes += stop - p;
 		s->line = 1;
 		q->f->i = stop;
 		return MORE;
 	}
+	bool only = !request && !s->line && s->left == 1 && ch_is_first(q, p) && end - p <= 8;
 	s->bytes += end - p;
 	s->line = 0;
 	q->f->i = end;
@@ -168,13 +266,15 @@ static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, 
 		return MORE;
 	}
 	message_done(q, s, request, seq_at(q, end));
+	if (only)
+		remember_reply(q, p, end - p, end - p, s->error);
 	return MORE;
 }
 
 static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, bool request)
 {
-	s64 len = 0;
-	u32 body = header(q, p, &len);
+	s64 h = header(p, q->f->total), len = h >> 16;
+	u32 body = h & 0xffff;
 	if (!body)
 		return STOP;
 	if (body == LIMIT || len > (1ll << 40) || (request && len < 0)) {
@@ -187,15 +287,34 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 			return STOP; /* the name is not there yet */
 		keep_word(q, s, body, len);
 	}
+	if (request) {
+		u32 arg = s->args - s->left;
+		if (arg == 1) {
+			q->head = body;
+			q->key = body + len;
+		} else if (arg == 2) {
+			q->value = body;
+		}
+	}
 	if (len < 0) { /* null */
+		bool only = s->left == 1 && ch_is_first(q, p);
 		s->bytes += body - p;
 		s->left--;
 		q->f->i = body;
 		if (!s->left)
 			message_done(q, s, request, seq_at(q, body));
+		if (only)
+			remember_reply(q, p, body - p, body - p, 0);
 		return MORE;
 	}
+	u32 end = body + (u32)len + 2;
+	bool whole = s->left == 1 && len < WINDOW && end <= q->f->total;
+	bool only = !request && whole && ch_is_first(q, p);
 	skip_body(q, s, body, len + 2, request, seq_at(q, p), p);
+	if (request && whole && q->message < LIMIT)
+		remember_request(q->c, q->message, q->head, q->key, q->value << 16 | end);
+	if (only)
+		remember_reply(q, p, body - p, end - p, 0);
 	return MORE;
 }
 
@@ -221,7 +340,7 @@ static long request_token(u32 n, struct parse *q)
 	}
 	q->c->name[0] = q->c->name[1] = q->c->sub = q->c->arg = 0;
 	if (ch != '*') { /* an inline command, or an empty line */
-		if (ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
+		if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
 			q->f->bad = 1;
 			return STOP;
 		}
@@ -240,8 +359,8 @@ static long request_token(u32 n, struct parse *q)
 		s->args = 1;
 		return line_token(q, s, p, true);
 	}
-	s64 args = 0;
-	u32 end = header(q, p, &args);
+	s64 h = header(p, q->f->total), args = h >> 16;
+	u32 end = h & 0xffff;
 	if (!end)
 		return STOP;
 	if (end == LIMIT || args > 1 << 24) {
@@ -250,6 +369,9 @@ static long request_token(u32 n, struct parse *q)
 	}
 	q->f->i = end;
 	s->bytes += end - p;
+	q->message = p;
+	q->head = end;
+	q->key = q->value = 0;
 	if (args <= 0) {
 		s->started = 0;
 		return MORE;
@@ -272,12 +394,13 @@ static long reply_token(u32 n, struct parse *q)
 		s->started = 1;
 		s->left = 1;
 		s->bytes = 0;
+		q->message = p;
 		s->push = ch == '>';
 		s->error = ch == '-' || ch == '!';
 		struct mark *m = q->c->role == CLIENT ? arrival(q->c, seq_at(q, p) + 1) : NULL;
 		q->c->rep_first = m ? m->ns : q->f->now;
 	}
-	s64 many = 0;
+	s64 h, many;
 	u32 end;
 	switch (ch) {
 	case '+':
@@ -297,7 +420,9 @@ static long reply_token(u32 n, struct parse *q)
 	case '%':
 	case '>':
 	case '|':
-		end = header(q, p, &many);
+		h = header(p, q->f->total);
+		many = h >> 16;
+		end = h & 0xffff;
 		if (!end)
 			return STOP;
 		if (end == LIMIT || many > 1ll << 31)
@@ -317,6 +442,49 @@ static long reply_token(u32 n, struct parse *q)
 	}
 	q->f->bad = 1;
 	return STOP;
+}
+
+/* equal_requests takes the requests at the begin of the window that have the shape of the one before. */
+static __always_inline void equal_requests(struct parse *q, struct stream *s)
+{
+	struct conn *c = q->c;
+	struct feed *f = q->f;
+	u32 len = c->shape.len, n = 0, p = 0;
+	if (!len || len > WINDOW)
+		return;
+	for (; n < 64; n++) {
+		if (p + len > f->total || !same_request(q, &c->shape, p))
+			break;
+		p += len;
+	}
+	if (!n)
+		return;
+	s->bytes = len;
+	s->args = c->shape.args;
+	if (n > 1 && c->role == SERVER && c->mark_tail - c->mark_head != 1)
+		n = 1; /* they did not come together */
+	f->i = n * len;
+	push_requests(c, f, f->seq + f->i, n);
+}
+
+/* equal_replies does the same for replies. */
+static __always_inline void equal_replies(struct parse *q, struct stream *s)
+{
+	struct conn *c = q->c;
+	struct feed *f = q->f;
+	u32 len = c->reply_shape.len, n = 0, p = 0;
+	if (!len || len > WINDOW)
+		return;
+	for (; n < 64; n++) {
+		if (p + len > f->total || (eight(q, p) & c->reply_shape.mask) != c->reply_shape.head)
+			break;
+		p += len;
+	}
+	if (!n)
+		return;
+	s->bytes = len;
+	s->error = c->reply_shape.error;
+	f->i = pop_replies(c, f, n) * len;
 }
 
 /* window takes the next piece of the buffer: skips what needs no look, and parses the rest. */
@@ -349,10 +517,18 @@ static long window(u32 n, struct parse *q)
 	f->total = carry + take;
 	f->i = 0;
 	f->seq -= carry; /* of the first byte of the window */
-	if (f->request)
-		bpf_loop(LIMIT, request_token, q, 0);
-	else
-		bpf_loop(LIMIT, reply_token, q, 0);
+	q->message = LIMIT;
+	if (f->request) {
+		if (!s->started)
+			equal_requests(q, s);
+		if (f->i < f->total)
+			bpf_loop(LIMIT, request_token, q, 0);
+	} else {
+		if (!s->started)
+			equal_replies(q, s);
+		if (f->i < f->total)
+			bpf_loop(LIMIT, reply_token, q, 0);
+	}
 	u32 left = f->total - f->i;
 	if (f->bad)
 		return STOP;

@@ -112,34 +112,56 @@ static __always_inline void settle(struct conn *c, u64 now)
 {
 	if (c->aligned || c->outstanding || c->rep.started || c->req.started)
 		return;
-	if (c->role == SERVER || c->exchanges >= 8) {
+	if (c->role == SERVER || c->exchanges >= EXCHANGES) {
+		c->aligned = 1;
+		count(C_ALIGNED, 1);
+	}
+}
+
+/* align_by_server: everything that this client's end had sent was answered, by what the server's end knows, and read: what it sends now is
+ * the begin of a request, and what it reads next the reply. */
+static __always_inline void align_by_server(struct conn *c, struct feed *f)
+{
+	u32 key = c->pair;
+	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	if (pair && pair->settled == 2 && pair->asked == f->seq && pair->replied == f->copied) {
 		c->aligned = 1;
 		count(C_ALIGNED, 1);
 	}
 }
 
 /* requests: bytes of requests were read (server) or sent (client). */
-static __always_inline void requests(struct conn *c, u32 slot, u32 len, u32 seq, u64 now)
+static __always_inline void requests(struct conn *c, struct feed *f)
 {
-	if (!c->aligned && !c->outstanding) { /* a new beginning */
-		if (c->req.started || c->rep.started)
-			lose(c, C_GARBAGE);
+	u64 last = c->last_in > c->last_out ? c->last_in : c->last_out;
+	if (!c->aligned && f->now - last > PATIENCE)
+		lose(c, C_GARBAGE); /* what was begun before this pause will not be understood any more */
+	if (!c->aligned && !c->outstanding && !c->req.started) { /* a new beginning */
 		c->exchanges++;
+		if (c->role == CLIENT)
+			align_by_server(c, f);
 	}
-	struct feed f = {.now = now, .len = len, .seq = seq - len, .slot = slot, .batch = BATCHES, .request = 1};
-	if (!look(c, &f))
+	if (!look(c, f))
 		lose(c, C_GARBAGE);
 }
 
 /* replies: bytes of replies were sent (server) or read (client). */
-static __always_inline void replies(struct conn *c, u32 slot, u32 len, u32 seq, u64 now)
+static __always_inline void replies(struct conn *c, struct feed *f)
 {
 	if (!c->outstanding && !c->aligned)
 		return; /* to something that was asked before we came */
-	struct feed f = {.now = now, .len = len, .seq = seq - len, .slot = slot, .batch = BATCHES, .request = 0};
-	if (!look(c, &f))
+	if (!look(c, f))
 		lose(c, C_GARBAGE);
-	settle(c, now);
+	settle(c, f->now);
+}
+
+/* client_replies: a client read. A reply that came faster than any round trip answered an earlier request than the one that was seen: the client
+ * does not wait for each reply, and the order is not known. */
+static __always_inline void client_replies(struct conn *c, struct tcp_sock *tp, struct feed *f)
+{
+	if (!c->aligned && c->outstanding && c->exchanges && (f->now - c->in_flight_since) / 1000 < BPF_CORE_READ(tp, rtt_min.s[0].v))
+		c->exchanges = 0;
+	replies(c, f);
 }
 
 static __always_inline void status(struct conn *c, u64 now)
@@ -161,6 +183,118 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 	return create(sk, role, false, now);
 }
 
+/* plain_write says that the system call under way wrote one buffer, all of it. */
+static __always_inline bool plain_write(u32 ret)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	int nr = REG_NR(regs);
+	return (nr == NR_write || nr == NR_sendto) && REG_ARG3(regs) == ret;
+}
+
+/* same_as_before takes a read that is exactly one request of the shape of the one before. */
+static __always_inline bool same_as_before(struct conn *c, struct feed *f)
+{
+	u32 zero = 0, len = f->len;
+	if (!c->aligned || c->req.started || c->req.carry_len || c->shape.len != len || len > 1024)
+		return false;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	int nr = REG_NR(regs);
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!w || (nr != NR_read && nr != NR_recvfrom))
+		return false;
+	if (bpf_probe_read_user(w->data, len, (void *)REG_ARG2(regs)))
+		return false;
+	struct parse q = {.w = w};
+	if (!same_request(&q, &c->shape, 0))
+		return false;
+	c->req.bytes = len;
+	c->req.args = c->shape.args;
+	push_requests(c, f, f->seq + len, 1);
+	return true;
+}
+
+/* small_reply takes a send that is the whole reply to the one request that waits, without a look at its bytes: one small buffer, written at
+ * once, to a connection that was never seen to get anything but replies. Whatever contradicts it later (a send that nobody asked for) makes
+ * the connection a strict one. */
+static __always_inline bool small_reply(struct conn *c, struct feed *f)
+{
+	if (c->strict || !c->aligned || c->outstanding != 1 || c->waiter || f->len > 4096 || c->rep.started || sample_per_tick || c->calls < GREETING)
+		return false;
+	struct pending *p = &c->ring[c->head & (RING - 1)];
+	u64 ns = f->now - p->start;
+	if (ns >= slow_ns || !plain_write(f->len))
+		return false;
+	c->rep.bytes = f->len;
+	return pop_replies(c, f, 1) == 1;
+}
+
+/* read_requests: a server read. */
+static __always_inline void read_requests(struct conn *c, struct thread *t, struct feed *f)
+{
+	if (t) {
+		struct clocks clk = {};
+		snapshot(f->slot, f->now, &clk);
+		end_item(t, f->now, &clk);
+		t->number++;
+		begin_item(t, c, f->len, f->now, &clk);
+	}
+	u32 seq = f->seq + f->len;
+	if (!same_as_before(c, f))
+		requests(c, f);
+	c->asked = seq;
+}
+
+/* send_replies: a server sent. */
+static __always_inline void send_replies(struct conn *c, struct thread *t, struct feed *f)
+{
+	if (t) {
+		struct clocks clk = {};
+		snapshot(f->slot, f->now, &clk);
+		if (f->len >= BIG_SEND && !t->item.conn)
+			sends_to(t, c, f->len);
+		end_item(t, f->now, &clk);
+		begin_item(t, NULL, 0, f->now, &clk);
+	}
+	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
+	if (!small_reply(c, f)) {
+		if (!waited && !c->strict && c->aligned) /* nobody asked for this: see small_reply */
+			c->strict = 1;
+		replies(c, f);
+	}
+	if (waited)
+		publish(c, f, first, seq);
+}
+
+/* light_read: the client's end of a connection on this host read a reply. */
+static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 now)
+{
+	u32 key = c->pair;
+	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	if (!pair)
+		return;
+	pair->slot = slot;
+	if (pair->settled != 2 || pair->replied != seq || pair->arrived <= c->in_flight_since)
+		return; /* more is to come, or the server's end has not told yet */
+	u64 ns = now - pair->arrived;
+	if (c->in_flight_since && pair->arrived > c->last_in)
+		c->idle_ns += pair->arrived - c->last_in;
+	c->in_flight_since = pair->arrived;
+	c->in_flight_ns += ns;
+	u32 calls = pair->calls - (u32)c->calls;
+	if (!c->calls || calls > RING)
+		calls = 1;
+	c->calls = pair->calls;
+	count(C_CALLS_CLIENT, calls);
+	add_latency(pair->op, CLIENT, ns, calls);
+	if (ns >= slow_ns) {
+		if (may_report(now))
+			report_light(c, slot, now, 0);
+	} else if (sample(now)) {
+		count(C_SAMPLED, 1);
+		report_light(c, slot, now, F_SAMPLED);
+	}
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 {
@@ -173,9 +307,11 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	u32 slot = THREADS;
-	struct thread *t = current_thread(now, &slot, c->role == SERVER);
 	u64 who = bpf_get_current_pid_tgid();
+	u32 slot = c->slot;
+	struct thread *t = thread_of(slot);
+	if (!t || t->tid != (u32)who)
+		t = current_thread(now, &slot, c->role == SERVER);
 	if (c->role == CLIENT && who >> 32 == own_tgid) {
 		c->ignore = 1;
 		return 0;
@@ -183,21 +319,17 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 	c->tid = who;
 	c->tgid = who >> 32;
 	u32 seq = tp->copied_seq;
-	if (c->role == SERVER) {
-		if (t) {
-			struct clocks clk = {};
-			snapshot(slot, now, &clk);
-			end_item(t, now, &clk);
-			t->number++;
-			begin_item(t, c, ret, 0, now, &clk);
-		}
-		requests(c, slot, ret, seq, now);
-		c->asked = seq;
+	if (c->light) {
+		light_read(c, slot, seq, now);
 	} else {
-		replies(c, slot, ret, seq, now);
+		struct feed f = {.now = now, .len = ret, .seq = seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == SERVER};
+		if (c->role == SERVER)
+			read_requests(c, t, &f);
+		else
+			client_replies(c, tp, &f);
+		read_up_to(c, seq);
 	}
 	c->slot = slot;
-	read_up_to(c, seq);
 	c->last_in = now;
 	status(c, now);
 	return 0;
@@ -206,18 +338,21 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 {
-	if (ret <= 0)
+	if (ret <= 0 || skip_light(sk))
 		return 0;
 	u64 now = wall();
 	struct conn *c = conn_here(sk, now);
-	if (!c || c->ignore)
+	if (!c || c->ignore || c->light)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	u32 slot = THREADS;
-	struct thread *t = current_thread(now, &slot, c->role == SERVER);
 	u64 who = bpf_get_current_pid_tgid();
+	u32 slot = c->slot;
+	struct thread *t = thread_of(slot);
+	if (!t || t->tid != (u32)who)
+		t = current_thread(now, &slot, c->role == SERVER);
+	struct feed f = {.now = now, .len = ret, .seq = tp->write_seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == CLIENT, .copied = tp->copied_seq};
 	if (c->role == CLIENT) {
 		if (who >> 32 == own_tgid) {
 			c->ignore = 1;
@@ -227,17 +362,9 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 		c->tgid = who >> 32;
 		if (!c->outstanding && c->calls && c->last_in < now)
 			c->idle_ns += (c->send_start ? c->send_start : now) - c->last_in;
-		if (c->slot >= THREADS)
-			c->slot = slot; /* until it reads: it will probably be the same thread */
-		requests(c, slot, ret, tp->write_seq, now);
+		requests(c, &f);
 	} else {
-		if (t) {
-			struct clocks clk = {};
-			snapshot(slot, now, &clk);
-			end_item(t, now, &clk);
-			begin_item(t, NULL, 0, 0, now, &clk);
-		}
-		replies(c, slot, ret, tp->write_seq, now);
+		send_replies(c, t, &f);
 	}
 	c->last_out = now;
 	c->send_start = 0;
@@ -245,25 +372,15 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
-/* on_sending: a send system call begins. */
+/* on_sending: a send system call of a client begins. */
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(on_sending, const struct sock *sk)
 {
+	if (skip_light(sk) || watched_port(sk->__sk_common.skc_num))
+		return 0;
 	struct conn *c = conn_of(sk);
 	if (!c || c->ignore || c->send_start)
 		return 0;
-	u64 now = wall();
-	c->send_start = now;
-	if (c->role != SERVER)
-		return 0;
-	u32 slot;
-	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
-	if (!t)
-		return 0;
-	struct clocks clk = {};
-	snapshot(slot, now, &clk);
-	end_item(t, now, &clk);
-	begin_item(t, c, 0, 1, now, &clk);
-	publish(c, slot, now);
+	c->send_start = wall();
 	return 0;
 }

@@ -13,6 +13,18 @@ enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREAD
 /* Longest command name that is kept, and longest subcommand. */
 enum { NAME = 16 };
 
+/* So many calls of a fresh connection are reported whatever they took: they show how it was made ready. */
+enum { GREETING = 8 };
+
+/* After so many nanoseconds without a byte, a connection whose order is not known is looked at anew. */
+enum { PATIENCE = 1000000000 };
+
+/* So many exchanges, one call after the other and none faster than the path allows, show a client that waits for each reply. */
+enum { EXCHANGES = 16 };
+
+/* From so many bytes on, the time of a send is the sending. */
+enum { BIG_SEND = 16384 };
+
 struct clocks {
 	u64 ns[CLOCKS];
 };
@@ -106,6 +118,24 @@ struct stream {
 	u8 carry[CARRY];
 };
 
+/* shape is a request that came before, as far as another must have the same bytes to be parsed like it: everything up to the first byte of
+ * the key, and what stands between the key and the value. Most requests of a connection have the shape of the one before. */
+struct shape {
+	u64 head[4], head_mask[4];
+	u64 tail[2], tail_mask[2];
+	u32 tail_at; /* 0: no value */
+	u32 len;     /* of the whole request; 0: no shape is known */
+	u32 args;
+	u32 unused;
+};
+
+/* reply_shape is the same for a reply that is one line or one bulk string. */
+struct reply_shape {
+	u64 head, mask;
+	u32 len;
+	u32 error;
+};
+
 struct conn {
 	u64 cookie;
 	u64 opened;       /* 0: it was there before */
@@ -140,8 +170,14 @@ struct conn {
 	u8 resp3;
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 passive_close; /* the peer closed first */
+	u8 strict;        /* all its replies are parsed */
+	u8 waiter;        /* the command of memo_op is meant to wait */
+	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
+	u8 plain;         /* the last request is one that waits for its reply in the usual way */
 	u8 laddr[16], raddr[16];
 	struct stream req, rep;
+	struct shape shape;
+	struct reply_shape reply_shape;
 	struct mark marks[MARKS];
 	struct batch batches[BATCHES];
 	struct pending ring[RING];
@@ -159,14 +195,21 @@ struct pair {
 	u64 arrived, read, done, send; /* arrival, read, end of own work, start of send */
 	struct clocks clk_arrived, clk_read, clk_done, clk_send;
 	u32 tid, tgid;
-	u32 client; /* the client's end is watched too */
-	u32 unused;
+	u32 client;  /* the client's end is watched too */
+	u32 replied; /* TCP sequence number behind what was sent */
+	u32 settled; /* nothing that was read is without its reply; 2: and the order of calls is known */
+	u32 asked;   /* TCP sequence number behind what was read */
+	u64 rep_bytes;
+	u32 req_bytes, calls;
+	u16 op, args;
+	u32 slot;    /* of the client's thread, and its clocks at send */
+	struct clocks clk_client;
 };
 
 enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_OP };
 
 /* call_event.flags */
-enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32 };
+enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32, F_LIGHT = 64 };
 
 struct addr {
 	u16 family, lport, rport;
@@ -256,7 +299,7 @@ struct op_event {
 
 /* counters, per CPU */
 enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
-       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_MAX };
+       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_MAX };
 
 /* log-linear histogram: 16 steps per power of two, to 2^36 ns */
 enum { HIST_BITS = 4, HIST = (36 - HIST_BITS + 1) << HIST_BITS };

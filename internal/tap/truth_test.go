@@ -1,0 +1,328 @@
+//go:build linux
+
+package tap
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// startServer runs a real server of its own and gives its port.
+func startServer(t testing.TB) int {
+	t.Helper()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("needs redis-server")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			c.Close()
+			return port
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("redis-server does not answer")
+		}
+	}
+}
+
+// raw is the programs without the book: every report as the kernel made it.
+type raw struct {
+	*loaded
+	ring  *ringbuf.Reader
+	calls []kernelCallEvent
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+func openRaw(t testing.TB, port int, c constants) *raw {
+	t.Helper()
+	l, err := load(c)
+	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
+		t.Skip("needs the kernel source: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
+		t.Fatal(err)
+	}
+	r := &raw{loaded: l, stop: make(chan struct{}), done: make(chan struct{})}
+	if r.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
+		t.Fatal(err)
+	}
+	go r.read()
+	return r
+}
+
+func (r *raw) read() {
+	defer close(r.done)
+	var rec ringbuf.Record
+	for last := false; ; {
+		r.ring.SetDeadline(time.Now().Add(time.Millisecond))
+		for r.ring.ReadInto(&rec) == nil {
+			if rec.RawSample[0] == evCall {
+				var e kernelCallEvent
+				copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), rec.RawSample)
+				r.calls = append(r.calls, e)
+			}
+		}
+		if last {
+			return
+		}
+		select {
+		case <-r.stop:
+			last = true
+		default:
+		}
+	}
+}
+
+// finish gives all reports and counters; nothing stays in the kernel.
+func (r *raw) finish(t testing.TB) ([]kernelCallEvent, map[string]uint64) {
+	time.Sleep(20 * time.Millisecond) // the last reply's report is made after the client has it
+	close(r.stop)
+	<-r.done
+	counts := map[string]uint64{}
+	for i, name := range counterNames {
+		counts[name], _ = sumPerCPU(r.coll.Maps["counters"], uint32(i))
+	}
+	if err := errors.Join(r.ring.Close(), r.Close()); err != nil {
+		t.Error(err)
+	}
+	return r.calls, counts
+}
+
+// stamped is a call as the load generator made it.
+type stamped struct {
+	op             string
+	request, reply int
+	sent, received int64 // CLOCK_MONOTONIC
+}
+
+// stamper is a load generator that notes every call: what was sent, what came back, and when.
+type stamper struct {
+	conn     net.Conn
+	in       *bufio.Reader
+	rand     *rand.Rand
+	pipeline int
+	unique   bool
+	calls    []stamped
+}
+
+func command(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// next makes a call whose request and reply have sizes that hardly any other has; with unique, that no other of the connection has.
+func (s *stamper) next() (string, stamped) {
+	if s.unique {
+		v := strings.Repeat("v", 1+len(s.calls)*3)
+		r := command("ECHO", v)
+		return r, stamped{op: "ECHO", request: len(r), reply: len(fmt.Sprintf("$%d\r\n", len(v))) + len(v) + 2}
+	}
+	n := s.rand.IntN(3000)
+	if s.rand.IntN(50) == 0 {
+		n = 20_000 + s.rand.IntN(80_000) // more than a read of the server holds
+	}
+	v := strings.Repeat("v", n)
+	bulk := len(fmt.Sprintf("$%d\r\n", n)) + n + 2
+	key := "k" + strconv.Itoa(s.rand.IntN(1000))
+	switch s.rand.IntN(6) {
+	case 0:
+		r := command("set", key, v)
+		return r, stamped{op: "SET", request: len(r), reply: len("+OK\r\n")}
+	case 1:
+		r := command("lrange", "no"+key, "0", "-1")
+		return r, stamped{op: "LRANGE", request: len(r), reply: len("*0\r\n")}
+	case 2:
+		r := command("mget", "no1", "no2", "no3"+strings.Repeat("x", n%64))
+		return r, stamped{op: "MGET", request: len(r), reply: len("*3\r\n$-1\r\n$-1\r\n$-1\r\n")}
+	default:
+		r := command("ECHO", v)
+		return r, stamped{op: "ECHO", request: len(r), reply: bulk}
+	}
+}
+
+// batch sends a pipeline in one or several writes and reads its replies.
+func (s *stamper) batch() error {
+	var out strings.Builder
+	first := len(s.calls)
+	for range s.pipeline {
+		text, c := s.next()
+		out.WriteString(text)
+		s.calls = append(s.calls, c)
+	}
+	text := out.String()
+	for i := first; i < len(s.calls); i++ {
+		s.calls[i].sent = monotonic()
+	}
+	errs := make(chan error, 1)
+	go func() { // big pipelines would lock up if nobody read meanwhile
+		for len(text) > 0 {
+			n := len(text)
+			if s.rand.IntN(3) == 0 {
+				n = 1 + s.rand.IntN(n) // a request may come in two parts
+			}
+			if _, err := s.conn.Write([]byte(text[:n])); err != nil {
+				errs <- err
+				return
+			}
+			text = text[n:]
+		}
+		errs <- nil
+	}()
+	for i := first; i < len(s.calls); i++ {
+		if _, err := s.in.Discard(s.calls[i].reply); err != nil {
+			return err
+		}
+		s.calls[i].received = monotonic()
+	}
+	return <-errs
+}
+
+func newStamper(port, pipeline, seed int) (*stamper, error) {
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	return &stamper{conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(seed), 7)), pipeline: pipeline}, err
+}
+
+func stampers(t testing.TB, port, conns, pipeline int) []*stamper {
+	t.Helper()
+	var all []*stamper
+	for i := range conns {
+		s, err := newStamper(port, pipeline, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.conn.Close() })
+		all = append(all, s)
+	}
+	return all
+}
+
+func run(t testing.TB, all []*stamper, batches int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, s := range all {
+		wg.Go(func() {
+			for range batches {
+				if err := s.batch(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestPairing: every call of connections that were seen from their start is paired right, at both ends, whatever the pipeline; connections
+// that were there before are left unpaired until their order is known, and then paired right as well.
+func TestPairing(t *testing.T) {
+	for _, c := range []struct{ conns, pipeline, batches int }{{1, 1, 300}, {1, 16, 40}, {1, 100, 10}, {50, 1, 40}, {50, 16, 6}, {20, 100, 3}, {500, 1, 5}, {500, 16, 1}} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("conns=%d,pipeline=%d,before=%v", c.conns, c.pipeline, before), func(t *testing.T) {
+				port := startServer(t)
+				var all []*stamper
+				if before {
+					all = stampers(t, port, c.conns, c.pipeline)
+					for _, s := range all {
+						s.unique = true
+					}
+					run(t, all, 2)
+				}
+				r := openRaw(t, port, constants{"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)})
+				if !before {
+					all = stampers(t, port, c.conns, c.pipeline)
+				}
+				run(t, all, c.batches)
+				calls, counts := r.finish(t)
+				checkPairs(t, all, calls, counts, before)
+			})
+		}
+	}
+}
+
+func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts map[string]uint64, before bool) {
+	t.Helper()
+	if counts["dropped"] != 0 {
+		t.Skipf("the reader was too slow on this machine: %d reports dropped", counts["dropped"])
+	}
+	made := 0
+	byEnd := map[netip.AddrPort]*stamper{}
+	for _, s := range all {
+		byEnd[s.conn.LocalAddr().(*net.TCPAddr).AddrPort()] = s
+		if before {
+			s.calls = s.calls[2*s.pipeline:]
+		}
+		made += len(s.calls)
+	}
+	paired := map[uint8]int{}
+	wrong := 0
+	// Calls of a connection are numbered by the programs; those of one that was there before begin where its order became known.
+	type key struct {
+		end  netip.AddrPort
+		role uint8
+	}
+	next := map[key]int{}
+	for _, e := range calls {
+		client, _ := endsOf(&e.Addr)
+		s := byEnd[client]
+		if s == nil || e.Flags&flagMerged != 0 {
+			continue
+		}
+		k := key{client, e.Role}
+		i := next[k]
+		if before {
+			i = slices.IndexFunc(s.calls, func(c stamped) bool { return c.request == int(e.ReqBytes) && c.reply == int(e.RepBytes) })
+		}
+		if i < 0 || i >= len(s.calls) || s.calls[i].request != int(e.ReqBytes) || s.calls[i].reply != int(e.RepBytes) {
+			wrong++
+			continue
+		}
+		next[k] = i + 1
+		paired[e.Role]++
+		if at := e.At; at[0] > at[1] && e.Role == roleServer || at[1] > at[2] && e.Role == roleServer || at[2] > at[3] {
+			t.Fatalf("a call goes back in time: %v", at)
+		}
+	}
+	t.Logf("%d calls: %d paired at the server, %d at the client, %d wrong; %v", made, paired[roleServer], paired[roleClient], wrong, counts)
+	if wrong > 0 {
+		t.Errorf("%d wrong pairs", wrong)
+	}
+	if !before && (paired[roleServer] != made || paired[roleClient] != made) {
+		t.Errorf("paired %d and %d of %d calls", paired[roleServer], paired[roleClient], made)
+	}
+	if before && paired[roleServer] == 0 {
+		t.Error("the order of connections that were there before was never known")
+	}
+}

@@ -1,0 +1,32 @@
+package tap
+
+import (
+	"errors"
+	"strings"
+)
+
+// Reason is why the kernel source cannot run, without what the kernel said in detail.
+func Reason(err error) string {
+	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrNoHook, ErrLinux} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// Remedy is what would make it run.
+func Remedy(err error) string {
+	switch {
+	case errors.Is(err, ErrPrivilege):
+		return "run as root, or: setcap cap_bpf,cap_perfmon+ep $(command -v slowpath)"
+	case errors.Is(err, ErrNoBTF):
+		return "a kernel with CONFIG_DEBUG_INFO_BTF (those of the distributions have it)"
+	case errors.Is(err, ErrNoHook):
+		return "Linux 6.3 or newer (tracepoints sock_recv_length and sock_send_length)"
+	case errors.Is(err, ErrLinux):
+		return "run slowpath on the host of the server or of a client"
+	}
+	return "report it with the kernel's version"
+}
