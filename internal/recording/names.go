@@ -79,7 +79,9 @@ const (
 	KindClose      = "close"      // tap, subject node: a connection ended; Detail ConnDetail
 	KindHandshake  = "handshake"  // tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
 	KindRetransmit = "retransmit" // tap, subject node: TCP sent something again; Detail RetransmitDetail
+	KindInternal   = "internal"   // tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindWaiter     = "waiter"     // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+	KindCollection = "collection" // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
 )
 
 // WorkDetail is the Detail of work: the event loop served one read, which others that were ready had to wait for. An empty Op is the
@@ -112,6 +114,19 @@ type ConnDetail struct {
 	Waiting    int    `json:"waiting,omitempty"` // close: calls that had no reply
 }
 
+// ConnEnds is the body of the tap's snapshot "ends" of a connection: whose it is.
+type ConnEnds struct {
+	Node string `json:"node"`
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+}
+
+// CollectionDetail is the Detail of collection.
+type CollectionDetail struct {
+	TID     int    `json:"tid"`
+	Runtime string `json:"runtime"` // whose probes told: python, hotspot
+}
+
 // HandshakeDetail is the Detail of handshake; the event lasts from the SYN (or the accept) to the reply of Op.
 type HandshakeDetail struct {
 	Client string   `json:"client"`
@@ -131,6 +146,13 @@ type RetransmitDetail struct {
 	State   string `json:"state"` // "established", "syn-sent", …
 	Unacked int64  `json:"unacked_bytes"`
 	Total   int64  `json:"total"` // retransmissions of this connection so far
+}
+
+// InternalDetail is the Detail of internal.
+type InternalDetail struct {
+	Function string `json:"function"` // symbol of the server's binary
+	What     string `json:"what"`     // what it does, for people
+	TID      int    `json:"tid"`
 }
 
 // WaiterDetail is the Detail of waiter. The event lasts from the request to the reply.

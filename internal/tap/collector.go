@@ -107,7 +107,8 @@ func collectionProgram(ring *ebpf.Map, ended bool) (*ebpf.Program, error) {
 		asm.StoreMem(asm.RFP, -16, asm.R0, asm.DWord),
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.StoreMem(asm.RFP, -8, asm.R0, asm.DWord),
-		asm.StoreImm(asm.RFP, -24, kind, asm.DWord),
+		asm.LoadImm(asm.R1, kind, asm.DWord),
+		asm.StoreMem(asm.RFP, -24, asm.R1, asm.DWord),
 		asm.LoadMapPtr(asm.R1, ring.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, -size),
@@ -254,9 +255,14 @@ func (t *Tap) collection(m *collectionMark) {
 		Subject: recording.ProcessPrefix + itoa(int(pid)), Detail: recording.Detail(recording.CollectionDetail{TID: int(uint32(m.PidTgid)), Runtime: w.runtime[pid]})})
 }
 
-// askCollector hears the runtime of a client that left a reply unread for long. What cannot be heard is no failure of the watch.
+// askCollector hears the runtime of a client that left a reply unread for long. That it cannot be heard is no failure of the watch.
 func (t *Tap) askCollector(pid uint32) {
 	runtime, err := t.collectors.ask(pid, t.kernel.coll.Maps["events"])
+	if err != nil {
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: "garbage collections of " + process{int(pid), t.book.names[pid]}.String(), Why: reason, Enable: "run as root on a kernel with CONFIG_UPROBES"})})
+	}
 	if err == nil && runtime != "" {
 		t.Sink.Sample(recording.Sample{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)), Name: "collector.watched", Value: 1})
 	}

@@ -18,6 +18,7 @@ const (
 	evClose
 	evStatus
 	evRetrans
+	evInner
 )
 
 const (

@@ -20,6 +20,7 @@ type deed struct {
 // history is what a thread did lately: its long items and its long waits. Both are few, and end before the calls that waited for them.
 type history struct {
 	items, waits []deed
+	inner        []deed // functions of the server, inside of items
 }
 
 const remembered = 512
@@ -52,6 +53,17 @@ func longest(list []deed, from, to int64, match func(deed) bool) (deed, int64) {
 	return best, most
 }
 
+// name says what a deed was: the loop's own work by the server's function that took most of it, where its name is known.
+func (h *history) name(d deed, from, to int64) string {
+	if d.conn != 0 || d.culprit == "" {
+		return d.culprit
+	}
+	if f, ns := longest(h.inner, max(from, d.from), min(to, d.to), func(deed) bool { return true }); ns > 0 {
+		return f.culprit
+	}
+	return d.culprit
+}
+
 // item books what a serving thread did between two socket events.
 func (b *book) item(e *kernelItemEvent) {
 	it := e.Item
@@ -79,6 +91,9 @@ func (b *book) item(e *kernelItemEvent) {
 	}
 	h := b.history(e.Tid)
 	h.items = remember(h.items, deed{span{from, to}, what, it.Conn, ""})
+	if f, ns := longest(h.inner, from, to, func(deed) bool { return true }); ns > 0 {
+		d.Internal = f.culprit
+	}
 	b.Sink.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindWork, Detail: recording.Detail(d)})
 }
 

@@ -212,6 +212,18 @@ type kernelHist struct {
 	N [528]uint32
 }
 
+type kernelInnerEvent struct {
+	_       structs.HostLayout
+	Type    uint8
+	Which   uint8
+	Unused  uint16
+	Tid     uint32
+	Tgid    uint32
+	Unused2 uint32
+	From    uint64
+	To      uint64
+}
+
 type kernelItem struct {
 	_       structs.HostLayout
 	From    uint64
@@ -341,6 +353,8 @@ type kernelThread struct {
 	State   uint32
 	Since   uint64
 	Waking  uint64
+	HeldIn  uint64
+	HeldNs  uint64
 	Clk     kernelClocks
 	Tid     uint32
 	Tgid    uint32
@@ -351,6 +365,7 @@ type kernelThread struct {
 	Turns   uint32
 	_       [4]byte
 	Item    kernelItem
+	Inner   [32]uint64
 }
 
 type kernelTurns struct {
@@ -382,7 +397,9 @@ const (
 	kernelMapTasks              = "tasks"
 	kernelMapThreads            = "threads"
 	kernelMapTurns              = "turns"
+	kernelProgOnEnter           = "on_enter"
 	kernelProgOnExit            = "on_exit"
+	kernelProgOnLeave           = "on_leave"
 	kernelProgOnReady           = "on_ready"
 	kernelProgOnRecv            = "on_recv"
 	kernelProgOnRetransmit      = "on_retransmit"
@@ -394,6 +411,7 @@ const (
 	kernelProgOnWaking          = "on_waking"
 	kernelVarKeepCallEvent      = "keep_call_event"
 	kernelVarKeepConnEvent      = "keep_conn_event"
+	kernelVarKeepInnerEvent     = "keep_inner_event"
 	kernelVarKeepItemEvent      = "keep_item_event"
 	kernelVarKeepOffcpuEvent    = "keep_offcpu_event"
 	kernelVarKeepRetransEvent   = "keep_retrans_event"
@@ -451,7 +469,9 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
+	OnEnter           *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnLeave           *ebpf.ProgramSpec `ebpf:"on_leave"`
 	OnReady           *ebpf.ProgramSpec `ebpf:"on_ready"`
 	OnRecv            *ebpf.ProgramSpec `ebpf:"on_recv"`
 	OnRetransmit      *ebpf.ProgramSpec `ebpf:"on_retransmit"`
@@ -489,6 +509,7 @@ type kernelMapSpecs struct {
 type kernelVariableSpecs struct {
 	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
+	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.VariableSpec `ebpf:"keep_item_event"`
 	KeepOffcpuEvent  *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
@@ -565,6 +586,7 @@ func (m *kernelMaps) Close() error {
 type kernelVariables struct {
 	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
+	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.Variable `ebpf:"keep_item_event"`
 	KeepOffcpuEvent  *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.Variable `ebpf:"keep_retrans_event"`
@@ -584,7 +606,9 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
+	OnEnter           *ebpf.Program `ebpf:"on_enter"`
 	OnExit            *ebpf.Program `ebpf:"on_exit"`
+	OnLeave           *ebpf.Program `ebpf:"on_leave"`
 	OnReady           *ebpf.Program `ebpf:"on_ready"`
 	OnRecv            *ebpf.Program `ebpf:"on_recv"`
 	OnRetransmit      *ebpf.Program `ebpf:"on_retransmit"`
@@ -598,7 +622,9 @@ type kernelPrograms struct {
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.OnEnter,
 		p.OnExit,
+		p.OnLeave,
 		p.OnReady,
 		p.OnRecv,
 		p.OnRetransmit,

@@ -22,6 +22,9 @@ type hook struct {
 	ways   []string // programs, by the names of their functions in tap.bpf.c
 }
 
+// functions are the programs of internals.go; they are loaded, and attached to a server's binary later.
+var functions = []string{"on_enter", "on_leave"}
+
 var hooks = []hook{
 	{"sched_switch", "", []string{"on_switch", "on_switch_before_518"}},
 	{"sched_waking", "", []string{"on_waking"}},
@@ -99,7 +102,7 @@ func load(c constants) (*loaded, error) {
 		}
 	}
 	for name := range spec.Programs {
-		if !slices.Contains(wanted, name) {
+		if !slices.Contains(wanted, name) && !slices.Contains(functions, name) {
 			delete(spec.Programs, name)
 		}
 	}

@@ -60,7 +60,7 @@ func (b *book) split(s stage) []recording.Segment {
 		for i := range cv {
 			if cv[i].State == recording.Busy {
 				d, _ := longest(h.items, cv[i].FromNs, cv[i].ToNs, func(d deed) bool { return d.conn != s.own || d.conn == 0 })
-				cv[i].Culprit = d.culprit
+				cv[i].Culprit = h.name(d, cv[i].FromNs, cv[i].ToNs)
 			}
 		}
 	}

@@ -187,7 +187,7 @@ func (s *stamper) batch() error {
 		s.calls[i].sent = monotonic()
 	}
 	errs := make(chan error, 1)
-	go func() { // big pipelines would lock up if nobody read meanwhile
+	write := func() {
 		for len(text) > 0 {
 			n := len(text)
 			if s.rand.IntN(3) == 0 {
@@ -200,7 +200,12 @@ func (s *stamper) batch() error {
 			text = text[n:]
 		}
 		errs <- nil
-	}()
+	}
+	if len(text) < 16<<10 {
+		write()
+	} else { // big pipelines would lock up if nobody read meanwhile
+		go write()
+	}
 	for i := first; i < len(s.calls); i++ {
 		if _, err := s.in.Discard(s.calls[i].reply); err != nil {
 			return err

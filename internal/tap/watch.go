@@ -59,6 +59,14 @@ func Open(o Options) (*Tap, error) {
 			return nil, fmt.Errorf("naming port %d to the programs: %w", port, err)
 		}
 	}
+	for _, n := range o.Nodes {
+		if n.PID == 0 {
+			continue
+		}
+		if _, err := t.hookInternals(n.PID); err != nil {
+			t.kernel.blind = append(t.kernel.blind, fmt.Sprintf("functions inside of %s: %v", n.Address, err))
+		}
+	}
 	return t, nil
 }
 
@@ -135,6 +143,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.book.conn)
 	case evRetrans:
 		dispatch(raw, t.book.retransmit)
+	case evInner:
+		dispatch(raw, t.book.inner)
 	case evCollection:
 		dispatch(raw, t.collection)
 	}

@@ -144,9 +144,21 @@ static __always_inline u32 state_of(struct task_struct *t, bool preempt, u32 sta
 	return ASLEEP;
 }
 
+/* throttled_time is how long the tasks of a cfs_rq were held, up to the last release; it grows at releases only. It is read by address: a
+ * thread that was released may have moved to that of another CPU. */
+static __always_inline u64 throttled_time(u64 cfs_rq)
+{
+	struct cfs_rq *q = (struct cfs_rq *)cfs_rq;
+	if (!q || !bpf_core_field_exists(q->throttled_clock_self_time))
+		return 0;
+	return BPF_CORE_READ(q, throttled_clock_self_time);
+}
+
 /* report_offcpu tells of a wait that began when the present state did. */
 static __noinline int report_offcpu(struct thread *t, struct task_struct *task, struct task_struct *by, u64 from, u64 to)
 {
+	if (to - from < min_offcpu_ns)
+		return 0;
 	struct offcpu_event *e = reserve(struct offcpu_event);
 	if (!e)
 		return 0;
@@ -184,6 +196,10 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		snapshot(slot, now, &t->item.clk_to);
 		t->open = 2;
 	}
+	if (state == THROTTLED) {
+		t->held_in = (u64)prev->se.cfs_rq;
+		t->held_ns = throttled_time(t->held_in);
+	}
 	enter(t, state, now);
 }
 
@@ -202,7 +218,16 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 		was = RUNNABLE;
 		since = woken;
 	}
-	if (was != ASLEEP && was < CLOCKS && now - since >= min_offcpu_ns)
+	/* Between its release and now it waited for the CPU like any other. */
+	if (was == THROTTLED) {
+		u64 held = throttled_time(t->held_in) - t->held_ns;
+		if (held && held < now - since) {
+			report_offcpu(t, next, prev, since, since + held);
+			since += held;
+			enter(t, RUNNABLE, since);
+		}
+	}
+	if (was != ASLEEP && was < CLOCKS)
 		report_offcpu(t, next, prev, since, now);
 	enter(t, ON_CPU, now);
 	t->waking = 0;
@@ -241,8 +266,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	u32 state = t->state;
 	if (state == BLOCKED || state == FROZEN) {
 		u64 since = t->since;
-		if (now - since >= min_offcpu_ns)
-			report_offcpu(t, task, bpf_get_current_task_btf(), since, now);
+		report_offcpu(t, task, bpf_get_current_task_btf(), since, now);
 		enter(t, RUNNABLE, now);
 		return 0;
 	}

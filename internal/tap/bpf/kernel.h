@@ -39,6 +39,7 @@ struct sched_entity {
 
 struct cfs_rq {
 	int throttle_count;
+	u64 throttled_clock_self_time; /* since 6.6: how long its tasks were held, up to the last release */
 } CORE;
 
 struct kernfs_node {

@@ -12,6 +12,7 @@
 #include "items.h"
 #include "calls.h"
 #include "resp.h"
+#include "internals.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
 #define KEEP(T) const struct T *keep_##T __attribute__((unused))
@@ -20,6 +21,7 @@ KEEP(item_event);
 KEEP(offcpu_event);
 KEEP(conn_event);
 KEEP(retrans_event);
+KEEP(inner_event);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 

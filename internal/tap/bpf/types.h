@@ -8,7 +8,7 @@ enum { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
 
 enum { SERVER = 1, CLIENT = 2 };
 
-enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384 };
+enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384, INNER = 32 };
 
 /* Longest command name that is kept, and longest subcommand. */
 enum { NAME = 16 };
@@ -62,6 +62,8 @@ struct thread {
 	u32 state;
 	u64 since;   /* when the state began */
 	u64 waking;  /* last time somebody woke it */
+	u64 held_in; /* while throttled: address of its cfs_rq, */
+	u64 held_ns; /* and the throttled time of that when it began */
 	struct clocks clk;
 	u32 tid, tgid;
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault */
@@ -70,6 +72,7 @@ struct thread {
 	u32 open;    /* item: 1 under way, 2 ended when the thread fell asleep */
 	u32 turns;   /* slot in turns */
 	struct item item;
+	u64 inner[INNER]; /* when it entered a function of the server */
 };
 
 /* mark: up to seq the bytes were in the socket at ns. */
@@ -206,7 +209,7 @@ struct pair {
 	struct clocks clk_client;
 };
 
-enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_OP };
+enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER };
 
 /* call_event.flags */
 enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32, F_LIGHT = 64 };
@@ -289,12 +292,12 @@ struct retrans_event {
 	u32 seq, unacked; /* bytes */
 };
 
-struct op_event {
-	u8 type, unused;
-	u16 op;
+struct inner_event {
+	u8 type, which;
+	u16 unused;
+	u32 tid, tgid;
 	u32 unused2;
-	u64 name[2];
-	u64 sub;
+	u64 from, to;
 };
 
 /* counters, per CPU */

@@ -1,0 +1,162 @@
+//go:build linux
+
+package tap
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// TestDefaultMode: without strict parsing, too, every call is counted once at each end, and the slow ones are reported with their own name
+// and sizes, whatever the fast ones around them were.
+func TestDefaultMode(t *testing.T) {
+	port := startServer(t)
+	r := openRaw(t, port, constants{"slow_ns": uint64(15e6)})
+	all := stampers(t, port, 4, 1)
+	slow := 0
+	for i := range 10 {
+		run(t, all[1:], 20)
+		s := all[0]
+		for range 20 {
+			if err := s.batch(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%2 == 0 {
+			text := command("DEBUG", "SLEEP", "0.03")
+			if _, err := s.conn.Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.in.Discard(len("+OK\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			s.calls = append(s.calls, stamped{op: "DEBUG", request: len(text), reply: 5})
+			slow++
+		}
+	}
+	calls, counts := r.finish(t)
+	made := 0
+	for _, s := range all {
+		made += len(s.calls)
+	}
+	if counts["calls.server"] != uint64(made) {
+		t.Errorf("%d calls counted at the server, %d made: %v", counts["calls.server"], made, counts)
+	}
+	if missing := made - int(counts["calls.client"]); missing < 0 || missing > made/20 {
+		t.Errorf("%d calls counted at the client, %d made", counts["calls.client"], made)
+	}
+	first := all[0].conn.LocalAddr().(*net.TCPAddr).AddrPort()
+	seen := map[uint8]int{}
+	for _, e := range calls {
+		client, _ := endsOf(&e.Addr)
+		i := slices.IndexFunc(all, func(s *stamper) bool { return s.conn.LocalAddr().(*net.TCPAddr).AddrPort() == client })
+		if i < 0 || e.Flags&flagFresh != 0 {
+			continue
+		}
+		if n := int(e.Number) - 1; n < 0 || n >= len(all[i].calls) || all[i].calls[n].request != int(e.ReqBytes) || all[i].calls[n].reply != int(e.RepBytes) {
+			t.Errorf("call %d of %v at end %d: %d bytes asked, %d replied, is not what was made", e.Number, client, e.Role, e.ReqBytes, e.RepBytes)
+		}
+		if client == first && all[0].calls[e.Number-1].op == "DEBUG" {
+			seen[e.Role]++
+			if ns := e.At[3] - e.At[0]; ns < 30e6 {
+				t.Errorf("a call of 30 ms took %d ns", ns)
+			}
+		}
+	}
+	if seen[roleServer] != slow || seen[roleClient] != slow {
+		t.Errorf("of %d slow calls %d were reported by the server's end, %d by the client's", slow, seen[roleServer], seen[roleClient])
+	}
+}
+
+// BenchmarkAgreement: how far what the programs say a call took for its client is from what the client measured.
+func BenchmarkAgreement(t *testing.B) {
+	for _, strict := range []uint32{0, 1} {
+		port := startServer(t)
+		r := openRaw(t, port, constants{"strict_all": strict, "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)})
+		all := stampers(t, port, 1, 1)
+		run(t, all, 1000)
+		calls, _ := r.finish(t)
+		var differ []int64
+		for _, e := range calls {
+			if n := int(e.Number) - 1; e.Role == roleClient && n < len(all[0].calls) {
+				c := all[0].calls[n]
+				differ = append(differ, (c.received-c.sent)-int64(e.At[3]-e.At[0]))
+			}
+		}
+		if len(differ) < 900 {
+			t.Fatalf("%d of 1000 calls were seen from the client's end", len(differ))
+		}
+		slices.Sort(differ)
+		t.Logf("strict %d: client minus tap, of %d calls: p10 %d, median %d, p90 %d ns", strict, len(differ), differ[len(differ)/10], differ[len(differ)/2], differ[len(differ)*9/10])
+	}
+}
+
+// TestAttachDetach: attaching to a busy server and detaching again leaves nothing behind, and no call fails.
+func TestAttachDetach(t *testing.T) {
+	port := startServer(t)
+	all := stampers(t, port, 4, 4)
+	done := make(chan struct{})
+	failed := make(chan error, 4)
+	for _, s := range all {
+		go func() {
+			for {
+				select {
+				case <-done:
+					failed <- nil
+					return
+				default:
+				}
+				if err := s.batch(); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	before := programs(t)
+	for range 5 { // BenchmarkAttach does it more often
+		l, err := load(constants{})
+		if err != nil {
+			t.Skip("needs the kernel source: ", err)
+		}
+		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	for range all {
+		if err := <-failed; err != nil {
+			t.Error("a call failed: ", err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); programs(t) > before; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d programs in the kernel, %d before", programs(t), before)
+		}
+	}
+}
+
+// programs counts the tracing programs of this package in the kernel.
+func programs(t *testing.T) int {
+	t.Helper()
+	n := 0
+	ours := []string{"on_recv", "on_send", "on_ready", "on_switch", "on_waking", "on_exit", "on_state", "on_sending", "on_retransmit"}
+	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if info, err := p.Info(); err == nil && slices.Contains(ours, info.Name) {
+			n++
+		}
+		p.Close()
+	}
+	return n
+}
