@@ -54,6 +54,9 @@ func addrPort(ip [16]uint8, port uint16) netip.AddrPort {
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0]) + word(name[1])
+	if s == "" {
+		return "?" // under TLS
+	}
 	if sub != 0 {
 		s += " " + word(sub)
 	}

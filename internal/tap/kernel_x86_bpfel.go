@@ -302,6 +302,8 @@ type kernelPair struct {
 	Op         uint16
 	Args       uint16
 	Slot       uint32
+	Tls        uint32
+	Unused     uint32
 	ClkClient  kernelClocks
 }
 

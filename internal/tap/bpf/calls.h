@@ -380,6 +380,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->req_bytes = p->bytes;
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
+	pair->tls = c->tls;
 	snapshot(pair->slot, f->now, &pair->clk_client);
 	u32 turn_slot = t->turns;
 	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);
@@ -414,7 +415,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = EV_CALL;
 	e->role = CLIENT;
-	e->flags = F_PAIRED | F_LIGHT | flags;
+	e->flags = F_PAIRED | F_LIGHT | flags | (pair->tls ? F_TLS : 0);
 	e->op = pair->op;
 	e->args = pair->args;
 	e->req_bytes = pair->req_bytes;

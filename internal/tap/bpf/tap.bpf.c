@@ -132,6 +132,23 @@ static __always_inline void align_by_server(struct conn *c, struct feed *f)
 	}
 }
 
+/* sealed_request: under TLS only turns can be seen, from the first bytes that were asked to the first that were answered. */
+static __always_inline void sealed_request(struct conn *c, struct feed *f)
+{
+	if (c->outstanding) {
+		c->ring[(c->tail - 1) & (RING - 1)].bytes += f->len;
+		return;
+	}
+	if (!c->aligned) { /* the parser had called it garbage */
+		lose(c, C_GARBAGE);
+		c->aligned = 1;
+	}
+	c->name[0] = c->name[1] = c->sub = 0;
+	c->req.bytes = f->len;
+	c->req.args = 0;
+	push_requests(c, f, f->seq + f->len, 1);
+}
+
 /* requests: bytes of requests were read (server) or sent (client). */
 static __always_inline void requests(struct conn *c, struct feed *f)
 {
@@ -143,8 +160,12 @@ static __always_inline void requests(struct conn *c, struct feed *f)
 		if (c->role == CLIENT)
 			align_by_server(c, f);
 	}
-	if (!look(c, f))
+	if (!c->tls && look(c, f))
+		return;
+	if (!c->tls)
 		lose(c, C_GARBAGE);
+	else
+		sealed_request(c, f);
 }
 
 /* replies: bytes of replies were sent (server) or read (client). */
@@ -152,6 +173,13 @@ static __always_inline void replies(struct conn *c, struct feed *f)
 {
 	if (!c->outstanding && !c->aligned)
 		return; /* to something that was asked before we came */
+	if (c->tls) {
+		if (c->outstanding) {
+			c->rep.bytes = f->len;
+			pop_reply(c, f, f->seq + f->len);
+		}
+		return;
+	}
 	if (!look(c, f))
 		lose(c, C_GARBAGE);
 	settle(c, f->now);

@@ -16,6 +16,9 @@ enum { NAME = 16 };
 /* So many calls of a fresh connection are reported whatever they took: they show how it was made ready. */
 enum { GREETING = 8 };
 
+/* First bytes of TLS records. */
+enum { TLS_HANDSHAKE = 22, TLS_DATA = 23 };
+
 /* After so many nanoseconds without a byte, a connection whose order is not known is looked at anew. */
 enum { PATIENCE = 1000000000 };
 
@@ -206,6 +209,7 @@ struct pair {
 	u32 req_bytes, calls;
 	u16 op, args;
 	u32 slot;    /* of the client's thread, and its clocks at send */
+	u32 tls, unused;
 	struct clocks clk_client;
 };
 
