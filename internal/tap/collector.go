@@ -52,8 +52,18 @@ func newCollectorWatch() *collectorWatch {
 	return &collectorWatch{asked: map[uint32]bool{}, runtime: map[uint32]string{}, began: map[uint64]uint64{}}
 }
 
+// load brings the programs into the kernel, before the right to do so is given up.
+func (w *collectorWatch) load(ring *ebpf.Map) (err error) {
+	for i := range w.programs {
+		if w.programs[i], err = collectionProgram(ring, i == 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ask hears the runtime of a process from now on, if it has one that tells. It reports whether it does.
-func (w *collectorWatch) ask(pid uint32, ring *ebpf.Map) (runtime string, err error) {
+func (w *collectorWatch) ask(pid uint32) (runtime string, err error) {
 	if w.asked[pid] {
 		return "", nil
 	}
@@ -67,11 +77,6 @@ func (w *collectorWatch) ask(pid uint32, ring *ebpf.Map) (runtime string, err er
 		return "", fmt.Errorf("opening %s: %w", path, err)
 	}
 	for i, p := range probes {
-		if w.programs[i] == nil {
-			if w.programs[i], err = collectionProgram(ring, i == 1); err != nil {
-				return "", err
-			}
-		}
 		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{Address: p.at, RefCtrOffset: p.semaphore, PID: int(pid)})
 		if err != nil {
 			return "", fmt.Errorf("attaching to %s: %w", path, err)
@@ -102,7 +107,7 @@ func collectionProgram(ring *ebpf.Map, ended bool) (*ebpf.Program, error) {
 		kind |= 1 << 8
 	}
 	const noWakeUp, size = 1, 24 // BPF_RB_NO_WAKEUP, of collectionMark
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "on_collection", Type: ebpf.Kprobe, License: "Dual MIT/GPL", Instructions: asm.Instructions{
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "on_collection", Type: ebpf.Kprobe, License: "Dual MIT/GPL", KernelVersion: anyVersion, Instructions: asm.Instructions{
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.RFP, -16, asm.R0, asm.DWord),
 		asm.FnGetCurrentPidTgid.Call(),
@@ -257,7 +262,7 @@ func (t *Tap) collection(m *collectionMark) {
 
 // askCollector hears the runtime of a client that left a reply unread for long. That it cannot be heard is no failure of the watch.
 func (t *Tap) askCollector(pid uint32) {
-	runtime, err := t.collectors.ask(pid, t.kernel.coll.Maps["events"])
+	runtime, err := t.collectors.ask(pid)
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,

@@ -37,6 +37,10 @@ var hooks = []hook{
 	{"tcp_retransmit_skb", "segments that TCP sent again", []string{"on_retransmit"}},
 }
 
+// anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
+// may not read.
+const anyVersion = 1
+
 // attachTo is the tracepoint of a program's section name "tp_btf/sched_switch".
 func attachTo(section string) string { return section[strings.IndexByte(section, '/')+1:] }
 
@@ -105,6 +109,9 @@ func load(c constants) (*loaded, error) {
 		if !slices.Contains(wanted, name) && !slices.Contains(functions, name) {
 			delete(spec.Programs, name)
 		}
+	}
+	for _, name := range functions {
+		spec.Programs[name].KernelVersion = anyVersion
 	}
 	if l.coll, err = ebpf.NewCollection(spec); err != nil {
 		return nil, explain(err)

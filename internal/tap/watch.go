@@ -48,6 +48,10 @@ func Open(o Options) (*Tap, error) {
 	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
+	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
+		l.Close()
+		return nil, err
+	}
 	if t.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("opening the ring buffer: %w", err)

@@ -2,9 +2,7 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"net/netip"
-	"strings"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/tap"
@@ -19,13 +17,16 @@ func (r *run) openTap() *tap.Tap {
 	}
 	t, err := tap.Open(tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: r.tapNodes(), Slow: max(r.slow(), 0), SamplePerSecond: 0})
 	if err != nil {
-		r.status(recording.SourceTap, false, firstReason(err))
+		r.status(recording.SourceTap, false, tap.Reason(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
-			Why: firstReason(err), Enable: enableTap(err)})
+			Why: tap.Reason(err), Enable: tap.Remedy(err)})
 		return nil
 	}
 	for _, hook := range t.Blind() {
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "with the kernel source: " + hook, Why: "this kernel lacks it", Enable: "a newer kernel"})
+	}
+	if err := tap.Drop(); err != nil {
+		r.Progress(err.Error())
 	}
 	r.status(recording.SourceTap, true, "")
 	return t
@@ -50,29 +51,4 @@ func (r *run) tapNodes() []tap.Node {
 		out = append(out, t)
 	}
 	return out
-}
-
-// firstReason is the reason of the kernel source without what the kernel said in detail.
-func firstReason(err error) string {
-	for _, known := range []error{tap.ErrPrivilege, tap.ErrNoBTF, tap.ErrNoHook, tap.ErrLinux} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return text
-}
-
-func enableTap(err error) string {
-	switch {
-	case errors.Is(err, tap.ErrPrivilege):
-		return "run as root, or: setcap cap_bpf,cap_perfmon+ep $(command -v slowpath)"
-	case errors.Is(err, tap.ErrNoBTF):
-		return "a kernel with CONFIG_DEBUG_INFO_BTF (those of the distributions have it)"
-	case errors.Is(err, tap.ErrNoHook):
-		return "Linux 6.3 or newer (tracepoints sock_recv_length and sock_send_length)"
-	case errors.Is(err, tap.ErrLinux):
-		return "run slowpath on the host of the server or of a client"
-	}
-	return "report it with the kernel's version"
 }
