@@ -152,16 +152,16 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	}
 	if (name == client && c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0)) {
 		if (c->arg == WORD('O', 'F', 'F', 0, 0, 0, 0, 0))
-			c->reply_off = 1;
-		else if (c->arg == WORD('S', 'K', 'I', 'P', 0, 0, 0, 0))
-			c->reply_off = 3; /* this one has no reply either, and then the next */
-		else
+			c->reply_off = REPLY_OFF;
+		else if (c->arg == WORD('S', 'K', 'I', 'P', 0, 0, 0, 0) && c->reply_off != REPLY_OFF)
+			c->reply_off = REPLY_SKIP;
+		else if (c->arg == WORD('O', 'N', 0, 0, 0, 0, 0, 0))
 			c->reply_off = 0;
+		if (c->reply_off)
+			return 0;
 	}
 	if (c->reply_off) {
-		if (c->reply_off != 1)
-			c->reply_off--;
-		if (c->reply_off == 1 && !(name == client && c->arg == WORD('O', 'F', 'F', 0, 0, 0, 0, 0)))
+		if (c->reply_off == REPLY_SKIP)
 			c->reply_off = 0;
 		return 0;
 	}

@@ -16,6 +16,8 @@ enum { NAME = 16 };
 /* So many calls of a fresh connection are reported whatever they took: they show how it was made ready. */
 enum { GREETING = 8 };
 
+enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
+
 /* First bytes of TLS records. */
 enum { TLS_HANDSHAKE = 22, TLS_DATA = 23 };
 
@@ -172,7 +174,7 @@ struct conn {
 	u8 aligned;
 	u8 tls;
 	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
-	u8 reply_off;     /* CLIENT REPLY: 1 off, 2 skip the next */
+	u8 reply_off;     /* CLIENT REPLY: REPLY_OFF, REPLY_SKIP (the next has none) */
 	u8 resp3;
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 passive_close; /* the peer closed first */
