@@ -22,6 +22,7 @@ import (
 	"slowpath/internal/cause"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/recording"
+	"slowpath/internal/trace"
 )
 
 var update = flag.Bool("update", false, "write the generated documents again")
@@ -46,7 +47,7 @@ func causesDocument(all []cause.Cause) []byte {
 
 Made of `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
 
-%d causes. *T0* is the evidence that a connection alone gives, *T1* that of the host's files. Beside them there are the verdicts `+"`healthy`"+` (nothing was
+%d causes. *T0* is the evidence that a connection alone gives, *T1* that of the host's files, *T2* that of the kernel source. Beside them there are the verdicts `+"`healthy`"+` (nothing was
 slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
 
 | id | title | layer |
@@ -56,7 +57,7 @@ slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were s
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.ID, c.ID, cell(c.Title), c.Layer)
 	}
 	for _, c := range all {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n", c.ID, c.Title, orNothing(c.Needs.T0), orNothing(c.Needs.T1))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0), orNothing(c.Needs.T1), orNothing(c.Needs.T2))
 		if len(c.After) > 0 {
 			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(c.After, "`, `"))
 		}
@@ -186,7 +187,7 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}} {
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
 			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {

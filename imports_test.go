@@ -24,6 +24,7 @@ var layers = map[string]int{
 	"internal/server":       2,
 	"internal/host":         2,
 	"internal/tap":          2,
+	"internal/trace":        3,
 	"internal/cause":        3,
 	"internal/watch":        4,
 	"internal/report":       4,

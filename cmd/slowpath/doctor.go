@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,10 +64,10 @@ Ctrl-C ends the watch early and still prints the verdict; a second one ends at o
 }
 
 // onlyFor refuses the flags of a watch where a recording is read: what was not watched cannot be asked for later.
-func onlyFor(cmd *cobra.Command, allowed string) error {
+func onlyFor(cmd *cobra.Command, allowed ...string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != allowed && err == nil {
+		if !slices.Contains(allowed, f.Name) && err == nil {
 			err = usagef("--%s has no effect on a recording: leave it out", f.Name)
 		}
 	})
@@ -99,14 +98,9 @@ func (a *app) watch(ctx context.Context, w *watchFlags, args []string, path stri
 
 // diagnose prints the verdict of a recording and sets the exit code.
 func (a *app) diagnose(path string, asJSON bool) error {
-	rec, err := recording.Open(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path, path)
-	case errors.Is(err, recording.ErrNotRecording):
-		return usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
-	case err != nil:
-		return usage(err)
+	rec, err := openRecording(path)
+	if err != nil {
+		return err
 	}
 	d := cause.Diagnose(rec, version)
 	if d.Verdict == cause.Findings {

@@ -31,7 +31,11 @@ func TestMain(m *testing.M) {
 //	start NAME COMMAND…, signal NAME INT|KILL, hammer NAME INT, finish NAME CODE
 //	               a command in the background; hammer signals until it has ended
 //	cmdline NAME   prints what ps shows of it
-//	recorded FILE  waits until the recording holds what a source saw
+//	recorded FILE [SOURCE]
+//	               waits until the recording holds what a source saw
+//	cli ADDRESS COMMAND…
+//	               one call to a server
+//	load ADDRESS   a little load of GET until the script ends
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE
 //	halve FROM TO  copies the first half
@@ -47,8 +51,11 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(e.Getenv("TMPDIR"), 0o700)
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "redis" {
+			switch cond {
+			case "redis":
 				return lab != nil, nil
+			case "bpf":
+				return kernelSource() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -56,6 +63,7 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits, "complains": complains,
 			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
+			"cli": callServer, "load": load,
 		},
 	})
 }

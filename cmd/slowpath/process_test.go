@@ -98,11 +98,12 @@ func finishProcess(ts *testscript.TestScript, neg bool, args []string) {
 	checkCode(ts, args[1], p.err)
 }
 
-// recorded is "recorded FILE": the watch has begun, and what it sees is on disk.
+// recorded is "recorded FILE [SOURCE]": the watch has begun, and what it sees, or a source (server), is on disk.
 func recorded(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: recorded FILE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: recorded FILE [SOURCE]")
 	}
+	source := append(args, "server")[1]
 	path := ts.MkAbs(args[0])
 	eventually(ts, "rows in "+path, func() bool {
 		db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
@@ -111,7 +112,7 @@ func recorded(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		defer db.Close()
 		var n int
-		err = db.QueryRowContext(context.Background(), "SELECT count(*) FROM sample WHERE source = 'server'").Scan(&n)
+		err = db.QueryRowContext(context.Background(), "SELECT count(*) FROM sample WHERE source = ?", source).Scan(&n)
 		return err == nil && n > 0
 	})
 }

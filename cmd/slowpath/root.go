@@ -14,7 +14,8 @@ Start with doctor.`,
 		Example: `  slowpath doctor 10.0.0.5:6379      watch for 30 s, say why calls were slow
   slowpath doctor 10.0.0.5:6379 --for 2m --record night.slowpath
   slowpath doctor night.slowpath     the same verdict again, anywhere
-  slowpath probe 10.0.0.5:6379       a steady probe, phase by phase, live`,
+  slowpath probe 10.0.0.5:6379       a steady probe, phase by phase, live
+  slowpath trace                     the slow calls of this host, one by one`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -27,6 +28,6 @@ Start with doctor.`,
 	c.SetHelpCommand(helpCommand())
 	// -h is the host, as in redis-cli; help has no short form where there is a host.
 	c.PersistentFlags().Bool("help", false, "this help")
-	c.AddCommand(a.doctor(), a.probe(), a.record(), a.report(), a.lab())
+	c.AddCommand(a.doctor(), a.probe(), a.trace(), a.record(), a.report(), a.lab())
 	return c
 }

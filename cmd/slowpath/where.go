@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"slowpath/internal/target"
 )
@@ -20,13 +21,9 @@ const whereAnnotation = "where"
 
 func (a *app) targetFlags(c *cobra.Command) {
 	f := c.Flags()
-	own := map[string]bool{}
-	for _, name := range flagNames(f) {
-		own[name] = true
-	}
+	own := ownFlags(c)
+	a.addAddressFlags(c)
 	o := &a.where
-	f.StringVarP(&o.Host, "host", "h", "", "server `host` (default 127.0.0.1)")
-	f.IntVarP(&o.Port, "port", "p", 0, "server `port` (default 6379)")
 	f.StringVarP(&o.Socket, "socket", "s", "", "server `socket` (instead of host and port)")
 	f.StringVarP(&o.Password, "pass", "a", "", "`password`; better in REDISCLI_AUTH, which other users cannot see in ps")
 	f.StringVarP(&o.URI, "uri", "u", "", "server `URI`: redis://user:password@host:port/db, rediss://..., unix:///path")
@@ -42,6 +39,31 @@ func (a *app) targetFlags(c *cobra.Command) {
 	f.BoolVarP(&o.Cluster, "cluster", "c", false, "the target is a seed of a cluster: take all of its nodes (doctor and record always do)")
 	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
 	f.BoolVarP(&o.RESP3, "resp3", "3", false, "speak RESP3")
+	mark(f, own)
+}
+
+// addressFlags are those of targetFlags that matter where nobody logs in.
+func (a *app) addressFlags(c *cobra.Command) {
+	own := ownFlags(c)
+	a.addAddressFlags(c)
+	mark(c.Flags(), own)
+}
+
+func (a *app) addAddressFlags(c *cobra.Command) {
+	c.Flags().StringVarP(&a.where.Host, "host", "h", "", "server `host` (default 127.0.0.1)")
+	c.Flags().IntVarP(&a.where.Port, "port", "p", 0, "server `port` (default 6379)")
+}
+
+func ownFlags(c *cobra.Command) map[string]bool {
+	own := map[string]bool{}
+	for _, name := range flagNames(c.Flags()) {
+		own[name] = true
+	}
+	return own
+}
+
+// mark tells the flags that were added after own to the help.
+func mark(f *pflag.FlagSet, own map[string]bool) {
 	f.SortFlags = false
 	for _, name := range flagNames(f) {
 		if !own[name] {

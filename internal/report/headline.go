@@ -82,5 +82,9 @@ func figures(l cause.Latency) []string {
 	if l.SlowThresholdNs > 0 {
 		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
 	}
-	return []string{count(l.Calls, "call"), slow, "p50 " + duration(l.P50Ns), "p99 " + duration(l.P99Ns), "max " + duration(l.MaxNs)}
+	calls := []string{count(l.Calls, "call")}
+	if l.UserCalls > 0 && l.UserCalls != l.Calls {
+		calls = []string{count(l.UserCalls, "call") + " of its clients", count(l.Calls, "call") + " of slowpath"}
+	}
+	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
 }

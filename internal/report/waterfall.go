@@ -53,7 +53,7 @@ func (p *page) worst(calls []cause.Worst) {
 
 func callFacts(c cause.Worst) []string {
 	out := []string{c.Time.UTC().Format("15:04:05.000 UTC")}
-	for _, s := range []string{c.Op, c.Conn, c.Node} {
+	for _, s := range []string{c.Op, c.Conn, c.Client, c.Node} {
 		if s != "" {
 			out = append(out, s)
 		}

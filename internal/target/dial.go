@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -87,6 +88,27 @@ func (t Target) check() error {
 		return badTarget("the port is a number from 1 to 65535")
 	}
 	return nil
+}
+
+// Resolve gives the addresses that a dial of a TCP target would try, in this order, without dialling. Errors are *Error.
+func Resolve(ctx context.Context, t Target) ([]netip.AddrPort, error) {
+	if err := t.check(); err != nil {
+		return nil, newError(t, nil, err.Error(), "", err)
+	}
+	start := time.Now()
+	endpoints, err := Dialer{}.resolve(ctx, t)
+	if err != nil {
+		return nil, explainLookup(t, err, time.Since(start))
+	}
+	var list []netip.AddrPort
+	for _, e := range endpoints {
+		a, err := netip.ParseAddrPort(e)
+		if err != nil {
+			return nil, newError(t, nil, fmt.Sprintf("%q is no TCP address", e), "", err)
+		}
+		list = append(list, a)
+	}
+	return list, nil
 }
 
 // resolves tells whether a dial asks a resolver.

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/tap"
+	"slowpath/internal/trace"
+)
+
+func (a *app) trace() *cobra.Command {
+	var f traceFlags
+	c := &cobra.Command{
+		Use:   "trace [TARGET...|FILE]",
+		Short: "The calls that the kernel sees, live: the slow ones, each with where its time went",
+		Long: `trace shows each slow call to a server as it happens: whose it was, where its time went, and what it waited for, down to the command and the client that held the server up. The kernel source (eBPF) sees the calls of all clients on this host, and of all clients of the servers on this host; nobody is asked anything. Calls that waited for the same thing share a block (--each: one for each call).
+
+A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE is a recording that was made with the kernel source: its calls pass the same filters and exports.
+
+Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be resolved, 4 a privilege or kernel feature is missing.`,
+		Example: `  slowpath trace                               every server of this host
+  slowpath trace 10.0.0.5:6379 --slow 20ms --for 1m
+  slowpath trace --segment 'server.busy>5ms'   calls that waited for others
+  slowpath trace --command GET,MGET --client checkout --json
+  slowpath trace --for 10s --perfetto calls.json   then open in ui.perfetto.dev
+  slowpath trace night.slowpath --min 100ms`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runTrace(cmd, &f, args) },
+	}
+	fl := c.Flags()
+	fl.DurationVar(&f.duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
+	fl.IntVar(&f.count, "count", 0, "end after this many calls; 0: no limit")
+	fl.DurationVar(&f.slow, "slow", tap.DefaultSlow, "a call is slow from this `duration` on")
+	fl.BoolVar(&f.all, "all", false, "show a sample of the other calls too")
+	fl.StringVar(&f.sample, "sample", "20/s", "`calls` of that sample, at most")
+	fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
+	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: 10.0.0.7, checkout")
+	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
+	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several must all hold")
+	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
+	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
+	fl.BoolVar(&f.each, "each", false, "a block for each call")
+	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for ui.perfetto.dev")
+	fl.BoolVar(&f.asJSON, "json", false, "print "+trace.Schema+" documents, one per call")
+	a.addressFlags(c)
+	return c
+}
+
+// traceFlags are the flags of trace, and what they say once they are checked.
+type traceFlags struct {
+	duration, slow           time.Duration
+	count                    int
+	all, each, asJSON        bool
+	sample, record, perfetto string
+	spent                    []string
+	filter                   trace.Filter
+
+	perSecond float64 // of the sample; 0 where none is wanted
+}
+
+// ofFile are the flags that have an effect on a recording.
+var ofFile = []string{"slow", "all", "sample", "command", "client", "node", "segment", "min", "max", "each", "count", "perfetto", "json"}
+
+func (f *traceFlags) check(cmd *cobra.Command) error {
+	if err := positive("slow", f.slow); err != nil {
+		return err
+	}
+	for name, d := range map[string]time.Duration{"for": f.duration, "min": f.filter.Min, "max": f.filter.Max} {
+		if d < 0 {
+			return usagef("--%s %v: must not be negative", name, d)
+		}
+	}
+	rate, err := parseRate(f.sample)
+	switch {
+	case err != nil:
+		return usagef("--sample %q: %w", f.sample, err)
+	case f.all:
+		f.perSecond = rate
+	case cmd.Flags().Changed("sample"):
+		return usagef("--sample has no effect without --all")
+	}
+	if f.count < 0 {
+		return usagef("--count %d: must not be negative", f.count)
+	}
+	if f.filter.Max > 0 && f.filter.Max < f.filter.Min {
+		return usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
+	}
+	for _, text := range f.spent {
+		s, err := trace.ParseSpent(text)
+		if err != nil {
+			return usagef("--segment %q: %w", text, err)
+		}
+		f.filter.Spent = append(f.filter.Spent, s)
+	}
+	return nil
+}
+
+func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	file, err := recordingOf(args)
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := onlyFor(cmd, ofFile...); err != nil {
+			return err
+		}
+	}
+	t := &tracing{app: a, flags: f}
+	if err := t.makeExport(); err != nil {
+		return err
+	}
+	defer t.leaveExport()
+	if file != "" {
+		return t.replay(file, cmd.Flags().Changed("slow"))
+	}
+	nodes, notes, err := a.traced(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	return t.live(cmd.Context(), nodes, notes)
+}
+
+// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one. Notes say what
+// cannot be seen of them.
+func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
+	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
+		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {
+			return nodes, nil, err
+		}
+		notes = append(notes, "no server was found that listens on this host")
+	}
+	targets, err := a.targets(ctx, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, more, err := trace.Resolve(ctx, nil, targets)
+	if errors.Is(err, trace.ErrSocket) {
+		err = usage(err)
+	}
+	return nodes, append(notes, more...), err
+}
+
+// openRecording reads a recording that the command line names.
+func openRecording(path string) (*recording.Recording, error) {
+	rec, err := recording.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path, path)
+	case errors.Is(err, recording.ErrNotRecording):
+		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
+	case err != nil:
+		return nil, usage(err)
+	}
+	return rec, nil
+}

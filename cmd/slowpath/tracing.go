@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/report"
+	"slowpath/internal/tap"
+	"slowpath/internal/trace"
+	"slowpath/internal/watch"
+)
+
+// tracing is a trace that runs, or that is read from a recording.
+type tracing struct {
+	app     *app
+	flags   *traceFlags
+	slow    time.Duration
+	watch   *trace.Watch
+	export  *trace.Perfetto // nil: none is wanted
+	out     *os.File        // of the export; nil once it is written
+	several bool            // servers are watched
+	groups  trace.Groups
+	calls   chan trace.Call // on their way to stdout
+	missed  atomic.Int64    // calls that stdout was too slow for
+	shown   int
+}
+
+// waitingCalls may wait for stdout: a terminal that is stopped for a while must not make reports of the kernel be lost.
+const waitingCalls = 65536
+
+// live shows what the kernel sees until the time is up, enough was shown, ctx ends, or nobody reads any more.
+func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) error {
+	if t.flags.record == "" {
+		return t.into(ctx, nodes, notes, nil)
+	}
+	file, err := recording.Create(t.flags.record, 0)
+	if err != nil {
+		return usage(err)
+	}
+	err = t.into(ctx, nodes, notes, file)
+	closeErr := file.Close()
+	if errors.Is(err, errMissing) {
+		os.Remove(t.flags.record) // nothing was watched
+	}
+	return errors.Join(err, closeErr)
+}
+
+// into is live, with a recording if tee is one. What cannot be seen is said once something can.
+func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, tee recording.Sink) error {
+	clk := clock.New()
+	t.calls = make(chan trace.Call, waitingCalls)
+	t.begin(t.flags.slow, tee, func(c trace.Call) {
+		select {
+		case t.calls <- c:
+		default:
+			t.missed.Add(1)
+		}
+	})
+	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond)})
+	if err != nil {
+		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
+	}
+	defer source.Close() // after the summary: the kernel takes seconds to let go of programs in many processes
+	for _, n := range notes {
+		t.note("%s", n)
+	}
+	for _, hook := range source.Blind() {
+		t.note("this kernel does not show %s", hook)
+	}
+	trace.Begin(t.watch, clk.Now(), version, t.slow, nodes)
+	ctx, cancel := watch.Window(ctx, t.flags.duration)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- source.Run(ctx) }()
+	t.several = slices.ContainsFunc(nodes, func(n tap.Node) bool { return n.Address != nodes[0].Address })
+	start := time.Now()
+	stopped, showErr := t.show(clk, nodes, ended)
+	if !stopped {
+		cancel()
+		err = <-ended
+	}
+	t.app.progressDone()
+	trace.End(t.watch, clk.Now())
+	return errors.Join(showErr, err, t.finish(showErr, time.Since(start)))
+}
+
+// begin prepares the watch.
+func (t *tracing) begin(slow time.Duration, tee recording.Sink, show func(trace.Call)) {
+	t.slow, t.groups.Each = slow, t.flags.each
+	t.watch = trace.NewWatch(trace.Options{Filter: t.flags.filter, Slow: slow, SamplePerSecond: t.flags.perSecond, Perfetto: t.export, Tee: tee, Show: show})
+}
+
+// minWork is what a server or a thread must have done to be named as a culprit: a part of what is slow that is worth naming.
+func minWork(slow time.Duration) time.Duration {
+	const least, part = 20 * time.Microsecond, 10
+	return min(max(slow/part, least), tap.DefaultMinWork)
+}
+
+// show prints calls until the watch has ended, which stopped reports, or enough was shown.
+func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (stopped bool, err error) {
+	tick, second, start := time.NewTicker(100*time.Millisecond), time.NewTicker(time.Second), time.Now()
+	defer tick.Stop()
+	defer second.Stop()
+	for {
+		select {
+		case c := <-t.calls:
+			err = t.take(c)
+		case <-tick.C:
+			err = t.print(t.groups.Due(clk.Now()))
+		case <-second.C:
+			t.app.progress("%s, %d calls shown, watching %s; Ctrl-C ends it with a summary", time.Since(start).Round(time.Second), t.shown, watched(nodes))
+		case err = <-ended:
+			for len(t.calls) > 0 && err == nil {
+				err = t.take(<-t.calls)
+			}
+			return true, err
+		}
+		if err != nil || t.enough() {
+			return false, err
+		}
+	}
+}
+
+func (t *tracing) enough() bool { return t.flags.count > 0 && t.shown >= t.flags.count }
+
+// watched names the servers that are watched.
+func watched(nodes []tap.Node) string {
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		seen[n.Address] = true
+	}
+	if len(seen) > 1 {
+		return fmt.Sprintf("%s and %d more", nodes[0].Address, len(seen)-1)
+	}
+	return nodes[0].Address
+}
+
+// take is given the next call that is to be shown.
+func (t *tracing) take(c trace.Call) error {
+	if t.enough() {
+		return nil
+	}
+	t.shown++
+	switch {
+	case t.flags.asJSON:
+		if err := json.NewEncoder(t.app.stdout).Encode(c); err != nil {
+			return fmt.Errorf("writing a call: %w", err)
+		}
+		return nil
+	case c.Ns < int64(t.slow):
+		return t.print([]trace.Group{{Worst: c}})
+	}
+	t.groups.Add(c)
+	return nil
+}
+
+func (t *tracing) print(groups []trace.Group) error {
+	for _, g := range groups {
+		t.app.progressDone()
+		if err := report.Calls(t.app.stdout, g, report.CallStyle{Style: t.app.style(), SlowNs: int64(t.slow), Nodes: t.several}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish prints what is left, the summary, and the export. After an error of stdout there is nobody to print for.
+func (t *tracing) finish(before error, took time.Duration) error {
+	s := t.watch.Summary()
+	s.Seconds = took.Seconds()
+	if n := t.missed.Load(); n > 0 {
+		t.note("%d calls were not shown: stdout was too slow for them", n)
+	}
+	if s.Calls == 0 && s.Replies == 0 {
+		t.note("no call was seen: there was none over TCP, or its server has another address (slowpath trace HOST:PORT)")
+	}
+	switch {
+	case before != nil:
+	case t.flags.asJSON:
+		t.note("%s", strings.Join(report.CallsFacts(s), ", "))
+	default:
+		if err := t.print(t.groups.Rest()); err != nil {
+			return err
+		}
+		if err := report.CallsSummary(t.app.stdout, s, t.shown > 0, t.app.style()); err != nil {
+			return err
+		}
+	}
+	return t.writeExport()
+}
+
+// makeExport opens the file of an export: a place that cannot be written is known before the watch.
+func (t *tracing) makeExport() error {
+	if t.flags.perfetto == "" {
+		return nil
+	}
+	out, err := os.OpenFile(t.flags.perfetto, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return usagef("%s exists already; name another file for --perfetto or remove it", t.flags.perfetto)
+	case err != nil:
+		return usage(fmt.Errorf("making the file for --perfetto: %w", err))
+	}
+	t.out, t.export = out, &trace.Perfetto{}
+	return nil
+}
+
+// leaveExport removes the file of an export that was not written.
+func (t *tracing) leaveExport() {
+	if t.out != nil {
+		t.out.Close()
+		os.Remove(t.flags.perfetto)
+	}
+}
+
+func (t *tracing) writeExport() error {
+	if t.out == nil {
+		return nil
+	}
+	err := errors.Join(t.export.Write(t.out), t.out.Close())
+	t.out = nil
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
+	}
+	if t.export.Lost > 0 {
+		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Lost, t.flags.perfetto)
+	}
+	t.note("%s: open it in https://ui.perfetto.dev", t.flags.perfetto)
+	return nil
+}
+
+// replay shows the calls of a recording. They are slow as they were when it was made, unless --slow says otherwise.
+func (t *tracing) replay(path string, slowGiven bool) error {
+	rec, err := openRecording(path)
+	if err != nil {
+		return err
+	}
+	if !rec.Used(recording.SourceTap) {
+		t.note("%s was made without the kernel source: it has no calls to show", path)
+	}
+	slow := t.flags.slow
+	if !slowGiven {
+		slow = trace.SlowOf(rec)
+	}
+	t.several = len(rec.Nodes()) > 1
+	var printErr error
+	t.begin(slow, nil, func(c trace.Call) {
+		if printErr == nil {
+			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
+		}
+	})
+	trace.Replay(rec, t.watch)
+	from, to := rec.Window()
+	return errors.Join(printErr, t.finish(printErr, time.Duration(to-from)))
+}
+
+// note says something beside the data.
+func (t *tracing) note(format string, args ...any) {
+	fmt.Fprintln(t.app.stderr, report.OneLine(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,114 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"slowpath/internal/cause"
+	"slowpath/internal/trace"
+)
+
+const (
+	maxCommands = 10
+	maxWaited   = 5
+)
+
+// CallsSummary writes what a trace amounts to: how many calls, their latencies by command, where the time of the slow ones went, what
+// they waited for, and what is not known. It stands below calls, or alone.
+func CallsSummary(w io.Writer, s trace.Summary, below bool, style Style) error {
+	p := newPage(style)
+	if below {
+		p.line("")
+	}
+	p.facts("", CallsFacts(s), bold)
+	p.commands(s.Commands)
+	if s.Matched > 0 {
+		d := cause.Diagnosis{Latency: cause.Latency{SlowCalls: s.Matched}}
+		for _, a := range s.Account {
+			d.Account = append(d.Account, cause.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
+		}
+		p.account(d)
+		p.waited(s.Waited)
+	}
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("writing the summary: %w", err)
+	}
+	return nil
+}
+
+// CallsFacts are the counts of a trace, and how much of it is not known for sure.
+func CallsFacts(s trace.Summary) []string {
+	var facts []string
+	if s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
+		facts = append(facts, fmt.Sprintf("%.1f s", s.Seconds))
+	}
+	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow, duration(s.SlowNs)))
+	if s.Filtered {
+		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
+	}
+	unaligned := "all replies aligned"
+	if s.Unaligned > 0 {
+		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned, percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
+	}
+	facts = append(facts, unaligned)
+	lost := "no report lost"
+	if s.Dropped > 0 {
+		lost = fmt.Sprintf("%d reports of the kernel lost", s.Dropped)
+	}
+	facts = append(facts, lost)
+	if s.Unreported > 0 {
+		facts = append(facts, fmt.Sprintf("%d slow calls too many to be shown", s.Unreported))
+	}
+	if s.Garbage > 0 {
+		facts = append(facts, fmt.Sprintf("%d times something that is not RESP (TLS, inline commands)", s.Garbage))
+	}
+	return facts
+}
+
+// commands is the table of latencies.
+func (p *page) commands(list []trace.Command) {
+	if len(list) == 0 {
+		return
+	}
+	p.gap()
+	name := 7
+	for _, c := range list[:min(len(list), maxCommands)] {
+		name = max(name, min(columns(p.text(c.Op)), 3*opWidth))
+	}
+	const columnsOf = "  %s %10s %9s %9s %9s %7s"
+	p.line(p.in(dim, fmt.Sprintf(columnsOf, pad("COMMAND", name), "CALLS", "P50", "P99", "MAX", "SLOW")))
+	for _, c := range list[:min(len(list), maxCommands)] {
+		figures := []string{"-", "-", "-"}
+		for i, ns := range []int64{c.P50Ns, c.P99Ns, c.MaxNs} {
+			if c.MaxNs > 0 {
+				figures[i] = p.text(duration(ns))
+			}
+		}
+		if c.P50Ns == 0 {
+			figures[0], figures[1] = "-", "-" // only slow calls are known
+		}
+		p.line(fmt.Sprintf("  %s %10d %s %s %s %7d", pad(p.shorten(p.text(c.Op), name), name), c.Calls,
+			padLeft(figures[0], 9), padLeft(figures[1], 9), padLeft(figures[2], 9), c.Slow))
+	}
+	if more := len(list) - maxCommands; more > 0 {
+		p.line(p.in(dim, "  and "+count(more, "command")+" more"))
+	}
+}
+
+// waited lists what slow calls waited for.
+func (p *page) waited(list []trace.Waited) {
+	list = slices.DeleteFunc(slices.Clone(list), func(w trace.Waited) bool { return w.Ns <= 0 })
+	if len(list) == 0 {
+		return
+	}
+	p.section("What they waited for")
+	for _, w := range list[:min(len(list), maxWaited)] {
+		lead := "  " + p.length(w.Ns) + "  "
+		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State), count(w.Calls, "call")), none)
+	}
+	if more := len(list) - maxWaited; more > 0 {
+		p.line(p.in(dim, "  and "+count(more, "smaller one")))
+	}
+}

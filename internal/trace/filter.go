@@ -1,0 +1,113 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all must hold.
+type Filter struct {
+	Commands []string // "GET"; "CLUSTER" stands for all of its subcommands too
+	Clients  []string // part of the client's address or of its process
+	Nodes    []string // HOST:PORT, HOST or :PORT
+	Spent    []Spent
+	Min, Max time.Duration // length of the call; a Max of 0 is none
+}
+
+// Any reports whether all calls pass.
+func (f Filter) Any() bool {
+	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Spent) == 0 && f.Min == 0 && f.Max == 0
+}
+
+// Takes reports whether a call is wanted.
+func (f Filter) Takes(c Call) bool {
+	if c.Ns < int64(f.Min) || f.Max > 0 && c.Ns > int64(f.Max) {
+		return false
+	}
+	for _, s := range f.Spent {
+		if !s.in(c) {
+			return false
+		}
+	}
+	return f.takesCommand(c.Op) &&
+		(len(f.Clients) == 0 || slices.ContainsFunc(f.Clients, func(part string) bool { return containsFold(c.Client, part) || containsFold(c.Process, part) })) &&
+		(len(f.Nodes) == 0 || slices.ContainsFunc(f.Nodes, func(n string) bool { return isNode(c.Node, n) }))
+}
+
+func (f Filter) takesCommand(op string) bool {
+	return len(f.Commands) == 0 || slices.ContainsFunc(f.Commands, func(want string) bool {
+		want = strings.ToUpper(want)
+		return op == want || strings.HasPrefix(op, want+" ")
+	})
+}
+
+func containsFold(s, part string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
+}
+
+// isNode reports whether a node's address is meant by HOST:PORT, HOST or :PORT.
+func isNode(address, want string) bool {
+	if address == want {
+		return true
+	}
+	host, port, err := net.SplitHostPort(address)
+	return err == nil && (host == strings.Trim(want, "[]") || ":"+port == want)
+}
+
+// Spent is a condition on where a call's time went: at least AtLeast in an actor's state.
+type Spent struct {
+	Actor, State string        // an empty one stands for any
+	AtLeast      time.Duration // 0: any time at all
+}
+
+var (
+	actors = []string{recording.App, recording.Client, recording.Network, recording.Server, recording.Nobody}
+	states = []string{recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue, recording.Out, recording.Back,
+		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec, recording.Send, recording.Receive,
+		recording.OffCPU, recording.Unexplained}
+)
+
+// ErrSpent is what ParseSpent says of a text that it cannot read.
+var ErrSpent = errors.New("write ACTOR.STATE, ACTOR or STATE, and a minimum where one is wanted: server.busy>5ms")
+
+// ParseSpent reads "server.busy>5ms", "network" or "unexplained>=1ms".
+func ParseSpent(text string) (Spent, error) {
+	var s Spent
+	name, least, bounded := strings.Cut(text, ">")
+	if bounded {
+		d, err := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(least, "=")))
+		if err != nil || d < 0 {
+			return s, fmt.Errorf("%w; behind > stands a duration such as 5ms", ErrSpent)
+		}
+		s.AtLeast = d
+	}
+	name = strings.ToLower(strings.TrimSpace(name))
+	actor, state, both := strings.Cut(name, ".")
+	switch {
+	case both && slices.Contains(actors, actor) && slices.Contains(states, state):
+		s.Actor, s.State = actor, state
+	case !both && slices.Contains(actors, name):
+		s.Actor = name
+	case !both && slices.Contains(states, name):
+		s.State = name
+	default:
+		return s, fmt.Errorf("%w; actors are %s; states are %s", ErrSpent, strings.Join(actors, ", "), strings.Join(states, ", "))
+	}
+	return s, nil
+}
+
+func (s Spent) in(c Call) bool {
+	var ns int64
+	for _, g := range c.Segments {
+		if (s.Actor == "" || g.Actor == s.Actor) && (s.State == "" || g.State == s.State) {
+			ns += g.Ns()
+		}
+	}
+	return ns > 0 && ns >= int64(s.AtLeast)
+}

@@ -1,0 +1,117 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"slowpath/internal/host"
+	"slowpath/internal/tap"
+	"slowpath/internal/target"
+)
+
+// ErrSocket says that a target is a unix socket.
+var ErrSocket = errors.New("the kernel source sees TCP only, and not unix sockets")
+
+// busOffset is between the port of a cluster's node and that of its bus.
+const busOffset = 10000
+
+// isServer tells by its name whether a process is a server. Exporters of metrics listen too, and speak HTTP.
+func isServer(comm string) bool {
+	return (strings.Contains(comm, "redis") || strings.Contains(comm, "valkey")) && !strings.Contains(comm, "exporter")
+}
+
+// Here finds the servers that listen on this host. Each address at which clients may reach one is a node of its own; those of one
+// server have its address for people in common.
+func Here(fs host.FS) ([]tap.Node, error) {
+	found, err := host.Listeners(fs, isServer)
+	if err != nil {
+		return nil, fmt.Errorf("looking for servers: %w", err)
+	}
+	var nodes []tap.Node
+	for _, l := range found {
+		isBus := slices.ContainsFunc(found, func(o host.Listener) bool {
+			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busOffset == int(l.Addr.Port())
+		})
+		if !isBus {
+			nodes = append(nodes, nodesOf(l, nodes)...)
+		}
+	}
+	return nodes, nil
+}
+
+// nodesOf a listener. One that takes connections to all addresses goes by the loopback address.
+func nodesOf(l host.Listener, before []tap.Node) (nodes []tap.Node) {
+	name := netip.AddrPortFrom(l.Addr.Addr().WithZone(""), l.Addr.Port())
+	addrs := []netip.Addr{name.Addr()}
+	if l.Addr.Addr().IsUnspecified() {
+		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		name = netip.AddrPortFrom(loopback, l.Addr.Port())
+		addrs = append([]netip.Addr{loopback, netip.IPv6Loopback()}, ownAddresses()...)
+	}
+	label := name.String()
+	for _, n := range before { // 0.0.0.0 and [::], 127.0.0.1 and [::1] are one server
+		if n.PID == l.Process.PID && n.Port == l.Process.Port {
+			label = n.Address
+		}
+	}
+	for _, a := range addrs {
+		nodes = append(nodes, tap.Node{Address: label, Remote: netip.AddrPortFrom(a, l.Addr.Port()), PID: l.Process.PID, Port: l.Process.Port})
+	}
+	return nodes
+}
+
+// maxAddresses of this host are looked at, at most: one with containers may have hundreds.
+const maxAddresses = 32
+
+func ownAddresses() (list []netip.Addr) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() && len(list) < maxAddresses {
+			list = append(list, p.Addr().Unmap().WithZone(""))
+		}
+	}
+	return list
+}
+
+// Resolve makes nodes of targets: each address that a name has is a node of its own. Notes say what cannot be seen of them.
+func Resolve(ctx context.Context, fs host.FS, targets []target.Target) (nodes []tap.Node, notes []string, err error) {
+	for _, t := range targets {
+		if t.Network == "unix" {
+			return nil, nil, fmt.Errorf("%s: %w; give the server's HOST:PORT", t.Addr(), ErrSocket)
+		}
+		addrs, err := target.Resolve(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		here := false
+		var why error
+		for _, a := range addrs {
+			n := tap.Node{Address: t.Addr(), Remote: a}
+			p, err := host.Locate(fs, host.Query{Network: "tcp", Listen: a.String()})
+			if err == nil {
+				n.PID, n.Port, here = p.PID, p.Port, true
+			} else if !errors.Is(err, host.ErrNotHere) {
+				why = err
+			}
+			nodes = append(nodes, n)
+		}
+		switch {
+		case here:
+		case why != nil:
+			notes = append(notes, fmt.Sprintf("%s: %v", t.Addr(), why))
+		case slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }):
+			notes = append(notes, fmt.Sprintf("nothing listens at %s now; calls will be seen once a server does, without what its threads do", t.Addr()))
+		default:
+			notes = append(notes, fmt.Sprintf("%s is not on this host: only the clients' end of calls is seen; for the rest run slowpath there too", t.Addr()))
+		}
+	}
+	return nodes, notes, nil
+}

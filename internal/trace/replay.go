@@ -1,0 +1,67 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/tap"
+)
+
+// Replay passes what the kernel source wrote into a recording to a watch, calls in the order in which they ended.
+func Replay(r *recording.Recording, w *Watch) {
+	calls := slices.DeleteFunc(slices.Clone(r.Calls), func(c recording.Call) bool { return c.Source != recording.SourceTap })
+	slices.SortStableFunc(calls, func(a, b recording.Call) int { return cmp.Compare(a.EndNs, b.EndNs) })
+	for _, c := range calls {
+		w.Call(c, r.Segments[c.ID]...)
+	}
+	for _, h := range r.Histograms {
+		w.Histogram(h)
+	}
+	for _, e := range r.Events {
+		w.Event(e)
+	}
+	for _, name := range r.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
+		series := r.Series(recording.SourceTap, recording.SubjectSelf, name)
+		last := series[len(series)-1]
+		w.Sample(recording.Sample{TimeNs: last.TimeNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: last.Value})
+	}
+}
+
+// SlowOf is from which length on the kernel source took a call for slow when a recording was made.
+func SlowOf(r *recording.Recording) time.Duration {
+	if d, err := time.ParseDuration(r.Meta[recording.MetaSlow]); err == nil && d > 0 {
+		return d
+	}
+	return tap.DefaultSlow
+}
+
+// Begin notes what a recording of a trace must say of itself, and End that it is whole.
+func Begin(sink recording.Sink, nowNs int64, version string, slow time.Duration, nodes []tap.Node) {
+	var addresses []string
+	for _, n := range nodes {
+		if !slices.Contains(addresses, n.Address) {
+			addresses = append(addresses, n.Address)
+		}
+	}
+	for key, value := range map[string]string{
+		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(nowNs, 10), recording.MetaTarget: addresses[0],
+		recording.MetaNodes: recording.Detail(addresses), recording.MetaKind: "unknown", recording.MetaSlow: slow.String(),
+	} {
+		sink.SetMeta(key, value)
+	}
+	for _, name := range []string{recording.SourceProbe, recording.SourceServer, recording.SourceHost, recording.SourceTap} {
+		s := recording.SourceStatus{Name: name, Used: name == recording.SourceTap}
+		if !s.Used {
+			s.Why = "recorded by slowpath trace; slowpath record keeps all sources"
+		}
+		sink.SetMeta(recording.MetaSource+name, recording.Detail(s))
+	}
+}
+
+// End notes when the trace ended.
+func End(sink recording.Sink, nowNs int64) {
+	sink.SetMeta(recording.MetaEnd, strconv.FormatInt(nowNs, 10))
+}

@@ -1,0 +1,207 @@
+package trace
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/recording"
+)
+
+// Summary is what a trace amounts to.
+type Summary struct {
+	Seconds  float64
+	Calls    int64 // all that the kernel source timed, slow or not, wanted or not
+	Slow     int   // of these, calls of SlowNs or more
+	SlowNs   int64
+	Matched  int // slow calls that the filter let pass; the account is theirs
+	Filtered bool
+	Commands []Command  // by the time that slow calls took, then by calls
+	Account  []Spending // by time
+	Waited   []Waited   // by time
+	Replies  int64      // that were matched, by each end
+	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls beyond those that
+	// the kernel programs report per second, and how often a connection carried what they do not understand (inline commands, TLS).
+	Unaligned, Dropped, Unreported, Garbage int64
+}
+
+// Command is the latencies of one command, from all of its calls.
+type Command struct {
+	Op                  string
+	Calls               int64
+	Slow                int
+	P50Ns, P99Ns, MaxNs int64
+	slowNs              int64
+}
+
+// Spending is the time that slow calls spent in one state.
+type Spending struct {
+	Actor, State string
+	Ns           int64
+	Share        float64
+}
+
+// Waited is the time that slow calls waited for one thing. Ports and process numbers are left out of What: who runs redis-cli again
+// and again is one.
+type Waited struct {
+	Actor, State string
+	What         string
+	Calls        int
+	Ns           int64
+}
+
+// tally is a summary that grows.
+type tally struct {
+	ops           map[string]*opTally
+	spent         map[[2]string]int64
+	waited        map[[3]string]*Waited
+	counters      map[string]float64
+	slow, matched int
+}
+
+type opTally struct {
+	sides  map[string]*hdrhistogram.Histogram // server, client
+	slow   int
+	slowNs int64
+	maxNs  int64
+}
+
+// maxNames bounds commands and culprits: both come from outside.
+const maxNames = 10_000
+
+func newTally() *tally {
+	return &tally{ops: map[string]*opTally{}, spent: map[[2]string]int64{}, waited: map[[3]string]*Waited{}, counters: map[string]float64{}}
+}
+
+func (t *tally) op(name string) *opTally {
+	o := t.ops[name]
+	if o == nil {
+		if len(t.ops) >= maxNames {
+			name = "other"
+		}
+		if o = t.ops[name]; o == nil {
+			o = &opTally{sides: map[string]*hdrhistogram.Histogram{}}
+			t.ops[name] = o
+		}
+	}
+	return o
+}
+
+// histogram adds the latencies of one second: "server GET" or "client GET".
+func (t *tally) histogram(h recording.Histogram) {
+	side, name, ok := strings.Cut(h.Op, " ")
+	if !ok {
+		return
+	}
+	decoded, err := hdrhistogram.Decode(h.HDR)
+	if err != nil {
+		return // of a damaged recording
+	}
+	o := t.op(name)
+	if o.sides[side] == nil {
+		o.sides[side] = decoded
+		return
+	}
+	o.sides[side].Merge(decoded)
+}
+
+// slowCall adds a slow call; its time is accounted for if it is wanted.
+func (t *tally) slowCall(c Call, wanted bool) {
+	t.slow++
+	o := t.op(c.Op)
+	o.slow++
+	o.slowNs += c.Ns
+	o.maxNs = max(o.maxNs, c.Ns)
+	if !wanted {
+		return
+	}
+	t.matched++
+	seen := map[[3]string]bool{}
+	for _, s := range c.Segments {
+		t.spent[[2]string{s.Actor, s.State}] += s.Ns()
+		if s.Culprit != "" {
+			what := [3]string{s.Actor, s.State, kindOf(s.Culprit)}
+			t.waitedFor(what, s.Ns(), !seen[what])
+			seen[what] = true
+		}
+	}
+}
+
+func (t *tally) waitedFor(what [3]string, ns int64, newCall bool) {
+	w := t.waited[what]
+	if w == nil {
+		if len(t.waited) >= maxNames {
+			return
+		}
+		w = &Waited{Actor: what[0], State: what[1], What: what[2]}
+		t.waited[what] = w
+	}
+	w.Ns += ns
+	if newCall {
+		w.Calls++
+	}
+}
+
+var (
+	processNumber = regexp.MustCompile(`\[\d+\]`)
+	port          = regexp.MustCompile(`:\d+( |$)`)
+)
+
+// kindOf leaves out of a culprit which of many alike it was.
+func kindOf(culprit string) string {
+	return port.ReplaceAllString(processNumber.ReplaceAllString(culprit, ""), "$1")
+}
+
+func (t *tally) summary() Summary {
+	s := Summary{Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]), Dropped: int64(t.counters["tap.dropped"]),
+		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
+		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"])}
+	for name, o := range t.ops {
+		c := o.command(name)
+		s.Calls += c.Calls
+		s.Commands = append(s.Commands, c)
+	}
+	slices.SortFunc(s.Commands, func(a, b Command) int {
+		return cmp.Or(cmp.Compare(b.slowNs, a.slowNs), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Op, b.Op))
+	})
+	var all int64
+	for _, ns := range t.spent {
+		all += ns
+	}
+	for k, ns := range t.spent {
+		s.Account = append(s.Account, Spending{k[0], k[1], ns, float64(ns) / float64(max(all, 1))})
+	}
+	slices.SortFunc(s.Account, func(a, b Spending) int {
+		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Actor+a.State, b.Actor+b.State))
+	})
+	for w := range maps.Values(t.waited) {
+		s.Waited = append(s.Waited, *w)
+	}
+	slices.SortFunc(s.Waited, func(a, b Waited) int {
+		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.What, b.What), cmp.Compare(a.State, b.State))
+	})
+	return s
+}
+
+// command takes the end that saw more calls, and of equal ones the client's, which saw all of their way.
+func (o *opTally) command(name string) Command {
+	c := Command{Op: name, Slow: o.slow, slowNs: o.slowNs, MaxNs: o.maxNs}
+	client, server := o.sides[recording.Client], o.sides[recording.Server]
+	h := client
+	if client == nil || server != nil && server.TotalCount() > client.TotalCount() {
+		h = server
+	}
+	if h != nil {
+		c.Calls, c.P50Ns, c.P99Ns = h.TotalCount(), h.ValueAtQuantile(50), h.ValueAtQuantile(99)
+		if c.MaxNs == 0 { // none was slow; of those that were the exact time is known
+			c.MaxNs = h.Max()
+		}
+	}
+	c.Calls = max(c.Calls, int64(c.Slow))
+	c.P50Ns, c.P99Ns = min(c.P50Ns, c.MaxNs), min(c.P99Ns, c.MaxNs) // steps of the histogram are coarser
+	return c
+}

@@ -1,0 +1,135 @@
+package trace
+
+import (
+	"sync"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// Options of a Watch.
+type Options struct {
+	Filter Filter
+	Slow   time.Duration // a call of this length or more is slow
+	// SamplePerSecond of the other calls are shown too, at most.
+	SamplePerSecond float64
+	Show            func(Call) // takes a call that is to be shown, and must not block; nil shows none
+	Perfetto        *Perfetto  // where an export is wanted
+	Tee             recording.Sink
+}
+
+// Watch is a Sink that shows the calls that are wanted and sums up all of them.
+type Watch struct {
+	Options
+	mu      sync.Mutex
+	tally   *tally
+	sampled int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
+}
+
+// NewWatch begins one.
+func NewWatch(o Options) *Watch { return &Watch{Options: o, tally: newTally()} }
+
+// Call implements recording.Sink.
+func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
+	if w.Tee != nil {
+		w.Tee.Call(row, segs...)
+	}
+	if row.Source != recording.SourceTap {
+		return
+	}
+	c := Of(row, segs)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := w.Filter.Takes(c)
+	if c.Ns >= int64(w.Slow) {
+		w.tally.slowCall(c, wanted)
+	} else if wanted {
+		wanted = w.inSample(c)
+	}
+	if !wanted {
+		return
+	}
+	if w.Perfetto != nil {
+		w.Perfetto.Call(c)
+	}
+	if w.Show != nil {
+		w.Show(c)
+	}
+}
+
+// inSample lets calls pass that lie far enough apart.
+func (w *Watch) inSample(c Call) bool {
+	if w.SamplePerSecond <= 0 || float64(c.ToNs()-w.sampled) < 1e9/w.SamplePerSecond {
+		return false
+	}
+	w.sampled = c.ToNs()
+	return true
+}
+
+// Histogram implements recording.Sink.
+func (w *Watch) Histogram(h recording.Histogram) {
+	if w.Tee != nil {
+		w.Tee.Histogram(h)
+	}
+	if h.Source == recording.SourceTap {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tally.histogram(h)
+	}
+}
+
+// Sample implements recording.Sink.
+func (w *Watch) Sample(s recording.Sample) {
+	if w.Tee != nil {
+		w.Tee.Sample(s)
+	}
+	if s.Source == recording.SourceTap && s.Subject == recording.SubjectSelf {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tally.counters[s.Name] = s.Value
+	}
+}
+
+// Event implements recording.Sink.
+func (w *Watch) Event(e recording.Event) {
+	if w.Tee != nil {
+		w.Tee.Event(e)
+	}
+	if w.Perfetto != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.Perfetto.Event(e)
+	}
+}
+
+// Snapshot implements recording.Sink.
+func (w *Watch) Snapshot(s recording.Snapshot) {
+	if w.Tee != nil {
+		w.Tee.Snapshot(s)
+	}
+}
+
+// SetMeta implements recording.Sink.
+func (w *Watch) SetMeta(key, value string) {
+	if w.Tee != nil {
+		w.Tee.SetMeta(key, value)
+	}
+}
+
+// Summary is that of all up to now.
+func (w *Watch) Summary() Summary {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.tally.summary()
+	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.Any()
+	if len(w.Filter.Commands) > 0 {
+		kept := s.Commands[:0]
+		for _, c := range s.Commands {
+			if w.Filter.takesCommand(c.Op) {
+				kept = append(kept, c)
+			}
+		}
+		s.Commands = kept
+	}
+	return s
+}
