@@ -30,6 +30,9 @@ const (
 	Busy        = recording.Busy
 	Blocked     = recording.Blocked
 	Exec        = recording.Exec
+	Send        = recording.Send
+	Receive     = recording.Receive
+	OffCPU      = recording.OffCPU
 	Unexplained = recording.Unexplained
 )
 
@@ -51,7 +54,10 @@ type Account struct {
 	Call     recording.Call
 	UsualNs  int64 // what a call of this command on this path usually takes
 	ExcessNs int64
+	// Weight is by how much its time counts in shares: 1 where only the probe called; see weigh.
+	Weight   float64
 	Segments []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
+	together float64   // part of the time that its connection waited for it and for those with it
 }
 
 // DurationNs is the call's time as its caller felt it: from the moment it was meant to be sent.
@@ -83,19 +89,25 @@ type Ledger struct {
 	Paths       []Path
 	Slow        []Account // ordered by time
 	Suspects    []Suspect
-	ExcessNs    int64 // sum over Slow
+	ExcessNs    int64 // weighted sum over Slow
+	// Users are the calls of the server's users, which the kernel source sees; Probe those of slowpath, and what the server logged.
+	Users, Probe Callers
+	ops          ops
+	lines        map[string][]Segment // see Exact
 }
 
 // Build makes the accounts of a recording.
 func Build(rec *recording.Recording) *Ledger {
-	l := &Ledger{Paths: paths(rec)}
-	l.ThresholdNs = threshold(rec, l.Paths)
-	l.Latency = latency(rec)
-	l.Suspects = suspects(rec, l.ThresholdNs)
-	p := newPainter(rec, l)
+	l := &Ledger{Paths: paths(rec), ops: readOps(rec)}
+	l.ThresholdNs = threshold(rec, l)
+	l.Latency = latency(rec, l)
+	nodes := tappedNodes(rec)
+	l.Suspects = suspects(rec, nodes)
+	p := newPainter(rec, l, nodes)
+	twice := newTwins(rec)
 	for _, c := range rec.Calls {
 		ns := felt(rec, c)
-		if ns < l.ThresholdNs {
+		if ns < l.ThresholdNs || twice.has(c) {
 			continue
 		}
 		if usual := l.usual(c); ns > usual {
@@ -103,17 +115,17 @@ func Build(rec *recording.Recording) *Ledger {
 		}
 	}
 	for i, s := range l.Suspects {
-		if s.Own && s.DurationNs >= l.ThresholdNs && (s.Busy || !s.Stopped) {
+		if s.Own && !s.Merged && s.DurationNs >= l.ThresholdNs && (s.Busy || !s.Stopped) && !twice.saw(s) {
 			l.add(ownCall(s, i))
 		}
 	}
 	sort.SliceStable(l.Slow, func(i, j int) bool { return l.Slow[i].Call.IntendedNs < l.Slow[j].Call.IntendedNs })
+	l.weigh(rec)
 	return l
 }
 
 func (l *Ledger) add(a Account) {
 	l.Slow = append(l.Slow, a)
-	l.ExcessNs += a.ExcessNs
 }
 
 // ownCall is the account of a command that the server itself logged as slow: its whole time is its own execution.
@@ -125,20 +137,21 @@ func ownCall(s Suspect, index int) Account {
 		Segments: []Segment{{Server, Exec, c.IntendedNs, end, s.Text, index}}}
 }
 
-// Totals adds up the segments of all slow calls, largest first.
+// Totals adds up the segments of all slow calls, largest first. Calls that were under way on one connection at the same time share it.
 func (l *Ledger) Totals() []Total {
 	type key struct{ actor, state string }
-	sums := map[key]int64{}
-	var all int64
+	sums := map[key]float64{}
+	var all float64
 	for _, a := range l.Slow {
 		for _, s := range a.Segments {
-			sums[key{s.Actor, s.State}] += s.Ns()
-			all += s.Ns()
+			ns := float64(s.Ns()) * a.together
+			sums[key{s.Actor, s.State}] += ns
+			all += ns
 		}
 	}
 	out := make([]Total, 0, len(sums))
 	for k, ns := range sums {
-		out = append(out, Total{k.actor, k.state, ns, float64(ns) / float64(all)})
+		out = append(out, Total{k.actor, k.state, int64(ns + 0.5), ns / all})
 	}
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Ns != out[j].Ns {

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"sort"
 
 	"slowpath/internal/recording"
@@ -12,8 +13,10 @@ type painter struct {
 	ledger *Ledger
 	states map[string][]recording.Event // by node: what its main thread was doing, ordered by rank, then time
 	tcp    map[int64]recording.TCPDetail
-	hosted map[string]bool     // nodes whose main thread was watched
-	resent map[path][][2]int64 // calls during which a segment was sent again, from send to reply
+	hosted map[string]bool      // nodes whose main thread was watched
+	resent map[path][][2]int64  // calls during which a segment was sent again, from send to reply
+	nodes  map[string]*tapped   // what the kernel source saw
+	lines  map[string][]Segment // by node: of its main thread
 
 	byTime     map[string]*timeIndex // of states
 	suspectsAt *timeIndex
@@ -26,13 +29,14 @@ var rank = map[string]int{recording.KindFrozen: 0, recording.KindThrottled: 1, r
 // path is a connection of the probe to a node.
 type path struct{ node, conn string }
 
-func newPainter(rec *recording.Recording, l *Ledger) *painter {
+func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *painter {
 	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{},
 		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{}}
+	p.nodes, p.lines = nodes, l.exact(rec, nodes)
 	for _, e := range rec.Events {
 		switch {
 		case e.Source == recording.SourceHost:
-			if _, ok := rank[e.Kind]; ok {
+			if _, ok := rank[e.Kind]; ok && !p.exactly(e) {
 				p.states[e.Subject] = append(p.states[e.Subject], e)
 			}
 		case e.Source == recording.SourceProbe && e.Kind == recording.KindTCPInfo:
@@ -64,14 +68,28 @@ func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
 	a := Account{Call: c, UsualNs: usualNs, ExcessNs: excessNs}
 	cv := newCanvas(c.IntendedNs, c.EndNs)
 	for _, s := range p.rec.Segments[c.ID] {
+		if t := p.nodes[c.Node]; t != nil && s.Actor == Server && s.Culprit == "" {
+			s.Culprit = t.cgroups[s.State]
+		}
 		cv.lay(Segment{s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit, -1}, isOpen)
 	}
-	for _, i := range p.byTime[c.Node].touching(c.IntendedNs, c.EndNs) {
-		p.layState(cv, p.states[c.Node][i])
+	states := p.byTime[c.Node].touching(c.IntendedNs, c.EndNs)
+	for _, i := range states {
+		if p.states[c.Node][i].Kind != recording.KindBusy {
+			p.layState(cv, p.states[c.Node][i])
+		}
+	}
+	cv.overlay(p.lines[c.Node])
+	for _, i := range states {
+		if p.states[c.Node][i].Kind == recording.KindBusy { // a stretch of short work is no single event to the kernel source
+			p.layState(cv, p.states[c.Node][i])
+		}
 	}
 	p.accuse(cv, c)
-	p.layRetransmits(cv, c)
-	p.layUsual(cv, c, usualNs)
+	if c.Source == recording.SourceProbe {
+		p.layRetransmits(cv, c)
+		p.layUsual(cv, c, usualNs)
+	}
 	a.Segments = cv.segments()
 	return a
 }
@@ -108,7 +126,7 @@ func (p *painter) layState(cv *canvas, e recording.Event) {
 func (p *painter) accuse(cv *canvas, c recording.Call) {
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
 		s := p.ledger.Suspects[i]
-		if s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
+		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
 			continue
 		}
 		if s.Kind == KindCommand && s.Stopped && !s.Busy {
@@ -120,12 +138,25 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 		left -= cv.accuse(s.FromNs, s.ToNs, left, i, s, func(g Segment) bool {
 			return g.Suspect < 0 && g.Actor == Server && (g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
-		if p.hosted[c.Node] && left == all && s.DurationNs > SeenBusyNs && !naps(s.Command) && !cv.has(Server, RunQueue) {
+		if p.watched(c) && left == all && s.DurationNs > SeenBusyNs && !naps(s.Command) && !cv.has(Server, RunQueue) {
 			continue // so long a stretch would have been seen by the host source, but for one that is cut up by waits for a CPU
 		}
 		cv.accuse(s.FromNs, s.ToNs, left, i, s, waitsForServer)
 	}
 }
+
+// exactly reports whether the kernel source tells the same better than an event of the host, whose states are sampled. Kernels that do not
+// say which task is throttled have it run as one that waits for a CPU.
+func (p *painter) exactly(e recording.Event) bool {
+	line, seen := p.lines[e.Subject]
+	if !seen || e.Kind == recording.KindBusy {
+		return false
+	}
+	return e.Kind != recording.KindThrottled || slices.ContainsFunc(line, func(s Segment) bool { return s.State == Throttled })
+}
+
+// watched reports whether the main thread was, so that a long stretch of work during a call cannot have gone unseen.
+func (p *painter) watched(c recording.Call) bool { return p.hosted[c.Node] || p.lines[c.Node] != nil }
 
 // SeenBusyNs: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is longer than
 // this cannot have gone unseen.

@@ -34,8 +34,17 @@ type Suspect struct {
 	DurationNs int64 // of one occurrence
 	Count      int
 	Text       string // the culprit, for people
-	Source     string // slowlog, commandstats, latency, info
+	Source     string // slowlog, commandstats, latency, info; tap
 	Own        bool   // its own caller waited for all of it
+	// Merged: the kernel source saw the same thing, and a suspect of its own stands for it.
+	Merged bool
+	// Of the kernel source: FromNs and ToNs are exact. Process is the caller, where it runs on this host; Calls are the commands of the read,
+	// of which Command is the first or the one that the server's record names; Told is the Source of that record.
+	Process string
+	Calls   int
+	OnCPUNs int64
+	Told    string
+	sends   bool // the time went into one system call that sends
 	// Busy and Stopped: the host saw the main thread on the CPU, kept from it, for at least half of DurationNs in a row within the
 	// window. Both are false where nobody watched; busy stretches below 10 ms are not seen.
 	Busy, Stopped bool
@@ -44,7 +53,7 @@ type Suspect struct {
 // minSuspect is the shortest occurrence worth a suspicion: below, it hides in the usual spread of calls.
 const minSuspect = int64(time.Millisecond)
 
-func suspects(rec *recording.Recording, thresholdNs int64) []Suspect {
+func suspects(rec *recording.Recording, nodes map[string]*tapped) []Suspect {
 	var out []Suspect
 	for _, e := range rec.EventsOf(recording.SourceServer, "", recording.KindSlowlog) {
 		out = append(out, fromSlowlog(e))
@@ -65,6 +74,7 @@ func suspects(rec *recording.Recording, thresholdNs int64) []Suspect {
 		}
 	}
 	witness(rec, out)
+	out = append(out, fromWork(rec, nodes, out)...)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].DurationNs > out[j].DurationNs })
 	return out
 }

@@ -19,7 +19,8 @@ type Path struct {
 	ConnectNs, ConnectMinNs int64
 }
 
-// Latency sums up the probe's calls on kept connections (of all calls where there are none).
+// Latency sums up the probe's calls on kept connections (of all its calls where there are none); without the probe those of the users, by
+// the kernel source's count of all calls.
 type Latency struct {
 	Calls                       int
 	P50Ns, P99Ns, P999Ns, MaxNs int64
@@ -80,6 +81,9 @@ func (l *Ledger) Path(node, conn string) (Path, bool) {
 // usual is the median of the call's path. Where more than half of the calls are slow the median is slow as well, and would hide
 // the very thing that is asked about; then it is the path's fastest calls (docs/decisions/0002-usual.md).
 func (l *Ledger) usual(c recording.Call) int64 {
+	if c.Source == recording.SourceTap {
+		return l.usualOfOp(c)
+	}
 	p, ok := l.Path(c.Node, c.Conn)
 	if !ok {
 		return 0
@@ -105,21 +109,24 @@ func felt(rec *recording.Recording, c recording.Call) int64 {
 	return max(ns, 0)
 }
 
-func threshold(rec *recording.Recording, ps []Path) int64 {
+func threshold(rec *recording.Recording, l *Ledger) int64 {
 	if d, err := time.ParseDuration(rec.Meta[recording.MetaSlow]); err == nil && d > 0 {
 		return int64(d)
 	}
 	floor := int64(0)
-	for _, p := range ps {
+	for _, p := range l.Paths {
 		floor = max(floor, p.MinNs)
+	}
+	if h := l.ops.seen(); len(l.Paths) == 0 && h != nil {
+		floor = h.Min()
 	}
 	return min(max(int64(autoFloor), autoTimes*floor), int64(autoCeiling))
 }
 
-func latency(rec *recording.Recording) Latency {
+func latency(rec *recording.Recording, l *Ledger) Latency {
 	var kept, all []int64
 	for _, c := range rec.Calls {
-		if c.Source != recording.SourceProbe && c.Source != recording.SourceTap {
+		if c.Source != recording.SourceProbe {
 			continue
 		}
 		ns := felt(rec, c)
@@ -130,6 +137,9 @@ func latency(rec *recording.Recording) Latency {
 	}
 	if len(kept) == 0 {
 		kept = all
+	}
+	if h := l.ops.seen(); len(kept) == 0 && h != nil {
+		return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
 	}
 	if len(kept) == 0 {
 		return Latency{}

@@ -16,6 +16,7 @@ var acceptBacklogOverflow = Cause{
 	Needs: Needs{
 		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
+		T2: "connections of clients on this host that took a second and more to be made, by process",
 	},
 	Explain: explainBacklog,
 }
@@ -48,7 +49,7 @@ func (n *Node) overflow() Backlog {
 	}
 	slow, kept := 0, 0
 	for _, a := range n.Ledger.Slow {
-		if a.Call.Node == n.Address && a.Call.Conn == "kept" {
+		if a.Call.Node == n.Address && a.Call.Source == recording.SourceProbe && a.Call.Conn == "kept" {
 			slow++
 		}
 	}
@@ -94,6 +95,7 @@ func explainBacklog(n *Node) *Finding {
 		f.Confidence *= 0.6
 		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
 	}
+	f.supportDials(n)
 	if b.KeptSlow {
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop from accepting is the root of it", 0, "")
@@ -103,6 +105,27 @@ func explainBacklog(n *Node) *Finding {
 	f.Fix = backlogFix(n, b)
 	f.See = []string{"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html", "https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/"}
 	return f
+}
+
+// supportDials says how long the clients of this host took to connect, where a SYN had to be sent again.
+func (f *Finding) supportDials(n *Node) {
+	dials, late, longest := 0, 0, int64(0)
+	who := map[string]int64{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side != recording.Client || d.DialNs <= 0 {
+			continue
+		}
+		dials++
+		if d.DialNs >= int64(synWaitNs*0.9) {
+			late++
+			who[d.Comm]++
+			longest = max(longest, d.DialNs)
+		}
+	}
+	if late > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
+	}
 }
 
 // isConnectLoss is time that a new connection waited for a segment to be sent again.

@@ -16,6 +16,7 @@ var activeExpireCycle = Cause{
 	Needs: Needs{
 		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, or LATENCY expire-cycle, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each slice of the loop's own work of a millisecond and more, and the calls that waited for it",
 	},
 	Explain: explainExpire,
 }

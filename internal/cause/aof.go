@@ -46,6 +46,17 @@ func diskCall(calls map[string]bool) func(account.Segment) bool {
 // supportBlocked says in which system calls the main thread was blocked.
 func (f *Finding) supportBlocked(n *Node, calls map[string]bool) {
 	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
+	if n.SeenExactly() {
+		for _, s := range n.Exact(account.Blocked) {
+			if calls[s.Culprit] {
+				ns[s.Culprit] += s.Ns()
+				stretches[s.Culprit]++
+				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())
+			}
+		}
+		f.blockedIn(recording.SourceTap, ns, stretches, longest)
+		return
+	}
 	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
 		if d := recording.DetailOf[recording.ThreadDetail](e); calls[d.Syscall] {
 			ns[d.Syscall] += int64(float64(e.DurationNs) * min(max(d.Share, 0), 1))
@@ -53,8 +64,12 @@ func (f *Finding) supportBlocked(n *Node, calls map[string]bool) {
 			longest[d.Syscall] = max(longest[d.Syscall], e.DurationNs)
 		}
 	}
+	f.blockedIn(recording.SourceHost, ns, stretches, longest)
+}
+
+func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
 	for _, call := range sortedByNs(ns) {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call, times(stretches[call]), dur(ns[call]), dur(longest[call])),
+		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call, times(stretches[call]), dur(ns[call]), dur(longest[call])),
 			float64(ns[call]), "ns")
 	}
 }

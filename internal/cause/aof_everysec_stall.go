@@ -16,6 +16,7 @@ var aofEverysecStall = Cause{
 	Needs: Needs{
 		T0: "aof_delayed_fsync rising, LATENCY aof-write-pending-fsync or aof-write-active-child",
 		T1: "the main thread blocked in write() inside the slow calls, with appendfsync everysec or no",
+		T2: "each time that the main thread was blocked, exact, with the system call, inside the clients' own calls",
 	},
 	Explain: explainEverysec,
 }
@@ -58,7 +59,7 @@ func explainEverysec(n *Node) *Finding {
 	}
 	f.supportBlocked(n, diskCalls)
 	f.supportLatency(n, everysecEvents)
-	f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {

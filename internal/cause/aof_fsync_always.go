@@ -17,6 +17,7 @@ var aofFsyncAlways = Cause{
 	Needs: Needs{
 		T0: "appendfsync always in CONFIG, LATENCY aof-fsync-always",
 		T1: "the main thread blocked in fdatasync() or fsync() inside the slow calls",
+		T2: "each time that the main thread was blocked, exact, with the system call, inside the clients' own calls",
 	},
 	Explain: explainFsyncAlways,
 }
@@ -49,7 +50,7 @@ func explainFsyncAlways(n *Node) *Finding {
 	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.fsync), 1, "")
 	f.supportBlocked(n, diskCalls)
 	f.supportLatency(n, alwaysEvents)
-	f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	f.supportAppended(n)
 	f.Fix = []string{
 		"CONFIG SET appendfsync everysec   # at most about a second of writes is lost in a power cut",
@@ -62,6 +63,11 @@ func explainFsyncAlways(n *Node) *Finding {
 // syncsInMain: only appendfsync always makes the main thread call fdatasync() again and again.
 func (n *Node) syncsInMain() bool {
 	count := 0
+	for _, s := range n.Exact(account.Blocked) {
+		if s.Culprit == "fdatasync" || s.Culprit == "fsync" {
+			count++
+		}
+	}
 	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
 		if s := recording.DetailOf[recording.ThreadDetail](e).Syscall; s == "fdatasync" || s == "fsync" {
 			count++

@@ -16,6 +16,7 @@ var bigKeyIO = Cause{
 	Needs: Needs{
 		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest buffers of clients, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each read and each send that held the main thread for a millisecond and more: bytes, connection, process",
 	},
 	Explain: explainBigKeyIO,
 }

@@ -115,6 +115,80 @@ func (n *Node) Machine(name string) recording.Series {
 // Hosted reports whether the server's main thread was watched through the files of its host.
 func (n *Node) Hosted() bool { return len(n.Host("main.run_ns")) > 0 }
 
+// TapUsed reports whether the kernel source took part.
+func (n *Node) TapUsed() bool { return n.Rec.Used(recording.SourceTap) }
+
+// Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see the thread.
+func (n *Node) Exact(state string) []account.Segment {
+	var out []account.Segment
+	for _, s := range n.Ledger.Exact(n.Address) {
+		if s.State == state {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// SeenExactly reports whether the kernel source saw the server's main thread.
+func (n *Node) SeenExactly() bool { return n.Ledger.Exact(n.Address) != nil }
+
+// Waits is some waits of a thread taken together.
+type Waits struct {
+	Count     int
+	Ns, MaxNs int64
+}
+
+func sumOf(segs []account.Segment) (w Waits) {
+	for _, s := range segs {
+		w.Count++
+		w.Ns += s.Ns()
+		w.MaxNs = max(w.MaxNs, s.Ns())
+	}
+	return w
+}
+
+// watcher is the best source that saw what the server's main thread was doing.
+func (n *Node) watcher() string {
+	switch {
+	case n.SeenExactly():
+		return recording.SourceTap
+	case n.Hosted():
+		return recording.SourceHost
+	}
+	return recording.SourceServer
+}
+
+// caller is the source of the slow calls: the users' own where the kernel source saw any.
+func (n *Node) caller() string {
+	if n.Ledger.Users.Slow > 0 {
+		return recording.SourceTap
+	}
+	return recording.SourceProbe
+}
+
+// SlowByProcess adds up the slow calls of the server's users by calling process on this host ("worker[1234]"): how many, and the weighted
+// time that match finds in each.
+func (n *Node) SlowByProcess(match func(account.Account, account.Segment) bool) map[string]Waits {
+	out := map[string]Waits{}
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node != n.Address || a.Call.Source != recording.SourceTap || a.Call.Client == "" {
+			continue
+		}
+		w := out[a.Call.Client]
+		ns := 0.0
+		for _, s := range a.Segments {
+			if match(a, s) {
+				ns += float64(s.Ns()) * a.Weight
+				w.MaxNs = max(w.MaxNs, s.Ns())
+			}
+		}
+		w.Count++
+		w.Ns += int64(ns)
+		out[a.Call.Client] = w
+	}
+	return out
+}
+
 // Config is a parameter of CONFIG GET; ok is false where it was forbidden or does not exist.
 func (n *Node) Config(name string) (value string, ok bool) {
 	value, ok = n.config[name]

@@ -1,6 +1,9 @@
 package cause
 
-import "slowpath/internal/account"
+import (
+	"slowpath/internal/account"
+	"slowpath/internal/recording"
+)
 
 // Cause is an entry of the catalogue.
 type Cause struct {
@@ -15,14 +18,25 @@ type Cause struct {
 	Explain func(*Node) *Finding
 }
 
-// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files.
-type Needs struct{ T0, T1 string }
+// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
+type Needs struct{ T0, T1, T2 string }
 
 // Claim is what a cause explains of the slow calls.
 type Claim struct {
 	Calls int   // slow calls with at least a tenth of their excess explained
-	Ns    int64 // excess explained
+	Ns    int64 // excess explained, each call by its weight
 	MaxNs int64 // most in one call
+	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands that the server
+	// logged.
+	Users, Probe Felt
+}
+
+// Felt is what one kind of caller felt of something.
+type Felt struct {
+	Calls int     // slow calls
+	Of    int     // all calls, slow or not
+	Share float64 // of them; where only a part of the slow calls was recorded, those stand for the rest
+	MaxNs int64   // most in one call
 }
 
 // finding starts the finding of a cause from what it claims.
@@ -50,6 +64,7 @@ func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
 // claimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
 func (n *Node) claimOf(explained func(account.Account) int64) Claim {
 	var cl Claim
+	weighted := 0.0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Node != n.Address {
 			continue
@@ -58,11 +73,24 @@ func (n *Node) claimOf(explained func(account.Account) int64) Claim {
 		if ns <= 0 {
 			continue
 		}
-		cl.Ns += ns
+		weighted += float64(ns) * a.Weight
 		cl.MaxNs = max(cl.MaxNs, ns)
+		of := &cl.Probe
+		if a.Call.Source == recording.SourceTap {
+			of = &cl.Users
+		}
+		of.MaxNs = max(of.MaxNs, ns)
 		if ns*10 >= a.ExcessNs {
 			cl.Calls++
+			of.Calls++
 		}
+	}
+	cl.Users.Of, cl.Probe.Of = n.Ledger.Users.Calls, n.Ledger.Probe.Calls
+	cl.Users.Share = n.Ledger.Users.OfAll(cl.Users.Calls) / float64(max(n.Ledger.Users.Calls, 1))
+	cl.Probe.Share = n.Ledger.Probe.OfAll(cl.Probe.Calls) / float64(max(n.Ledger.Probe.Calls, 1))
+	cl.Ns = int64(weighted + 0.5)
+	if weighted > 0 {
+		cl.Ns = max(cl.Ns, 1)
 	}
 	return cl
 }

@@ -15,6 +15,7 @@ var clientPauseOrWriteBlock = Cause{
 	Needs: Needs{
 		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, NOREPLICAS errors",
 		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
+		T2: "commands that never block were read by the server, which then slept before it answered: which, and whose",
 	},
 	Explain: explainPause,
 }
@@ -29,7 +30,8 @@ func explainPause(n *Node) *Finding {
 		stall = Withheld{} // calls without a connection wait for that
 	}
 	share := n.finding(stall.Claim, 0).ExcessShare
-	writes := p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && n.listed())
+	kept, _ := n.keptBack()
+	writes := kept.matters() && p.certain() || p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && n.listed())
 	stalled := stall.matters() && (p.certain() || share >= mostOfExcess)
 	unseen := stall.together && !n.loss().OnPort && (stall.asleep() || !stall.hosted && stall.logged < 0.5 && p.unnamed >= minStalls)
 	switch {
@@ -62,7 +64,8 @@ func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
 		f.Confidence = 0.85
 	}
 	f.supportPause(p)
-	f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
+	f.supportKeptBack(n.keptBack())
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
 	if w.together {
 		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did within milliseconds", 0, "")
 	}
@@ -81,16 +84,19 @@ func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
 
 // pauseOfWrites: readers, and with them the probe, notice nothing.
 func pauseOfWrites(n *Node, p Pause) *Finding {
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: max(p.share, 0.3), Confidence: 0.75}
+	kept, byOp := n.keptBack()
+	f := n.finding(kept, 0.75)
+	f.ExcessShare = max(p.share, 0.3, f.ExcessShare)
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
-	case p.example != "" || p.certain() && !p.byChoice:
+	case p.example != "" || p.certain() && (!p.byChoice || kept.matters()):
 		f.Confidence = 0.95
 	case p.byChoice && p.example == "" && p.reason == "":
 		f.Confidence = 0.6
 		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): how many waited for the pause is not known", 0, "")
 	}
 	f.supportPause(p)
+	f.supportKeptBack(kept, byOp)
 	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.writers, p.share*100), p.writers, "clients")
 	if p.example != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.example, p.command), 1, "clients")

@@ -24,7 +24,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:    sources(rec),
 		Latency:    latencyOf(c.Ledger),
-		Findings:   order(explain(c), c.slowness()),
+		Findings:   order(explain(c), c.Ledger.Slowness()),
 		Account:    states(c.Ledger),
 		Worst:      worst(c.Ledger),
 		BlindSpots: blindSpots(rec),
@@ -92,22 +92,9 @@ func fill(f Finding) Finding {
 	return f
 }
 
-// slowness is the part of all the time of calls that the excess of the slow ones makes up. Findings that rest on slow calls speak of
-// that part, those that rest on a pattern of all calls (a queue, a connection per call) of the whole.
-func (c *Case) slowness() float64 {
-	var all int64
-	for _, p := range c.Ledger.Paths {
-		all += p.TotalNs
-	}
-	for _, a := range c.Ledger.Slow {
-		if a.Call.Source == recording.SourceServer {
-			all += a.DurationNs()
-		}
-	}
-	return min(1, float64(c.Ledger.ExcessNs)/float64(max(all, 1)))
-}
-
 // order puts findings by share times confidence, then every consequence behind its root cause.
+// Findings of slow calls speak of the part of all the time of calls that their excess makes up, those that rest on a pattern of all calls
+// (a queue, a connection per call) of the whole.
 func order(fs []Finding, slowness float64) []Finding {
 	weight := func(f Finding) float64 {
 		w := f.ExcessShare * f.Confidence
@@ -177,8 +164,8 @@ func sources(rec *recording.Recording) []recording.SourceStatus {
 }
 
 func latencyOf(l *account.Ledger) Latency {
-	return Latency{Calls: l.Latency.Calls, SlowCalls: len(l.Slow), SlowThresholdNs: l.ThresholdNs,
-		P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns, P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs}
+	return Latency{Calls: l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
+		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns, P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs}
 }
 
 func states(l *account.Ledger) []State {
@@ -194,7 +181,7 @@ func worst(l *account.Ledger) []Worst {
 	sort.SliceStable(slow, func(i, j int) bool { return slow[i].DurationNs() > slow[j].DurationNs() })
 	out := []Worst{}
 	for _, a := range slow[:min(len(slow), worstCalls)] {
-		w := Worst{Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs()}
+		w := Worst{Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn, Client: a.Call.Client, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs()}
 		for _, s := range a.Segments {
 			w.Segments = append(w.Segments, Part{s.Actor, s.State, s.FromNs - a.Call.IntendedNs, s.ToNs - a.Call.IntendedNs, s.Culprit})
 		}

@@ -54,10 +54,13 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
-	P50Ns           int64 `json:"p50_ns"`
-	P99Ns           int64 `json:"p99_ns"`
-	P999Ns          int64 `json:"p999_ns"`
-	MaxNs           int64 `json:"max_ns"`
+	// The calls of the server's users that the kernel source saw; the other figures are of slowpath's own calls, where it made any.
+	UserCalls     int   `json:"user_calls,omitempty"`
+	UserSlowCalls int   `json:"user_slow_calls,omitempty"`
+	P50Ns         int64 `json:"p50_ns"`
+	P99Ns         int64 `json:"p99_ns"`
+	P999Ns        int64 `json:"p999_ns"`
+	MaxNs         int64 `json:"max_ns"`
 }
 
 // Finding is a cause with the share of the excess that it explains.
@@ -98,6 +101,7 @@ type Worst struct {
 	Time     time.Time `json:"time"`
 	Source   string    `json:"source"`
 	Conn     string    `json:"conn"`
+	Client   string    `json:"client,omitempty"` // the calling process, where it runs on this host
 	Op       string    `json:"op"`
 	Node     string    `json:"node"`
 	Ns       int64     `json:"ns"`

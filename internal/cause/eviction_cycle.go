@@ -17,6 +17,7 @@ var evictionCycle = Cause{
 	Needs: Needs{
 		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY eviction-cycle, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each write that held the main thread longer than its command took by the server's own clock",
 	},
 	Explain: explainEviction,
 }

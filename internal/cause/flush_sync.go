@@ -14,6 +14,7 @@ var flushSync = Cause{
 	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "the exact time, connection and process of each, and the calls that waited for it",
 	},
 	Explain: explainFlush,
 }

@@ -15,6 +15,7 @@ var forkLatency = Cause{
 	Needs: Needs{
 		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
 		T1: "the main thread in the kernel without a pause meanwhile",
+		T2: "the stretch of work in which it forked, exact in time, and the calls that waited for it",
 	},
 	Explain: explainFork,
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"slowpath/internal/account"
+	"slowpath/internal/recording"
 )
 
 // Held is the time that slow calls waited while the event loop did something else, with what it did.
@@ -89,19 +90,41 @@ func (w *waits) of(a account.Account) int64 {
 	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
-// matters reports whether a claim is worth a finding: one short stall is no pattern.
-func (c Claim) matters() bool { return c.Calls >= healthyMinCalls || c.MaxNs >= materialNs }
+// matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at random, so that three
+// of its calls say much; of the users' thousands of calls three say nothing.
+func (c Claim) matters() bool {
+	return c.MaxNs >= materialNs || c.Probe.Calls >= healthyMinCalls || c.Users.pattern()
+}
+
+// pattern reports whether so many calls were affected that it is no accident.
+func (f Felt) pattern() bool {
+	return f.Calls >= healthyMinCalls && f.Share > healthyMaxShare
+}
 
 // materialNs is the longest wait that may happen now and then in a system that is well.
 const materialNs = int64(20e6)
+
+// sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that the thread was on
+// the CPU for it; the server's record of the same says it twice.
+func sureOf(s account.Suspect) float64 {
+	switch {
+	case s.Busy && s.Told != "":
+		return 0.97
+	case s.Busy:
+		return 0.95
+	}
+	return 0.85
+}
 
 // confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each occurrence, or
 // only sums between two polls.
 func (h Held) confidence(n *Node) float64 {
 	best := 0.0
 	for _, s := range h.Suspects {
-		c := map[string]float64{"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75}[s.Source]
-		if n.Hosted() && s.Busy {
+		c := map[string]float64{"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75, recording.SourceTap: 0.9}[s.Source]
+		if s.Source == recording.SourceTap {
+			c = sureOf(s)
+		} else if n.Hosted() && s.Busy {
 			c = 0.95
 		} else if n.Hosted() && s.Source == "info" {
 			c = 0.9 // a sum over many turns of the loop

@@ -36,12 +36,8 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 
 // supportWaits says how many slow calls waited.
 func (f *Finding) supportWaits(n *Node, h Held, what string) {
-	source := recording.SourceServer
-	if n.Hosted() {
-		source = recording.SourceHost
-	}
 	if h.Calls > 0 {
-		f.support(source, fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
+		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
 	}
 }
 
@@ -52,6 +48,8 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 		count   int
 		totalNs float64
 		clients map[string]bool
+		told    map[string]bool
+		onCPUNs int64
 	}
 	by := map[string]*sum{}
 	var order []string
@@ -59,18 +57,38 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 		key := s.Source + " " + s.Command
 		t := by[key]
 		if t == nil {
-			t = &sum{Suspect: s, clients: map[string]bool{}}
+			t = &sum{Suspect: s, clients: map[string]bool{}, told: map[string]bool{}}
 			by[key], order = t, append(order, key)
 		}
 		t.count += max(s.Count, 1)
 		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
-		if s.Client != "" {
+		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
+		t.told[s.Told] = true
+		if who := s.Process; who != "" {
+			t.clients[who] = true
+		} else if s.Client != "" {
 			t.clients[hostOf(s.Client)] = true
 		}
 	}
 	for _, key := range order[:min(len(order), 3)] {
 		t := by[key]
+		if t.Source == recording.SourceTap {
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command, times(t.count), dur(t.DurationNs), dur(t.onCPUNs))
+			if who := n.who(t.Suspect); who != "" {
+				text += ", from " + who
+			}
+			if more := len(t.clients) - 1; more > 0 {
+				text += fmt.Sprintf(" and %d other callers", more)
+			}
+			f.support(recording.SourceTap, text, float64(t.DurationNs), "ns")
+			if t.told["slowlog"] {
+				f.support(recording.SourceServer, "SLOWLOG shows "+t.Command+" too", 0, "")
+			} else if t.told["commandstats"] {
+				f.support(recording.SourceServer, "commandstats counts the time of "+t.Command+" too", 0, "")
+			}
+			continue
+		}
 		if t.Source == "slowlog" {
 			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, dur(t.DurationNs), times(t.count))
 			if who := n.who(t.Suspect); who != "" {

@@ -18,6 +18,7 @@ var introspectionLoad = Cause{
 	Needs: Needs{
 		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each question that held the main thread for a millisecond and more, with its connection and process",
 	},
 	Explain: explainIntrospection,
 }
@@ -135,7 +136,10 @@ func (n *Node) monitored(share float64) Claim {
 }
 
 func (c Claim) add(o Claim) Claim {
-	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs)}
+	add := func(a, b Felt) Felt {
+		return Felt{max(a.Calls, b.Calls), a.Of, max(a.Share, b.Share), max(a.MaxNs, b.MaxNs)}
+	}
+	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe)}
 }
 
 // supportTimeOf says how much of the server's time the commands took in the watch.

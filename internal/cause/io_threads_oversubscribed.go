@@ -17,6 +17,7 @@ var ioThreadsOversubscribed = Cause{
 	Needs: Needs{
 		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less used_cpu_*_main_thread)",
 		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
+		T2: "the server's own threads had the CPU for which its main thread waited",
 	},
 	Explain: explainIOThreads,
 }
@@ -85,12 +86,26 @@ func explainIOThreads(n *Node) *Finding {
 	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs), float64(t.Configured), "threads")
 	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for another %.2f", t.Run, t.Wait), t.Wait, "cores")
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue %.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
+	f.supportOwnHolders(n)
 	if others > t.Wish() {
 		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others), others, "cores")
 	}
 	f.Fix = ioThreadsFix(n, t)
 	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}
 	return f
+}
+
+// supportOwnHolders says how much of the main thread's wait for a CPU the server's own threads had it.
+func (f *Finding) supportOwnHolders(n *Node) {
+	all, own := sumOf(n.Exact(account.RunQueue)), int64(0)
+	for _, s := range n.Exact(account.RunQueue) {
+		if strings.HasPrefix(s.Culprit, "io_thd") {
+			own += s.Ns()
+		}
+	}
+	if own > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended with one of its own I/O threads leaving the CPU", dur(all.Ns), 100*float64(own)/float64(all.Ns)), float64(own), "ns")
+	}
 }
 
 // othersCores is what other processes used of the server's CPUs.

@@ -16,6 +16,7 @@ var luaOrMultiLong = Cause{
 	Needs: Needs{
 		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each run that held the main thread: whose it was, its CPU time, and the calls that waited for it",
 	},
 	Explain: explainLuaOrMulti,
 }

@@ -15,6 +15,7 @@ var mainThreadSaturated = Cause{
 	Needs: Needs{
 		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, and calls that take several times their service",
 		T1: "the main thread running or ready to run all of the time, without throttling",
+		T2: "the clients' own calls wait while it serves others, none of which takes long",
 	},
 	// What burns the thread's time without serving anybody comes first.
 	After:   []string{"short-lived-connections", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load"},

@@ -17,6 +17,7 @@ var manyClientsOverhead = Cause{
 	Needs: Needs{
 		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in line",
 		T1: "the main thread on the CPU meanwhile",
+		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
 	},
 	Explain: explainManyClients,
 }

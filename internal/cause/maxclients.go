@@ -19,6 +19,7 @@ var maxClients = Cause{
 	Needs: Needs{
 		T0: "the error \"max number of clients reached\" on a connection of our own, or rejected_connections growing",
 		T1: "descriptors in use against the limit of the process",
+		T2: "connections that the server closed at once, by process",
 	},
 	Explain: explainMaxClients,
 }
@@ -57,12 +58,28 @@ func explainMaxClients(n *Node) *Finding {
 	if ok {
 		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used, files), used, "files")
 	}
+	f.supportTurnedAway(n)
 	if who := n.crowd(); who != "" {
 		f.support(recording.SourceServer, "most connections come from "+who, 0, "")
 	}
 	f.Fix = maxClientsFix(n, limit, int(files))
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients"}
 	return f
+}
+
+// supportTurnedAway says whose connections the server closed without having answered a command on them.
+func (f *Finding) supportTurnedAway(n *Node) {
+	away, who := 0, map[string]int64{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side == recording.Client && d.By == recording.Server && d.Calls == 0 && d.AgeNs > 0 {
+			away++
+			who[d.Comm]++
+		}
+	}
+	if away > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before they had a reply, most of %s", away, sortedByNs(who)[0]), float64(away), "connections")
+	}
 }
 
 // refusals counts the connections of this watch that were refused.

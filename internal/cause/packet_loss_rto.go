@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/account"
 	"slowpath/internal/recording"
@@ -16,6 +17,7 @@ var packetLossRTO = Cause{
 	Needs: Needs{
 		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, 400, 800 ms",
 		T1: "retransmissions of the server's sockets while its main thread sleeps",
+		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, inside which calls",
 	},
 	Explain: explainLoss,
 }
@@ -32,6 +34,34 @@ type Loss struct {
 	ServerSegs float64 // that the server's namespace sent again
 	OutSegs    float64
 	OnPort     bool // sockets at the server's port were seen sending again
+	Resent     Resent
+}
+
+// Resent is what the kernel source saw of segments that were sent again on open connections at the server's port.
+type Resent struct {
+	ByServer, ByClient int
+	Conns              int
+	MaxNs              int64 // longest time from the send before
+}
+
+func (n *Node) resent() (r Resent) {
+	conns := map[string]bool{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
+		d := recording.DetailOf[recording.RetransmitDetail](e)
+		// A SYN that is sent again says that a connection was not let in; a timer below RTO_MIN is a probe of the tail, mostly for nothing.
+		if strings.HasPrefix(d.State, "syn") || e.DurationNs < rtoMinNs*9/10 {
+			continue
+		}
+		if d.From == recording.Server {
+			r.ByServer++
+		} else {
+			r.ByClient++
+		}
+		conns[d.Client] = true
+		r.MaxNs = max(r.MaxNs, e.DurationNs)
+	}
+	r.Conns = len(conns)
+	return r
 }
 
 func (n *Node) loss() (l Loss) {
@@ -48,7 +78,8 @@ func (n *Node) loss() (l Loss) {
 	total := n.Host("sock.retrans_total")
 	last, _ := total.Max()
 	first, _ := total.Min()
-	l.OnPort = now > 0 || last > first && n.settled()
+	l.Resent = n.resent()
+	l.OnPort = now > 0 || last > first && n.settled() || l.Resent.ByServer > 0
 	return l
 }
 
@@ -86,8 +117,13 @@ func explainLoss(n *Node) *Finding {
 		f.Confidence = 0.95
 	}
 	if seen.Ns > 0 {
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of %d slow calls had segments sent again meanwhile (TCP_INFO), up to %s in one call", seen.Calls, len(n.Ledger.Slow), dur(seen.MaxNs)), float64(seen.Calls), "calls")
+		how := "TCP_INFO"
+		if seen.Users.Calls > 0 {
+			how = "seen by the kernel source, or in TCP_INFO of the probe"
+		}
+		f.support(n.caller(), fmt.Sprintf("%d of %d slow calls had segments sent again meanwhile (%s), up to %s in one call", seen.Calls, len(n.Ledger.Slow), how, dur(seen.MaxNs)), float64(seen.Calls), "calls")
 	}
+	f.supportResent(l.Resent)
 	if l.ServerSegs > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
 	}
@@ -99,15 +135,26 @@ func explainLoss(n *Node) *Finding {
 	return f
 }
 
+func (f *Finding) supportResent(r Resent) {
+	if all := r.ByServer + r.ByClient; all > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("on %d connections a segment was sent again after the retransmission timer, %d times by the server, %d times by clients of this host, the longest after %s",
+			r.Conns, r.ByServer, r.ByClient, dur(r.MaxNs)), float64(all), "segments")
+	}
+}
+
 // lossOfOthers: the probe's packets come through, those of other callers do not.
 func lossOfOthers(n *Node, l Loss, overflow bool) *Finding {
-	if overflow || !l.OnPort || l.ServerSegs < lossSegments || l.ServerSegs < lossShare*l.OutSegs {
+	// A peer that is slow to acknowledge, as one that does not read, is probed with a segment that it may have (net/ipv4/tcp_output.c,
+	// tcp_send_loss_probe): where nothing else was sent again, nothing says that a segment was lost, and nobody waited for a timer.
+	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
+	if overflow || !l.OnPort || probesOnly || l.ServerSegs < lossSegments || l.ServerSegs < lossShare*l.OutSegs {
 		return nil
 	}
 	_, callNs, _ := n.prices()
 	waited, served := l.ServerSegs*float64(rtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
 	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
+	f.supportResent(l.Resent)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
 	f.Fix, f.See = lossFix, lossSee
 	return f

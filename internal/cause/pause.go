@@ -2,6 +2,7 @@ package cause
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"slowpath/internal/account"
@@ -62,6 +63,45 @@ func (n *Node) pause() Pause {
 		p.writers = max(p.writers, 1)
 	}
 	return p
+}
+
+// keptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands that never block of
+// themselves, on connections where no command before them does. By command it tells how long they waited.
+func (n *Node) keptBack() (Claim, map[string]int64) {
+	byOp, behind := map[string]int64{}, map[string][]span{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
+		conn := recording.DetailOf[recording.WaiterDetail](e).Client
+		behind[conn] = append(behind[conn], span{e.TimeNs, e.TimeNs + e.DurationNs})
+	}
+	cl := n.claimOf(func(a account.Account) int64 {
+		name, _, _ := strings.Cut(a.Call.Op, " ")
+		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || mayBlock[name] || overlap(behind[a.Call.Conn], span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) && !taking[name] {
+			return 0
+		}
+		var ns int64
+		read := false
+		for _, s := range a.Segments {
+			read = read || s.Actor == account.Server && s.State == account.Exec
+			if read && s.State == account.Unexplained && s.Ns() >= minWithheld {
+				ns += s.Ns()
+			}
+		}
+		if ns > 0 {
+			byOp[a.Call.Op] = max(byOp[a.Call.Op], ns)
+		}
+		return ns
+	})
+	return cl, byOp
+}
+
+// supportKeptBack names the commands.
+func (f *Finding) supportKeptBack(cl Claim, byOp map[string]int64) {
+	if cl.Calls == 0 {
+		return
+	}
+	ops := sortedByNs(byOp)
+	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept before it answered, up to %s: %s, which never block of themselves", cl.Calls, dur(cl.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
 }
 
 // listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not there.
@@ -167,7 +207,7 @@ func (n *Node) loggedShare(stalls []span) float64 {
 		all += s.to - s.from
 	}
 	for _, s := range n.Ledger.Suspects {
-		if s.Node == n.Address && s.Kind == account.KindCommand && s.DurationNs >= minWithheld {
+		if s.Node == n.Address && s.Kind == account.KindCommand && !s.Merged && s.DurationNs >= minWithheld {
 			logged += s.DurationNs * int64(max(s.Count, 1))
 		}
 	}

@@ -17,6 +17,7 @@ var processFrozen = Cause{
 	Needs: Needs{
 		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that INFO shows)",
 		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",
+		T2: "each stop of the main thread, exact in time, inside the clients' own calls",
 	},
 	Explain: explainFrozen,
 }
@@ -38,8 +39,12 @@ func explainFrozen(n *Node) *Finding {
 			pid = strconv.Itoa(d.TID) // of the main thread: the process's own
 		}
 	}
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops, dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
-	f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	if w := sumOf(n.Exact(account.Frozen)); w.Count > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Count), "stops")
+	} else {
+		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops, dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
+	}
+	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{

@@ -14,6 +14,7 @@ var rttFloor = Cause{
 	Needs: Needs{
 		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
+		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds",
 	},
 	Explain: explainFloor,
 }
@@ -50,6 +51,9 @@ func explainFloor(n *Node) *Finding {
 	}
 	if known {
 		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Wish()*100), d.Wish(), "of the time")
+	}
+	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
+		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too", n.Ledger.Users.Calls, dur(p50)), float64(p50), "ns")
 	}
 	f.whereFloor(n)
 	f.doubtFloor(n, known)

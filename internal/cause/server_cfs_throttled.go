@@ -18,6 +18,7 @@ var serverCFSThrottled = Cause{
 	Needs: Needs{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never a proof)",
 		T1: "throttled periods in cpu.stat inside the slow calls",
+		T2: "each throttled stretch of the main thread, exact in time, inside the clients' own calls",
 	},
 	Explain: explainThrottled,
 }
@@ -28,8 +29,11 @@ func explainThrottled(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.99)
-	f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)),
+	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)),
 		float64(cl.Calls), "calls")
+	if w := sumOf(n.Exact(account.Throttled)); w.Count > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Ns), "ns")
+	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		periods := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth()

@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/account"
@@ -17,6 +18,7 @@ var serverCPUContention = Cause{
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
 		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling",
+		T2: "each wait of the main thread for a CPU, and which task had it; the clients' own calls that waited with it",
 	},
 	Explain: explainContention,
 }
@@ -36,19 +38,20 @@ func explainContention(n *Node) *Finding {
 	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
-	slow := cl.Calls >= max(3, n.Ledger.Latency.Calls/100) && waits >= waitsSome
+	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.pattern()) && waits >= waitsSome
 	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && n.noticed()
 	if !slow && !always && !(waits >= waitsSome && n.crowded()) {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
 	if cl.Calls > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
 	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; %s in %.0f s (/proc/PID/schedstat)", dur(int64(delay/max(run, 1)*1e9)), dur(int64(delay)), n.Seconds()), delay, "ns")
+	f.supportHolders(n)
 	who := n.neighbours()
 	if len(who) > 0 {
 		var names []string
@@ -62,13 +65,37 @@ func explainContention(n *Node) *Finding {
 	f.doubtChurn(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
 	for _, w := range who {
-		if !w.Self() {
+		if !w.Self() && !w.Caller { // to take the CPU from those who ask would only make the load smaller
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", w.Command, w.PID, w.PID)}, f.Fix...)
 			break
 		}
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/"}
 	return f
+}
+
+// supportHolders names who had the CPU when the main thread got it back, by the part of its waits.
+func (f *Finding) supportHolders(n *Node) {
+	waits := n.Exact(account.RunQueue)
+	all, by := sumOf(waits), map[string]int64{}
+	for _, s := range waits {
+		by[s.Culprit] += s.Ns()
+	}
+	if all.Count == 0 {
+		return
+	}
+	var names []string
+	for _, name := range sortedByNs(by) {
+		share := 100 * float64(by[name]) / float64(all.Ns)
+		if name != "" && share >= 1 && len(names) < 4 {
+			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
+		}
+	}
+	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time", times(all.Count), dur(all.Ns), dur(all.MaxNs))
+	if len(names) > 0 {
+		text += "; until then its CPU had " + strings.Join(names, ", ")
+	}
+	f.support(recording.SourceTap, text, float64(all.Ns), "ns")
 }
 
 // noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a fifth of what
@@ -105,12 +132,42 @@ func (f *Finding) doubtOwnThreads(n *Node) {
 // doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine makes the
 // load dearer, but what they ask for is the first thing to look at.
 func (f *Finding) doubtCallers(n *Node) {
+	if share, waited := n.callersHeld(); waited > 0 {
+		if share > 0.5 {
+			f.ExcessShare *= 1 - share
+			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or slowpath's", share*100), share, "of the waits")
+		}
+		return
+	}
 	callers, strangers := n.onItsCPUs()
 	if callers <= strangers {
 		return
 	}
 	f.ExcessShare *= strangers / (callers + strangers)
 	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, others %.2f", callers, strangers), callers, "cores")
+}
+
+// callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it until the end, and how
+// long these waits were in all; 0 where the kernel source did not see them.
+func (n *Node) callersHeld() (share float64, waitedNs int64) {
+	callers := map[string]bool{}
+	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {
+		callers[strings.TrimPrefix(subject, recording.ProcessPrefix)] = true
+	}
+	for _, w := range n.neighbours() {
+		if w.Caller || w.Self() {
+			callers[strconv.Itoa(w.PID)] = true
+		}
+	}
+	var held int64
+	for _, s := range n.Exact(account.RunQueue) {
+		waitedNs += s.Ns()
+		comm, pid, _ := strings.Cut(strings.TrimSuffix(s.Culprit, "]"), "[")
+		if callers[pid] || clientTools[comm] {
+			held += s.Ns()
+		}
+	}
+	return float64(held) / float64(max(waitedNs, 1)), waitedNs
 }
 
 // doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides' kernels busy.

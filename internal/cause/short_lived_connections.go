@@ -17,6 +17,7 @@ var shortLivedConnections = Cause{
 	Needs: Needs{
 		T0: "total_connections_received growing with the commands while connected_clients stays low; the price of a fresh connection by the probe",
 		T1: "sockets in TIME_WAIT",
+		T2: "each connection that was opened and closed: which process, how long it took, how many commands it was used for",
 	},
 	// Who is refused comes back with another connection.
 	After:   []string{"maxclients"},
@@ -81,6 +82,7 @@ func explainShortLived(n *Node) *Finding {
 			f.support(recording.SourceHost, fmt.Sprintf("%.0f sockets of its network namespace are in TIME_WAIT", most), most, "sockets")
 		}
 	}
+	f.supportShortLived(n)
 	if n.Growth("rejected_connections") > 0 {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f connections were refused (maxclients): callers that were refused try again", n.Growth("rejected_connections")), n.Growth("rejected_connections"), "connections")
 	}
@@ -88,6 +90,38 @@ func explainShortLived(n *Node) *Finding {
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/", "https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
 	return f
 }
+
+// supportShortLived says what the kernel source saw of connections that were opened and closed again in the watch: whose they were, and
+// what for.
+func (f *Finding) supportShortLived(n *Node) {
+	byWho := map[string]int64{}
+	var ages []int64
+	var calls, closed int64
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.AgeNs <= 0 || d.Side != recording.Server {
+			continue // each is seen from both ends where its client is on this host
+		}
+		closed++
+		calls += d.Calls
+		ages = append(ages, d.AgeNs)
+		who := hostOf(d.Client)
+		if d.Comm != "" {
+			who = d.Comm
+		}
+		byWho[who]++
+	}
+	if closed < minClosed {
+		return
+	}
+	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
+	who := sortedByNs(byWho)[0]
+	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s", closed,
+		float64(calls)/float64(closed), dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who), float64(closed), "connections")
+}
+
+// minClosed connections are worth a line of evidence.
+const minClosed = 10
 
 // churn counts connections that came and went. Those that stayed are a pool that grows.
 func (n *Node) churn() Churn {

@@ -16,6 +16,7 @@ var slowCommand = Cause{
 	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",
+		T2: "each time that one read held the main thread for a millisecond and more: its command, its connection and process, its CPU time, and the calls that waited for it",
 	},
 	Explain: explainSlowCommand,
 }
@@ -30,7 +31,7 @@ func explainSlowCommand(n *Node) *Finding {
 	f.Title = worst.Command + " holds the event loop, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
-	if worst.Busy {
+	if worst.Busy && worst.Source != recording.SourceTap {
 		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is the command's own", float64(worst.DurationNs), "ns")
 	}
 	f.doubtStopped(n, h)
@@ -49,8 +50,8 @@ func (f *Finding) doubtStopped(n *Node, h Held) {
 			stopped++
 		}
 	}
-	if stopped > 0 && n.Hosted() {
-		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread was also kept from running about the time of %d of these: not all of their time was work", stopped), float64(stopped), "commands")
+	if stopped > 0 && n.watcher() != recording.SourceServer {
+		f.doubt(n.watcher(), fmt.Sprintf("the main thread was also kept from running about the time of %d of these: not all of their time was work", stopped), float64(stopped), "commands")
 	}
 }
 

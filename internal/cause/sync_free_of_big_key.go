@@ -17,6 +17,7 @@ var syncFreeOfBigKey = Cause{
 	Needs: Needs{
 		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and used_memory falling; or memory falling by much for few expired or evicted keys",
 		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "the exact time of each, with the connection and process where a command did it, and the calls that waited for it",
 	},
 	Explain: explainSyncFree,
 }

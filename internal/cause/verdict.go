@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/account"
 	"slowpath/internal/recording"
 )
 
@@ -28,24 +29,39 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		if l.Latency.Calls == 0 {
 			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were timed).", seconds)
 		}
-		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", l.Latency.Calls, seconds,
+		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
+		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
 			dur(l.ThresholdNs), dur(l.Latency.P50Ns), dur(l.Latency.MaxNs))
 	}
 	slowest := int64(0)
 	for _, a := range l.Slow {
 		slowest = max(slowest, a.DurationNs())
 	}
-	few := len(l.Slow) < healthyMinCalls || float64(len(l.Slow)) <= healthyMaxShare*float64(l.Latency.Calls)
+	few := l.Probe.Few(healthyMaxShare) && l.Users.Few(healthyMaxShare)
 	own := ownFault(c)
+	if !l.Users.Few(healthyMaxShare) {
+		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
+	}
 	if few && slowest < healthyMaxNs || own > 0.5 {
-		s := fmt.Sprintf("Healthy: %d of %d calls in %s were slow (up to %s), too few to call it a pattern.", len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
-		if own > 0.5 {
-			s = fmt.Sprintf("Healthy as far as can be told: %d of %d calls were slow (up to %s) while this host did not let slowpath itself run in time.", len(l.Slow), l.Latency.Calls, dur(slowest))
+		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to call it a pattern.", slowOf(l), seconds, dur(slowest))
+		if !(few && slowest < healthyMaxNs) {
+			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let slowpath itself run in time.", slowOf(l), dur(slowest))
 		}
 		return Healthy, s
 	}
-	return Inconclusive, fmt.Sprintf("Inconclusive: %d of %d calls in %s were slow (up to %s), and nothing that could be seen explains them.",
-		len(l.Slow), l.Latency.Calls, seconds, dur(slowest))
+	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen explains them.",
+		slowOf(l), seconds, dur(slowest))
+}
+
+// slowOf says how many calls were slow: those of the server's users and those of the probe apart, where both were seen.
+func slowOf(l *account.Ledger) string {
+	switch {
+	case l.Users.Calls == 0:
+		return fmt.Sprintf("%d of %d calls", len(l.Slow), l.Latency.Calls)
+	case l.Probe.Calls == 0:
+		return fmt.Sprintf("%d of %d calls", l.Users.Slow+l.Probe.Slow, l.Users.Calls)
+	}
+	return fmt.Sprintf("%d of %d calls of the clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls, l.Probe.Slow, l.Probe.Calls)
 }
 
 // ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host meanwhile. The

@@ -7,9 +7,21 @@ import (
 	"slowpath/internal/account"
 )
 
-// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST; where only commandstats has the
+// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and where it runs on this host its process; where only commandstats has the
 // command, the clients whose last command it was.
 func (n *Node) who(s account.Suspect) string {
+	who := n.whoByServer(s)
+	if s.Process == "" || who == "" {
+		return who
+	}
+	if at, library, ok := strings.Cut(who, " ("); ok {
+		return at + " (" + s.Process + ", " + library
+	}
+	return who + " (" + s.Process + ")"
+}
+
+// whoByServer names it by what the server knows.
+func (n *Node) whoByServer(s account.Suspect) string {
 	var same *Client
 	for i, c := range n.clients {
 		if c.Self {

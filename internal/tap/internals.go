@@ -3,9 +3,11 @@
 package tap
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
 	"slowpath/internal/recording"
@@ -34,29 +36,60 @@ var internals = []struct{ symbol, what string }{
 	{"readSyncBulkPayload", "readSyncBulkPayload: loading the dump of the primary"},
 }
 
-// hookInternals hooks the functions that a server's binary names. What it does not name stays the loop's own work without a name.
-func (t *Tap) hookInternals(pid int) (hooked int, err error) {
-	ex, err := link.OpenExecutable(fmt.Sprintf("/proc/%d/exe", pid))
+// hookInternals hooks the functions that a server's binary names, all by two links. What it does not name stays the loop's own work.
+func (t *Tap) hookInternals(pid int) error {
+	path := fmt.Sprintf("/proc/%d/exe", pid)
+	has, err := symbolsOf(path)
 	if err != nil {
-		return 0, fmt.Errorf("opening the server's binary: %w", err)
+		return fmt.Errorf("reading the names in the server's binary: %w", err)
 	}
+	o := &link.UprobeMultiOptions{PID: uint32(pid)}
+	var names []string
 	for i, f := range internals {
-		o := &link.UprobeOptions{PID: pid, Cookie: uint64(i)}
-		enter, err := ex.Uprobe(f.symbol, t.kernel.coll.Programs["on_enter"], o)
-		if errors.Is(err, link.ErrNoSymbol) {
-			continue
+		if has[f.symbol] {
+			names, o.Cookies = append(names, f.symbol), append(o.Cookies, uint64(i))
 		}
-		if err != nil {
-			return hooked, fmt.Errorf("hooking %s: %w", f.symbol, err)
-		}
-		leave, err := ex.Uretprobe(f.symbol, t.kernel.coll.Programs["on_leave"], o)
-		if err != nil {
-			return hooked, errors.Join(fmt.Errorf("hooking the end of %s: %w", f.symbol, err), enter.Close())
-		}
-		t.kernel.links = append(t.kernel.links, enter, leave)
-		hooked++
 	}
-	return hooked, nil
+	if len(names) == 0 {
+		return errors.New("its binary names none of them (it is stripped)")
+	}
+	ex, err := link.OpenExecutable(path)
+	if err != nil {
+		return fmt.Errorf("opening the server's binary: %w", err)
+	}
+	for _, hook := range []struct {
+		program string
+		attach  func([]string, *ebpf.Program, *link.UprobeMultiOptions) (link.Link, error)
+	}{{"on_enter", ex.UprobeMulti}, {"on_leave", ex.UretprobeMulti}} {
+		l, err := hook.attach(names, t.kernel.coll.Programs[hook.program], o)
+		if err != nil {
+			return fmt.Errorf("hooking %d functions: %w", len(names), err)
+		}
+		t.kernel.links = append(t.kernel.links, l)
+	}
+	return nil
+}
+
+// symbolsOf are the names of functions in an ELF file, those that are exported and those for debuggers.
+func symbolsOf(path string) (map[string]bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	out := map[string]bool{}
+	for _, read := range []func() ([]elf.Symbol, error){f.DynamicSymbols, f.Symbols} {
+		all, err := read()
+		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+			return nil, err
+		}
+		for _, s := range all {
+			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
+				out[s.Name] = true
+			}
+		}
+	}
+	return out, nil
 }
 
 // inner books what a function of the server took.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -52,10 +53,13 @@ type loaded struct {
 }
 
 func (l *loaded) Close() error {
-	var errs []error
-	for _, k := range l.links {
-		errs = append(errs, k.Close())
+	// All at once: each waits until no CPU runs its program any more.
+	errs := make([]error, len(l.links))
+	var wg sync.WaitGroup
+	for i, k := range l.links {
+		wg.Go(func() { errs[i] = k.Close() })
 	}
+	wg.Wait()
 	l.links = nil
 	if l.coll != nil {
 		l.coll.Close()
@@ -114,7 +118,15 @@ func load(c constants) (*loaded, error) {
 		spec.Programs[name].KernelVersion = anyVersion
 	}
 	if l.coll, err = ebpf.NewCollection(spec); err != nil {
-		return nil, explain(err)
+		// Hooks of many functions at once came with 6.6; all else does without.
+		for _, name := range functions {
+			delete(spec.Programs, name)
+		}
+		var again error
+		if l.coll, again = ebpf.NewCollection(spec); again != nil {
+			return nil, explain(again)
+		}
+		l.blind = append(l.blind, "functions inside of the server: the kernel has no uprobe_multi links")
 	}
 	for _, name := range wanted {
 		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})

@@ -64,10 +64,10 @@ func Open(o Options) (*Tap, error) {
 		}
 	}
 	for _, n := range o.Nodes {
-		if n.PID == 0 {
+		if n.PID == 0 || l.coll.Programs[functions[0]] == nil {
 			continue
 		}
-		if _, err := t.hookInternals(n.PID); err != nil {
+		if err := t.hookInternals(n.PID); err != nil {
 			t.kernel.blind = append(t.kernel.blind, fmt.Sprintf("functions inside of %s: %v", n.Address, err))
 		}
 	}

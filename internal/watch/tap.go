@@ -15,7 +15,12 @@ func (r *run) openTap() *tap.Tap {
 		r.status(recording.SourceTap, false, "left out by --no-tap")
 		return nil
 	}
-	t, err := tap.Open(tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: r.tapNodes(), Slow: max(r.slow(), 0), SamplePerSecond: 0})
+	nodes := r.tapNodes()
+	if len(nodes) == 0 {
+		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
+		return nil
+	}
+	t, err := tap.Open(tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0)})
 	if err != nil {
 		r.status(recording.SourceTap, false, tap.Reason(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
@@ -38,11 +43,15 @@ func (r *run) runTap(ctx context.Context, t *tap.Tap) {
 	r.source(ctx, "tap", r.nodes[0], func() error { return t.Run(ctx) })
 }
 
+// tapNodes are the servers that are reached over TCP.
 func (r *run) tapNodes() []tap.Node {
 	var out []tap.Node
 	for _, n := range r.nodes {
+		if n.target.Network != "tcp" {
+			continue
+		}
 		t := tap.Node{Address: n.address}
-		if a, err := netip.ParseAddrPort(n.remote); err == nil && n.target.Network == "tcp" {
+		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}
 		if n.process != nil {

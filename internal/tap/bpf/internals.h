@@ -3,7 +3,7 @@
 #ifndef SLOWPATH_INTERNALS_H
 #define SLOWPATH_INTERNALS_H
 
-SEC("kprobe")
+SEC("uprobe.multi")
 int on_enter(struct pt_regs *ctx)
 {
 	u32 slot;
@@ -13,7 +13,7 @@ int on_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-SEC("kretprobe")
+SEC("uretprobe.multi")
 int on_leave(struct pt_regs *ctx)
 {
 	u32 slot, which = bpf_get_attach_cookie(ctx) & (INNER - 1);

@@ -1,0 +1,154 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// redial is a caller's habit of closing connections and opening others.
+type redial struct {
+	*Caller
+	ended []*Conn // the client closed them
+	fresh []*Conn // it opened them on the way of a call: the first came right behind the handshake
+}
+
+// minRedials: fewer are no habit.
+const minRedials = healthyMinCalls
+
+// aheadTimes: a connection whose first call came later than this times its own round trips was opened ahead of it (MinIdleConns, a warm-up).
+const aheadTimes = 2
+
+// redials are the callers that closed connections for a reason and opened others.
+func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
+	var out []redial
+	for _, c := range callers {
+		r := redial{Caller: c, ended: c.conns(reason)}
+		for _, k := range c.opened() {
+			if !k.ahead(c.callNs()) {
+				r.fresh = append(r.fresh, k)
+			}
+		}
+		if k := min(len(r.ended), len(r.fresh)); k >= minRedials {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.
+func (n *Node) habit(c *Caller) bool {
+	for _, r := range n.redials([]*Caller{c}, (*Conn).putAway) {
+		if r.limited() || r.overflows() {
+			return true
+		}
+	}
+	return len(n.redials([]*Caller{c}, (*Conn).gaveUp)) > 0
+}
+
+// ahead: it was open before a call wanted it.
+func (k *Conn) ahead(callNs int64) bool {
+	return k.Greeting != nil && k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs
+}
+
+// costNs is what those new connections cost that took the place of ended ones.
+func (r redial) costNs() int64 {
+	var ns int64
+	for _, k := range r.fresh {
+		ns += k.openingNs()
+	}
+	return ns * int64(min(len(r.ended), len(r.fresh))) / int64(max(len(r.fresh), 1))
+}
+
+// opening tells what a new connection costs before its first command, and what is asked on it.
+func (f *Finding) opening(r redial) {
+	cost, trips := spreadOf(r.fresh, (*Conn).openingNs), spreadOf(r.fresh, func(k *Conn) int64 { return int64(k.trips()) })
+	dial := spreadOf(r.fresh, func(k *Conn) int64 { return k.DialNs })
+	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", dur(cost.mid), dur(dial.mid))
+	if ops := greetingOf(r.fresh); ops != "" {
+		text += fmt.Sprintf(", then %d round trips: %s", trips.mid, ops)
+	}
+	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", dur(r.callNs())), float64(cost.mid), "ns")
+}
+
+// greetingOf is the handshake that most of the connections began with.
+func greetingOf(conns []*Conn) string {
+	count, best := map[string]int{}, ""
+	for _, k := range conns {
+		if k.Greeting == nil {
+			continue
+		}
+		s := strings.Join(k.Greeting.Ops, ", ")
+		if count[s]++; count[s] > count[best] || count[s] == count[best] && s < best {
+			best = s
+		}
+	}
+	return best
+}
+
+// remote says that the time of calls was seen from the server's end only.
+func (f *Finding) remote(c *Caller) {
+	if c.PID == 0 {
+		f.Confidence -= 0.1
+		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials were not seen (watch one of them, too)", 0, "")
+	}
+}
+
+// losses is what the callers of a node lost of their time before and beside their commands. It is no part of the calls that the kernel
+// saw, which begin with a command's send.
+type losses struct {
+	openingNs int64 // new connections on the way of calls: dials and handshakes
+	givenUpNs int64 // calls that were given up
+	pingNs    int64 // tests of connections
+	excessNs  int64 // of the slow calls themselves
+	spentNs   int64 // all their time on their connections
+}
+
+func (n *Node) losses(callers []*Caller) losses {
+	l := losses{spentNs: spentByCallers(callers), excessNs: n.Ledger.Users.ExcessNs}
+	for _, c := range callers {
+		for _, k := range c.opened() {
+			if !k.ahead(c.callNs()) {
+				l.openingNs += k.openingNs()
+			}
+		}
+		for _, k := range c.conns((*Conn).gaveUp) {
+			l.givenUpNs += k.IdleNs
+		}
+	}
+	if p, ok := n.borrowPings(); ok {
+		l.pingNs = p.pingNs
+	}
+	return l
+}
+
+// finding starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody to notice.
+func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
+	if float64(ns) < minShare*float64(l.spentNs) {
+		return nil
+	}
+	all := max(l.openingNs+l.givenUpNs+l.pingNs, ns) + l.excessNs
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
+	return f
+}
+
+// library puts the lines of the fix for the libraries that CLIENT LIST names first; without a name all are given.
+func (n *Node) library(lines map[string]string, order ...string) []string {
+	seen := map[string]bool{}
+	for _, c := range n.Clients() {
+		for _, name := range order {
+			if strings.HasPrefix(strings.ToLower(c.LibName), name) || strings.HasPrefix(strings.ToLower(c.Name), name) {
+				seen[name] = true
+			}
+		}
+	}
+	var out []string
+	for _, name := range order {
+		if len(seen) == 0 || seen[name] {
+			out = append(out, lines[name])
+		}
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// What the causes of catalogue_path.go are tested on: the recordings of case_edge_test.go with what the kernel source sees.
+
+const (
+	pathClient = "10.0.0.7:51000"
+	pathOther  = "10.0.0.7:52000"
+)
+
+func newPath() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.1, 0.01) }
+
+// lane is a connection of app[7] that makes so many calls each second, with its time in flight and its pauses for each of them.
+func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
+	e.event(recording.SourceTap, recording.KindOpen, 1, 0, recording.ConnDetail{Client: client, PID: 7, Comm: "app", Side: recording.Client})
+	for s := int64(1); s <= 10; s++ {
+		e.looked(client, s*1e9, s*calls, s*calls*eachNs, s*calls*idleNs)
+	}
+	return e
+}
+
+// looked is one look at the use of a connection.
+func (e edge) looked(client string, at, calls, inFlightNs, idleNs int64) edge {
+	for name, v := range map[string]int64{"calls": calls, "in_flight_ns": inFlightNs, "idle_ns": idleNs} {
+		e.Sample(recording.Sample{TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: name, Value: float64(v)})
+	}
+	return e
+}
+
+// part is a piece of a call, in milliseconds.
+type part struct {
+	actor, state string
+	ms           int64
+	culprit      string
+}
+
+// seen is a call of app[7] that the kernel source saw, in parts.
+func (e edge) seen(client, op string, at, replyBytes int64, parts ...part) edge {
+	c := recording.Call{Source: recording.SourceTap, Conn: client, Op: op, Node: edgeNode, Slot: -1, ReplyBytes: replyBytes, IntendedNs: at, StartNs: at, Side: "both", Client: "app[7]"}
+	var segs []recording.Segment
+	for _, p := range parts {
+		segs = append(segs, recording.Segment{Actor: p.actor, State: p.state, FromNs: at, ToNs: at + p.ms*edgeMs, Culprit: p.culprit})
+		at += p.ms * edgeMs
+	}
+	c.EndNs = at
+	e.Call(c, segs...)
+	return e
+}
+
+// worked is what the server did between two socket events.
+func (e edge) worked(at, ms int64, d recording.WorkDetail) edge {
+	return e.event(recording.SourceTap, recording.KindWork, at, ms*edgeMs, d)
+}
+
+// clients are the addresses of n connections.
+func clients(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("10.0.0.7:%d", 53000+i))
+	}
+	return out
+}

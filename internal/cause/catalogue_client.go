@@ -1,0 +1,15 @@
+package cause
+
+// clientCauses: the caller's host, its runtime, its connection pool.
+var clientCauses = []Cause{
+	clientCFSThrottled,
+	clientCPUSaturated,
+	clientGCPause,
+	clientEventLoopBlocked,
+	poolExhaustedWait,
+	poolIdleReapRedial,
+	poolMaxIdleChurn,
+	timeoutDiscardChurn,
+	handshakeExtraRTTs,
+	poolTestOnBorrow,
+}

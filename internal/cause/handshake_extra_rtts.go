@@ -1,0 +1,88 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for little more than
+// that. Catalogue C3.
+var handshakeExtraRTTs = Cause{
+	ID:    "handshake-extra-rtts",
+	Title: "New connections introduce themselves in a row of round trips before they work",
+	Layer: "client",
+	Needs: Needs{
+		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are made (a hint)",
+		T2: "the round trips of each handshake, one after the other",
+	},
+	Explain: explainHandshakes,
+}
+
+// oneTrip does all that a handshake has to: HELLO 3 AUTH user password SETNAME name, or one pipeline.
+const oneTrip = 1
+
+func explainHandshakes(n *Node) *Finding {
+	callers := n.callers()
+	var found []*Caller
+	var most *Caller
+	var fresh []*Conn
+	var extra int64
+	for _, c := range callers {
+		greeted := c.conns(func(k *Conn) bool { return k.trips() > oneTrip && !k.ahead(c.callNs()) })
+		if len(greeted) < minRedials {
+			continue
+		}
+		found = append(found, c)
+		habit := n.habit(c)
+		for _, k := range greeted {
+			if habit {
+				extra += k.tripNs() * int64(k.trips()-oneTrip)
+			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
+				extra += k.openingNs()
+			}
+		}
+		if len(greeted) > len(fresh) {
+			most, fresh = c, greeted
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	f := n.losses(callers).finding(n, extra, 0.92)
+	if f == nil {
+		return nil
+	}
+	trips, work := spreadOf(fresh, func(k *Conn) int64 { return int64(k.trips()) }), spreadOf(fresh, (*Conn).work)
+	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its first command, where one would do: %s", len(fresh), most.Name, trips.mid, greetingOf(fresh)),
+		float64(trips.mid), "round trips")
+	cost := spreadOf(fresh, (*Conn).openingNs)
+	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each", dur(cost.mid), dur(most.callNs()), work.mid), float64(cost.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second", float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
+	if len(found) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+	}
+	f.remote(most)
+	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or request"}, greetingFix(greetingOf(fresh))...)
+	f.See = []string{"https://redis.io/docs/latest/commands/hello/", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options"}
+	return f
+}
+
+// greetingFix says which commands can be left out.
+func greetingFix(ops string) []string {
+	var out []string
+	for _, o := range []struct{ op, fix string }{
+		{"CLIENT SETINFO", "CLIENT SETINFO: go-redis DisableIdentity: true; redis-py lib_name=None, lib_version=None; Jedis ClientSetInfoConfig.DISABLED; Lettuce: RedisURI without a library name"},
+		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}"},
+		{"SELECT", "SELECT: database 0, one server or a prefix per application in place of databases"},
+		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
+		{"READONLY", "READONLY is needed where replicas are read; keep those connections"},
+		{"COMMAND", "COMMAND: an old client library that asks for it on each connection; update it"},
+	} {
+		if strings.Contains(ops, o.op) {
+			out = append(out, o.fix)
+		}
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// poolMaxIdleChurn: the pool keeps fewer idle connections than are in use at a time: it closes the others when they are given back, and
+// dials again for the next burst. Catalogue B3.
+var poolMaxIdleChurn = Cause{
+	ID:    "pool-maxidle-churn",
+	Title: "The client's pool keeps too few idle connections: it closes what is given back, and dials again",
+	Layer: "client",
+	Needs: Needs{
+		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
+		T2: "connections that the client closes soon after a call while others of the same process live on, and new ones right before calls",
+	},
+	Explain: explainMaxIdle,
+}
+
+// churnOfCalls is the part of its calls for which a caller opens a connection from which on it is worth a word (catalogue B3).
+const churnOfCalls = 0.01
+
+func explainMaxIdle(n *Node) *Finding {
+	callers := n.callers()
+	var found []*Caller
+	var all redial
+	var cost int64
+	for _, r := range n.redials(callers, (*Conn).putAway) {
+		if !r.overflows() {
+			continue
+		}
+		found, cost = append(found, r.Caller), cost+r.costNs()
+		if len(r.ended) > len(all.ended) {
+			all = r
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	f := n.losses(callers).finding(n, cost, 0.88)
+	if f == nil {
+		return nil
+	}
+	idle, work := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs }), spreadOf(all.ended, (*Conn).work)
+	f.support(recording.SourceTap, fmt.Sprintf("%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", all.Name, float64(len(all.opened()))/n.Seconds(),
+		float64(len(all.ended))/n.Seconds(), float64(all.calls())/n.Seconds()), float64(len(all.ended))/n.Seconds(), "per second")
+	f.support(recording.SourceTap, fmt.Sprintf("it closed them %s after their last call (9 of 10 within %s), soon and after no fixed time: not for being idle", dur(idle.mid), dur(idle.high)), float64(idle.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("some were given to the next caller, others closed: %d to %d calls on each, up to %d connections open at once", work.low, work.high, all.atOnce()), float64(all.atOnce()), "connections")
+	f.opening(all)
+	if len(found) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+	}
+	f.doubt(recording.SourceTap, "jobs that open a connection each, for a number of calls that varies, look much the same", 0, "")
+	f.remote(all.Caller)
+	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here", all.atOnce())}, n.library(map[string]string{
+		"redigo":   fmt.Sprintf("redigo: MaxIdle: %d, the same as MaxActive (MaxIdle is 0 unless set, and then every Close really closes)", all.atOnce()),
+		"jedis":    "Jedis, Lettuce with commons-pool: setMaxIdle(…) the same as setMaxTotal(…)",
+		"go-redis": "go-redis: MaxIdleConns: 0 (no limit, the default) or PoolSize",
+	}, "redigo", "jedis", "go-redis")...)
+	f.See = []string{"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool", "https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
+	return f
+}
+
+// overflows: the caller puts connections away while it has others, not after a time that is a limit, and not each after the same number of calls,
+// as one does that opens a connection per job.
+func (r redial) overflows() bool {
+	work := spreadOf(r.ended, (*Conn).work)
+	return !r.afterSameTime() && r.atOnce() > 1 && work.high > work.low && float64(len(r.ended)) > churnOfCalls*float64(r.calls())
+}

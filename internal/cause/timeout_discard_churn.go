@@ -1,0 +1,77 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be taken for that of
+// the next call, and dials again. Catalogue B4.
+var timeoutDiscardChurn = Cause{
+	ID:    "timeout-discard-churn",
+	Title: "The client gives calls up after too short a time, closes their connections and dials again",
+	Layer: "client",
+	Needs: Needs{
+		T0: "total_connections_received rising after each slow moment (a hint)",
+		T2: "connections that the client closes while a call waits on them, all at the same age of the call",
+	},
+	Explain: explainTimeouts,
+}
+
+// deadlineSharp: a timeout ends no call early. Timers may be late on a busy machine, but most are not.
+const deadlineSharp = 0.7
+
+func explainTimeouts(n *Node) *Finding {
+	callers := n.callers()
+	var found []*Caller
+	var all redial
+	var cost, given int64
+	for _, r := range n.redials(callers, (*Conn).gaveUp) {
+		found, cost = append(found, r.Caller), cost+r.costNs()
+		for _, k := range r.ended {
+			given += k.IdleNs // since the request was sent: waited for nothing
+		}
+		if len(r.ended) > len(all.ended) {
+			all = r
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	f := n.losses(callers).finding(n, cost+given, 0.93)
+	if f == nil {
+		return nil
+	}
+	age := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs })
+	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it closed: %.2g %% of its calls were given up", all.Name, len(all.ended),
+		len(all.conns(func(k *Conn) bool { return k.By == recording.Client })), 100*float64(len(all.ended))/float64(max(all.calls(), 1))), float64(len(all.ended)), "connections")
+	if float64(age.low) >= deadlineSharp*float64(age.mid) {
+		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of about %s", dur(age.low), dur(age.high), dur(age.mid), dur(age.low)), float64(age.low), "ns")
+	} else {
+		f.Confidence = 0.8
+		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers that go away, or deadlines of whole requests", dur(age.low), dur(age.high)), float64(age.mid), "ns")
+	}
+	f.opening(all)
+	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections", dur(given), dur(cost)), float64(cost+given), "ns")
+	longest := int64(0)
+	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
+		longest = max(longest, e.DurationNs)
+	}
+	if longest >= age.low {
+		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is given up", dur(longest)), float64(longest), "ns")
+	}
+	if len(found) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+	}
+	f.remote(all.Caller)
+	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the 99.9th percentile, and find out what made them slow", dur(age.low))}, n.library(map[string]string{
+		"go-redis": "go-redis: ReadTimeout: 3 * time.Second (its default) and ContextTimeoutEnabled: false; MaxConcurrentDials (v9.17) bounds the dials",
+		"redis-py": "redis-py: socket_timeout=5; not asyncio.wait_for around single commands",
+		"jedis":    "Jedis: soTimeout (2 s by default); Lettuce: RedisURI timeout (60 s), which keeps the connection",
+		"redigo":   "redigo: DialReadTimeout, or DoWithTimeout for single commands",
+	}, "go-redis", "redis-py", "jedis", "redigo")...)
+	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of dials")
+	f.See = []string{"https://github.com/redis/go-redis/issues/2046", "https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
+	return f
+}

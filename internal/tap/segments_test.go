@@ -1,0 +1,100 @@
+//go:build linux
+
+package tap
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+)
+
+// partition fails unless segments are disjoint, none is empty, and they fill [from, to) without a gap.
+func partition(t *rapid.T, segs []recording.Segment, from, to int64) {
+	at := from
+	for _, s := range segs {
+		if s.FromNs != at || s.ToNs <= s.FromNs {
+			t.Fatalf("segment %+v after %d: %+v", s, at, segs)
+		}
+		at = s.ToNs
+	}
+	if at != to {
+		t.Fatalf("segments end at %d, the call at %d: %+v", at, to, segs)
+	}
+}
+
+// anyCall draws a report such as the programs could make: moments that may be out of order by a race, clocks that may have been read torn.
+func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
+	e := &kernelCallEvent{Role: role, Tid: 7}
+	at := rapid.Uint64Range(1e9, 2e9).Draw(t, "start")
+	for i := range e.At {
+		e.At[i] = at
+		at += rapid.Uint64Range(0, 20e6).Draw(t, "length")
+		for j := range e.Clk[i].Ns {
+			if i > 0 {
+				e.Clk[i].Ns[j] = e.Clk[i-1].Ns[j]
+			}
+			e.Clk[i].Ns[j] += rapid.Uint64Range(0, 8e6).Draw(t, "clock")
+		}
+	}
+	if i := rapid.IntRange(0, 8).Draw(t, "race"); i > 0 && i < 4 {
+		e.At[i] -= min(e.At[i]-e.At[0], rapid.Uint64Range(0, 5e6).Draw(t, "by")) // never before the begin
+	}
+	e.At[3] = max(e.At[0], e.At[1], e.At[2], e.At[3])
+	return e
+}
+
+func anyBook(t *rapid.T) *book {
+	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" })
+	h := b.history(7)
+	for range rapid.IntRange(0, 6).Draw(t, "deeds") {
+		from := rapid.Int64Range(1e9, 2e9+60e6).Draw(t, "from")
+		d := deed{span: span{from, from + rapid.Int64Range(1, 30e6).Draw(t, "ns")}, culprit: "x"}
+		if state := rapid.IntRange(0, asleep).Draw(t, "state"); state < asleep {
+			d.state = waitKinds[state]
+			h.waits = remember(h.waits, d)
+		} else {
+			h.items = remember(h.items, d)
+		}
+	}
+	return b
+}
+
+// TestSegmentsAddUp: whatever the programs report, the segments of a call are a partition of its time.
+func TestSegmentsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := anyBook(t)
+		e := anyCall(t, roleServer)
+		partition(t, b.serverSegments(e), int64(e.At[0]), int64(e.At[3]))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		b := anyBook(t)
+		e := anyCall(t, roleClient)
+		k := callKey{seq: 1}
+		c := recording.Call{StartNs: int64(e.At[0]), IntendedNs: int64(e.At[0]), EndNs: int64(e.At[3])}
+		switch rapid.IntRange(0, 2).Draw(t, "server's view") {
+		case 1:
+			s := anyCall(t, roleServer)
+			b.waiting[k] = &heldCall{segs: b.serverSegments(s)}
+		case 2:
+			s := anyCall(t, roleServer)
+			e.Flags |= flagPaired
+			e.Pair = kernelPair{Arrived: s.At[0], Read: s.At[1], Done: s.At[2], Send: s.At[3], ClkArrived: s.Clk[0], ClkRead: s.Clk[1], ClkDone: s.Clk[2], ClkSend: s.Clk[3], Tid: 7}
+		}
+		b.resent[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) - rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
+		_, segs := b.joined(e, k, c)
+		partition(t, segs, c.StartNs, c.EndNs)
+	})
+}
+
+// TestBuckets: the histogram's steps hold the times that fall into them.
+func TestBuckets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ns := rapid.Uint64Range(0, 1<<36-1).Draw(t, "ns")
+		if middle := bucketNs(bucketOf(ns)); middle > int64(ns)+int64(ns)/16+1 || middle < int64(ns)-int64(ns)/16-1 {
+			t.Fatalf("%d ns stands for %d", ns, middle)
+		}
+	})
+}
