@@ -45,6 +45,7 @@ type kernelCallEvent struct {
 	EndTid   uint32
 	At       [4]uint64
 	Clk      [4]kernelClocks
+	Complete uint64
 	RepFirst uint64
 	Pair     kernelPair
 	Comm     [16]uint8
@@ -67,6 +68,7 @@ type kernelConn struct {
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
+	ReqFirst      uint64
 	RepFirst      uint64
 	Name          [2]uint64
 	Sub           uint64
@@ -283,6 +285,7 @@ type kernelPair struct {
 	SeqFrom    uint32
 	SeqTo      uint32
 	Arrived    uint64
+	Complete   uint64
 	Read       uint64
 	Done       uint64
 	Send       uint64

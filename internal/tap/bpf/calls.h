@@ -192,6 +192,8 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 		m = arrival(c, seq);
 		start = m ? m->ns : f->now;
 	}
+	u64 first = c->req_first && c->req_first < start ? c->req_first : start;
+	c->req_first = 0;
 	u32 batch = f->batch;
 	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start) {
 		batch = c->batch_no++ & (BATCHES - 1);
@@ -207,13 +209,13 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 		}
 	}
 	if (!c->outstanding)
-		c->in_flight_since = start;
+		c->in_flight_since = first;
 	c->plain = 1;
 	c->outstanding += n;
 	u32 tail = c->tail;
 	if (tail != c->head) {
 		struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
-		bool same = last->op == c->memo_op && last->start == start && last->bytes == (u32)s->bytes && last->batch == batch &&
+		bool same = last->op == c->memo_op && last->start == first && last->bytes == (u32)s->bytes && last->batch == batch &&
 			    last->args == (u16)s->args;
 		if (same || tail - c->head >= RING) {
 			if (!same) {
@@ -226,7 +228,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 		}
 	}
 	struct pending *p = &c->ring[tail & (RING - 1)];
-	p->start = start;
+	p->start = first;
 	p->bytes = s->bytes;
 	p->count = n;
 	p->seq = seq;
@@ -316,6 +318,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	if (c->role == SERVER) {
 		e->at[2] = b->read;
 		e->clk[0] = b->clk_arrived;
+		e->complete = b->arrived;
 		e->clk[1] = e->clk[2] = b->clk_read;
 		struct thread *reader = thread_of(b->slot);
 		if (reader) {
@@ -368,6 +371,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->seq_from = p->seq - p->bytes;
 	pair->seq_to = c->asked;
 	pair->arrived = p->start;
+	pair->complete = b->arrived;
 	pair->read = pair->done = b->read;
 	pair->clk_arrived = b->clk_arrived;
 	pair->clk_read = pair->clk_done = b->clk_read;

@@ -337,6 +337,8 @@ static long request_token(u32 n, struct parse *q)
 	if (!s->started) {
 		s->started = 1;
 		s->bytes = 0;
+		struct mark *m = q->c->role == SERVER ? arrival(q->c, seq_at(q, p) + 1) : NULL;
+		q->c->req_first = m ? m->ns : q->c->role == CLIENT ? q->c->send_start : 0;
 	}
 	q->c->name[0] = q->c->name[1] = q->c->sub = q->c->arg = 0;
 	if (ch != '*') { /* an inline command, or an empty line */

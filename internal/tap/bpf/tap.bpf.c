@@ -221,26 +221,58 @@ static __always_inline bool plain_write(u32 ret)
 	return (nr == NR_write || nr == NR_sendto) && REG_ARG3(regs) == ret;
 }
 
-/* same_as_before takes a read that is exactly one request of the shape of the one before. */
-static __always_inline bool same_as_before(struct conn *c, struct feed *f)
+/* buffer_of copies the one buffer of the system call under way, if it has just one. */
+static __always_inline struct scratch *buffer_of(u32 len)
 {
-	u32 zero = 0, len = f->len;
-	if (!c->aligned || c->req.started || c->req.carry_len || c->shape.len != len || len > 1024)
-		return false;
+	u32 zero = 0;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	int nr = REG_NR(regs);
 	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
-	if (!w || (nr != NR_read && nr != NR_recvfrom))
+	if (!w || len > WINDOW || (nr != NR_read && nr != NR_recvfrom && nr != NR_write && nr != NR_sendto))
+		return NULL;
+	return bpf_probe_read_user(w->data, len, (void *)REG_ARG2(regs)) ? NULL : w;
+}
+
+/* same_as_before takes a read that holds only requests of the shape of the one before. */
+static __always_inline bool same_as_before(struct conn *c, struct feed *f)
+{
+	u32 len = f->len, one = c->shape.len, n = 0, p = 0;
+	struct scratch *w;
+	if (!c->aligned || c->req.started || c->req.carry_len || !one || len < one || len % one || !(w = buffer_of(len)))
 		return false;
-	if (bpf_probe_read_user(w->data, len, (void *)REG_ARG2(regs)))
+	if (len > one && c->mark_tail - c->mark_head > 1)
+		return false; /* they did not come together */
+	struct parse q = {.w = w};
+	for (; n < SAME && p < len; n++, p += one)
+		if (!same_request(&q, &c->shape, p))
+			return false;
+	if (p != len)
+		return false;
+	c->req.bytes = one;
+	c->req.args = c->shape.args;
+	push_requests(c, f, f->seq + len, n);
+	return true;
+}
+
+/* same_replies takes a send that holds only replies of the shape of the one before, to requests that wait. */
+static __always_inline bool same_replies(struct conn *c, struct feed *f)
+{
+	u32 len = f->len, one = c->reply_shape.len, n = 0, p = 0;
+	struct scratch *w;
+	if (!c->aligned || c->rep.started || c->rep.carry_len || !one || len < one || len % one || c->head == c->tail)
+		return false;
+	struct pending *first = &c->ring[c->head & (RING - 1)];
+	if (first->count < len / one || !(w = buffer_of(len)))
 		return false;
 	struct parse q = {.w = w};
-	if (!same_request(&q, &c->shape, 0))
+	for (; n < SAME && p < len; n++, p += one)
+		if ((eight(&q, p) & c->reply_shape.mask) != c->reply_shape.head)
+			return false;
+	if (p != len)
 		return false;
-	c->req.bytes = len;
-	c->req.args = c->shape.args;
-	push_requests(c, f, f->seq + len, 1);
-	return true;
+	c->rep.bytes = one;
+	c->rep.error = c->reply_shape.error;
+	return pop_replies(c, f, n) != 0;
 }
 
 /* small_reply takes a send that is the whole reply to the one request that waits, without a look at its bytes: one small buffer, written at
@@ -286,7 +318,7 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 		begin_item(t, NULL, 0, f->now, &clk);
 	}
 	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
-	if (!small_reply(c, f)) {
+	if (!small_reply(c, f) && !same_replies(c, f)) {
 		if (!waited && !c->strict && c->aligned) /* nobody asked for this: see small_reply */
 			c->strict = 1;
 		replies(c, f);

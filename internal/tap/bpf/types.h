@@ -16,6 +16,9 @@ enum { NAME = 16 };
 /* So many calls of a fresh connection are reported whatever they took: they show how it was made ready. */
 enum { GREETING = 8 };
 
+/* So many equal requests or replies of one system call are looked at together. */
+enum { SAME = 64 };
+
 enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
 
 /* First bytes of TLS records. */
@@ -153,6 +156,7 @@ struct conn {
 	u64 calls;        /* completed */
 	u64 in_flight_ns, in_flight_since;
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
+	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 rep_first;    /* when the first byte of the reply in progress came */
 	u64 name[2];
 	u64 sub, arg;
@@ -200,7 +204,7 @@ struct op_key {
 /* published by the server's side of a connection for the client's side on the same host, at each send */
 struct pair {
 	u32 seq_from, seq_to; /* requests that this send answers end within (seq_from, seq_to] */
-	u64 arrived, read, done, send; /* arrival, read, end of own work, start of send */
+	u64 arrived, complete, read, done, send; /* first and last byte in the socket, read, end of own work, sent */
 	struct clocks clk_arrived, clk_read, clk_done, clk_send;
 	u32 tid, tgid;
 	u32 client;  /* the client's end is watched too */
@@ -242,9 +246,10 @@ struct call_event {
 	u32 min_rtt_us;
 	u32 slot;
 	u32 end_tid;     /* thread that wrote (server), read (client) */
-	/* server: arrived, read, own work done, reply sent.   client: send began, sent, reply arrived, reply read. */
+	/* server: first byte arrived, read, own work done, reply sent.   client: send began, sent, reply arrived, reply read. */
 	u64 at[4];
 	struct clocks clk[4];
+	u64 complete;    /* server: last byte arrived; clk[0] is of this moment */
 	u64 rep_first;   /* client: first byte of the reply arrived */
 	struct pair pair; /* client with F_PAIRED: what the server's side says */
 	u8 comm[16];
