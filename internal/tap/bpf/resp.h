@@ -318,12 +318,43 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 	return MORE;
 }
 
+/* equal_request takes the request at p if it has the shape of the one before. */
+static __always_inline bool equal_request(struct parse *q, struct stream *s, u32 p)
+{
+	struct shape *shape = &q->c->shape;
+	u32 end = p + shape->len;
+	if (!shape->len || s->started || !q->c->aligned || end > q->f->total || !same_request(q, shape, p))
+		return false;
+	s->bytes = shape->len;
+	s->args = shape->args;
+	q->f->i = end;
+	push_requests(q->c, q->f, seq_at(q, end), 1);
+	return true;
+}
+
+/* equal_reply takes the reply at p if it has the shape of the one before, and is not worth a report. */
+static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p)
+{
+	struct reply_shape *shape = &q->c->reply_shape;
+	u32 end = p + shape->len;
+	if (!shape->len || s->started || end > q->f->total || (eight(q, p) & shape->mask) != shape->head)
+		return false;
+	s->bytes = shape->len;
+	s->error = shape->error;
+	if (!pop_replies(q->c, q->f, 1))
+		return false;
+	q->f->i = end;
+	return true;
+}
+
 static long request_token(u32 n, struct parse *q)
 {
 	struct stream *s = &q->c->req;
 	u32 p = q->f->i;
 	if (q->f->bad || p >= q->f->total || p >= LIMIT)
 		return STOP;
+	if (equal_request(q, s, p))
+		return MORE;
 	if (s->line)
 		return line_token(q, s, p, true);
 	u8 ch = byte(q, p);
@@ -391,6 +422,8 @@ static long reply_token(u32 n, struct parse *q)
 	u32 p = q->f->i;
 	if (q->f->bad || p >= q->f->total || p >= LIMIT)
 		return STOP;
+	if (equal_reply(q, s, p))
+		return MORE;
 	if (s->line)
 		return line_token(q, s, p, false);
 	u8 ch = byte(q, p);
@@ -448,49 +481,6 @@ static long reply_token(u32 n, struct parse *q)
 	return STOP;
 }
 
-/* equal_requests takes the requests at the begin of the window that have the shape of the one before. */
-static __always_inline void equal_requests(struct parse *q, struct stream *s)
-{
-	struct conn *c = q->c;
-	struct feed *f = q->f;
-	u32 len = c->shape.len, n = 0, p = 0;
-	if (!len || len > WINDOW)
-		return;
-	for (; n < 64; n++) {
-		if (p + len > f->total || !same_request(q, &c->shape, p))
-			break;
-		p += len;
-	}
-	if (!n)
-		return;
-	s->bytes = len;
-	s->args = c->shape.args;
-	if (n > 1 && c->role == SERVER && c->mark_tail - c->mark_head != 1)
-		n = 1; /* they did not come together */
-	f->i = n * len;
-	push_requests(c, f, f->seq + f->i, n);
-}
-
-/* equal_replies does the same for replies. */
-static __always_inline void equal_replies(struct parse *q, struct stream *s)
-{
-	struct conn *c = q->c;
-	struct feed *f = q->f;
-	u32 len = c->reply_shape.len, n = 0, p = 0;
-	if (!len || len > WINDOW)
-		return;
-	for (; n < 64; n++) {
-		if (p + len > f->total || (eight(q, p) & c->reply_shape.mask) != c->reply_shape.head)
-			break;
-		p += len;
-	}
-	if (!n)
-		return;
-	s->bytes = len;
-	s->error = c->reply_shape.error;
-	f->i = pop_replies(c, f, n) * len;
-}
-
 /* window takes the next piece of the buffer: skips what needs no look, and parses the rest. */
 static long window(u32 n, struct parse *q)
 {
@@ -523,15 +513,9 @@ static long window(u32 n, struct parse *q)
 	f->seq -= carry; /* of the first byte of the window */
 	q->message = LIMIT;
 	if (f->request) {
-		if (!s->started)
-			equal_requests(q, s);
-		if (f->i < f->total)
-			bpf_loop(LIMIT, request_token, q, 0);
+		bpf_loop(LIMIT, request_token, q, 0);
 	} else {
-		if (!s->started)
-			equal_replies(q, s);
-		if (f->i < f->total)
-			bpf_loop(LIMIT, reply_token, q, 0);
+		bpf_loop(LIMIT, reply_token, q, 0);
 	}
 	u32 left = f->total - f->i;
 	if (f->bad)

@@ -17,7 +17,7 @@ enum { NAME = 16 };
 enum { GREETING = 8 };
 
 /* So many equal requests or replies of one system call are looked at together. */
-enum { SAME = 64 };
+enum { SAME = 32 };
 
 enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
 
