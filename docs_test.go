@@ -227,7 +227,7 @@ func fieldsOf(typ reflect.Type, path string) []string {
 		var out []string
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			if name != "-" {
+			if name != "-" && typ.Field(i).IsExported() {
 				out = append(out, fieldsOf(typ.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
 			}
 		}

@@ -126,6 +126,11 @@ func (a *app) labGrade() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if keep != "" {
+				if err := os.MkdirAll(keep, 0o755); err != nil {
+					return fmt.Errorf("--keep: %w", err)
+				}
+			}
 			var results []grade.Result
 			for run := range runs {
 				for _, in := range ins {
@@ -156,7 +161,7 @@ func (a *app) labGrade() *cobra.Command {
 	}
 	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
 	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host (repeatable)")
-	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`")
+	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`, which is made where it does not exist")
 	c.Flags().StringVar(&only, "only", "", "`incidents`, separated by commas")
 	c.Flags().IntVar(&runs, "runs", 1, "how often each is made")
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)

@@ -52,6 +52,18 @@ type copyStep struct {
 
 func (c Copies) share() float64 { return min(1, c.faults*c.eachNs/max(c.runNs, 1)) }
 
+// perSecond is how often the main thread faulted while a child lived, and without one.
+func (c Copies) perSecond() (with, alone float64) {
+	return c.faults / max(c.withChild, 1e-9), c.faultsAlone / max(c.without, 1e-9)
+}
+
+// felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child, since its memory
+// grows then.
+func (c Copies) felt() bool {
+	with, alone := c.perSecond()
+	return c.withChild > 0 && c.share() >= copyShare && (c.without == 0 || with >= copyTimes*alone)
+}
+
 func (n *Node) copies() (c Copies) {
 	faults, run := n.Host("main.minflt"), n.Host("main.run_ns")
 	c.eachNs = copyNs
@@ -110,13 +122,10 @@ func (c Copies) in(from, to int64) (ns int64) {
 
 func explainCow(n *Node) *Finding {
 	c := n.copies()
-	if c.withChild == 0 || c.share() < copyShare {
+	if !c.felt() {
 		return nil
 	}
-	perSecond, alone := c.faults/c.withChild, c.faultsAlone/max(c.without, 1e-9)
-	if c.without > 0 && perSecond < copyTimes*alone {
-		return nil // as many without a child: its memory grows
-	}
+	perSecond, alone := c.perSecond()
 	cl := n.claimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
 			if s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec) || s.State == account.Unexplained && a.Call.Source == recording.SourceProbe {

@@ -36,6 +36,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 		return "introspection-load"
 	case n.isBulk(s):
 		return "big-key-io"
+	case s.ArgCount > oversized && multiKey[name]:
+		return "oversized-pipeline-or-multikey"
 	case s.ArgCount >= manyArguments:
 		return "slow-command"
 	case n.isFree(name, s):

@@ -70,6 +70,7 @@ func join(a, b *Finding) *Finding {
 	a.SlowCalls += b.SlowCalls
 	a.ExcessShare = min(1, a.ExcessShare+b.ExcessShare)
 	a.Confidence = max(a.Confidence, b.Confidence)
+	a.apart = a.apart && b.apart
 	a.Evidence = append(a.Evidence, b.Evidence...)
 	a.Against = append(a.Against, b.Against...)
 	return a
@@ -118,7 +119,7 @@ func order(fs []Finding, slowness float64) []Finding {
 		}
 		placed[f.Cause] = true
 		for _, root := range afterOf(f.Cause) {
-			if j, ok := found[root]; ok {
+			if j, ok := found[root]; ok && !f.apart {
 				place(j)
 				if f.Because == "" {
 					f.Because = root

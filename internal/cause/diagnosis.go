@@ -78,6 +78,8 @@ type Finding struct {
 	See         []string   `json:"see"`
 	// Because is the id of the root cause that this finding is a consequence of, if any.
 	Because string `json:"because,omitempty"`
+	// apart: its evidence says that it is no consequence of the causes that it could come after.
+	apart bool
 }
 
 // Evidence is a fact with where it came from.

@@ -15,8 +15,32 @@ type Held struct {
 
 // held claims the time that slow calls spent on suspects that match.
 func (n *Node) held(match func(account.Suspect) bool) Held {
-	w := waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
-	h := Held{Claim: n.claimOf(w.of)}
+	return n.heldLess(match, func(account.Segment) int64 { return 0 })
+}
+
+// heldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
+func (n *Node) heldLess(match func(account.Suspect) bool, less func(account.Segment) int64) Held {
+	w := n.waitsFor(match)
+	return w.held(n.claimOf(func(a account.Account) int64 {
+		ns := w.of(a)
+		for _, s := range a.Segments {
+			if w.matches(s.Suspect) {
+				left := less(s)
+				ns -= left
+				w.byNs[s.Suspect] -= left
+			}
+		}
+		return ns
+	}))
+}
+
+func (n *Node) waitsFor(match func(account.Suspect) bool) *waits {
+	return &waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
+}
+
+// held joins a claim with the suspects that were waited for.
+func (w *waits) held(cl Claim) Held {
+	h := Held{Claim: cl}
 	indexes := make([]int, 0, len(w.byNs))
 	for i := range w.byNs {
 		indexes = append(indexes, i)
@@ -28,7 +52,7 @@ func (n *Node) held(match func(account.Suspect) bool) Held {
 		return indexes[a] < indexes[b]
 	})
 	for _, i := range indexes {
-		h.Suspects = append(h.Suspects, n.Ledger.Suspects[i])
+		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
 	}
 	return h
 }

@@ -17,6 +17,7 @@ var oversizedPipeline = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
+		T1: "the main thread on the CPU without a pause while it served that command",
 		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a row",
 	},
 	Explain: explainOversized,
@@ -114,28 +115,31 @@ func explainOversized(n *Node) *Finding {
 			piped = append(piped, b)
 		}
 	}
-	if len(works) == 0 {
-		return nil
-	}
 	served := merge(works)
 	others, own := 0, map[string]bool{}
 	for _, b := range slices.Concat(multi, piped) {
 		own[b.client] = true
 	}
-	cl := n.claimOf(func(a account.Account) int64 {
-		ns := served.within(a, func(s account.Segment) bool {
-			return s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained
+	w := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) == "oversized-pipeline-or-multikey" })
+	// What a segment waited for has one cause, this or another, where commandCause knows it.
+	told := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) != "" })
+	h := w.held(n.claimOf(func(a account.Account) int64 {
+		ns := w.of(a) + served.within(a, func(s account.Segment) bool {
+			return !told.matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
 		if ns > 0 && !own[a.Call.Conn] {
 			others++
 		}
 		return ns
-	})
-	if !cl.matters() {
+	}))
+	if !h.matters() {
 		return nil
 	}
-	f := n.finding(cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up to %s in one call; %d of them are calls of others", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs), others), float64(cl.Calls), "calls")
+	if len(works) == 0 {
+		return n.loggedMulti(h)
+	}
+	f := n.finding(h.Claim, 0.95)
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), dur(h.MaxNs), others), float64(h.Calls), "calls")
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -144,7 +148,21 @@ func explainOversized(n *Node) *Finding {
 	}
 	f.doubtBatches(n, len(piped) > 0)
 	f.Fix = oversizedFix(piped, multi)
-	f.See = []string{"https://redis.io/docs/latest/develop/use/pipelining/", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}
+	f.See = oversizedSee
+	return f
+}
+
+// loggedMulti is what the server's records alone tell of commands with thousands of keys.
+func (n *Node) loggedMulti(h Held) *Finding {
+	f := n.finding(h.Claim, h.confidence(n))
+	worst := h.Suspects[0]
+	f.supportCommands(n, h.Suspects)
+	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1), float64(worst.ArgCount-1), "keys")
+	f.supportWaits(n, h, worst.Command)
+	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
+	f.Fix = []string{fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.from(h.Suspects[:1])), batchJobs}
+	f.See = oversizedSee
 	return f
 }
 
@@ -189,6 +207,10 @@ func (f *Finding) doubtBatches(n *Node, piped bool) {
 	f.Confidence -= 0.05
 }
 
+const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000)."
+
+var oversizedSee = []string{"https://redis.io/docs/latest/develop/use/pipelining/", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}
+
 func oversizedFix(piped, multi []*batch) []string {
 	var fix []string
 	if len(piped) > 0 {
@@ -198,5 +220,5 @@ func oversizedFix(piped, multi []*batch) []string {
 	if len(multi) > 0 {
 		fix = append(fix, fmt.Sprintf("Give %s of %s at most some 100 keys each.", multi[0].op(), multi[0].who()))
 	}
-	return append(fix, "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000).")
+	return append(fix, batchJobs)
 }

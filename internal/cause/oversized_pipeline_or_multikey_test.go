@@ -33,3 +33,28 @@ func TestOversizedPipeline(t *testing.T) {
 		{name: "nobody waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{Op: "GET", Calls: 5000, Args: 2, Bytes: 20000, Client: pathClient})},
 	})
 }
+
+// Without the kernel source the server's records tell of commands with many keys; nothing of it is claimed by another cause.
+func TestOversizedMultikeyByRecords(t *testing.T) {
+	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
+		{"T1 by SLOWLOG", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0.95, 0},
+		{"T0 by SLOWLOG", newLoopCase().logged("MGET", 30_001, 1e5), 0.8, 0.9},
+		{"by the kernel", newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}), 0.89, 0},
+		{"a thousand fields of big values are bytes", newLoopCase().busy().logged("HSET", 2001, 200<<20), 0, 0},
+		{"some keys", newLoopCase().busy().logged("MGET", 101, 1000), 0, 0},
+		{"arguments that are no keys", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), 0, 0},
+		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("DEL", 5001, 1e5), 0, 0},
+		{"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("MGET", 30_001, 1e5), 0, 0},
+	})
+	for name, r := range map[string]loopCase{
+		"by SLOWLOG":    newLoopCase().busy().logged("DEL", 100_000, 1e6),
+		"by the kernel": newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}).logged("MGET", 30_001, 1e5),
+		"bytes":         newLoopCase().worked(recording.WorkDetail{Op: "HSET", Args: 2001, Bytes: 200 << 20}),
+	} {
+		t.Run("claimed once "+name, func(t *testing.T) {
+			if d := r.diagnose(); len(d.Findings) != 1 || d.Findings[0].ExcessShare < 0.8 {
+				t.Errorf("findings %v", names(d))
+			}
+		})
+	}
+}

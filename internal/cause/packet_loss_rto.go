@@ -32,6 +32,7 @@ const mostlyBusy = 0.8
 type Loss struct {
 	Calls      int     // of the probe, during which its socket sent again
 	ServerSegs float64 // that the server's namespace sent again
+	Lost       float64 // of these, what its sockets took for lost
 	OutSegs    float64
 	OnPort     bool // sockets at the server's port were seen sending again
 	Resent     Resent
@@ -73,6 +74,7 @@ func (n *Node) loss() (l Loss) {
 	}
 	// SYNs that are sent again say that a connection was not let in, which a full accept queue does as well as a path that loses them.
 	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
+	l.Lost = n.lost(l.ServerSegs)
 	l.OutSegs = n.Host("net.OutSegs").Growth()
 	now, _ := n.Host("sock.retransmitting").Max()
 	total := n.Host("sock.retrans_total")
@@ -81,6 +83,18 @@ func (n *Node) loss() (l Loss) {
 	l.Resent = n.resent()
 	l.OnPort = now > 0 || last > first && n.settled() || l.Resent.ByServer > 0
 	return l
+}
+
+// lost is how many of the segments that the server's namespace sent again its sockets took for lost: what a timer, duplicate
+// acknowledgements or the slow start after a timer sent again. The other ones are probes of the tail, and questions into a window that its
+// receiver has closed, which tcp_retransmit_timer sends before it counts a timeout (net/ipv4/tcp_timer.c, "Our retransmits become zero probes").
+func (n *Node) lost(sentAgain float64) float64 {
+	timeouts := n.Host("net.TCPTimeouts")
+	if len(timeouts) < 2 {
+		return sentAgain // not watched
+	}
+	timed := max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
+	return min(sentAgain, timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
 
 // settled: the sum over the connections that are open now tells of losses only while they stay the same ones.
@@ -96,7 +110,8 @@ func explainLoss(n *Node) *Finding {
 	overflow := n.overflow().Attributed
 	d, known := n.demand()
 	// That replies were lost is told from a server that had no time to reply by its main thread.
-	replies := l.OnPort && l.ServerSegs > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
+	// A lost reply is sent again by a probe of the tail, or by a timer.
+	replies := l.OnPort && min(l.ServerSegs, l.Lost+n.Host("net.TCPLossProbes").Growth()) > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
@@ -147,15 +162,18 @@ func lossOfOthers(n *Node, l Loss, overflow bool) *Finding {
 	// A peer that is slow to acknowledge, as one that does not read, is probed with a segment that it may have (net/ipv4/tcp_output.c,
 	// tcp_send_loss_probe): where nothing else was sent again, nothing says that a segment was lost, and nobody waited for a timer.
 	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
-	if overflow || !l.OnPort || probesOnly || l.ServerSegs < lossSegments || l.ServerSegs < lossShare*l.OutSegs {
+	if overflow || !l.OnPort || probesOnly || l.Lost < lossSegments || l.Lost < lossShare*l.OutSegs {
 		return nil
 	}
 	_, callNs, _ := n.prices()
-	waited, served := l.ServerSegs*float64(rtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
+	waited, served := l.Lost*float64(rtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
 	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
 	f.supportResent(l.Resent)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
+	if limited := n.windowLimited(); limited > 0 && l.Lost < l.ServerSegs {
+		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f of these were no losses to its sockets, and receivers kept their window closed for up to %s (TCP_INFO rwnd_limited): some ask whether it has opened", l.ServerSegs-l.Lost, dur(int64(limited))), l.ServerSegs-l.Lost, "segments")
+	}
 	f.Fix, f.See = lossFix, lossSee
 	return f
 }

@@ -12,6 +12,9 @@ func TestPacketLossRTO(t *testing.T) {
 		}
 		return e
 	}
+	others := func(counters map[string]float64) edge {
+		return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.OutSegs": 10_000, "sock.retrans_total": 100}).host(counters)
+	}
 	explainEdge(t, packetLossRTO, []edgeCase{
 		{name: "T0: the probe's socket sent again", rec: resent(slow()), found: true, min: 0.9, max: 0.92, evidence: "10 of 10 slow calls", fix: "ethtool"},
 		{name: "T1: and the server slept", rec: resent(slow()).mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true, min: 0.95, evidence: "1.00 %"},
@@ -22,6 +25,12 @@ func TestPacketLossRTO(t *testing.T) {
 			host(map[string]float64{"net.ListenOverflows": 40}).level("host", "listen.queue", 17).level("host", "listen.backlog", 16)},
 		{name: "T0: only SYNs are lost", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5).freshCall(edgeMs, 1000*edgeMs, edgeMs).resent("fresh", edgeMs, 1002*edgeMs, 0, 1), found: true, max: 0.6, against: "only new connections"},
 		{name: "T1: others lose", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.RetransSegs": 100, "net.OutSegs": 10_000, "sock.retrans_total": 100}), found: true, max: 0.8, against: "own connections lost nothing"},
+		{name: "T1: others lose, by their timers", rec: others(map[string]float64{"net.RetransSegs": 100, "net.TCPTimeouts": 60, "net.TCPFastRetrans": 30, "net.TCPLossProbes": 10}), found: true, min: 0.8, max: 0.8},
+		{name: "T1: others do not read: probes of the tail and of a closed window", rec: others(map[string]float64{"net.RetransSegs": 100, "net.TCPTimeouts": 0, "net.TCPFastRetrans": 0, "net.TCPLossProbes": 60, "sock.rwnd_limited_max_ns": 6e9})},
+		{name: "T1: others do not read: questions into a closed window only", rec: others(map[string]float64{"net.RetransSegs": 100, "net.TCPTimeouts": 0, "net.TCPFastRetrans": 0, "net.TCPLossProbes": 0, "sock.rwnd_limited_max_ns": 6e9})},
+		{name: "T1: others do not read, and connect to nobody", rec: others(map[string]float64{"net.RetransSegs": 120, "net.TCPSynRetrans": 20, "net.TCPTimeouts": 20, "net.TCPFastRetrans": 0, "net.TCPLossProbes": 60, "sock.rwnd_limited_max_ns": 6e9})},
+		{name: "T1: some do not read, and others lose", rec: others(map[string]float64{"net.RetransSegs": 100, "net.TCPTimeouts": 40, "net.TCPLossProbes": 30, "sock.rwnd_limited_max_ns": 6e9}), found: true, max: 0.8, against: "60 of these were no losses"},
+		{name: "T1: slow for another reason while others do not read", rec: slow().mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 30, "net.TCPTimeouts": 0, "net.TCPLossProbes": 0, "net.OutSegs": 1000, "sock.retrans_total": 30, "sock.rwnd_limited_max_ns": 6e9})},
 		{name: "T1: a segment now and then", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.RetransSegs": 2, "net.OutSegs": 10_000, "sock.retrans_total": 2})},
 		{name: "T0: slow for another reason", rec: slow()},
 		{name: "nothing slow", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)},

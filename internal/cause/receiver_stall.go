@@ -29,11 +29,16 @@ const (
 	limitedPart = 0.3
 )
 
-func explainReceiver(n *Node) *Finding {
-	limited := 0.0
+// windowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the watch.
+func (n *Node) windowLimited() (ns float64) {
 	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // falls are connections that ended
-		limited += st.Delta
+		ns += st.Delta
 	}
+	return ns
+}
+
+func explainReceiver(n *Node) *Finding {
+	limited := n.windowLimited()
 	if limited == 0 {
 		return nil
 	}

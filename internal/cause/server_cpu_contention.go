@@ -17,9 +17,10 @@ var serverCPUContention = Cause{
 	Layer: "server-host",
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
-		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling",
-		T2: "each wait of the main thread for a CPU, and which task had it; the clients' own calls that waited with it",
+		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of its CPU had little of that",
+		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own calls that waited with it",
 	},
+	After:   []string{"softirq-on-redis-core"},
 	Explain: explainContention,
 }
 
@@ -62,10 +63,11 @@ func explainContention(n *Node) *Finding {
 	}
 	f.doubtOwnThreads(n)
 	f.doubtCallers(n)
+	f.doubtSoftirqs(n)
 	f.doubtChurn(n)
 	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
 	for _, w := range who {
-		if !w.Self() && !w.Caller { // to take the CPU from those who ask would only make the load smaller
+		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, ksoftirqd) { // to take the CPU from those who ask would only make the load smaller
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", w.Command, w.PID, w.PID)}, f.Fix...)
 			break
 		}
@@ -168,6 +170,32 @@ func (n *Node) callersHeld() (share float64, waitedNs int64) {
 		}
 	}
 	return float64(held) / float64(max(waitedNs, 1)), waitedNs
+}
+
+// doubtSoftirqs tells other processes from the kernel's own work on the CPU: where softirqs had it for most of the waits, the waits are theirs;
+// where they had it for less, other processes have it with or without them.
+func (f *Finding) doubtSoftirqs(n *Node) {
+	q, ok := n.softirq()
+	if !ok {
+		return
+	}
+	share, how := q.part(), "of what the server did not have of it"
+	if waits := n.Exact(account.RunQueue); len(waits) > 0 {
+		var had int64
+		for _, s := range waits {
+			had += q.of(s)
+		}
+		share, how = float64(had)/float64(max(sumOf(waits).Ns, 1)), "of the waits of the main thread"
+	}
+	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time (/proc/stat) and %.0f %% %s", q.daemon(), q.cpu, 100*q.share(n), 100*share, how)
+	if f.apart = !q.heavy(n) || share < 0.5; f.apart {
+		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
+	} else {
+		f.doubt(recording.SourceHost, text, share, "of the waits")
+	}
+	if q.heavy(n) {
+		f.ExcessShare *= 1 - share
+	}
 }
 
 // doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides' kernels busy.

@@ -17,10 +17,73 @@ func TestSlowCommand(t *testing.T) {
 		{"T0 by commandstats", newLoopCase().counted("smembers", 1, 60_000), 0.7, 0.8},
 		{"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("LRANGE", 4, 40), 0, 0},
 		{"constant time", newLoopCase().busy().logged("GET", 2, 10), 0, 0},
-		{"many arguments", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0.95, 0},
+		{"many arguments", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), 0.95, 0},
+		{"many keys", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0, 0},
+		{"many keys, by the kernel", newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}), 0, 0},
 		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("KEYS", 2, 10), 0, 0},
 		{"the only command of a transaction", newLoopCase().busy().logged("KEYS", 2, 10).counted("exec", 1, 61_000), 0.95, 0},
 	})
+}
+
+// What copies of pages took of a command while a child saved is not the command's own.
+func TestSlowCommandWithoutCopies(t *testing.T) {
+	// Faults of the main thread in each second, with a child or without; a fault takes 3 µs where nothing tells it.
+	faulting := func(with, without float64, child bool) loopCase {
+		r := newLoopCase().busy().logged("BITFIELD", 8002, 1e5)
+		faults, run := 0.0, 0.0
+		for s := range int64(11) {
+			lives := child && s >= 2 && s < 9
+			for name, v := range map[string]float64{"main.minflt": faults, "main.run_ns": run} {
+				r.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceHost, Subject: loopNode, Name: name, Value: v})
+			}
+			saves := 0.0
+			if lives {
+				saves = 1
+			}
+			r.Sample(recording.Sample{TimeNs: s*1e9 + 50e6, Source: recording.SourceServer, Subject: loopNode, Name: "rdb_bgsave_in_progress", Value: saves})
+			run += 0.1e9
+			if lives {
+				faults += with
+			} else {
+				faults += without
+			}
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		name         string
+		rec          loopCase
+		first, other string
+		most         float64 // share of slow-command
+	}{
+		{"copies are most of it", faulting(25_000, 100, true), "cow-faults-after-fork", "slow-command", 0.45},
+		{"nearly nothing but copies", faulting(33_000, 100, true), "cow-faults-after-fork", "", 0.1},
+		{"a child and few copies", faulting(900, 100, true), "slow-command", "", 1},
+		{"faults with a child and without", faulting(25_000, 20_000, true), "slow-command", "", 1},
+		{"no child", faulting(25_000, 25_000, false), "slow-command", "", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := tt.rec.diagnose()
+			if len(d.Findings) == 0 || d.Findings[0].Cause != tt.first {
+				t.Fatalf("findings %v, want %s first", names(d), tt.first)
+			}
+			others, against := "", ""
+			for _, f := range d.Findings {
+				if f.Cause == "slow-command" && f.ExcessShare > tt.most {
+					t.Errorf("slow-command has %.2f of the excess, want at most %.2f", f.ExcessShare, tt.most)
+				}
+				if f.Cause != tt.first {
+					others, against = others+f.Cause, against+texts(f.Against)
+				}
+			}
+			if others != tt.other {
+				t.Errorf("findings %v, want %q beside %s", names(d), tt.other, tt.first)
+			}
+			if tt.other != "" {
+				holds(t, "against", against, "copies of pages")
+			}
+		})
+	}
 }
 
 func TestSlowCommandNamesClientAndRemedy(t *testing.T) {

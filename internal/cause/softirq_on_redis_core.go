@@ -30,6 +30,9 @@ const (
 	segmentNs = 2000
 )
 
+// ksoftirqd is the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c), "ksoftirqd/0".
+const ksoftirqd = "ksoftirqd/"
+
 // Softirq is the time that one CPU spent on them.
 type Softirq struct {
 	cpu     int
@@ -37,6 +40,25 @@ type Softirq struct {
 	ns      float64 // of the watch
 	ownNs   float64 // at most, that the TCP segments of the server's namespace need
 	othersN float64 // CPU time of that CPU that neither the server nor softirqs had
+}
+
+// heavy reports whether softirqs had a good part of the CPU, beyond what the server's own packets need.
+func (q Softirq) heavy(n *Node) bool { return (q.ns-q.ownNs)/1e9/n.Seconds() >= softirqShare }
+
+// part of what the server did not have of the CPU.
+func (q Softirq) part() float64 { return q.ns / max(q.ns+q.othersN, 1) }
+
+func (q Softirq) daemon() string { return fmt.Sprintf("%s%d", ksoftirqd, q.cpu) }
+
+// of is the part of a wait of the main thread for its CPU in which softirqs had it.
+func (q Softirq) of(s account.Segment) int64 {
+	switch {
+	case strings.HasPrefix(s.Culprit, q.daemon()+"["):
+		return s.Ns()
+	case s.Culprit == "" || strings.HasPrefix(s.Culprit, "the idle task"):
+		return int64(q.part() * float64(s.Ns())) // an idle CPU handles its interrupts before it wakes up
+	}
+	return int64(q.within(s.FromNs, s.ToNs) * float64(s.Ns())) // on top of another task
 }
 
 func (q Softirq) share(n *Node) float64 { return q.ns / 1e9 / n.Seconds() }
@@ -80,22 +102,17 @@ func (n *Node) softirq() (q Softirq, ok bool) {
 
 func explainSoftirq(n *Node) *Finding {
 	q, ok := n.softirq()
-	if !ok || (q.ns-q.ownNs)/1e9/n.Seconds() < softirqShare {
+	if !ok || !q.heavy(n) {
 		return nil
 	}
 	// Of the time that others had the CPU while the main thread was ready to run, softirqs had their part.
-	part := q.ns / (q.ns + q.othersN)
-	daemon := fmt.Sprintf("ksoftirqd/%d", q.cpu)
+	part := q.part()
 	cl := n.claimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
 			switch {
 			case s.Actor != account.Server:
-			case s.State == account.RunQueue && strings.HasPrefix(s.Culprit, daemon):
-				ns += s.Ns()
-			case s.State == account.RunQueue && (s.Culprit == "" || strings.HasPrefix(s.Culprit, "the idle task")):
-				ns += int64(part * float64(s.Ns())) // an idle CPU handles its interrupts before it wakes up
 			case s.State == account.RunQueue:
-				ns += int64(q.within(s.FromNs, s.ToNs) * float64(s.Ns())) // on top of another task
+				ns += q.of(s)
 			case s.State == account.Busy, s.State == account.Exec:
 				ns += int64(q.within(s.FromNs, s.ToNs) * float64(s.Ns())) // in the middle of its own work
 			}
@@ -109,11 +126,11 @@ func explainSoftirq(n *Node) *Finding {
 	f.support(recording.SourceHost, fmt.Sprintf("CPU %d, on which the main thread runs, spent %.0f %% of the time in softirqs (/proc/stat); the server itself used %.0f %% of it", q.cpu, 100*q.share(n), n.Host("main.run_ns").Growth()/1e7/n.Seconds()), q.share(n), "of the time")
 	f.support(recording.SourceHost, fmt.Sprintf("the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)", q.ownNs/1e7/n.Seconds(), q.ownNs/segmentNs/n.Seconds()), q.ownNs, "ns")
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit, daemon)
+		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit, q.daemon()+"[")
 	})
 	if waits.Calls > 0 {
 		f.Confidence = 0.97
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow), daemon, dur(waits.MaxNs)), float64(waits.Calls), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow), q.daemon(), dur(waits.MaxNs)), float64(waits.Calls), "calls")
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {

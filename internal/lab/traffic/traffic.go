@@ -36,7 +36,7 @@ type Load struct {
 	wg     sync.WaitGroup
 	sent   atomic.Int64
 	failed atomic.Int64
-	last   atomic.Value // of error
+	last   atomic.Pointer[error] // errors are of many types, which atomic.Value would not take
 }
 
 // Start begins the load; it goes on over errors until Stop, as clients do, and reconnects after a short pause.
@@ -62,8 +62,16 @@ func (l *Load) Failed() int64 { return l.failed.Load() }
 
 // Err is the last error of a connection, for the lab's log.
 func (l *Load) Err() error {
-	err, _ := l.last.Load().(error)
-	return err
+	if err := l.last.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// keep counts an error and keeps it as the last one.
+func (l *Load) keep(err error) {
+	l.failed.Add(1)
+	l.last.Store(&err)
 }
 
 func (l *Load) worker(ctx context.Context, s Spec, id int) {
@@ -72,8 +80,7 @@ func (l *Load) worker(ctx context.Context, s Spec, id int) {
 	k := 0
 	for ctx.Err() == nil {
 		if err := l.connection(ctx, s, r, pace, &k); err != nil && ctx.Err() == nil {
-			l.failed.Add(1)
-			l.last.Store(err)
+			l.keep(err)
 			wait(ctx, time.Now().Add(20*time.Millisecond))
 		}
 	}
@@ -137,8 +144,7 @@ func (l *Load) batch(w *bufio.Writer, in *resp.Reader, cmds [][]string) error {
 		}
 		l.sent.Add(1)
 		if err := sum.Err(); err != nil {
-			l.failed.Add(1)
-			l.last.Store(fmt.Errorf("%w", err))
+			l.keep(err)
 		}
 	}
 	return nil
