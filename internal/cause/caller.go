@@ -36,6 +36,7 @@ type Conn struct {
 // use is the state of a connection at a time, since it was first seen.
 type use struct {
 	at, calls, inFlightNs, idleNs int64
+	prompt                        int64 // calls sent right after the reply before; -1: not counted
 }
 
 // work is how many of the calls were asked for by the application.

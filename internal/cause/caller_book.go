@@ -145,6 +145,7 @@ func (b *callerBook) knows(address string, at int64) bool {
 func usesOf(rec *recording.Recording, c *Conn) []use {
 	subject := recording.ConnPrefix + c.Client
 	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject, "idle_ns")
+	prompt := rec.Series(recording.SourceTap, subject, "prompt")
 	var out []use
 	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
 		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
@@ -152,7 +153,11 @@ func usesOf(rec *recording.Recording, c *Conn) []use {
 		}
 		k, _ := calls.At(p.TimeNs)
 		i, _ := idle.At(p.TimeNs)
-		out = append(out, use{p.TimeNs, int64(k), int64(p.Value), int64(i)})
+		u := use{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
+		if v, ok := prompt.At(p.TimeNs); ok {
+			u.prompt = int64(v)
+		}
+		out = append(out, u)
 	}
 	return out
 }

@@ -24,6 +24,14 @@ func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
 	return e
 }
 
+// prompts says how many calls of a lane were sent right after the reply before.
+func (e edge) prompts(client string, each int64) edge {
+	for s := int64(1); s <= 10; s++ {
+		e.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: "prompt", Value: float64(s * each)})
+	}
+	return e
+}
+
 // looked is one look at the use of a connection.
 func (e edge) looked(client string, at, calls, inFlightNs, idleNs int64) edge {
 	for name, v := range map[string]int64{"calls": calls, "in_flight_ns": inFlightNs, "idle_ns": idleNs} {

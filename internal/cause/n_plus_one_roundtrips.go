@@ -14,8 +14,9 @@ var nPlusOneRoundtrips = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T2: "connections with a call under way most of the time, one at a time and hundreds per second, on a path whose round trip is nearly all of each call",
+		T2: "connections with a call under way most of the time, one at a time and hundreds per second, each sent right after the reply before, on a path whose round trip is nearly all of each call",
 	},
+	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow"}, // callers that wait for a connection send at once, too
 	Explain: explainNPlusOne,
 }
 
@@ -27,6 +28,7 @@ const (
 	chainCalls  = 10  // per second: dependent calls that a request may well make
 	oneAtATime  = 0.7 // of the path's round trip that a call takes at least, where calls do not overlap
 	notQueueing = 2.0 // times the round trip that a call takes at most
+	dependent   = 0.8 // of the calls are sent right after the reply before: it is waited for
 )
 
 func explainNPlusOne(n *Node) *Finding {
@@ -40,11 +42,15 @@ func explainNPlusOne(n *Node) *Finding {
 	}
 	var chains []lane
 	var calls, waits, all int64
+	sure, prompt := true, 1.0
 	for _, c := range n.lanes() {
 		k := c.chain(kept.MinNs)
-		if k.calls == 0 {
+		share, counted := c.promptShare()
+		if k.calls == 0 || counted && share < dependent {
 			continue
 		}
+		sure = sure && counted
+		prompt = min(prompt, share)
 		chains = append(chains, c)
 		calls, waits, all = calls+k.calls, waits+k.inFlightNs, all+k.to-k.from
 	}
@@ -66,6 +72,10 @@ func explainNPlusOne(n *Node) *Finding {
 	if top := n.topCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
 		f.support(recording.SourceServer, fmt.Sprintf("most of them are %s: %.0f calls", top.Name, top.Calls), top.Calls, "calls")
 	}
+	if sure {
+		f.Confidence = 0.85
+		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of their calls and more are sent right after the reply before came: each waits for the one before", 100*prompt), prompt, "of the calls")
+	}
 	f.doubt(recording.SourceTap, "that the calls of a connection belong together is inferred from their pace: a pool that always hands out the same connection looks alike", 0, "")
 	f.Fix = []string{
 		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next question.",
@@ -74,6 +84,15 @@ func explainNPlusOne(n *Node) *Finding {
 	}
 	f.See = []string{"https://redis.io/docs/latest/develop/use/pipelining/", "https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication"}
 	return f
+}
+
+// promptShare is how many of a connection's calls were sent right after the reply before.
+func (l lane) promptShare() (share float64, counted bool) {
+	if len(l.use) == 0 || l.use[len(l.use)-1].prompt < 0 {
+		return 0, false
+	}
+	last := l.use[len(l.use)-1]
+	return float64(last.prompt) / float64(max(last.calls, 1)), true
 }
 
 // chain is the use of a connection if it had one call after the other under way, most of the time from its first to its last second.

@@ -16,6 +16,7 @@ var rttFloor = Cause{
 		T1: "the main thread asleep most of the time",
 		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds",
 	},
+	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be mended, their length seldom
 	Explain: explainFloor,
 }
 

@@ -184,7 +184,7 @@ func (b *book) usage(e *kernelConnEvent, n Node) {
 		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
 			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm})})
 	}
-	for name, v := range map[string]uint64{"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs} {
+	for name, v := range map[string]uint64{"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs, "prompt": e.Prompt} {
 		b.Sink.Sample(recording.Sample{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name, Value: float64(v)})
 	}
 }

@@ -68,6 +68,8 @@ type kernelConn struct {
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
+	LastNs        uint64
+	Prompt        uint64
 	ReqFirst      uint64
 	RepFirst      uint64
 	Name          [2]uint64
@@ -206,6 +208,7 @@ type kernelConnEvent struct {
 	Calls       uint64
 	InFlightNs  uint64
 	IdleNs      uint64
+	Prompt      uint64
 	Comm        [16]uint8
 }
 

@@ -462,6 +462,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	if (!c->outstanding && f->now > c->in_flight_since)
 		c->in_flight_ns += f->now - c->in_flight_since;
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
+	c->last_ns = ns;
 	if (c->aligned) {
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
@@ -499,6 +500,7 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	c->calls += n;
 	if (!c->outstanding && f->now > c->in_flight_since)
 		c->in_flight_ns += f->now - c->in_flight_since;
+	c->last_ns = ns;
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, n);
 	add_latency(p->op, c->role, ns, n);
 	p->count -= n;

@@ -185,6 +185,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 closed_by, u64 now)
 	if (c->outstanding && now > c->in_flight_since)
 		e->in_flight_ns += now - c->in_flight_since;
 	e->idle_ns = c->idle_ns;
+	e->prompt = c->prompt;
 	__builtin_memset(e->comm, 0, 16);
 	if (type != EV_CLOSE) /* a close may be booked in the context of another task */
 		bpf_get_current_comm(e->comm, 16);

@@ -194,6 +194,15 @@ static __always_inline void client_replies(struct conn *c, struct tcp_sock *tp, 
 	replies(c, f);
 }
 
+/* paused: a client had nothing in flight for so long between two calls. One that sends the next call at once depends on the reply, or has callers
+ * that wait for the connection. */
+static __always_inline void paused(struct conn *c, u64 ns)
+{
+	c->idle_ns += ns;
+	if (ns < c->last_ns / 4)
+		c->prompt++;
+}
+
 static __always_inline void status(struct conn *c, u64 now)
 {
 	if (now - c->published < status_ns)
@@ -339,7 +348,8 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 		return; /* more is to come, or the server's end has not told yet */
 	u64 ns = now - pair->arrived;
 	if (c->in_flight_since && pair->arrived > c->last_in)
-		c->idle_ns += pair->arrived - c->last_in;
+		paused(c, pair->arrived - c->last_in);
+	c->last_ns = ns;
 	c->in_flight_since = pair->arrived;
 	c->in_flight_ns += ns;
 	u32 calls = pair->calls - (u32)c->calls;
@@ -423,7 +433,7 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 		c->tid = who;
 		c->tgid = who >> 32;
 		if (!c->outstanding && c->calls && c->last_in < now)
-			c->idle_ns += (c->send_start ? c->send_start : now) - c->last_in;
+			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		requests(c, &f);
 	} else {
 		send_replies(c, t, &f);

@@ -156,6 +156,8 @@ struct conn {
 	u64 calls;        /* completed */
 	u64 in_flight_ns, in_flight_since;
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
+	u64 last_ns;      /* client: what the last call took, */
+	u64 prompt;       /* and how often the next was sent within a quarter of that */
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 rep_first;    /* when the first byte of the reply in progress came */
 	u64 name[2];
@@ -289,7 +291,7 @@ struct conn_event {
 	u64 last_in, last_out;
 	u64 calls;
 	u64 in_flight_ns;
-	u64 idle_ns;
+	u64 idle_ns, prompt;
 	u8 comm[16];
 };
 
