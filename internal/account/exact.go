@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strings"
 
@@ -39,7 +40,11 @@ func tappedNodes(rec *recording.Recording) map[string]*tapped {
 		}
 	}
 	out := map[string]*tapped{}
+	used := slices.ContainsFunc(rec.SourceStatuses(), func(s recording.SourceStatus) bool { return s.Name == recording.SourceTap && s.Used })
 	for _, node := range rec.Nodes() {
+		if !used && len(works[node]) == 0 && len(waits[node]) == 0 {
+			continue // nobody looked, so that nothing seen means nothing
+		}
 		did, first := map[int]int64{}, 0
 		for _, w := range works[node] {
 			did[w.TID] += w.DurationNs
