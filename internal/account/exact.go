@@ -2,7 +2,6 @@ package account
 
 import (
 	"encoding/json"
-	"slices"
 	"sort"
 	"strings"
 
@@ -40,10 +39,9 @@ func tappedNodes(rec *recording.Recording) map[string]*tapped {
 		}
 	}
 	out := map[string]*tapped{}
-	used := slices.ContainsFunc(rec.SourceStatuses(), func(s recording.SourceStatus) bool { return s.Name == recording.SourceTap && s.Used })
 	for _, node := range rec.Nodes() {
-		if !used && len(works[node]) == 0 && len(waits[node]) == 0 {
-			continue // nobody looked, so that nothing seen means nothing
+		if len(works[node]) == 0 && len(waits[node]) == 0 {
+			continue // nobody looked, or the thread has not run since: it has no clock before it does
 		}
 		did, first := map[int]int64{}, 0
 		for _, w := range works[node] {

@@ -259,16 +259,19 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 	})
 }
 
-// TestNobodyLooked: without the kernel source the states that the host sampled are what there is, even where the server's process is known.
+// TestNobodyLooked: where the kernel source saw nothing of a server (it was left out, or the thread was frozen before it came), the states that
+// the host sampled are what there is, even where the server's process is known.
 func TestNobodyLooked(t *testing.T) {
-	for _, used := range []bool{false, true} {
+	for _, saw := range []bool{false, true} {
 		rec := recording.New()
 		rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
-		rec.SetMeta(recording.MetaSource+recording.SourceTap, recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: used}))
 		rec.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: node, Name: "process", Body: `{"pid":100}`})
+		if saw {
+			tap{rec}.work(1, 2, recording.WorkDetail{Op: "GET"})
+		}
 		rec.Index()
-		if got := tappedNodes(rec)[node] != nil; got != used {
-			t.Errorf("kernel source used %v: its silence counts %v", used, got)
+		if got := tappedNodes(rec)[node] != nil; got != saw {
+			t.Errorf("saw something %v: its silence counts %v", saw, got)
 		}
 	}
 }

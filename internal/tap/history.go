@@ -99,6 +99,24 @@ func (b *book) item(e *kernelItemEvent) {
 
 var waitKinds = [clocks]string{runnable: recording.KindRunQueue, throttled: recording.KindThrottled, frozen: recording.KindFrozen, blocked: recording.KindBlocked}
 
+// ongoing books the waits that have not ended when the watch does: the programs report a wait at its end. A thread that is merely asleep does
+// not wait.
+func (t *Tap) ongoing() {
+	var th kernelThread
+	now := uint64(t.Clock.Now() - t.offset)
+	for slot := range uint32(maxThreads) {
+		if t.kernel.coll.Maps["threads"].Lookup(slot, &th) != nil || th.Tid == 0 {
+			return // they are given out in order
+		}
+		if th.State < asleep && now > th.Since && now-th.Since >= uint64(t.MinWork) {
+			t.book.offCPU(&kernelOffcpuEvent{State: uint8(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall, From: th.Since, To: now})
+		}
+	}
+}
+
+// maxThreads is THREADS of bpf/types.h.
+const maxThreads = 4096
+
 // offCPU books a wait of a thread.
 func (b *book) offCPU(e *kernelOffcpuEvent) {
 	if e.State >= asleep {
@@ -108,6 +126,9 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 	what := ""
 	switch e.State {
 	case runnable:
+		if e.ByTid == 0 && e.ByComm[0] == 0 {
+			break // it waits still
+		}
 		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
 		what = process{d.By.PID, d.By.Comm}.String()
 		if d.By.PID == 0 {

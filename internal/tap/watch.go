@@ -121,6 +121,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		t.book.settle(t.Clock.Now())
 		select {
 		case <-ctx.Done():
+			t.ongoing()
 			t.book.settle(1 << 62)
 			t.count()
 			return nil

@@ -15,6 +15,7 @@ func (r *run) openTap() *tap.Tap {
 		r.status(recording.SourceTap, false, "left out by --no-tap")
 		return nil
 	}
+	r.Progress("loading the kernel programs")
 	nodes := r.tapNodes()
 	if len(nodes) == 0 {
 		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")

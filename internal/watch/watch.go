@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/probe"
 	"slowpath/internal/recording"
 	"slowpath/internal/server"
+	"slowpath/internal/tap"
 	"slowpath/internal/target"
 )
 
@@ -58,14 +59,15 @@ func Run(ctx context.Context, o Options, sink recording.Sink) error {
 	if err != nil {
 		return err
 	}
+	r := &run{Options: o, sink: sink, nodes: nodes}
+	kernel := r.openTap() // it takes a second, which is not to be one of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
 	}
-	r := &run{Options: o, sink: sink, nodes: nodes}
 	r.describe()
 	ctx, cancel := Window(ctx, o.For)
 	defer cancel()
-	r.all(ctx)
+	r.all(ctx, kernel)
 	r.finish()
 	return nil
 }
@@ -97,7 +99,7 @@ func (r *run) describe() {
 }
 
 // all runs every source of every node until ctx ends.
-func (r *run) all(ctx context.Context) {
+func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 	var wg sync.WaitGroup
 	rate := r.ProbeRate
 	if rate == 0 {
@@ -107,8 +109,8 @@ func (r *run) all(ctx context.Context) {
 	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
 	r.status(recording.SourceServer, true, "")
 	wg.Go(func() { r.watchSelf(ctx) })
-	if t := r.openTap(); t != nil {
-		wg.Go(func() { r.runTap(ctx, t) })
+	if kernel != nil {
+		wg.Go(func() { r.runTap(ctx, kernel) })
 	}
 	hosted := 0
 	for _, n := range r.nodes {
