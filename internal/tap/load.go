@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 )
 
 // hook is a place in the kernel and the programs that can sit there, the best first.
@@ -74,6 +75,9 @@ const ringBytes = "ring_bytes"
 type constants map[string]any
 
 func load(c constants) (*loaded, error) {
+	if !allowed() {
+		return nil, ErrPrivilege
+	}
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
 	}
@@ -153,10 +157,11 @@ func choose(h hook, spec *ebpf.CollectionSpec, kernel *btf.Spec) (way, why strin
 	return "", why
 }
 
-// explain says which of the reasons of this package an error of the kernel is. A verifier's refusal carries EACCES, too.
+// explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is EPERM, whatever was
+// loaded first; a program that the verifier refuses gives EACCES.
 func explain(err error) error {
 	var ve *ebpf.VerifierError
-	if !errors.As(err, &ve) && errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, unix.EPERM) || !errors.As(err, &ve) && errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: %w", ErrPrivilege, err)
 	}
 	return fmt.Errorf("%w: %w", ErrRejected, err)
