@@ -126,7 +126,12 @@ func TestServerThatIsNotThere(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	r := start(t, redis70(t), "--maxclients", "1")
 	c := r.client()
-	c.do("PING")
+	for deadline := time.Now().Add(10 * time.Second); c.do("PING").Text() != "PONG"; c = r.client() { // who asked whether it is up may still be there
+		if c.c.Close(); time.Now().After(deadline) {
+			t.Fatal("there is no room for even one client")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	w := watch(t, r.target())
 	if d := recording.DetailOf[recording.ErrorDetail](w.event(recording.KindError)); !strings.Contains(d.Message, "maxclients") || d.Phase != "handshake" {
 		t.Errorf("%+v", d)
