@@ -3,7 +3,6 @@
 package tap
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -121,13 +120,4 @@ func bucketNs(i int) int64 {
 	e := i>>histBits - 1
 	low := int64(1<<histBits+i&(1<<histBits-1)) << e
 	return low + int64(1)<<e/2
-}
-
-// bucketOf is the step of a time, as add_latency of bpf/calls.h computes it.
-func bucketOf(ns uint64) int {
-	if ns < 1<<histBits {
-		return int(ns)
-	}
-	e := bits.Len64(ns) - 1
-	return (e-histBits+1)<<histBits + int(ns>>(e-histBits)&(1<<histBits-1))
 }

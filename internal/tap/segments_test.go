@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"math/bits"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -97,4 +98,13 @@ func TestBuckets(t *testing.T) {
 			t.Fatalf("%d ns stands for %d", ns, middle)
 		}
 	})
+}
+
+// bucketOf is the step of a time, as add_latency of bpf/calls.h computes it.
+func bucketOf(ns uint64) int {
+	if ns < 1<<histBits {
+		return int(ns)
+	}
+	e := bits.Len64(ns) - 1
+	return (e-histBits+1)<<histBits + int(ns>>(e-histBits)&(1<<histBits-1))
 }
