@@ -69,12 +69,15 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
 	}
-	defer source.Close() // after the summary: the kernel takes seconds to let go of programs in many processes
+	defer source.Close()
+	if err := tap.Drop(); err != nil {
+		t.note("%s", err)
+	}
 	for _, n := range notes {
 		t.note("%s", n)
 	}
-	for _, hook := range source.Blind() {
-		t.note("this kernel does not show %s", hook)
+	for _, b := range source.Blind() {
+		t.note("not seen: %s: %s; %s", b.What, b.Why, b.Enable)
 	}
 	trace.Begin(t.watch, clk.Now(), version, t.slow, nodes)
 	ctx, cancel := watch.Window(ctx, t.flags.duration)

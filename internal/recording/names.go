@@ -165,10 +165,9 @@ type WaiterDetail struct {
 
 // Task is a thread or process that had the CPU.
 type Task struct {
-	PID    int    `json:"pid"`
-	TID    int    `json:"tid,omitempty"`
-	Comm   string `json:"comm"`
-	Cgroup string `json:"cgroup,omitempty"`
+	PID  int    `json:"pid"`
+	TID  int    `json:"tid,omitempty"`
+	Comm string `json:"comm"`
 }
 
 // ThreadDetail is the Detail of throttled, run-queue, frozen, blocked and busy.

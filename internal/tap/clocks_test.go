@@ -55,11 +55,13 @@ func TestClocksAddUp(t *testing.T) {
 	pid := serverPID(t, port)
 	all := stampers(t, port, 3, 2)
 	run(t, all, 5) // the thread has a clock from now on
-	hogs := exec.Command("sh", "-c", "for i in 1 2 3; do (timeout 20 sh -c 'while :; do :; done' &) ; done")
-	if err := hogs.Run(); err != nil {
-		t.Fatal(err)
+	for range 3 {
+		hog := exec.Command("sh", "-c", "while :; do :; done")
+		if err := hog.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = hog.Process.Kill(); _ = hog.Wait() })
 	}
-	defer exec.Command("pkill", "-f", "while :; do :; done").Run() //nolint:errcheck // they end by themselves
 	for round := range 8 {
 		run0, _ := schedstat(t, pid)
 		off0, at0 := total(settled(t, l, pid))

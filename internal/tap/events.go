@@ -28,7 +28,6 @@ const (
 	flagError
 	flagTLS
 	flagPaired
-	flagLight
 )
 
 const (

@@ -14,6 +14,7 @@ type deed struct {
 	span
 	culprit string
 	conn    uint64 // of an item: the connection served
+	slept   int64  // of an item: nanoseconds asleep, inside of a command such as DEBUG SLEEP
 	state   string // of a wait
 }
 
@@ -53,6 +54,15 @@ func longest(list []deed, from, to int64, match func(deed) bool) (deed, int64) {
 	return best, most
 }
 
+// sleptWorking is how many nanoseconds of [from, to) the thread slept inside of its work, and not for want of any.
+func (h *history) sleptWorking(from, to int64) int64 {
+	var ns int64
+	for _, d := range h.items {
+		ns += min(d.slept, d.overlap(from, to))
+	}
+	return ns
+}
+
 // name says what a deed was: the loop's own work by the server's function that took most of it, where its name is known.
 func (h *history) name(d deed, from, to int64) string {
 	if d.conn != 0 || d.culprit == "" {
@@ -90,7 +100,7 @@ func (b *book) item(e *kernelItemEvent) {
 		what = "sending a reply to " + d.Client
 	}
 	h := b.history(e.Tid)
-	h.items = remember(h.items, deed{span{from, to}, what, it.Conn, ""})
+	h.items = remember(h.items, deed{span: span{from, to}, culprit: what, conn: it.Conn, slept: int64(it.ClkTo.Ns[asleep] - it.ClkFrom.Ns[asleep])})
 	if f, ns := longest(h.inner, from, to, func(deed) bool { return true }); ns > 0 {
 		d.Internal = f.culprit
 	}
@@ -144,7 +154,7 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 	}
 	kind := waitKinds[e.State]
 	h := b.history(e.Tid)
-	h.waits = remember(h.waits, deed{span{b.time(e.From), b.time(e.To)}, what, 0, kind})
+	h.waits = remember(h.waits, deed{span: span{b.time(e.From), b.time(e.To)}, culprit: what, state: kind})
 	b.Sink.Event(recording.Event{TimeNs: b.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap, Subject: subject, Kind: kind,
 		Detail: recording.Detail(d)})
 }

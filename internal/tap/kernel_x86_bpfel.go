@@ -40,13 +40,10 @@ type kernelCallEvent struct {
 	ReqBytes uint32
 	Seq      uint32
 	Ahead    uint32
-	MinRttUs uint32
-	Slot     uint32
-	EndTid   uint32
+	Unused   uint32
 	At       [4]uint64
 	Clk      [4]kernelClocks
 	Complete uint64
-	RepFirst uint64
 	Pair     kernelPair
 	Comm     [16]uint8
 }
@@ -71,7 +68,6 @@ type kernelConn struct {
 	LastNs        uint64
 	Prompt        uint64
 	ReqFirst      uint64
-	RepFirst      uint64
 	Name          [2]uint64
 	Sub           uint64
 	Arg           uint64
@@ -99,7 +95,6 @@ type kernelConn struct {
 	Tls           uint8
 	Ignore        uint8
 	ReplyOff      uint8
-	Resp3         uint8
 	Exchanges     uint8
 	PassiveClose  uint8
 	Strict        uint8
@@ -108,7 +103,7 @@ type kernelConn struct {
 	Plain         uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [2]byte
+	_             [3]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -120,10 +115,10 @@ type kernelConn struct {
 		Push     uint8
 		Error    uint8
 		Want     uint8
-		Inl      uint8
 		Started  uint8
 		Unused   uint8
 		Carry    [48]uint8
+		_        [1]byte
 	}
 	Rep struct {
 		_        structs.HostLayout
@@ -136,10 +131,10 @@ type kernelConn struct {
 		Push     uint8
 		Error    uint8
 		Want     uint8
-		Inl      uint8
 		Started  uint8
 		Unused   uint8
 		Carry    [48]uint8
+		_        [1]byte
 	}
 	Shape struct {
 		_        structs.HostLayout
@@ -260,21 +255,19 @@ type kernelItemEvent struct {
 }
 
 type kernelOffcpuEvent struct {
-	_        structs.HostLayout
-	Type     uint8
-	State    uint8
-	Unused   uint16
-	Tid      uint32
-	Tgid     uint32
-	Syscall  int32
-	From     uint64
-	To       uint64
-	ByTid    uint32
-	ByTgid   uint32
-	Cgroup   uint64
-	Comm     [16]uint8
-	ByComm   [16]uint8
-	ByCgroup uint64
+	_       structs.HostLayout
+	Type    uint8
+	State   uint8
+	Unused  uint16
+	Tid     uint32
+	Tgid    uint32
+	Syscall int32
+	From    uint64
+	To      uint64
+	ByTid   uint32
+	ByTgid  uint32
+	Comm    [16]uint8
+	ByComm  [16]uint8
 }
 
 type kernelOpKey struct {
@@ -391,48 +384,47 @@ type kernelTurns struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	kernelMapConns              = "conns"
-	kernelMapCounters           = "counters"
-	kernelMapEvents             = "events"
-	kernelMapFreeSlots          = "free_slots"
-	kernelMapGlobals            = "globals"
-	kernelMapHists              = "hists"
-	kernelMapOps                = "ops"
-	kernelMapPairSlots          = "pair_slots"
-	kernelMapPairs              = "pairs"
-	kernelMapPorts              = "ports"
-	kernelMapScratches          = "scratches"
-	kernelMapTasks              = "tasks"
-	kernelMapThreads            = "threads"
-	kernelMapTurns              = "turns"
-	kernelProgOnEnter           = "on_enter"
-	kernelProgOnExit            = "on_exit"
-	kernelProgOnLeave           = "on_leave"
-	kernelProgOnReady           = "on_ready"
-	kernelProgOnRecv            = "on_recv"
-	kernelProgOnRetransmit      = "on_retransmit"
-	kernelProgOnSend            = "on_send"
-	kernelProgOnSending         = "on_sending"
-	kernelProgOnState           = "on_state"
-	kernelProgOnSwitch          = "on_switch"
-	kernelProgOnSwitchBefore518 = "on_switch_before_518"
-	kernelProgOnWaking          = "on_waking"
-	kernelVarKeepCallEvent      = "keep_call_event"
-	kernelVarKeepConnEvent      = "keep_conn_event"
-	kernelVarKeepInnerEvent     = "keep_inner_event"
-	kernelVarKeepItemEvent      = "keep_item_event"
-	kernelVarKeepOffcpuEvent    = "keep_offcpu_event"
-	kernelVarKeepRetransEvent   = "keep_retrans_event"
-	kernelVarMaxConns           = "max_conns"
-	kernelVarMinItemNs          = "min_item_ns"
-	kernelVarMinOffcpuNs        = "min_offcpu_ns"
-	kernelVarOwnTgid            = "own_tgid"
-	kernelVarSamplePerTick      = "sample_per_tick"
-	kernelVarSlowBurst          = "slow_burst"
-	kernelVarSlowNs             = "slow_ns"
-	kernelVarSlowPerTick        = "slow_per_tick"
-	kernelVarStatusNs           = "status_ns"
-	kernelVarStrictAll          = "strict_all"
+	kernelMapConns            = "conns"
+	kernelMapCounters         = "counters"
+	kernelMapEvents           = "events"
+	kernelMapFreeSlots        = "free_slots"
+	kernelMapGlobals          = "globals"
+	kernelMapHists            = "hists"
+	kernelMapOps              = "ops"
+	kernelMapPairSlots        = "pair_slots"
+	kernelMapPairs            = "pairs"
+	kernelMapPorts            = "ports"
+	kernelMapScratches        = "scratches"
+	kernelMapTasks            = "tasks"
+	kernelMapThreads          = "threads"
+	kernelMapTurns            = "turns"
+	kernelProgOnEnter         = "on_enter"
+	kernelProgOnExit          = "on_exit"
+	kernelProgOnLeave         = "on_leave"
+	kernelProgOnReady         = "on_ready"
+	kernelProgOnRecv          = "on_recv"
+	kernelProgOnRetransmit    = "on_retransmit"
+	kernelProgOnSend          = "on_send"
+	kernelProgOnSending       = "on_sending"
+	kernelProgOnState         = "on_state"
+	kernelProgOnSwitch        = "on_switch"
+	kernelProgOnWaking        = "on_waking"
+	kernelVarKeepCallEvent    = "keep_call_event"
+	kernelVarKeepConnEvent    = "keep_conn_event"
+	kernelVarKeepInnerEvent   = "keep_inner_event"
+	kernelVarKeepItemEvent    = "keep_item_event"
+	kernelVarKeepOffcpuEvent  = "keep_offcpu_event"
+	kernelVarKeepRetransEvent = "keep_retrans_event"
+	kernelVarMaxConns         = "max_conns"
+	kernelVarMinItemNs        = "min_item_ns"
+	kernelVarMinOffcpuNs      = "min_offcpu_ns"
+	kernelVarOwnTgid          = "own_tgid"
+	kernelVarSamplePerTick    = "sample_per_tick"
+	kernelVarSlowBurst        = "slow_burst"
+	kernelVarSlowNs           = "slow_ns"
+	kernelVarSlowPerTick      = "slow_per_tick"
+	kernelVarStatusNs         = "status_ns"
+	kernelVarStrictAll        = "strict_all"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -477,18 +469,17 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
-	OnEnter           *ebpf.ProgramSpec `ebpf:"on_enter"`
-	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnLeave           *ebpf.ProgramSpec `ebpf:"on_leave"`
-	OnReady           *ebpf.ProgramSpec `ebpf:"on_ready"`
-	OnRecv            *ebpf.ProgramSpec `ebpf:"on_recv"`
-	OnRetransmit      *ebpf.ProgramSpec `ebpf:"on_retransmit"`
-	OnSend            *ebpf.ProgramSpec `ebpf:"on_send"`
-	OnSending         *ebpf.ProgramSpec `ebpf:"on_sending"`
-	OnState           *ebpf.ProgramSpec `ebpf:"on_state"`
-	OnSwitch          *ebpf.ProgramSpec `ebpf:"on_switch"`
-	OnSwitchBefore518 *ebpf.ProgramSpec `ebpf:"on_switch_before_518"`
-	OnWaking          *ebpf.ProgramSpec `ebpf:"on_waking"`
+	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
+	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
+	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
+	OnRecv       *ebpf.ProgramSpec `ebpf:"on_recv"`
+	OnRetransmit *ebpf.ProgramSpec `ebpf:"on_retransmit"`
+	OnSend       *ebpf.ProgramSpec `ebpf:"on_send"`
+	OnSending    *ebpf.ProgramSpec `ebpf:"on_sending"`
+	OnState      *ebpf.ProgramSpec `ebpf:"on_state"`
+	OnSwitch     *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnWaking     *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
@@ -614,18 +605,17 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
-	OnEnter           *ebpf.Program `ebpf:"on_enter"`
-	OnExit            *ebpf.Program `ebpf:"on_exit"`
-	OnLeave           *ebpf.Program `ebpf:"on_leave"`
-	OnReady           *ebpf.Program `ebpf:"on_ready"`
-	OnRecv            *ebpf.Program `ebpf:"on_recv"`
-	OnRetransmit      *ebpf.Program `ebpf:"on_retransmit"`
-	OnSend            *ebpf.Program `ebpf:"on_send"`
-	OnSending         *ebpf.Program `ebpf:"on_sending"`
-	OnState           *ebpf.Program `ebpf:"on_state"`
-	OnSwitch          *ebpf.Program `ebpf:"on_switch"`
-	OnSwitchBefore518 *ebpf.Program `ebpf:"on_switch_before_518"`
-	OnWaking          *ebpf.Program `ebpf:"on_waking"`
+	OnEnter      *ebpf.Program `ebpf:"on_enter"`
+	OnExit       *ebpf.Program `ebpf:"on_exit"`
+	OnLeave      *ebpf.Program `ebpf:"on_leave"`
+	OnReady      *ebpf.Program `ebpf:"on_ready"`
+	OnRecv       *ebpf.Program `ebpf:"on_recv"`
+	OnRetransmit *ebpf.Program `ebpf:"on_retransmit"`
+	OnSend       *ebpf.Program `ebpf:"on_send"`
+	OnSending    *ebpf.Program `ebpf:"on_sending"`
+	OnState      *ebpf.Program `ebpf:"on_state"`
+	OnSwitch     *ebpf.Program `ebpf:"on_switch"`
+	OnWaking     *ebpf.Program `ebpf:"on_waking"`
 }
 
 func (p *kernelPrograms) Close() error {
@@ -640,7 +630,6 @@ func (p *kernelPrograms) Close() error {
 		p.OnSending,
 		p.OnState,
 		p.OnSwitch,
-		p.OnSwitchBefore518,
 		p.OnWaking,
 	)
 }

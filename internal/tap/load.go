@@ -15,28 +15,29 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/recording"
 )
 
-// hook is a place in the kernel and the programs that can sit there, the best first.
+// hook is a program and what is lost where the kernel lacks its tracepoint.
 type hook struct {
-	name   string   // for people
-	losing string   // what cannot be seen without it; empty: nothing works without it
-	ways   []string // programs, by the names of their functions in tap.bpf.c
+	program string // its function in bpf; its section names the tracepoint
+	losing  string // what cannot be seen without it; empty: nothing works without it
 }
 
 // functions are the programs of internals.go; they are loaded, and attached to a server's binary later.
 var functions = []string{"on_enter", "on_leave"}
 
 var hooks = []hook{
-	{"sched_switch", "", []string{"on_switch", "on_switch_before_518"}},
-	{"sched_waking", "", []string{"on_waking"}},
-	{"sched_process_exit", "", []string{"on_exit"}},
-	{"sk_data_ready", "", []string{"on_ready"}},
-	{"sock_recv_length", "", []string{"on_recv"}},
-	{"sock_send_length", "", []string{"on_send"}},
-	{"inet_sock_set_state", "connections that open and close", []string{"on_state"}},
-	{"tcp_sendmsg_locked", "when a send began (calls of clients begin when it ended)", []string{"on_sending"}},
-	{"tcp_retransmit_skb", "segments that TCP sent again", []string{"on_retransmit"}},
+	{"on_switch", ""},
+	{"on_waking", ""},
+	{"on_exit", ""},
+	{"on_ready", ""},
+	{"on_recv", ""},
+	{"on_send", ""},
+	{"on_state", "connections that open and close"},
+	{"on_sending", "when a send began (calls of clients begin when it ended)"},
+	{"on_retransmit", "segments that TCP sent again"},
 }
 
 // anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
@@ -50,7 +51,7 @@ func attachTo(section string) string { return section[strings.IndexByte(section,
 type loaded struct {
 	coll  *ebpf.Collection
 	links []link.Link
-	blind []string // hooks that could not be attached, with why
+	blind []recording.BlindSpot
 }
 
 func (l *loaded) Close() error {
@@ -103,14 +104,15 @@ func load(c constants) (*loaded, error) {
 	l := &loaded{}
 	var wanted []string
 	for _, h := range hooks {
-		way, why := choose(h, spec, kernel)
-		switch {
-		case way != "":
-			wanted = append(wanted, way)
+		place := attachTo(spec.Programs[h.program].SectionName)
+		var def *btf.Typedef
+		switch err := kernel.TypeByName("btf_trace_"+place, &def); {
+		case err == nil:
+			wanted = append(wanted, h.program)
 		case h.losing == "":
-			return nil, fmt.Errorf("%w: %s", ErrNoHook, why)
+			return nil, fmt.Errorf("%w: %s", ErrNoHook, place)
 		default:
-			l.blind = append(l.blind, h.name+": "+why)
+			l.blind = append(l.blind, recording.BlindSpot{What: h.losing, Why: "this kernel has no tracepoint " + place, Enable: "a newer kernel"})
 		}
 	}
 	for name := range spec.Programs {
@@ -130,7 +132,7 @@ func load(c constants) (*loaded, error) {
 		if l.coll, again = ebpf.NewCollection(spec); again != nil {
 			return nil, explain(again)
 		}
-		l.blind = append(l.blind, "functions inside of the server: the kernel has no uprobe_multi links")
+		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
 	}
 	for _, name := range wanted {
 		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})
@@ -141,20 +143,6 @@ func load(c constants) (*loaded, error) {
 		l.links = append(l.links, k)
 	}
 	return l, nil
-}
-
-// choose finds the first way whose tracepoint the kernel has, with as many arguments as the program reads.
-func choose(h hook, spec *ebpf.CollectionSpec, kernel *btf.Spec) (way, why string) {
-	for _, w := range h.ways {
-		p := spec.Programs[w]
-		var def *btf.Typedef
-		if err := kernel.TypeByName("btf_trace_"+attachTo(p.SectionName), &def); err != nil {
-			why = "this kernel has no tracepoint " + attachTo(p.SectionName)
-			continue
-		}
-		return w, ""
-	}
-	return "", why
 }
 
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is EPERM, whatever was

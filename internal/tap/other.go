@@ -2,7 +2,11 @@
 
 package tap
 
-import "context"
+import (
+	"context"
+
+	"slowpath/internal/recording"
+)
 
 // Tap is a running kernel source.
 type Tap struct{}
@@ -17,4 +21,4 @@ func (t *Tap) Run(context.Context) error { return ErrLinux }
 func (t *Tap) Close() error { return nil }
 
 // Blind lists what cannot be seen.
-func (t *Tap) Blind() []string { return nil }
+func (t *Tap) Blind() []recording.BlindSpot { return nil }

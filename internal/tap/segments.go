@@ -39,6 +39,7 @@ func (b *book) split(s stage) []recording.Segment {
 			name = s.sleeping
 			if name == recording.Unexplained {
 				actor = recording.Nobody
+				left -= h.sleptWorking(s.from, s.to)
 			}
 		}
 		if state != asleep {

@@ -57,6 +57,7 @@ func anyBook(t *rapid.T) *book {
 			d.state = waitKinds[state]
 			h.waits = remember(h.waits, d)
 		} else {
+			d.slept = rapid.Int64Range(0, d.to-d.from).Draw(t, "slept")
 			h.items = remember(h.items, d)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/recording"
 )
 
 // Tap is a running kernel source.
@@ -49,11 +51,10 @@ func Open(o Options) (*Tap, error) {
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
 	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
-		l.Close()
-		return nil, err
+		return nil, errors.Join(err, t.collectors.Close(), l.Close())
 	}
 	if t.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
-		l.Close()
+		_ = errors.Join(t.collectors.Close(), l.Close()) // the first error counts
 		return nil, fmt.Errorf("opening the ring buffer: %w", err)
 	}
 	t.offset = o.Clock.Now() - monotonic()
@@ -68,7 +69,7 @@ func Open(o Options) (*Tap, error) {
 			continue
 		}
 		if err := t.hookInternals(n.PID); err != nil {
-			t.kernel.blind = append(t.kernel.blind, fmt.Sprintf("functions inside of %s: %v", n.Address, err))
+			t.kernel.blind = append(t.kernel.blind, recording.BlindSpot{What: "functions inside of " + n.Address, Why: err.Error(), Enable: "a binary that names its functions (Debian's does)"})
 		}
 	}
 	return t, nil
@@ -82,8 +83,8 @@ func (t *Tap) Close() error {
 	return errors.Join(t.ring.Close(), t.collectors.Close(), t.kernel.Close())
 }
 
-// Blind lists the hooks that this kernel does not have, and what cannot be seen without them.
-func (t *Tap) Blind() []string { return t.kernel.blind }
+// Blind lists what cannot be seen although the source runs.
+func (t *Tap) Blind() []recording.BlindSpot { return t.kernel.blind }
 
 // time turns the programs' time into that of the recording; 0 stays 0.
 func (t *Tap) time(ns uint64) int64 {

@@ -28,8 +28,8 @@ func (r *run) openTap() *tap.Tap {
 			Why: tap.Reason(err), Enable: tap.Remedy(err)})
 		return nil
 	}
-	for _, hook := range t.Blind() {
-		r.blind(r.nodes[0].address, recording.BlindSpot{What: "with the kernel source: " + hook, Why: "this kernel lacks it", Enable: "a newer kernel"})
+	for _, b := range t.Blind() {
+		r.blind(r.nodes[0].address, b)
 	}
 	if err := tap.Drop(); err != nil {
 		r.Progress(err.Error())

@@ -302,8 +302,6 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	e->req_bytes = p->bytes;
 	e->seq = p->seq;
 	e->ahead = c->outstanding + 1;
-	e->slot = c->slot;
-	e->end_tid = (u32)bpf_get_current_pid_tgid();
 	e->at[0] = p->start;
 	e->at[3] = f->now;
 	if (t) {
@@ -341,7 +339,6 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 			e->clk[2] = m->clk;
 		else
 			e->clk[2] = e->clk[3];
-		e->rep_first = c->rep_first;
 		u32 slot = c->pair;
 		struct pair *pair = bpf_map_lookup_elem(&pairs, &slot);
 		if (pair && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
@@ -419,7 +416,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = EV_CALL;
 	e->role = CLIENT;
-	e->flags = F_PAIRED | F_LIGHT | flags | (pair->tls ? F_TLS : 0);
+	e->flags = F_PAIRED | flags | (pair->tls ? F_TLS : 0);
 	e->op = pair->op;
 	e->args = pair->args;
 	e->req_bytes = pair->req_bytes;
@@ -429,10 +426,8 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->conn = c->cookie;
 	e->number = pair->calls;
 	e->ahead = 1;
-	e->slot = slot;
 	e->tid = t->tid;
 	e->tgid = t->tgid;
-	e->end_tid = t->tid;
 	e->at[0] = e->at[1] = pair->arrived;
 	e->at[2] = pair->send < now ? pair->send : now;
 	e->at[3] = now;

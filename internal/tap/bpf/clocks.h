@@ -61,11 +61,6 @@ static __always_inline void enter(struct thread *t, u32 state, u64 now)
 	t->seq++;
 }
 
-static __always_inline u64 cgroup_of(struct task_struct *t)
-{
-	return t->cgroups->dfl_cgrp->kn->id;
-}
-
 static __noinline u32 new_slot(void)
 {
 	u32 slot = 0;
@@ -172,12 +167,31 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	e->to = to;
 	e->by_tid = by->pid;
 	e->by_tgid = by->tgid;
-	e->cgroup = cgroup_of(task);
-	e->by_cgroup = cgroup_of(by);
 	__builtin_memcpy(e->comm, task->comm, 16);
 	__builtin_memcpy(e->by_comm, by->comm, 16);
 	submit(e);
 	return 0;
+}
+
+/* awaits_work says that a thread that falls asleep has nothing to do: it asks for the next event, or waits to be called by another thread. A
+ * sleep in any other system call belongs to what it is doing. */
+static __always_inline bool awaits_work(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	switch ((int)REG_NR(regs)) {
+	case NR_epoll_wait:
+	case NR_epoll_pwait:
+	case NR_epoll_pwait2:
+	case NR_io_uring_enter:
+	case NR_read:
+	case NR_readv:
+	case NR_recvfrom:
+	case NR_recvmsg:
+		return true;
+	case NR_futex:
+		return t->pid != t->tgid;
+	}
+	return false;
 }
 
 static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
@@ -191,7 +205,7 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);
 	}
-	if (state == ASLEEP && t->open == 1) { /* the loop has nothing more to do */
+	if (state == ASLEEP && t->open == 1 && awaits_work(prev)) {
 		t->item.to = now;
 		snapshot(slot, now, &t->item.clk_to);
 		t->open = 2;
@@ -238,18 +252,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	u64 now = wall();
 	leave_cpu(prev, preempt, prev_state, now);
-	take_cpu(next, prev, now);
-	return 0;
-}
-
-/* Before 5.18 the tracepoint does not pass the state. */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch_before_518, bool preempt, struct task_struct *prev, struct task_struct *next)
-{
-	u64 now = wall();
-	struct task_struct___before_518 *old = (void *)prev;
-	u32 state = bpf_core_field_exists(old->__state) ? BPF_CORE_READ(old, __state) : BPF_CORE_READ(old, state);
-	leave_cpu(prev, preempt, state, now);
 	take_cpu(next, prev, now);
 	return 0;
 }

@@ -42,18 +42,6 @@ struct cfs_rq {
 	u64 throttled_clock_self_time; /* since 6.6: how long its tasks were held, up to the last release */
 } CORE;
 
-struct kernfs_node {
-	u64 id;
-} CORE;
-
-struct cgroup {
-	struct kernfs_node *kn;
-} CORE;
-
-struct css_set {
-	struct cgroup *dfl_cgrp;
-} CORE;
-
 struct task_struct {
 	int pid;
 	int tgid;
@@ -62,13 +50,6 @@ struct task_struct {
 	unsigned long jobctl;
 	bool throttled; /* since 6.18: the task itself is held by CFS bandwidth control */
 	struct sched_entity se;
-	struct css_set *cgroups;
-	struct task_struct *group_leader;
-} CORE;
-
-struct task_struct___before_518 {
-	unsigned int __state; /* since 5.14 */
-	long state;
 } CORE;
 
 struct in6_addr {
@@ -134,7 +115,8 @@ struct pt_regs {
 #define REG_NR(r) ((int)(r)->orig_ax)
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
-enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47 };
+enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47, NR_futex = 202,
+       NR_epoll_wait = 232, NR_epoll_pwait = 281 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -143,10 +125,12 @@ struct pt_regs {
 #define REG_NR(r) ((r)->syscallno)
 #define REG_ARG2(r) ((r)->regs[1])
 #define REG_ARG3(r) ((r)->regs[2])
-enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212 };
+enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_futex = 98,
+       NR_epoll_wait = -100 /* there is none */, NR_epoll_pwait = 22 };
 #else
 #error "no declaration of pt_regs for this architecture"
 #endif
+enum { NR_io_uring_enter = 426, NR_epoll_pwait2 = 441 };
 
 enum { AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10 };
 enum { MSG_PEEK_ = 2 };

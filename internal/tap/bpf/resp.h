@@ -434,8 +434,6 @@ static long reply_token(u32 n, struct parse *q)
 		q->message = p;
 		s->push = ch == '>';
 		s->error = ch == '-' || ch == '!';
-		struct mark *m = q->c->role == CLIENT ? arrival(q->c, seq_at(q, p) + 1) : NULL;
-		q->c->rep_first = m ? m->ns : q->f->now;
 	}
 	s64 h, many;
 	u32 end;

@@ -123,7 +123,6 @@ struct stream {
 	u8 push;       /* the message is an out-of-band push */
 	u8 error;      /* the message is an error reply */
 	u8 want;       /* next bulk string is: 1 the name, 2 a subcommand, 3 the argument of CLIENT REPLY */
-	u8 inl;        /* an inline command */
 	u8 started;    /* the message in progress has begun */
 	u8 unused;
 	u8 carry[CARRY];
@@ -159,7 +158,6 @@ struct conn {
 	u64 last_ns;      /* client: what the last call took, */
 	u64 prompt;       /* and how often the next was sent within a quarter of that */
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
-	u64 rep_first;    /* when the first byte of the reply in progress came */
 	u64 name[2];
 	u64 sub, arg;
 	u64 memo[2];      /* last name looked up, */
@@ -181,7 +179,6 @@ struct conn {
 	u8 tls;
 	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
 	u8 reply_off;     /* CLIENT REPLY: REPLY_OFF, REPLY_SKIP (the next has none) */
-	u8 resp3;
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 passive_close; /* the peer closed first */
 	u8 strict;        /* all its replies are parsed */
@@ -224,7 +221,7 @@ struct pair {
 enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER };
 
 /* call_event.flags */
-enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32, F_LIGHT = 64 };
+enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32 };
 
 struct addr {
 	u16 family, lport, rport;
@@ -245,14 +242,11 @@ struct call_event {
 	u32 req_bytes;
 	u32 seq;         /* of the byte after the request */
 	u32 ahead;       /* calls in flight on the connection when it completed, this one included */
-	u32 min_rtt_us;
-	u32 slot;
-	u32 end_tid;     /* thread that wrote (server), read (client) */
+	u32 unused;
 	/* server: first byte arrived, read, own work done, reply sent.   client: send began, sent, reply arrived, reply read. */
 	u64 at[4];
 	struct clocks clk[4];
 	u64 complete;    /* server: last byte arrived; clk[0] is of this moment */
-	u64 rep_first;   /* client: first byte of the reply arrived */
 	struct pair pair; /* client with F_PAIRED: what the server's side says */
 	u8 comm[16];
 };
@@ -272,10 +266,8 @@ struct offcpu_event {
 	s32 syscall;
 	u64 from, to;
 	u32 by_tid, by_tgid; /* run queue: who had the CPU last */
-	u64 cgroup;
 	u8 comm[16];
 	u8 by_comm[16];
-	u64 by_cgroup;
 };
 
 /* open, close and status of a connection */
