@@ -23,21 +23,22 @@ import (
 type hook struct {
 	program string // its function in bpf; its section names the tracepoint
 	losing  string // what cannot be seen without it; empty: nothing works without it
+	late    bool   // it is attached when it is needed, by attachLate: each hook costs the watched threads something even if its program does nothing
 }
 
 // functions are the programs of internals.go; they are loaded, and attached to a server's binary later.
 var functions = []string{"on_enter", "on_leave"}
 
 var hooks = []hook{
-	{"on_switch", ""},
-	{"on_waking", ""},
-	{"on_exit", ""},
-	{"on_ready", ""},
-	{"on_recv", ""},
-	{"on_send", ""},
-	{"on_state", "connections that open and close"},
-	{"on_sending", "when a send began (calls of clients begin when it ended)"},
-	{"on_retransmit", "segments that TCP sent again"},
+	{program: "on_switch"},
+	{program: "on_waking"},
+	{program: "on_exit"},
+	{program: "on_ready"},
+	{program: "on_recv"},
+	{program: "on_send"},
+	{program: "on_state", losing: "connections that open and close"},
+	{program: "on_sending", losing: "when a send began (calls of clients begin when it ended)", late: true},
+	{program: "on_retransmit", losing: "segments that TCP sent again"},
 }
 
 // anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
@@ -49,12 +50,42 @@ func attachTo(section string) string { return section[strings.IndexByte(section,
 
 // loaded is the programs in the kernel. The links are kept here: a link that nobody refers to is collected, and detaches.
 type loaded struct {
-	coll  *ebpf.Collection
-	links []link.Link
-	blind []recording.BlindSpot
+	coll   *ebpf.Collection
+	wanted []string // programs for the hooks of this kernel,
+	late   []string // and those that wait for attachLate
+	links  []link.Link
+	blind  []recording.BlindSpot
 }
 
 func (l *loaded) Close() error {
+	err := l.detach()
+	if l.coll != nil {
+		l.coll.Close()
+	}
+	return err
+}
+
+func (l *loaded) attach() error { return l.attachAll(l.wanted) }
+
+// attachLate attaches what only some watches need: there is a client whose own end is parsed.
+func (l *loaded) attachLate() error {
+	names := l.late
+	l.wanted, l.late = append(l.wanted, names...), nil
+	return l.attachAll(names)
+}
+
+func (l *loaded) attachAll(names []string) error {
+	for _, name := range names {
+		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})
+		if err != nil {
+			return fmt.Errorf("attaching %s: %w", name, explain(err))
+		}
+		l.links = append(l.links, k)
+	}
+	return nil
+}
+
+func (l *loaded) detach() error {
 	// All at once: each waits until no CPU runs its program any more.
 	errs := make([]error, len(l.links))
 	var wg sync.WaitGroup
@@ -63,9 +94,6 @@ func (l *loaded) Close() error {
 	}
 	wg.Wait()
 	l.links = nil
-	if l.coll != nil {
-		l.coll.Close()
-	}
 	return errors.Join(errs...)
 }
 
@@ -102,13 +130,14 @@ func load(c constants) (*loaded, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoBTF, err)
 	}
 	l := &loaded{}
-	var wanted []string
 	for _, h := range hooks {
 		place := attachTo(spec.Programs[h.program].SectionName)
 		var def *btf.Typedef
 		switch err := kernel.TypeByName("btf_trace_"+place, &def); {
+		case err == nil && h.late && c["strict_all"] == nil:
+			l.late = append(l.late, h.program)
 		case err == nil:
-			wanted = append(wanted, h.program)
+			l.wanted = append(l.wanted, h.program)
 		case h.losing == "":
 			return nil, fmt.Errorf("%w: %s", ErrNoHook, place)
 		default:
@@ -116,7 +145,7 @@ func load(c constants) (*loaded, error) {
 		}
 	}
 	for name := range spec.Programs {
-		if !slices.Contains(wanted, name) && !slices.Contains(functions, name) {
+		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) {
 			delete(spec.Programs, name)
 		}
 	}
@@ -134,13 +163,9 @@ func load(c constants) (*loaded, error) {
 		}
 		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
 	}
-	for _, name := range wanted {
-		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("attaching %s: %w", name, explain(err))
-		}
-		l.links = append(l.links, k)
+	if err := l.attach(); err != nil {
+		l.Close()
+		return nil, err
 	}
 	return l, nil
 }

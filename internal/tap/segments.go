@@ -134,7 +134,11 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		inner, c.Side, c.Op, c.ArgCount = h.segs, "both", h.call.Op, h.call.ArgCount
 	} else if e.Flags&flagPaired != 0 {
 		p := e.Pair
-		inner, c.Side = b.served([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}, p.Tid, 0), "both"
+		var clk [4]kernelClocks
+		if p.Split != 0 {
+			clk = [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}
+		}
+		inner, c.Side = b.served([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment

@@ -83,7 +83,7 @@ func TestSegmentsAddUp(t *testing.T) {
 		case 2:
 			s := anyCall(t, roleServer)
 			e.Flags |= flagPaired
-			e.Pair = kernelPair{Arrived: s.At[0], Read: s.At[1], Done: s.At[2], Send: s.At[3], ClkArrived: s.Clk[0], ClkRead: s.Clk[1], ClkDone: s.Clk[2], ClkSend: s.Clk[3], Tid: 7}
+			e.Pair = kernelPair{Arrived: s.At[0], Read: s.At[1], Done: s.At[2], Send: s.At[3], ClkArrived: s.Clk[0], ClkRead: s.Clk[1], ClkDone: s.Clk[2], ClkSend: s.Clk[3], Tid: 7, Split: rapid.Uint32Range(0, 1).Draw(t, "split")}
 		}
 		b.resent[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) - rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
 		_, segs := b.joined(e, k, c)

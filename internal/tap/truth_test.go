@@ -24,6 +24,13 @@ import (
 // startServer runs a real server of its own and gives its port.
 func startServer(t testing.TB) int {
 	t.Helper()
+	port, _ := startServerPID(t)
+	return port
+}
+
+// startServerPID gives its process, too.
+func startServerPID(t testing.TB) (port, pid int) {
+	t.Helper()
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("needs redis-server")
@@ -32,7 +39,7 @@ func startServer(t testing.TB) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
+	port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
 	if err := cmd.Start(); err != nil {
@@ -42,7 +49,7 @@ func startServer(t testing.TB) int {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			c.Close()
-			return port
+			return port, cmd.Process.Pid
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("redis-server does not answer")

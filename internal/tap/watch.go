@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -24,6 +25,7 @@ type Tap struct {
 	offset int64 // from CLOCK_MONOTONIC to the clock of the recording
 	book   *book
 	tally  tally
+	missed error // why a hook that came to be needed could not be attached
 
 	collectors *collectorWatch
 }
@@ -62,6 +64,12 @@ func Open(o Options) (*Tap, error) {
 		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 			t.Close()
 			return nil, fmt.Errorf("naming port %d to the programs: %w", port, err)
+		}
+	}
+	if slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.PID == 0 }) {
+		if err := l.attachLate(); err != nil {
+			t.Close()
+			return nil, err
 		}
 	}
 	for _, n := range o.Nodes {
@@ -125,7 +133,7 @@ func (t *Tap) Run(ctx context.Context) error {
 			t.ongoing()
 			t.book.settle(1 << 62)
 			t.count()
-			return nil
+			return t.missed
 		case <-second.C:
 			t.count()
 		default:
@@ -146,7 +154,7 @@ func (t *Tap) take(raw []byte) {
 	case evOffCPU:
 		dispatch(raw, t.book.offCPU)
 	case evOpen, evClose, evStatus:
-		dispatch(raw, t.book.conn)
+		dispatch(raw, t.conn)
 	case evRetrans:
 		dispatch(raw, t.book.retransmit)
 	case evInner:
@@ -154,6 +162,14 @@ func (t *Tap) take(raw []byte) {
 	case evCollection:
 		dispatch(raw, t.collection)
 	}
+}
+
+// conn passes on what happened to a connection. The first client whose own end is parsed makes the hook at the begin of its sends worth its cost.
+func (t *Tap) conn(e *kernelConnEvent) {
+	if e.Role == roleClient && e.Addr.Laddr != e.Addr.Raddr && t.missed == nil {
+		t.missed = t.kernel.attachLate()
+	}
+	t.book.conn(e)
 }
 
 // dispatch copies a report into its type, whose layout is the kernel's.

@@ -307,9 +307,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	if (t) {
 		e->tid = t->tid;
 		e->tgid = t->tgid;
-		struct clocks clk = {};
-		snapshot(f->slot, f->now, &clk);
-		e->clk[3] = clk;
+		e->clk[3] = t->clk;
 	}
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	e->at[1] = b->read;
@@ -370,10 +368,13 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->arrived = p->start;
 	pair->complete = b->arrived;
 	pair->read = pair->done = b->read;
-	pair->clk_arrived = b->clk_arrived;
-	pair->clk_read = pair->clk_done = b->clk_read;
 	pair->send = f->now;
-	pair->clk_send = t->item.clk_from;
+	pair->split = f->now - p->start >= min_item_ns;
+	if (pair->split) {
+		pair->clk_arrived = b->clk_arrived;
+		pair->clk_read = pair->clk_done = b->clk_read;
+		pair->clk_send = t->clk;
+	}
 	pair->tid = t->tid;
 	pair->tgid = t->tgid;
 	pair->op = p->op;
@@ -389,7 +390,8 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 		struct turn *turn = &all->at[b->item & (TURNS - 1)];
 		if (turn->number == b->item && turn->to >= b->read && turn->to <= f->now) {
 			pair->done = turn->to;
-			pair->clk_done = turn->clk;
+			if (pair->split)
+				pair->clk_done = turn->clk;
 		}
 	}
 	pair->asked = c->asked;
@@ -431,10 +433,8 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->at[0] = e->at[1] = pair->arrived;
 	e->at[2] = pair->send < now ? pair->send : now;
 	e->at[3] = now;
-	struct clocks clk = {};
-	snapshot(slot, now, &clk);
-	e->clk[3] = clk;
-	e->clk[2] = pair->slot == slot ? pair->clk_client : clk;
+	e->clk[3] = t->clk;
+	e->clk[2] = pair->slot == slot ? pair->clk_client : t->clk;
 	e->pair = *pair;
 	bpf_get_current_comm(e->comm, 16);
 	submit(e);

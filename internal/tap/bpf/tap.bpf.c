@@ -227,11 +227,9 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 static __always_inline void read_requests(struct conn *c, struct thread *t, struct feed *f)
 {
 	if (t) {
-		struct clocks clk = {};
-		snapshot(f->slot, f->now, &clk);
-		end_item(t, f->now, &clk);
+		end_item(t, f->now);
 		t->number++;
-		begin_item(t, c, f->len, f->now, &clk);
+		begin_item(t, c, f->len, f->now);
 	}
 	u32 seq = f->seq + f->len;
 	if (!same_as_before(c, f))
@@ -243,12 +241,10 @@ static __always_inline void read_requests(struct conn *c, struct thread *t, stru
 static __always_inline void send_replies(struct conn *c, struct thread *t, struct feed *f)
 {
 	if (t) {
-		struct clocks clk = {};
-		snapshot(f->slot, f->now, &clk);
 		if (f->len >= BIG_SEND && !t->item.conn)
 			sends_to(t, c, f->len);
-		end_item(t, f->now, &clk);
-		begin_item(t, NULL, 0, f->now, &clk);
+		end_item(t, f->now);
+		begin_item(t, NULL, 0, f->now);
 	}
 	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
 	if (!small_reply(c, f) && !same_replies(c, f)) {

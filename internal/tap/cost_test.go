@@ -1,0 +1,273 @@
+//go:build linux
+
+package tap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+)
+
+// BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another; the programs are attached
+// and detached in turns, a quarter of a second each, while the load goes on, so that what else the machine does hits both alike. Reported are
+// medians over the pairs: the throughput with the programs to that without, and the same of the server's CPU time per command.
+func BenchmarkCost(b *testing.B) {
+	if runtime.NumCPU() < 2 {
+		b.Skip("needs two CPUs")
+	}
+	bench, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		b.Skip("needs redis-benchmark")
+	}
+	for _, pipeline := range []int{1, 16} {
+		for name, sample := range map[string]int{"default": 0, "all": 1000} {
+			b.Run(fmt.Sprintf("P%d/%s", pipeline, name), func(b *testing.B) { cost(b, bench, pipeline, sample) })
+		}
+	}
+}
+
+// pin keeps a process on one CPU.
+func pin(b *testing.B, pid, cpu int) {
+	b.Helper()
+	var set unix.CPUSet
+	set.Set(cpu)
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name())
+		if err := unix.SchedSetaffinity(tid, &set); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// onCPU is how many nanoseconds a thread has run.
+func onCPU(b *testing.B, tid int) int64 {
+	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", tid))
+	if err != nil {
+		b.Skip("needs schedstat: ", err)
+	}
+	var ran int64
+	if _, err := fmt.Sscan(string(body), &ran); err != nil {
+		b.Fatal(err)
+	}
+	return ran
+}
+
+// processed asks a server how many commands it has served.
+func processed(b *testing.B, c net.Conn) int64 {
+	if _, err := io.WriteString(c, "INFO stats\r\n"); err != nil {
+		b.Fatal(err)
+	}
+	reply := make([]byte, 1<<16)
+	for n := 0; ; {
+		m, err := c.Read(reply[n:])
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += m
+		if at := bytes.Index(reply[:n], []byte("total_commands_processed:")); at >= 0 && bytes.HasSuffix(reply[:n], []byte("\r\n")) {
+			var count int64
+			if _, err := fmt.Sscanf(string(reply[at:n]), "total_commands_processed:%d", &count); err != nil {
+				b.Fatal(err)
+			}
+			return count
+		}
+	}
+}
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{ recording.Sink }
+
+func (nowhere) Call(recording.Call, ...recording.Segment) {}
+func (nowhere) Event(recording.Event)                     {}
+func (nowhere) Sample(recording.Sample)                   {}
+func (nowhere) Histogram(recording.Histogram)             {}
+
+func cost(b *testing.B, bench string, pipeline, sample int) {
+	port, pid := startServerPID(b)
+	pin(b, pid, 0)
+	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
+	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
+	if err != nil {
+		b.Skip("needs the kernel source: ", err)
+	}
+	defer tap.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go tap.Run(ctx) //nolint:errcheck // what it would say, the attaching says
+	ask, err := net.Dial("tcp", node.Address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ask.Close()
+	window := func() (rate, perCall float64) { // with connections of its own: the programs know nothing of what passed while they were detached
+		load := exec.Command(bench, "-p", strconv.Itoa(port), "-c", "50", "-P", strconv.Itoa(pipeline), "-t", "get", "-n", "1000000000", "-q")
+		if err := load.Start(); err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = load.Process.Kill(); _ = load.Wait() }()
+		pin(b, load.Process.Pid, 1)
+		time.Sleep(150 * time.Millisecond)
+		n0, cpu0, t0 := processed(b, ask), onCPU(b, pid), time.Now()
+		time.Sleep(300 * time.Millisecond)
+		n1, cpu1, t1 := processed(b, ask), onCPU(b, pid), time.Now()
+		return float64(n1-n0) / t1.Sub(t0).Seconds(), float64(cpu1-cpu0) / float64(n1-n0)
+	}
+	var rates, cpus, offRate, offCPU []float64
+	b.ResetTimer()
+	for range b.N {
+		onRate, onPer := window()
+		if err := tap.kernel.detach(); err != nil {
+			b.Fatal(err)
+		}
+		rate, per := window()
+		if err := tap.kernel.attach(); err != nil {
+			b.Fatal(err)
+		}
+		rates, cpus = append(rates, onRate/rate), append(cpus, onPer/per)
+		offRate, offCPU = append(offRate, rate), append(offCPU, per)
+	}
+	b.StopTimer()
+	for name, list := range map[string][]float64{"x-throughput": rates, "x-cpu": cpus, "calls/s": offRate, "ns/call": offCPU} {
+		slices.Sort(list)
+		b.ReportMetric(list[len(list)/2], name)
+		if name[0] == 'x' {
+			b.ReportMetric(list[len(list)/4], name+"-q1")
+			b.ReportMetric(list[len(list)*3/4], name+"-q3")
+		}
+	}
+}
+
+// BenchmarkHooks: what the programs add to one call and its reply, at both ends together: one thread plays both, so that no scheduling comes
+// between. The least of many short runs is taken, with the programs and without: it knows nothing of what else the machine does.
+func BenchmarkHooks(b *testing.B) {
+	for _, pipeline := range []int{1, 16} {
+		b.Run(fmt.Sprintf("P%d", pipeline), func(b *testing.B) { added(b, pipeline) })
+	}
+}
+
+func added(b *testing.B, pipeline int) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	k, err := load(constants{"slow_ns": uint64(time.Hour)})
+	if err != nil {
+		b.Skip("needs the kernel source: ", err)
+	}
+	defer k.Close()
+	if err := k.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
+		b.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	request := bytes.Repeat([]byte("*2\r\n$3\r\nGET\r\n$16\r\nkey:__rand_int__\r\n"), pipeline)
+	reply := bytes.Repeat([]byte("$3\r\nxxx\r\n"), pipeline)
+	buf := make([]byte, 1<<14)
+	run := func() (least time.Duration) {
+		client, server := ends(b, l)
+		defer unix.Close(client)
+		defer unix.Close(server)
+		call := func() {
+			send(b, client, request)
+			receive(b, server, buf, len(request))
+			send(b, server, reply)
+			receive(b, client, buf, len(reply))
+		}
+		for range 200 {
+			call()
+		}
+		least = time.Hour
+		for range 200 {
+			t0 := time.Now()
+			for range 50 {
+				call()
+			}
+			least = min(least, time.Since(t0)/50)
+		}
+		return least
+	}
+	var on, off []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		on = append(on, run())
+		if err := k.detach(); err != nil {
+			b.Fatal(err)
+		}
+		off = append(off, run())
+		if err := k.attach(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	slices.Sort(on)
+	slices.Sort(off)
+	b.ReportMetric(float64(off[0]), "ns-without")
+	b.ReportMetric(float64(on[0]-off[0]), "ns-added")
+	b.ReportMetric(float64(on[len(on)/4]-off[len(off)/4]), "ns-added-q1")
+}
+
+// ends makes a connection and gives both ends as blocking descriptors.
+func ends(b *testing.B, l net.Listener) (client, server int) {
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	fd := func(c net.Conn) int {
+		defer c.Close()
+		f, err := c.(*net.TCPConn).File()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		n, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := unix.SetNonblock(n, false); err != nil {
+			b.Fatal(err)
+		}
+		if err := unix.SetsockoptInt(n, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	return fd(c), fd(s)
+}
+
+func send(b *testing.B, fd int, p []byte) {
+	if n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p))); errno != 0 || int(n) != len(p) {
+		b.Fatal(n, errno)
+	}
+}
+
+func receive(b *testing.B, fd int, buf []byte, want int) {
+	if n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))); errno != 0 || int(n) != want {
+		b.Fatal(n, errno)
+	}
+}
