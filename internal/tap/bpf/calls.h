@@ -307,9 +307,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	if (t) {
 		e->tid = t->tid;
 		e->tgid = t->tgid;
-		struct clocks clk = {};
-		snapshot(f->slot, f->now, &clk);
-		e->clk[3] = clk;
+		snapshot(f->slot, f->now, &e->clk[3]);
 	}
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	e->at[1] = b->read;

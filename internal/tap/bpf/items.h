@@ -18,14 +18,14 @@ static __noinline int report_item(struct thread *t)
 	return 0;
 }
 
-/* end_item books the end of what the thread was doing; clk are its clocks now. */
-static __always_inline void end_item(struct thread *t, u64 now, struct clocks *clk)
+/* end_item books the end of what the thread was doing. */
+static __always_inline void end_item(struct thread *t, u32 slot, u64 now)
 {
 	if (!t->open)
 		return;
 	if (t->open == 1) {
 		t->item.to = now;
-		t->item.clk_to = *clk;
+		snapshot(slot, now, &t->item.clk_to);
 	}
 	t->open = 0;
 	if (t->item.conn && !t->item.sends) {
@@ -59,10 +59,13 @@ static __always_inline void sends_to(struct thread *t, struct conn *c, u32 bytes
 	t->item.bytes = bytes;
 }
 
-static __always_inline void begin_item(struct thread *t, struct conn *c, u32 bytes, u64 now, struct clocks *clk)
+static __always_inline void begin_item(struct thread *t, struct conn *c, u32 bytes, u32 slot, u64 now)
 {
 	t->item.from = now;
-	t->item.clk_from = *clk;
+	if (t->item.to == now)
+		t->item.clk_from = t->item.clk_to;
+	else
+		snapshot(slot, now, &t->item.clk_from);
 	t->item.name[0] = t->item.name[1] = t->item.sub = 0;
 	t->item.calls = t->item.args = 0;
 	t->item.bytes = bytes;

@@ -13,6 +13,9 @@ struct parse {
 	u32 head;    /* request: end of what stands before its key, */
 	u32 key;     /* end of the key, */
 	u32 value;   /* begin of the value */
+	const struct iovec *iov; /* buffers that are still to come, */
+	u32 many;                /* so many, */
+	u32 rest;                /* with so many bytes of this system call */
 };
 
 /* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see through it. */
@@ -479,13 +482,35 @@ static long reply_token(u32 n, struct parse *q)
 	return STOP;
 }
 
+/* vector takes the next buffer. */
+static __always_inline long vector(struct parse *q)
+{
+	struct feed *f = q->f;
+	struct iovec one;
+	if (!q->many || !q->rest)
+		return STOP;
+	if (bpf_probe_read_user(&one, sizeof(one), q->iov)) {
+		f->bad = 1;
+		return STOP;
+	}
+	q->iov++;
+	q->many--;
+	f->buf = (u64)one.iov_base;
+	f->pos = 0;
+	f->len = one.iov_len < q->rest ? one.iov_len : q->rest;
+	q->rest -= f->len;
+	return MORE;
+}
+
 /* window takes the next piece of the buffer: skips what needs no look, and parses the rest. */
 static long window(u32 n, struct parse *q)
 {
 	struct feed *f = q->f;
 	struct stream *s = f->request ? &q->c->req : &q->c->rep;
-	if (f->bad || f->pos >= f->len)
+	if (f->bad)
 		return STOP;
+	if (f->pos >= f->len)
+		return vector(q);
 	u32 rest = f->len - f->pos;
 	if (s->skip) {
 		u32 some = s->skip < rest ? s->skip : rest;
