@@ -36,7 +36,7 @@ var internals = []struct{ symbol, what string }{
 	{"readSyncBulkPayload", "readSyncBulkPayload: loading the dump of the primary"},
 }
 
-// hookInternals hooks the functions that a server's binary names, all by two links. What it does not name stays the loop's own work.
+// hookInternals hooks the functions that a server's binary names. What it does not name stays the loop's own work.
 func (t *Tap) hookInternals(pid int) error {
 	path := fmt.Sprintf("/proc/%d/exe", pid)
 	has, err := symbolsOf(path)
@@ -59,13 +59,22 @@ func (t *Tap) hookInternals(pid int) error {
 	}
 	for _, hook := range []struct {
 		program string
-		attach  func([]string, *ebpf.Program, *link.UprobeMultiOptions) (link.Link, error)
-	}{{"on_enter", ex.UprobeMulti}, {"on_leave", ex.UretprobeMulti}} {
-		l, err := hook.attach(names, t.kernel.coll.Programs[hook.program], o)
-		if err != nil {
-			return fmt.Errorf("hooking %d functions: %w", len(names), err)
+		all     func([]string, *ebpf.Program, *link.UprobeMultiOptions) (link.Link, error)
+		one     func(string, *ebpf.Program, *link.UprobeOptions) (link.Link, error)
+	}{{"on_enter", ex.UprobeMulti, ex.Uprobe}, {"on_leave", ex.UretprobeMulti, ex.Uretprobe}} {
+		p := t.kernel.coll.Programs[hook.program]
+		if l, err := hook.all(names, p, o); err == nil {
+			t.kernel.links = append(t.kernel.links, l)
+			continue
 		}
-		t.kernel.links = append(t.kernel.links, l)
+		// Hooks of many functions at once came with 6.6.
+		for i, name := range names {
+			l, err := hook.one(name, p, &link.UprobeOptions{PID: pid, Cookie: o.Cookies[i]})
+			if err != nil {
+				return fmt.Errorf("hooking %s: %w", name, err)
+			}
+			t.kernel.links = append(t.kernel.links, l)
+		}
 	}
 	return nil
 }

@@ -402,12 +402,18 @@ const (
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
 	kernelProgOnReady         = "on_ready"
+	kernelProgOnReadyIn       = "on_ready_in"
 	kernelProgOnRecv          = "on_recv"
+	kernelProgOnRecvExit      = "on_recv_exit"
+	kernelProgOnRecvExit6     = "on_recv_exit6"
 	kernelProgOnRetransmit    = "on_retransmit"
 	kernelProgOnSend          = "on_send"
+	kernelProgOnSendExit      = "on_send_exit"
 	kernelProgOnSending       = "on_sending"
+	kernelProgOnSendingIn     = "on_sending_in"
 	kernelProgOnState         = "on_state"
 	kernelProgOnSwitch        = "on_switch"
+	kernelProgOnSwitch3       = "on_switch3"
 	kernelProgOnWaking        = "on_waking"
 	kernelVarKeepCallEvent    = "keep_call_event"
 	kernelVarKeepConnEvent    = "keep_conn_event"
@@ -473,12 +479,18 @@ type kernelProgramSpecs struct {
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
 	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
+	OnReadyIn    *ebpf.ProgramSpec `ebpf:"on_ready_in"`
 	OnRecv       *ebpf.ProgramSpec `ebpf:"on_recv"`
+	OnRecvExit   *ebpf.ProgramSpec `ebpf:"on_recv_exit"`
+	OnRecvExit6  *ebpf.ProgramSpec `ebpf:"on_recv_exit6"`
 	OnRetransmit *ebpf.ProgramSpec `ebpf:"on_retransmit"`
 	OnSend       *ebpf.ProgramSpec `ebpf:"on_send"`
+	OnSendExit   *ebpf.ProgramSpec `ebpf:"on_send_exit"`
 	OnSending    *ebpf.ProgramSpec `ebpf:"on_sending"`
+	OnSendingIn  *ebpf.ProgramSpec `ebpf:"on_sending_in"`
 	OnState      *ebpf.ProgramSpec `ebpf:"on_state"`
 	OnSwitch     *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnSwitch3    *ebpf.ProgramSpec `ebpf:"on_switch3"`
 	OnWaking     *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
 
@@ -609,12 +621,18 @@ type kernelPrograms struct {
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
 	OnReady      *ebpf.Program `ebpf:"on_ready"`
+	OnReadyIn    *ebpf.Program `ebpf:"on_ready_in"`
 	OnRecv       *ebpf.Program `ebpf:"on_recv"`
+	OnRecvExit   *ebpf.Program `ebpf:"on_recv_exit"`
+	OnRecvExit6  *ebpf.Program `ebpf:"on_recv_exit6"`
 	OnRetransmit *ebpf.Program `ebpf:"on_retransmit"`
 	OnSend       *ebpf.Program `ebpf:"on_send"`
+	OnSendExit   *ebpf.Program `ebpf:"on_send_exit"`
 	OnSending    *ebpf.Program `ebpf:"on_sending"`
+	OnSendingIn  *ebpf.Program `ebpf:"on_sending_in"`
 	OnState      *ebpf.Program `ebpf:"on_state"`
 	OnSwitch     *ebpf.Program `ebpf:"on_switch"`
+	OnSwitch3    *ebpf.Program `ebpf:"on_switch3"`
 	OnWaking     *ebpf.Program `ebpf:"on_waking"`
 }
 
@@ -624,12 +642,18 @@ func (p *kernelPrograms) Close() error {
 		p.OnExit,
 		p.OnLeave,
 		p.OnReady,
+		p.OnReadyIn,
 		p.OnRecv,
+		p.OnRecvExit,
+		p.OnRecvExit6,
 		p.OnRetransmit,
 		p.OnSend,
+		p.OnSendExit,
 		p.OnSending,
+		p.OnSendingIn,
 		p.OnState,
 		p.OnSwitch,
+		p.OnSwitch3,
 		p.OnWaking,
 	)
 }

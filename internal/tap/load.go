@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -19,34 +20,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hook is a program and what is lost where the kernel lacks its tracepoint.
-type hook struct {
-	program string // its function in bpf; its section names the tracepoint
-	losing  string // what cannot be seen without it; empty: nothing works without it
-	late    bool   // it is attached when it is needed, by attachLate: each hook costs the watched threads something even if its program does nothing
-}
-
-// functions are the programs of internals.go; they are loaded, and attached to a server's binary later.
-var functions = []string{"on_enter", "on_leave"}
-
-var hooks = []hook{
-	{program: "on_switch"},
-	{program: "on_waking"},
-	{program: "on_exit"},
-	{program: "on_ready"},
-	{program: "on_recv"},
-	{program: "on_send"},
-	{program: "on_state", losing: "connections that open and close"},
-	{program: "on_sending", losing: "when a send began (calls of clients begin when it ended)", late: true},
-	{program: "on_retransmit", losing: "segments that TCP sent again"},
-}
-
 // anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
 // may not read.
 const anyVersion = 1
-
-// attachTo is the tracepoint of a program's section name "tp_btf/sched_switch".
-func attachTo(section string) string { return section[strings.IndexByte(section, '/')+1:] }
 
 // loaded is the programs in the kernel. The links are kept here: a link that nobody refers to is collected, and detaches.
 type loaded struct {
@@ -76,7 +52,7 @@ func (l *loaded) attachLate() error {
 
 func (l *loaded) attachAll(names []string) error {
 	for _, name := range names {
-		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})
+		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name]})
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", name, explain(err))
 		}
@@ -129,20 +105,15 @@ func load(c constants) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoBTF, err)
 	}
+	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
+		return nil, fmt.Errorf("%w: bpf_loop", ErrNoHook)
+	}
 	l := &loaded{}
-	for _, h := range hooks {
-		place := attachTo(spec.Programs[h.program].SectionName)
-		var def *btf.Typedef
-		switch err := kernel.TypeByName("btf_trace_"+place, &def); {
-		case err == nil && h.late && c["strict_all"] == nil:
-			l.late = append(l.late, h.program)
-		case err == nil:
-			l.wanted = append(l.wanted, h.program)
-		case h.losing == "":
-			return nil, fmt.Errorf("%w: %s", ErrNoHook, place)
-		default:
-			l.blind = append(l.blind, recording.BlindSpot{What: h.losing, Why: "this kernel has no tracepoint " + place, Enable: "a newer kernel"})
-		}
+	if l.wanted, l.late, l.blind, err = (ladder{kernel, spec.Programs, hookable}).choose(); err != nil {
+		return nil, err
+	}
+	if c["strict_all"] != nil {
+		l.wanted, l.late = append(l.wanted, l.late...), nil
 	}
 	for name := range spec.Programs {
 		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) {
@@ -153,7 +124,7 @@ func load(c constants) (*loaded, error) {
 		spec.Programs[name].KernelVersion = anyVersion
 	}
 	if l.coll, err = ebpf.NewCollection(spec); err != nil {
-		// Hooks of many functions at once came with 6.6; all else does without.
+		// A kernel may have no hooks in user space at all; all else does without.
 		for _, name := range functions {
 			delete(spec.Programs, name)
 		}
@@ -161,7 +132,7 @@ func load(c constants) (*loaded, error) {
 		if l.coll, again = ebpf.NewCollection(spec); again != nil {
 			return nil, explain(again)
 		}
-		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
+		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobes", Enable: "a kernel with CONFIG_UPROBE_EVENTS"})
 	}
 	if err := l.attach(); err != nil {
 		l.Close()

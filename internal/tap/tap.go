@@ -48,7 +48,7 @@ const (
 var (
 	ErrPrivilege = errors.New("needs root, or CAP_BPF and CAP_PERFMON")
 	ErrNoBTF     = errors.New("the kernel has no type information (CONFIG_DEBUG_INFO_BTF; /sys/kernel/btf/vmlinux)")
-	ErrNoHook    = errors.New("the kernel lacks a tracepoint that the kernel source needs")
+	ErrNoHook    = errors.New("the kernel lacks what the kernel source needs")
 	ErrRejected  = errors.New("the kernel rejects the programs")
 	ErrLinux     = errors.New("the kernel source needs Linux")
 )

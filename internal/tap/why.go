@@ -7,7 +7,7 @@ import (
 
 // Reason is why the kernel source cannot run, without what the kernel said in detail.
 func Reason(err error) string {
-	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrNoHook, ErrLinux} {
+	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrLinux} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -24,7 +24,7 @@ func Remedy(err error) string {
 	case errors.Is(err, ErrNoBTF):
 		return "a kernel with CONFIG_DEBUG_INFO_BTF (those of the distributions have it)"
 	case errors.Is(err, ErrNoHook):
-		return "Linux 6.3 or newer (tracepoints sock_recv_length and sock_send_length)"
+		return "Linux 5.17 or newer with fentry (CONFIG_FUNCTION_TRACER), or 6.3 or newer"
 	case errors.Is(err, ErrLinux):
 		return "run slowpath on the host of the server or of a client"
 	}

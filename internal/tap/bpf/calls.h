@@ -56,7 +56,8 @@ __noinline int op_of(struct conn *c)
 		count(C_OPS_FULL, 1);
 		return 0;
 	}
-	if (bpf_map_update_elem(&ops, &k, &op, BPF_NOEXIST)) {
+	c->memo_op = op; /* the caller sets it anyway: it is the map's value, so as not to need more stack */
+	if (bpf_map_update_elem(&ops, &k, &c->memo_op, BPF_NOEXIST)) {
 		have = bpf_map_lookup_elem(&ops, &k);
 		return have ? *have : 0;
 	}

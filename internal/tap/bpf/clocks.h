@@ -247,13 +247,18 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 	t->waking = 0;
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+static __always_inline int switched(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
 	u64 now = wall();
 	leave_cpu(prev, preempt, prev_state, now);
 	take_cpu(next, prev, now);
 	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	return switched(preempt, prev, next, prev_state);
 }
 
 /* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */

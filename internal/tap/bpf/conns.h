@@ -261,9 +261,8 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 	return 0;
 }
 
-/* on_ready: bytes are in the socket. */
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(on_ready, const struct sock *sk)
+/* ready: bytes are in the socket. */
+static __always_inline int ready(const struct sock *sk)
 {
 	if (skip_light(sk))
 		return 0;
@@ -288,6 +287,12 @@ int BPF_PROG(on_ready, const struct sock *sk)
 	barrier();
 	c->mark_tail = tail + 1;
 	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_ready, const struct sock *sk)
+{
+	return ready(sk);
 }
 
 #endif

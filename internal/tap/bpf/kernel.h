@@ -47,6 +47,7 @@ struct task_struct {
 	int tgid;
 	char comm[16];
 	int on_rq;
+	unsigned int __state;
 	unsigned long jobctl;
 	bool throttled; /* since 6.18: the task itself is held by CFS bandwidth control */
 	struct sched_entity se;

@@ -17,6 +17,7 @@ static __always_inline struct scratch *buffer_of(u32 len)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	int nr = REG_NR(regs);
 	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	barrier_var(len); /* verifiers before 6.10 forget the bound of a copy in memory */
 	if (!w || len > WINDOW || (nr != NR_read && nr != NR_recvfrom && nr != NR_write && nr != NR_sendto))
 		return NULL;
 	return bpf_probe_read_user(w->data, len, (void *)REG_ARG2(regs)) ? NULL : w;

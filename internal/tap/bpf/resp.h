@@ -15,6 +15,16 @@ struct parse {
 	u32 value;   /* begin of the value */
 };
 
+/* windows is the place of a system call's bytes that is in the scratch. */
+struct windows {
+	struct feed *f;
+	struct conn *c;
+	struct scratch *w;
+	const struct iovec *iov; /* buffers that are still to come, */
+	u32 many;                /* so many, */
+	u32 rest;                /* with so many bytes of this system call */
+};
+
 /* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see through it. */
 static __always_inline u8 byte(struct parse *q, u32 p)
 {
@@ -191,13 +201,13 @@ static __always_inline bool same_request(struct parse *q, struct shape *s, u32 p
 	return !differ;
 }
 
-static __always_inline void message_done(struct parse *q, struct stream *s, bool request, u32 seq)
+static __always_inline void message_done(struct conn *c, struct feed *f, struct stream *s, bool request, u32 seq)
 {
 	s->started = 0;
 	if (request)
-		push_requests(q->c, q->f, seq, 1);
+		push_requests(c, f, seq, 1);
 	else if (!s->push)
-		pop_reply(q->c, q->f, seq);
+		pop_reply(c, f, seq);
 }
 
 /* skip leaves out the body of a bulk string, "\r\n" included; what is not in the window comes later. */
@@ -209,7 +219,7 @@ static __always_inline void skip_body(struct parse *q, struct stream *s, u32 bod
 	if (end <= q->f->total) {
 		q->f->i = end;
 		if (!s->left)
-			message_done(q, s, request, token_seq + ((u32)end - from));
+			message_done(q->c, q->f, s, request, token_seq + ((u32)end - from));
 	} else {
 		s->skip = end - q->f->total;
 		q->f->i = q->f->total;
@@ -265,7 +275,7 @@ static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, 
 		s->started = 0;
 		return MORE;
 	}
-	message_done(q, s, request, seq_at(q, end));
+	message_done(q->c, q->f, s, request, seq_at(q, end));
 	if (only)
 		remember_reply(q, p, end - p, end - p, s->error);
 	return MORE;
@@ -302,7 +312,7 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 		s->left--;
 		q->f->i = body;
 		if (!s->left)
-			message_done(q, s, request, seq_at(q, body));
+			message_done(q->c, q->f, s, request, seq_at(q, body));
 		if (only)
 			remember_reply(q, p, body - p, body - p, 0);
 		return MORE;
@@ -472,7 +482,7 @@ static long reply_token(u32 n, struct parse *q)
 			s->left--;
 		s->left += many;
 		if (!s->left)
-			message_done(q, s, false, seq_at(q, end));
+			message_done(q->c, q->f, s, false, seq_at(q, end));
 		return MORE;
 	}
 	q->f->bad = 1;
@@ -495,13 +505,35 @@ __noinline int tokens(struct conn *c, struct feed *f)
 	return 0;
 }
 
+/* vector takes the next buffer. */
+static __always_inline long vector(struct windows *q)
+{
+	struct feed *f = q->f;
+	struct iovec one;
+	if (!q->many || !q->rest)
+		return STOP;
+	if (bpf_probe_read_user(&one, sizeof(one), q->iov)) {
+		f->bad = 1;
+		return STOP;
+	}
+	q->iov++;
+	q->many--;
+	f->buf = (u64)one.iov_base;
+	f->pos = 0;
+	f->len = one.iov_len < q->rest ? one.iov_len : q->rest;
+	q->rest -= f->len;
+	return MORE;
+}
+
 /* window takes the next piece of the buffer: skips what needs no look, and parses the rest. */
-static long window(u32 n, struct parse *q)
+static long window(u32 n, struct windows *q)
 {
 	struct feed *f = q->f;
 	struct stream *s = f->request ? &q->c->req : &q->c->rep;
-	if (f->bad || f->pos >= f->len)
+	if (f->bad)
 		return STOP;
+	if (f->pos >= f->len)
+		return vector(q);
 	u32 rest = f->len - f->pos;
 	if (s->skip) {
 		u32 some = s->skip < rest ? s->skip : rest;
@@ -509,7 +541,7 @@ static long window(u32 n, struct parse *q)
 		f->pos += some;
 		f->seq += some;
 		if (!s->skip && !s->left)
-			message_done(q, s, f->request, f->seq);
+			message_done(q->c, f, s, f->request, f->seq);
 		return MORE;
 	}
 	u32 carry = s->carry_len;

@@ -46,39 +46,18 @@ static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 
 		return true;
 	case NR_recvmsg:
 	case NR_sendmsg: {
-		struct user_msghdr h;
-		if (bpf_probe_read_user(&h, sizeof(h), (void *)REG_ARG2(regs)))
+		struct {
+			const struct iovec *iov;
+			u64 many;
+		} h;
+		if (bpf_probe_read_user(&h, sizeof(h), &((struct user_msghdr *)REG_ARG2(regs))->msg_iov))
 			return false;
-		*iov = h.msg_iov;
-		*many = h.msg_iovlen;
+		*iov = h.iov;
+		*many = h.many;
 		return true;
 	}
 	}
 	return false;
-}
-
-struct vectors {
-	struct parse *q;
-	const struct iovec *iov;
-	u32 many, rest;
-};
-
-static long vector(u32 n, struct vectors *v)
-{
-	struct iovec one;
-	struct feed *f = v->q->f;
-	if (n >= v->many || !v->rest || f->bad)
-		return STOP;
-	if (bpf_probe_read_user(&one, sizeof(one), v->iov + n)) {
-		f->bad = 1;
-		return STOP;
-	}
-	f->buf = (u64)one.iov_base;
-	f->pos = 0;
-	f->len = one.iov_len < v->rest ? one.iov_len : v->rest;
-	v->rest -= f->len;
-	bpf_loop(1 << 16, window, v->q, 0);
-	return MORE;
 }
 
 /* look parses the bytes of a system call. It gives 0 where the order of calls is lost. */
@@ -88,26 +67,27 @@ __noinline int look(struct conn *c, struct feed *f)
 		return 0;
 	u64 buf;
 	const struct iovec *iov;
-	u32 many = 0, zero = 0, len = f->len;
-	struct parse q = {.c = c, .f = f, .w = bpf_map_lookup_elem(&scratches, &zero)};
-	if (!q.w)
+	u32 many = 0, zero = 0, why = C_NO_BUFFER;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!w)
 		return 0;
-	if (!user_buffer(&buf, &iov, &many)) {
-		count(C_NO_BUFFER, 1);
-		return 0;
-	}
-	if (buf) {
-		f->buf = buf;
-		bpf_loop(1 << 16, window, &q, 0);
-	} else {
-		struct vectors v = {.q = &q, .iov = iov, .many = many, .rest = len};
-		bpf_loop(1024, vector, &v, 0);
-		if (v.rest) {
-			count(C_IOVECS, 1);
-			return 0;
+	if (user_buffer(&buf, &iov, &many)) {
+		struct windows q = {.c = c, .f = f, .w = w};
+		if (buf) {
+			f->buf = buf;
+		} else {
+			q.iov = iov;
+			q.many = many;
+			q.rest = f->len;
+			f->len = 0;
 		}
+		bpf_loop(1 << 16, window, &q, 0);
+		if (!q.rest)
+			return !f->bad;
+		why = C_IOVECS;
 	}
-	return !f->bad;
+	count(why, 1);
+	return 0;
 }
 
 /* settle decides whether the order of calls is known, once everything that was asked has been answered. */
@@ -295,8 +275,8 @@ static __always_inline struct thread *thread_here(struct conn *c, u64 who, u64 n
 	return t && t->tid == (u32)who ? t : current_thread(now, slot, c->role == SERVER);
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
+/* received: a thread read from a socket. */
+static __always_inline int received(struct sock *sk, int ret, int flags)
 {
 	if (ret <= 0 || flags & MSG_PEEK_)
 		return 0;
@@ -333,8 +313,14 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
+{
+	return received(sk, ret, flags);
+}
+
+/* sent: a thread wrote to a socket. */
+static __always_inline int sent(struct sock *sk, int ret)
 {
 	if (ret <= 0 || skip_light(sk))
 		return 0;
@@ -368,9 +354,14 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 	return 0;
 }
 
-/* on_sending: a send system call of a client begins. */
-SEC("tp_btf/tcp_sendmsg_locked")
-int BPF_PROG(on_sending, const struct sock *sk)
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
+{
+	return sent(sk, ret);
+}
+
+/* sending: a send system call of a client begins. */
+static __always_inline int sending(const struct sock *sk)
 {
 	if (skip_light(sk) || watched_port(sk->__sk_common.skc_num))
 		return 0;
@@ -380,3 +371,11 @@ int BPF_PROG(on_sending, const struct sock *sk)
 	c->send_start = wall();
 	return 0;
 }
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(on_sending, const struct sock *sk)
+{
+	return sending(sk);
+}
+
+#include "older.h"
