@@ -302,7 +302,7 @@ type kernelPair struct {
 	Args       uint16
 	Slot       uint32
 	Tls        uint32
-	Unused     uint32
+	Own        uint32
 	ClkClient  kernelClocks
 }
 

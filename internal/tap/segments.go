@@ -94,11 +94,11 @@ func lay(cv []recording.Segment, s recording.Segment, over string, most int64) (
 // serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution, and waiting for
 // others until its reply is sent.
 func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
-	return b.served(e.At, e.Complete, e.Clk, e.Tid, e.Conn)
+	return b.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn)
 }
 
-// served takes the moments of a call at its server; complete is when the last byte of the request had come.
-func (b *book) served(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64) []recording.Segment {
+// atServer takes the moments of a call at its server; complete is when the last byte of the request had come.
+func (b *book) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64) []recording.Segment {
 	t := [4]int64{b.time(at[0]), b.time(at[1]), b.time(at[2]), b.time(at[3])}
 	for i := 1; i < len(t); i++ {
 		t[i] = max(t[i], t[i-1])
@@ -134,7 +134,7 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		inner, c.Side, c.Op, c.ArgCount = h.segs, "both", h.call.Op, h.call.ArgCount
 	} else if e.Flags&flagPaired != 0 {
 		p := e.Pair
-		inner, c.Side = b.served([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}, p.Tid, 0), "both"
+		inner, c.Side = b.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}, p.Tid, 0), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment

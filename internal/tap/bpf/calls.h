@@ -462,7 +462,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
 		if (ns >= slow_ns) {
-			if (may_report(f->now))
+			if (may_report(f->now) || of_slowpath(c))
 				report_call(c, f, c->head, 0, seq);
 		} else if (sample(f->now)) {
 			count(C_SAMPLED, 1);

@@ -315,7 +315,7 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 	u32 slot;
 	struct thread *t = thread_here(c, who, now, &slot);
 	if (c->role == CLIENT && who >> 32 == own_tgid) {
-		c->ignore = 1;
+		leave_own(c);
 		return 0;
 	}
 	c->tid = who;
@@ -355,7 +355,7 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 	struct feed f = {.now = now, .len = ret, .seq = tp->write_seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == CLIENT, .copied = tp->copied_seq};
 	if (c->role == CLIENT) {
 		if (who >> 32 == own_tgid) {
-			c->ignore = 1;
+			leave_own(c);
 			return 0;
 		}
 		c->tid = who;

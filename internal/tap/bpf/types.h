@@ -214,7 +214,8 @@ struct pair {
 	u32 req_bytes, calls;
 	u16 op, args;
 	u32 slot;    /* of the client's thread, and its clocks at send */
-	u32 tls, unused;
+	u32 tls;
+	u32 own;     /* the client is slowpath itself */
 	struct clocks clk_client;
 };
 
