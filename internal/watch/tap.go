@@ -56,7 +56,7 @@ func (r *run) tapNodes() []tap.Node {
 			t.Remote = a
 		}
 		if n.process != nil {
-			t.PID, t.Port = n.process.PID, n.process.Port
+			t.PID, t.Port, t.Proxy = n.process.PID, n.process.Port, n.process.Foreign
 		}
 		out = append(out, t)
 	}

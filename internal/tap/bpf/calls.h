@@ -276,6 +276,17 @@ static __always_inline bool sample(u64 now)
 	return w->sampled++ < sample_per_tick;
 }
 
+/* way_out says how a reply of a batch left its server; what TLS hides is not known. A silence that ended a moment ago, with the reply to a call
+ * before this one, counts. */
+static __always_inline u32 way_out(struct conn *c, struct batch *b, u64 now)
+{
+	if (c->tls)
+		return 0;
+	if (c->partial > b->read)
+		return F_PIECES;
+	return c->silent_from < b->read && c->silent_to > b->read && now - c->silent_to < slow_ns ? F_QUIET : 0;
+}
+
 __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u32 seq)
 {
 	if (!c || !f)
@@ -317,6 +328,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 		e->at[2] = b->read;
 		e->clk[0] = b->clk_arrived;
 		e->complete = b->arrived;
+		e->flags |= way_out(c, b, f->now);
 		e->clk[1] = e->clk[2] = b->clk_read;
 		struct thread *reader = thread_of(b->slot);
 		if (reader) {
@@ -382,6 +394,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
 	pair->tls = c->tls;
+	pair->flags = way_out(c, b, f->now);
 	snapshot(pair->slot, f->now, &pair->clk_client);
 	u32 turn_slot = t->turns;
 	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);

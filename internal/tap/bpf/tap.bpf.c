@@ -251,11 +251,17 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 		begin_item(t, NULL, 0, f->now, &clk);
 	}
 	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
+	if (f->now - c->last_out >= slow_ns && !c->rep.started) {
+		c->silent_from = c->last_out;
+		c->silent_to = f->now;
+	}
 	if (!small_reply(c, f) && !same_replies(c, f)) {
 		if (!waited && !c->strict && c->aligned) /* nobody asked for this: see small_reply */
 			c->strict = 1;
 		replies(c, f);
 	}
+	if (c->rep.started)
+		c->partial = f->now;
 	if (waited)
 		publish(c, f, first, seq);
 }
