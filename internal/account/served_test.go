@@ -99,3 +99,22 @@ func TestServersRetransmissionsToTheProbe(t *testing.T) {
 		t.Errorf("%+v", l.Slow)
 	}
 }
+
+// That a server kept a call waiting is a matter of its connection: calls behind it on the same one waited for that, others did not.
+func TestWithheldFromOneConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name, local string
+		withheld    int64
+	}{{"behind it", caller, ms(40)}, {"on another connection", "10.0.0.9:1", 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := tap{base()}
+			r.served("GET", ms(1000), part(Server, Withheld, ms(50)))
+			slowCall(r.Recording, ms(1010), ms(1060))
+			r.Event(recording.Event{TimeNs: ms(1060), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
+				Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1010), Conn: "kept", Local: tt.local})})
+			if _, a := only(t, r.Recording); a.In(Server, Withheld) != tt.withheld {
+				t.Errorf("%+v", a.Segments)
+			}
+		})
+	}
+}
