@@ -108,7 +108,7 @@ func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
 // its own accord (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server behind it. Else the replies go out as they are taken.
 // Of a thread that only reads for others it is not known what those do.
 func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
-	proxy := slices.ContainsFunc(b.Nodes, func(n Node) bool { return n.Proxy && n.PID == int(tgid) })
+	proxy := slices.ContainsFunc(b.Nodes, func(n Node) bool { return n.Proxy != 0 && n.Proxy == int(tgid) })
 	switch {
 	case flags&flagPieces != 0:
 		return recording.Send

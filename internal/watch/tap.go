@@ -51,12 +51,12 @@ func (r *run) tapNodes() []tap.Node {
 		if n.target.Network != "tcp" {
 			continue
 		}
-		t := tap.Node{Address: n.address}
+		t := tap.Node{Address: n.address, Proxy: n.proxy}
 		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}
 		if n.process != nil {
-			t.PID, t.Port, t.Proxy = n.process.PID, n.process.Port, n.process.Foreign
+			t.PID, t.Port = n.process.PID, n.process.Port
 		}
 		out = append(out, t)
 	}
