@@ -14,6 +14,11 @@ func (b *book) served(n Node, e *kernelCallEvent, client netip.AddrPort) {
 	if e.Role != roleServer || e.Flags&(flagFresh|flagMerged|flagSampled) != 0 {
 		return
 	}
+	this := [3]uint64{e.Conn, e.At[0], e.At[3]}
+	if this == b.lastOwn {
+		return // asked and answered together with the one before
+	}
+	b.lastOwn = this
 	start, end := b.time(e.At[0]), b.time(e.At[3])
 	d := recording.ServedDetail{Op: b.opOf(e.Op), Client: client.String()}
 	for _, s := range b.serverSegments(e) {
