@@ -30,6 +30,7 @@ const (
 	Busy        = recording.Busy
 	Blocked     = recording.Blocked
 	Exec        = recording.Exec
+	Withheld    = recording.Withheld
 	Send        = recording.Send
 	Receive     = recording.Receive
 	OffCPU      = recording.OffCPU

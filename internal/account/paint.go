@@ -15,12 +15,15 @@ type painter struct {
 	tcp    map[int64]recording.TCPDetail
 	hosted map[string]bool      // nodes whose main thread was watched
 	resent map[path][][2]int64  // calls during which a segment was sent again, from send to reply
+	again  map[string][]span    // by this end of a connection: what the kernel source saw TCP send again, at either end
 	nodes  map[string]*tapped   // what the kernel source saw
 	lines  map[string][]Segment // by node: of its main thread
+	served map[string][]served  // by node: the probe's calls as the server saw them
 
 	byTime     map[string]*timeIndex // of states
 	suspectsAt *timeIndex
 	resentAt   map[path]*timeIndex
+	servedAt   map[string]*timeIndex
 }
 
 // rank orders the states of a main thread: one that is frozen is not throttled.
@@ -30,9 +33,13 @@ var rank = map[string]int{recording.KindFrozen: 0, recording.KindThrottled: 1, r
 type path struct{ node, conn string }
 
 func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *painter {
-	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{},
+	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{}, again: map[string][]span{},
 		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{}}
 	p.nodes, p.lines = nodes, l.exact(rec, nodes)
+	p.served, p.servedAt = servedCalls(rec), map[string]*timeIndex{}
+	for node, ss := range p.served {
+		p.servedAt[node] = newTimeIndex(len(ss), func(i int) (int64, int64) { return ss[i].from, ss[i].to })
+	}
 	for _, e := range rec.Events {
 		switch {
 		case e.Source == recording.SourceHost:
@@ -46,6 +53,9 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 				k := path{e.Subject, d.Conn}
 				p.resent[k] = append(p.resent[k], [2]int64{d.CallStartNs, e.TimeNs})
 			}
+		case e.Source == recording.SourceTap && e.Kind == recording.KindRetransmit:
+			client := recording.DetailOf[recording.RetransmitDetail](e).Client
+			p.again[client] = append(p.again[client], span{e.TimeNs, e.TimeNs + e.DurationNs})
 		}
 	}
 	for node, es := range p.states {
@@ -80,6 +90,9 @@ func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
 		}
 	}
 	cv.overlay(p.lines[c.Node])
+	if c.Source == recording.SourceProbe {
+		p.layServed(cv, c)
+	}
 	for _, i := range states {
 		if p.states[c.Node][i].Kind == recording.KindBusy { // a stretch of short work is no single event to the kernel source
 			p.layState(cv, p.states[c.Node][i])
@@ -180,6 +193,9 @@ func (p *painter) layRetransmits(cv *canvas, c recording.Call) {
 	for _, i := range p.resentAt[k].touching(c.IntendedNs, c.EndNs) {
 		r := p.resent[k][i]
 		cv.lay(Segment{Network, Retransmit, r[0], r[1], "segment", -1}, waitsForServer)
+	}
+	for _, s := range p.again[own.Local] { // the probe's socket does not count what the server sent again
+		cv.lay(Segment{Network, Retransmit, s.from, s.to, "segment", -1}, waitsForServer)
 	}
 }
 

@@ -51,7 +51,16 @@ func TestWriteBlock(t *testing.T) {
 		}
 		return e
 	}
+	withheld := func() edge {
+		e := newPath()
+		for i := range int64(10) {
+			e.seen(pathClient, "SET", i*1000*edgeMs, 5, part{"server", "exec", 1, ""}, part{"server", "withheld", 500, ""})
+		}
+		return e
+	}
 	explainEdge(t, clientPauseOrWriteBlock, []edgeCase{
+		{name: "T2: writes were read, and nothing was sent", rec: withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9, evidence: "were read by the server, which then slept before it answered, up to 500 ms: SET"},
+		{name: "T2: the same, and nobody asked for it", rec: withheld()},
 		{name: "T0: writers are paused", rec: blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9, evidence: "up to 2 clients were blocked"},
 		{name: "T0: 6.2, no command blocks of itself", rec: blocked(well("redis 6.2.14")).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"N","cmd":"get"}`), found: true, min: 0.7, max: 0.8, evidence: "no client waits"},
 		{name: "T0: CLIENT LIST is forbidden", rec: blocked(well("redis 6.2.14"))},

@@ -26,6 +26,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Latency:    latencyOf(c.Ledger),
 		Findings:   order(explain(c), c.Ledger.Slowness()),
 		Account:    states(c.Ledger),
+		Excess:     excess(c),
 		Worst:      worst(c.Ledger),
 		BlindSpots: blindSpots(rec),
 		Cost:       cost(c),
@@ -175,6 +176,15 @@ func states(l *account.Ledger) []State {
 		out = append(out, State{t.Actor, t.State, t.Ns, t.Share})
 	}
 	return out
+}
+
+func excess(c *Case) Excess {
+	e := Excess{Ns: c.Ledger.ExcessNs}
+	for _, n := range c.Nodes {
+		e.UnexplainedNs += n.Open().Ns
+	}
+	e.UnexplainedNs = min(e.UnexplainedNs, e.Ns) // by rounding
+	return e
 }
 
 func worst(l *account.Ledger) []Worst {

@@ -30,6 +30,7 @@ type Diagnosis struct {
 	Summary    string                   `json:"summary"` // the verdict in one sentence
 	Findings   []Finding                `json:"findings"`
 	Account    []State                  `json:"account"`
+	Excess     Excess                   `json:"excess"`
 	Worst      []Worst                  `json:"worst"` // the slowest calls with their segments
 	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
 	Cost       []Evidence               `json:"cost"` // what the watch itself cost
@@ -88,6 +89,13 @@ type Evidence struct {
 	Text   string  `json:"text"`
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
+}
+
+// Excess is the time of all slow calls above the usual, each call by its weight (docs/decisions/0008-whose-excess.md), in nanoseconds.
+type Excess struct {
+	Ns int64 `json:"ns"`
+	// UnexplainedNs is what no source saw of it: of each call its unexplained time, but at most its excess.
+	UnexplainedNs int64 `json:"unexplained_ns"`
 }
 
 // State is the time that slow calls spent in one state.

@@ -79,7 +79,7 @@ func passing(s account.Segment) bool {
 	case s.Actor == account.Client:
 		return s.State == recording.Receive || s.State == recording.OffCPU
 	}
-	return s.Actor == account.Server && (s.State == account.Busy || s.State == account.Blocked)
+	return s.Actor == account.Server && (s.State == account.Busy || s.State == account.Blocked || s.State == account.Send)
 }
 
 // ahead finds the big reply that a call waited for: it was asked for before, was still under way, and came in before.

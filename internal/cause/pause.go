@@ -82,7 +82,7 @@ func (n *Node) keptBack() (Claim, map[string]int64) {
 		read := false
 		for _, s := range a.Segments {
 			read = read || s.Actor == account.Server && s.State == account.Exec
-			if read && s.State == account.Unexplained && s.Ns() >= minWithheld {
+			if read && (s.State == account.Withheld || s.State == account.Unexplained) && s.Ns() >= minWithheld {
 				ns += s.Ns()
 			}
 		}
@@ -185,7 +185,7 @@ const minWithheld = int64(20e6)
 func (n *Node) withheld() Withheld {
 	w := Withheld{hosted: n.Hosted()}
 	open := func(a account.Account, s account.Segment) bool {
-		return isWaiting(s) && s.Actor != account.Server && a.ExcessNs >= minWithheld
+		return isWaiting(s) && (s.Actor != account.Server || s.State == account.Withheld) && a.ExcessNs >= minWithheld
 	}
 	w.Claim = n.Claim(open)
 	if w.Claim.Ns == 0 {

@@ -50,7 +50,8 @@ func explainReceiver(n *Node) *Finding {
 		}
 		var ns int64
 		for _, s := range a.Segments {
-			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) || s.Actor == account.Client && unread(s) {
+			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
+				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && unread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
 		}

@@ -10,7 +10,7 @@ func (n *Node) waited() Claim {
 
 func isWaiting(s account.Segment) bool {
 	switch {
-	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake:
+	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake, s.State == account.Withheld:
 		return true
 	}
 	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0

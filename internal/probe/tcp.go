@@ -39,7 +39,7 @@ func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
 	p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
 		Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: c.Conn, RTTNs: ns(i.RTT), MinRTTNs: ns(i.MinRTT), RTONs: ns(i.RTO),
 			TotalRetrans: int64(i.TotalRetrans), RetransDuring: max(during, 0), Lost: int64(i.Lost), Unacked: int64(i.Unacked),
-			NotsentBytes: int64(i.NotsentBytes), RwndLimitedNs: ns(i.RwndLimited)})})
+			NotsentBytes: int64(i.NotsentBytes), RwndLimitedNs: ns(i.RwndLimited), Local: s.LocalAddr()})})
 }
 
 func ns(d time.Duration) int64 { return int64(d) }

@@ -81,6 +81,7 @@ const (
 	KindRetransmit = "retransmit" // tap, subject node: TCP sent something again; Detail RetransmitDetail
 	KindInternal   = "internal"   // tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindWaiter     = "waiter"     // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+	KindServed     = "served"     // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
 	KindCollection = "collection" // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
 )
 
@@ -163,6 +164,22 @@ type WaiterDetail struct {
 	Behind  int    `json:"behind"` // calls of the same connection that waited for it
 }
 
+// ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to the reply that was sent.
+type ServedDetail struct {
+	Op     string       `json:"op"`
+	Client string       `json:"client"` // slowpath's end of the connection
+	Parts  []ServedPart `json:"parts"`  // disjoint, of all of the event
+}
+
+// ServedPart is a part of a served call, with the names of Segment; times in nanoseconds from the begin of the event.
+type ServedPart struct {
+	Actor   string `json:"actor"`
+	State   string `json:"state"`
+	FromNs  int64  `json:"from_ns"`
+	ToNs    int64  `json:"to_ns"`
+	Culprit string `json:"culprit,omitempty"`
+}
+
 // Task is a thread or process that had the CPU.
 type Task struct {
 	PID  int    `json:"pid"`
@@ -226,6 +243,7 @@ type TCPDetail struct {
 	NotsentBytes     int64  `json:"notsent_bytes"`
 	RwndLimitedNs    int64  `json:"rwnd_limited_ns"`
 	SynRetransDuring int64  `json:"syn_retrans_during,omitempty"`
+	Local            string `json:"local,omitempty"` // this end, as the kernel source names it
 }
 
 // BlindSpot is what a watch could not see, why, and what would make it visible.

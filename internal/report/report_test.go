@@ -142,7 +142,8 @@ func TestJSONKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	finding := "cause layer title slow_calls of excess_share confidence evidence against fix see"
-	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account worst blind_spots cost")
+	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account excess worst blind_spots cost")
+	wantKeys(t, doc["excess"], "ns unexplained_ns")
 	wantKeys(t, doc["target"], "address kind server nodes")
 	wantKeys(t, doc["window"], "start seconds")
 	wantKeys(t, doc["latency"], "calls slow_calls slow_threshold_ns p50_ns p99_ns p999_ns max_ns")

@@ -48,6 +48,7 @@ func throttled() cause.Diagnosis {
 	d.Account = []cause.State{{Actor: "server", State: "throttled", Ns: 1_312 * ms, Share: 0.905}, {Actor: "server", State: "busy", Ns: 101 * ms, Share: 0.0697},
 		{Actor: "unknown", State: "unexplained", Ns: 26 * ms, Share: 0.0179}, {Actor: "server", State: "exec", Ns: 6 * ms, Share: 0.0041},
 		{Actor: "network", State: "out", Ns: 2 * ms, Share: 0.0013}, {Actor: "network", State: "back", Ns: 2 * ms, Share: 0.0013}}
+	d.Excess = cause.Excess{Ns: 1_442 * ms, UnexplainedNs: 26 * ms}
 	d.Findings = []cause.Finding{{Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38, ExcessShare: 0.91, Confidence: 0.99,
 		Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 		Evidence: []cause.Evidence{{Source: "host", Text: "36 of 38 slow calls waited while the server was throttled, up to 82.4 ms in one call"},

@@ -25,7 +25,8 @@ var saidOf = map[string]string{
 	"server busy":         "serving other commands first",
 	"server blocked":      "asleep in the kernel: disk, memory or fork",
 	"server exec":         "running the command itself",
-	"server send":         "writing the reply to the socket",
+	"server withheld":     "it had read the call, and slept",
+	"server send":         "replies go out as fast as they are taken",
 	unexplained:           "no source saw what happened here",
 }
 

@@ -26,6 +26,7 @@ type book struct {
 	self     int                        // slowpath's own process
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
+	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
 	readers  readers
 	unread   func(pid uint32) // is told of client processes that leave replies unread for long
 }

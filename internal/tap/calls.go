@@ -46,7 +46,8 @@ func (b *book) call(e *kernelCallEvent) {
 		b.learn(e.Role, client, e.Tgid, comm(e.Comm))
 	}
 	if b.ends[client].pid == b.self {
-		return // slowpath's own
+		b.served(n, e, client)
+		return
 	}
 	b.reader(e)
 	op := b.opOf(e.Op)

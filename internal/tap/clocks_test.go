@@ -63,14 +63,16 @@ func TestClocksAddUp(t *testing.T) {
 		t.Cleanup(func() { _ = hog.Process.Kill(); _ = hog.Wait() })
 	}
 	for round := range 8 {
-		run0, _ := schedstat(t, pid)
-		off0, at0 := total(settled(t, l, pid))
-		end := time.Now().Add(time.Duration(50+rand.IntN(150)) * time.Millisecond)
-		for time.Now().Before(end) {
+		run0, delay0 := schedstat(t, pid)
+		begin := settled(t, l, pid)
+		off0, at0 := total(begin)
+		until := time.Now().Add(time.Duration(50+rand.IntN(150)) * time.Millisecond)
+		for time.Now().Before(until) {
 			run(t, all, 5)
 		}
-		run1, _ := schedstat(t, pid)
-		off1, at1 := total(settled(t, l, pid))
+		run1, delay1 := schedstat(t, pid)
+		end := settled(t, l, pid)
+		off1, at1 := total(end)
 		wall, on := at1-at0, run1-run0
 		// schedstat is read a little before the clocks, and grows in ticks while the thread runs
 		if sum := off1 - off0 + on; sum < wall-wall/20-5e6 || sum > wall+wall/20+5e6 {
@@ -78,6 +80,10 @@ func TestClocksAddUp(t *testing.T) {
 		}
 		if off1-off0 > wall {
 			t.Errorf("round %d: more time off the CPU (%d) than there was (%d)", round, off1-off0, wall)
+		}
+		// A wake-up that is missed makes a wait for the CPU a sleep; the clock begins a little before the kernel's, with the waking.
+		if waited, delay := int64(end.Clk.Ns[runnable]-begin.Clk.Ns[runnable]), delay1-delay0; waited < delay-delay/20-2e6 || waited > delay+delay/4+5e6 {
+			t.Errorf("round %d: %d ns in the run queue, by the kernel's own count %d", round, waited, delay)
 		}
 	}
 }

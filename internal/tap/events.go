@@ -28,6 +28,8 @@ const (
 	flagError
 	flagTLS
 	flagPaired
+	flagQuiet
+	flagPieces
 )
 
 const (

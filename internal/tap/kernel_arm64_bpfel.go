@@ -74,6 +74,9 @@ type kernelConn struct {
 	Memo          [2]uint64
 	MemoSub       uint64
 	Published     uint64
+	SilentFrom    uint64
+	SilentTo      uint64
+	Partial       uint64
 	MemoOp        uint32
 	Slot          uint32
 	Tid           uint32
@@ -303,6 +306,8 @@ type kernelPair struct {
 	Slot       uint32
 	Tls        uint32
 	Split      uint32
+	Own        uint32
+	Flags      uint32
 	ClkClient  kernelClocks
 }
 

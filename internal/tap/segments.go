@@ -3,6 +3,8 @@
 package tap
 
 import (
+	"slices"
+
 	"slowpath/internal/recording"
 )
 
@@ -37,8 +39,13 @@ func (b *book) split(s stage) []recording.Segment {
 		name, actor := waitKinds[state], s.actor
 		if state == asleep {
 			name = s.sleeping
-			if name == recording.Unexplained {
+			switch name {
+			case recording.Unexplained:
 				actor = recording.Nobody
+			case recording.Forward:
+				actor = recording.Proxy
+			}
+			if name != recording.Exec && s.actor == recording.Server {
 				left -= h.sleptWorking(s.from, s.to)
 			}
 		}
@@ -94,11 +101,28 @@ func lay(cv []recording.Segment, s recording.Segment, over string, most int64) (
 // serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution, and waiting for
 // others until its reply is sent.
 func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
-	return b.served(e.At, e.Complete, e.Clk, e.Tid, e.Conn)
+	return b.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, b.heldBack(e.Tid, e.Tgid, uint32(e.Flags)))
 }
 
-// served takes the moments of a call at its server; complete is when the last byte of the request had come.
-func (b *book) served(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64) []recording.Segment {
+// heldBack is what a server does with a call that it has read, sleeping. Where it owes its caller no rest of a reply, it keeps the call waiting of
+// its own accord (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server behind it. Else the replies go out as they are taken.
+// Of a thread that only reads for others it is not known what those do.
+func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
+	proxy := slices.ContainsFunc(b.Nodes, func(n Node) bool { return n.Proxy != 0 && n.Proxy == int(tgid) })
+	switch {
+	case flags&flagPieces != 0:
+		return recording.Send
+	case flags&flagQuiet != 0 && proxy:
+		return recording.Forward
+	case flags&flagQuiet != 0 && tid == tgid:
+		return recording.Withheld
+	}
+	return recording.Unexplained
+}
+
+// atServer takes the moments of a call at its server; complete is when the last byte of the request had come, held what it is that the
+// server sleeps between the call's own work and its reply.
+func (b *book) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64, held string) []recording.Segment {
 	t := [4]int64{b.time(at[0]), b.time(at[1]), b.time(at[2]), b.time(at[3])}
 	for i := 1; i < len(t); i++ {
 		t[i] = max(t[i], t[i-1])
@@ -109,7 +133,7 @@ func (b *book) served(at [4]uint64, complete uint64, clk [4]kernelClocks, tid ui
 	for i, s := range []stage{
 		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
 		{actor: recording.Server, running: recording.Exec, sleeping: recording.Exec},
-		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
+		{actor: recording.Server, running: recording.Busy, sleeping: held},
 	} {
 		s.span, s.before, s.after, s.tid, s.own = span{t[i], t[i+1]}, clk[i], clk[i+1], tid, conn
 		segs = append(segs, b.split(s)...)
@@ -138,7 +162,7 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		if p.Split != 0 {
 			clk = [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}
 		}
-		inner, c.Side = b.served([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0), "both"
+		inner, c.Side = b.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0, b.heldBack(p.Tid, p.Tgid, p.Flags)), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment

@@ -18,6 +18,7 @@ type node struct {
 	remote     string // address that its name resolved to, empty where there was no connection
 	identity   server.Identity
 	process    *host.Process // nil: not on this host, or not looked for
+	proxy      int           // process of this host that passes calls on to a server elsewhere; 0: none
 	hostWhy    string
 	hostEnable string
 	hashTag    string

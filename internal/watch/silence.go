@@ -85,6 +85,7 @@ func (n *node) locate(q host.Query) {
 	case err != nil:
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
+		n.proxy = p.PID
 		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] answers at this address and passes calls on to a server elsewhere", p.Comm, p.PID), "name the server itself as a second target"
 	default:
 		n.process = &p

@@ -51,7 +51,7 @@ func (r *run) tapNodes() []tap.Node {
 		if n.target.Network != "tcp" {
 			continue
 		}
-		t := tap.Node{Address: n.address}
+		t := tap.Node{Address: n.address, Proxy: n.proxy}
 		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}

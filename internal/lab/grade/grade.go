@@ -48,6 +48,7 @@ type Result struct {
 	Rank       int             `json:"rank"` // place of the truth among the findings, from 1; 0 where it was not named
 	Confidence float64         `json:"confidence"`
 	Share      float64         `json:"excess_share"`
+	Excess     cause.Excess    `json:"excess"` // of the slow calls; nothing for a healthy load, which is to have none
 	Seconds    float64         `json:"seconds"`
 	Others     []string        `json:"others"`            // causes of the further findings
 	Skipped    string          `json:"skipped,omitempty"` // why this machine could not make it
@@ -100,6 +101,9 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 func (r *Result) judge(d cause.Diagnosis) {
 	r.Diagnosis = d
 	r.Got = d.Verdict
+	if r.Truth != incident.HealthyCause {
+		r.Excess = d.Excess
+	}
 	for i, f := range d.Findings {
 		if i == 0 {
 			r.Got, r.Confidence, r.Share = f.Cause, f.Confidence, f.ExcessShare
@@ -125,6 +129,7 @@ type Summary struct {
 	HealthyTotal int                       `json:"healthy"`
 	Skipped      int                       `json:"skipped"`
 	Confusion    map[string]map[string]int `json:"confusion"` // truth → said → count
+	Unexplained  Unexplained               `json:"unexplained"`
 }
 
 // Schema names the JSON of a Summary.
@@ -158,6 +163,7 @@ func Sum(rs []Result) Summary {
 		}
 		s.Confusion[r.Truth][said]++
 	}
+	s.Unexplained = unexplainedOf(rs)
 	return s
 }
 

@@ -29,11 +29,14 @@ func Line(w io.Writer, r Result) {
 		if !r.Right() && r.Rank > 0 {
 			fmt.Fprintf(w, "; the truth stood at place %d", r.Rank)
 		}
+		if share, ok := r.Unexplained(); ok {
+			fmt.Fprintf(w, "; %.1f %% unexplained", share*100)
+		}
 		fmt.Fprintf(w, "  [%s, %.0f s]\n", r.Server, r.Seconds)
 	}
 }
 
-// Table prints the confusion matrix: a row per truth, with what was said instead of it.
+// Table prints the confusion matrix, a row per truth with what was said instead of it, and how much of the excess stayed unexplained.
 func Table(w io.Writer, s Summary) {
 	truths := make([]string, 0, len(s.Confusion))
 	for t := range s.Confusion {
@@ -56,4 +59,5 @@ func Table(w io.Writer, s Summary) {
 		fmt.Fprintf(w, "%-30s %6d %6d  %s\n", t, right, wrong, strings.Join(instead, ", "))
 	}
 	fmt.Fprintf(w, "\nnamed first: %d of %d incidents; healthy stayed healthy: %d of %d; skipped: %d\n", s.Named, s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
+	unexplainedTable(w, s)
 }

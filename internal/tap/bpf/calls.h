@@ -277,6 +277,17 @@ static __always_inline bool sample(u64 now)
 	return w->sampled++ < sample_per_tick;
 }
 
+/* way_out says how a reply of a batch left its server; what TLS hides is not known. A silence that ended a moment ago, with the reply to a call
+ * before this one, counts. */
+static __always_inline u32 way_out(struct conn *c, struct batch *b, u64 now)
+{
+	if (c->tls)
+		return 0;
+	if (c->partial > b->read)
+		return F_PIECES;
+	return c->silent_from < b->read && c->silent_to > b->read && now - c->silent_to < slow_ns ? F_QUIET : 0;
+}
+
 __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u32 seq)
 {
 	if (!c || !f)
@@ -316,6 +327,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 		e->at[2] = b->read;
 		e->clk[0] = b->clk_arrived;
 		e->complete = b->arrived;
+		e->flags |= way_out(c, b, f->now);
 		e->clk[1] = e->clk[2] = b->clk_read;
 		struct thread *reader = thread_of(b->slot);
 		if (reader) {
@@ -384,6 +396,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
 	pair->tls = c->tls;
+	pair->flags = way_out(c, b, f->now);
 	snapshot(pair->slot, f->now, &pair->clk_client);
 	u32 turn_slot = t->turns;
 	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);
@@ -463,7 +476,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
 		if (ns >= slow_ns) {
-			if (may_report(f->now))
+			if (may_report(f->now) || of_slowpath(c))
 				report_call(c, f, c->head, 0, seq);
 		} else if (sample(f->now)) {
 			count(C_SAMPLED, 1);

@@ -225,8 +225,9 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 		return;
 	u32 was = t->state;
 	u64 since = t->since;
-	/* The wake-up came while the thread was on its way to sleep, or was not seen: all since then is a wait for the CPU. */
-	if (was == ASLEEP && t->waking) {
+	/* Nobody runs who was not woken. No wake-up since it fell asleep means that it came while the thread was on its way there: on_waking saw it
+	 * on the CPU still. All since then is a wait for the CPU. */
+	if (was == ASLEEP) {
 		u64 woken = t->waking > since ? t->waking : since;
 		enter(t, RUNNABLE, woken);
 		was = RUNNABLE;

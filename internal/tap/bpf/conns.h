@@ -117,8 +117,28 @@ static __always_inline void pair_up(struct conn *c)
 	u32 slot = find_pair(c);
 	c->pair = slot;
 	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
-	if (p && c->role == CLIENT)
+	if (p && c->role == CLIENT) {
 		p->client = 1;
+		p->own = 0;
+	}
+}
+
+/* leave_own leaves out the client's end of a connection of slowpath, and tells the server's end. */
+static __always_inline void leave_own(struct conn *c)
+{
+	u32 slot = c->pair;
+	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
+	if (p)
+		p->own = 1;
+	c->ignore = 1;
+}
+
+/* of_slowpath says that a call is one of slowpath's own, which are few. */
+static __always_inline bool of_slowpath(struct conn *c)
+{
+	u32 slot = c->pair;
+	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
+	return p && p->own;
 }
 
 static __always_inline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now)

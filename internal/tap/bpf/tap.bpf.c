@@ -227,11 +227,17 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 		begin_item(t, NULL, 0, f->now);
 	}
 	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
+	if (f->now - c->last_out >= slow_ns && !c->rep.started) {
+		c->silent_from = c->last_out;
+		c->silent_to = f->now;
+	}
 	if (!small_reply(c, f) && !same_replies(c, f)) {
 		if (!waited && !c->strict && c->aligned) /* nobody asked for this: see small_reply */
 			c->strict = 1;
 		replies(c, f);
 	}
+	if (c->rep.started)
+		c->partial = f->now;
 	if (waited)
 		publish(c, f, first, seq);
 }
@@ -291,7 +297,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	u32 slot;
 	struct thread *t = thread_here(c, who, now, &slot);
 	if (c->role == CLIENT && who >> 32 == own_tgid) {
-		c->ignore = 1;
+		leave_own(c);
 		return 0;
 	}
 	c->tid = who;
@@ -337,7 +343,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 	struct feed f = {.now = now, .len = ret, .seq = tp->write_seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == CLIENT, .copied = tp->copied_seq};
 	if (c->role == CLIENT) {
 		if (who >> 32 == own_tgid) {
-			c->ignore = 1;
+			leave_own(c);
 			return 0;
 		}
 		c->tid = who;

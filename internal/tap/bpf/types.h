@@ -163,6 +163,8 @@ struct conn {
 	u64 memo[2];      /* last name looked up, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
+	u64 silent_from, silent_to; /* server: last time that it sent nothing for slow_ns, with no rest of a reply to send */
+	u64 partial;      /* server: last send that ended within a reply */
 	u32 memo_op;      /* and its number */
 	u32 slot;         /* thread that read last */
 	u32 tid, tgid;
@@ -216,13 +218,16 @@ struct pair {
 	u32 slot;    /* of the client's thread, and its clocks at send */
 	u32 tls;
 	u32 split;   /* the clocks are known; those of a call that was short at the server are not worth the copying */
+	u32 own;     /* the client is slowpath itself */
+	u32 flags;   /* F_QUIET, F_PIECES */
 	struct clocks clk_client;
 };
 
 enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER };
 
-/* call_event.flags */
-enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32 };
+/* call_event.flags. Of the time between the read of a request and its reply, at the server: F_QUIET: it sent nothing on the connection, and owed
+ * no rest of a reply. F_PIECES: the reply, or one before it on the connection, went out piece by piece. */
+enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32, F_QUIET = 64, F_PIECES = 128 };
 
 struct addr {
 	u16 family, lport, rport;

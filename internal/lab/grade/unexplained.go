@@ -1,0 +1,72 @@
+package grade
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Unexplained is how much of the excess of slow calls no source explained, over the runs that had any.
+type Unexplained struct {
+	Runs     int     `json:"runs"`
+	Share    float64 `json:"share"`  // of the excess of all runs together
+	Median   float64 `json:"median"` // of the runs' own shares; of an even number the higher of the two
+	MedianOf string  `json:"median_of"`
+	Worst    float64 `json:"worst"`
+	WorstOf  string  `json:"worst_of"` // incident
+}
+
+// Unexplained is the share of a run's excess that no source explained; ok is false where it had none.
+func (r Result) Unexplained() (share float64, ok bool) {
+	if r.Excess.Ns <= 0 {
+		return 0, false
+	}
+	return float64(r.Excess.UnexplainedNs) / float64(r.Excess.Ns), true
+}
+
+// withExcess are the runs that had slow calls, the best explained first.
+func withExcess(rs []Result) []Result {
+	rs = slices.DeleteFunc(slices.Clone(rs), func(r Result) bool { return r.Excess.Ns <= 0 })
+	slices.SortStableFunc(rs, func(a, b Result) int {
+		x, _ := a.Unexplained()
+		y, _ := b.Unexplained()
+		return cmp.Compare(x, y)
+	})
+	return rs
+}
+
+func unexplainedOf(rs []Result) Unexplained {
+	rs = withExcess(rs)
+	u := Unexplained{Runs: len(rs)}
+	if len(rs) == 0 {
+		return u
+	}
+	var all Result
+	for _, r := range rs {
+		all.Excess.Ns += r.Excess.Ns
+		all.Excess.UnexplainedNs += r.Excess.UnexplainedNs
+	}
+	median, worst := rs[len(rs)/2], rs[len(rs)-1]
+	u.Share, _ = all.Unexplained()
+	u.Median, _ = median.Unexplained()
+	u.Worst, _ = worst.Unexplained()
+	u.MedianOf, u.WorstOf = median.Incident, worst.Incident
+	return u
+}
+
+// unexplainedTable prints the share of each run, the worst first, and what it amounts to.
+func unexplainedTable(w io.Writer, s Summary) {
+	rs := withExcess(s.Results)
+	if len(rs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%-32s %12s %12s\n", "incident", "excess", "unexplained")
+	for _, r := range slices.Backward(rs) {
+		share, _ := r.Unexplained()
+		fmt.Fprintf(w, "%-32s %10.2f s %10.1f %%\n", r.Incident, float64(r.Excess.Ns)/1e9, share*100)
+	}
+	u := s.Unexplained
+	fmt.Fprintf(w, "\nunexplained: %.1f %% of the excess of %d runs together; median %.1f %% (%s), worst %.1f %% (%s)\n",
+		u.Share*100, u.Runs, u.Median*100, u.MedianOf, u.Worst*100, u.WorstOf)
+}
