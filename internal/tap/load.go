@@ -25,8 +25,8 @@ type hook struct {
 	losing  string // what cannot be seen without it; empty: nothing works without it
 }
 
-// functions are the programs of internals.go; they are loaded, and attached to a server's binary later.
-var functions = []string{"on_enter", "on_leave"}
+// functions are the programs of internals.go and tls.go; they are loaded, and attached to what a process runs later.
+var functions = []string{"on_enter", "on_leave", "on_plain", "on_plain_done"}
 
 var hooks = []hook{
 	{"on_switch", ""},
@@ -55,17 +55,22 @@ type loaded struct {
 }
 
 func (l *loaded) Close() error {
-	// All at once: each waits until no CPU runs its program any more.
-	errs := make([]error, len(l.links))
-	var wg sync.WaitGroup
-	for i, k := range l.links {
-		wg.Go(func() { errs[i] = k.Close() })
-	}
-	wg.Wait()
+	err := closeAll(l.links)
 	l.links = nil
 	if l.coll != nil {
 		l.coll.Close()
 	}
+	return err
+}
+
+// closeAll closes links at once: each waits until no CPU runs its program any more.
+func closeAll(links []link.Link) error {
+	errs := make([]error, len(links))
+	var wg sync.WaitGroup
+	for i, k := range links {
+		wg.Go(func() { errs[i] = k.Close() })
+	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
@@ -132,7 +137,7 @@ func load(c constants) (*loaded, error) {
 		if l.coll, again = ebpf.NewCollection(spec); again != nil {
 			return nil, explain(again)
 		}
-		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
+		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server, and names of commands under TLS", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
 	}
 	for _, name := range wanted {
 		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})

@@ -1,0 +1,175 @@
+//go:build linux
+
+package tap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"slowpath/internal/recording"
+)
+
+// plaintextFunctions take or give plaintext in libraries with OpenSSL's functions, by the end of the connection that they are hooked at: the
+// end where requests pass. Those whose cookie is byPointer say how much by a pointer.
+var plaintextFunctions = map[uint8][]string{
+	roleServer: {"SSL_read", "SSL_read_ex"},
+	roleClient: {"SSL_write", "SSL_write_ex"},
+}
+
+// byPointer is BY_POINTER of bpf/tls.h.
+const byPointer = 1
+
+// maxPlaintexts is how many processes are hooked at once.
+const maxPlaintexts = 256
+
+// end is a process as one end of connections.
+type end struct {
+	pid  uint32
+	role uint8
+}
+
+// plaintextWatch hooks the libraries of processes that speak TLS, so that the programs see the names of commands.
+type plaintextWatch struct {
+	begin, done *ebpf.Program // nil where the kernel has no such links
+	links       map[end][]link.Link
+	asked       map[end]error // what came of it
+	told        map[string]bool
+}
+
+func newPlaintextWatch(programs map[string]*ebpf.Program) *plaintextWatch {
+	return &plaintextWatch{begin: programs["on_plain"], done: programs["on_plain_done"], links: map[end][]link.Link{}, asked: map[end]error{}, told: map[string]bool{}}
+}
+
+// Why the names of a process's commands under TLS cannot be known.
+var (
+	errOwnTLS  = errors.New("it has mapped no library with OpenSSL's functions (Go, Java and Node.js have TLS of their own)")
+	errTooMany = fmt.Errorf("%d other processes that speak TLS are looked at already", maxPlaintexts)
+)
+
+// ask has the programs see a process's plaintext from now on, and reports why they do not.
+func (w *plaintextWatch) ask(pid int, role uint8) error {
+	e := end{uint32(pid), role}
+	if err, done := w.asked[e]; done || w.begin == nil {
+		return err
+	}
+	w.asked[e] = w.hook(e)
+	return w.asked[e]
+}
+
+func (w *plaintextWatch) hook(e end) error {
+	if len(w.links) >= maxPlaintexts {
+		w.forget()
+	}
+	if len(w.links) >= maxPlaintexts {
+		return errTooMany
+	}
+	paths := mapped(e.pid, func(base string) bool { return strings.HasPrefix(base, "libssl") && strings.Contains(base, ".so") })
+	if len(paths) == 0 && e.role == roleServer {
+		paths = []string{fmt.Sprintf("/proc/%d/exe", e.pid)} // the library may be part of it
+	}
+	for _, path := range paths {
+		links, err := w.hookFile(path, e)
+		w.links[e] = append(w.links[e], links...)
+		if err != nil {
+			return err
+		}
+	}
+	if len(w.links[e]) == 0 {
+		delete(w.links, e)
+		return errOwnTLS
+	}
+	return nil
+}
+
+// hookFile hooks the functions that a file has, all by two links: the begin first, so that no end comes without one.
+func (w *plaintextWatch) hookFile(path string, e end) (links []link.Link, err error) {
+	has, err := symbolsOf(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the names in %s: %w", path, err)
+	}
+	o := &link.UprobeMultiOptions{PID: e.pid}
+	var names []string
+	for _, name := range plaintextFunctions[e.role] {
+		if has[name] {
+			cookie := uint64(0)
+			if strings.HasSuffix(name, "_ex") {
+				cookie = byPointer
+			}
+			names, o.Cookies = append(names, name), append(o.Cookies, cookie)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	ex, err := link.OpenExecutable(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	begin, err := ex.UprobeMulti(names, w.begin, o)
+	if err != nil {
+		return nil, fmt.Errorf("hooking %s: %w", path, err)
+	}
+	done, err := ex.UretprobeMulti(names, w.done, o)
+	if err != nil {
+		return []link.Link{begin}, fmt.Errorf("hooking %s: %w", path, err)
+	}
+	return []link.Link{begin, done}, nil
+}
+
+// forget lets go of processes that have ended.
+func (w *plaintextWatch) forget() {
+	for e, links := range w.links {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", e.pid)); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		for _, l := range links {
+			_ = l.Close() // there is nothing to detach from any more
+		}
+		delete(w.links, e)
+		delete(w.asked, e)
+	}
+}
+
+func (w *plaintextWatch) Close() error {
+	var all []link.Link
+	for _, links := range w.links {
+		all = append(all, links...)
+	}
+	return closeAll(all)
+}
+
+// underTLS asks once for the plaintext of a process at an end of a TLS connection. A client's is not asked for where the server's end, on the
+// same address, tells for both.
+func (b *book) underTLS(a *kernelAddr, pid uint32, n Node) {
+	if a.Tls == 0 || pid == 0 || int(pid) == b.self || b.sealed == nil || a.Role == roleClient && a.Laddr == a.Raddr {
+		return
+	}
+	b.sealed(a, pid, n)
+}
+
+// askPlaintext hooks the library of a process that speaks TLS, and says it once where that cannot be.
+func (t *Tap) askPlaintext(a *kernelAddr, pid uint32, n Node) {
+	err := t.plaintexts.ask(int(pid), a.Role)
+	if err == nil {
+		return
+	}
+	what, enable := n.Address, "a server that links libssl as a library (Debian's does)"
+	if a.Role == roleClient {
+		if n.PID != 0 { // its server tells
+			return
+		}
+		what, enable = t.book.names[pid], "watch on the server's host, too"
+	}
+	if t.plaintexts.told[what] {
+		return
+	}
+	t.plaintexts.told[what] = true
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: "names of commands under TLS of " + what, Why: reason, Enable: enable})})
+}
