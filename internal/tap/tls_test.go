@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -262,6 +263,65 @@ func TestTLSNamesFromMiddle(t *testing.T) {
 	calls, _ := r.finish(t)
 	if got, want := turnsOf(calls, names, portOf(k), roleServer), []turn{{"GET", 2}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestTLSNamesKeepPlace: however the requests are cut into records, what stands in a value is never taken for a command, and the place in the
+// stream is known afterwards.
+func TestTLSNamesKeepPlace(t *testing.T) {
+	const rounds = 100
+	pid, port, _ := startTLS(t)
+	r := openRaw(t, port, allCalls())
+	r.hook(t, pid, roleServer)
+	k := newTLSTalk(t, port)
+	random := mathrand.New(mathrand.NewPCG(3, 5))
+	for range rounds {
+		many := 1 + random.IntN(20)
+		var text strings.Builder
+		for range many {
+			text.WriteString(command("SET", "key", strings.Repeat(command("FLUSHALL"), 1+random.IntN(100))[random.IntN(10):]))
+		}
+		for rest := text.String(); rest != ""; {
+			n := 1 + random.IntN(min(len(rest), 5000))
+			k.write(rest[:n])
+			rest = rest[n:]
+		}
+		k.expect(strings.Repeat("+OK\r\n", many))
+		k.ask(":0\r\n", "STRLEN", "no")
+	}
+	names := r.names()
+	calls, counts := r.finish(t)
+	seen := map[turn]int{}
+	for _, u := range turnsOf(calls, names, portOf(k), roleServer) {
+		seen[u]++
+	}
+	if seen[turn{"STRLEN", 2}] != rounds {
+		t.Errorf("of %d STRLEN were seen: %v; %v", rounds, seen, counts)
+	}
+	for u := range seen {
+		if u != (turn{"STRLEN", 2}) && u != (turn{"SET", 3}) && u != (turn{"SET +", 3}) {
+			t.Errorf("nobody asked for %v: %v", u, seen)
+		}
+	}
+}
+
+// TestTLSSubscriber: what is pushed to a subscriber answers nothing.
+func TestTLSSubscriber(t *testing.T) {
+	pid, port, _ := startTLS(t)
+	r := openRaw(t, port, allCalls())
+	r.hook(t, pid, roleServer)
+	sub, other := newTLSTalk(t, port), newTLSTalk(t, port)
+	sub.ask("+PONG\r\n", "PING")
+	sub.send("SUBSCRIBE", "channel")
+	sub.expect("*3\r\n$9\r\nsubscribe\r\n$7\r\nchannel\r\n:1\r\n")
+	other.ask(":1\r\n", "PUBLISH", "channel", "hello")
+	sub.expect("*3\r\n$7\r\nmessage\r\n$7\r\nchannel\r\n$5\r\nhello\r\n")
+	sub.send("PING")
+	sub.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+	names := r.names()
+	calls, counts := r.finish(t)
+	if got, want := turnsOf(calls, names, portOf(sub), roleServer), []turn{{"PING", 1}}; !slices.Equal(got, want) || counts["push"] != 1 {
+		t.Errorf("got %v, want %v; %v", got, want, counts)
 	}
 }
 
