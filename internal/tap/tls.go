@@ -3,9 +3,11 @@
 package tap
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -15,13 +17,13 @@ import (
 )
 
 // plaintextFunctions take or give plaintext in libraries with OpenSSL's functions, by the end of the connection that they are hooked at: the
-// end where requests pass. Those whose cookie is byPointer say how much by a pointer.
+// end where requests pass. The second of each returns 1, and says how much by its fourth argument.
 var plaintextFunctions = map[uint8][]string{
 	roleServer: {"SSL_read", "SSL_read_ex"},
 	roleClient: {"SSL_write", "SSL_write_ex"},
 }
 
-// byPointer is BY_POINTER of bpf/tls.h.
+// byPointer is BY_POINTER of bpf/tls.h, the cookie of a function of the second kind.
 const byPointer = 1
 
 // maxPlaintexts is how many processes are hooked at once.
@@ -36,13 +38,14 @@ type end struct {
 // plaintextWatch hooks the libraries of processes that speak TLS, so that the programs see the names of commands.
 type plaintextWatch struct {
 	begin, done *ebpf.Program // nil where the kernel has no such links
+	places      func(f *elf.File, role uint8) (link.UprobeMultiOptions, error)
 	links       map[end][]link.Link
 	asked       map[end]error // what came of it
 	told        map[string]bool
 }
 
 func newPlaintextWatch(programs map[string]*ebpf.Program) *plaintextWatch {
-	return &plaintextWatch{begin: programs["on_plain"], done: programs["on_plain_done"], links: map[end][]link.Link{}, asked: map[end]error{}, told: map[string]bool{}}
+	return &plaintextWatch{begin: programs["on_plain"], done: programs["on_plain_done"], places: places, links: map[end][]link.Link{}, asked: map[end]error{}, told: map[string]bool{}}
 }
 
 // Why the names of a process's commands under TLS cannot be known.
@@ -86,35 +89,51 @@ func (w *plaintextWatch) hook(e end) error {
 	return nil
 }
 
-// hookFile hooks the functions that a file has, all by two links: the begin first, so that no end comes without one.
-func (w *plaintextWatch) hookFile(path string, e end) (links []link.Link, err error) {
-	has, err := symbolsOf(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the names in %s: %w", path, err)
+// places are where a file's plaintext passes: offsets in it, and cookies.
+func places(f *elf.File, role uint8) (o link.UprobeMultiOptions, err error) {
+	if at, ok := innerFunction(f, plaintextFunctions[role]); ok {
+		return link.UprobeMultiOptions{Addresses: []uint64{at}, Cookies: []uint64{byPointer}}, nil
 	}
-	o := &link.UprobeMultiOptions{PID: e.pid}
-	var names []string
-	for _, name := range plaintextFunctions[e.role] {
-		if has[name] {
-			cookie := uint64(0)
-			if strings.HasSuffix(name, "_ex") {
-				cookie = byPointer
-			}
-			names, o.Cookies = append(names, name), append(o.Cookies, cookie)
+	return namedPlaces(f, role)
+}
+
+func namedPlaces(f *elf.File, role uint8) (o link.UprobeMultiOptions, err error) {
+	symbols, err := functionsOf(f)
+	if err != nil {
+		return o, err
+	}
+	for i, name := range plaintextFunctions[role] {
+		if at := fileOffset(f, symbols[name]); at != 0 && !slices.Contains(o.Addresses, at) {
+			o.Addresses, o.Cookies = append(o.Addresses, at), append(o.Cookies, uint64(i)*byPointer)
 		}
 	}
-	if len(names) == 0 {
+	return o, nil
+}
+
+// hookFile hooks what a file has of them, all by two links: the begin first, so that no end comes without one.
+func (w *plaintextWatch) hookFile(path string, e end) (links []link.Link, err error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the functions in %s: %w", path, err)
+	}
+	defer f.Close()
+	o, err := w.places(f, e.role)
+	if err != nil {
+		return nil, fmt.Errorf("reading the functions in %s: %w", path, err)
+	}
+	if len(o.Addresses) == 0 {
 		return nil, nil
 	}
+	o.PID = e.pid
 	ex, err := link.OpenExecutable(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	begin, err := ex.UprobeMulti(names, w.begin, o)
+	begin, err := ex.UprobeMulti(nil, w.begin, &o)
 	if err != nil {
 		return nil, fmt.Errorf("hooking %s: %w", path, err)
 	}
-	done, err := ex.UretprobeMulti(names, w.done, o)
+	done, err := ex.UretprobeMulti(nil, w.done, &o)
 	if err != nil {
 		return []link.Link{begin}, fmt.Errorf("hooking %s: %w", path, err)
 	}

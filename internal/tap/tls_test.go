@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"debug/elf"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
@@ -109,10 +111,16 @@ func (k *talk) write(text string) {
 	}
 }
 
+// placesIn finds where to hook.
+type placesIn = func(*elf.File, uint8) (link.UprobeMultiOptions, error)
+
 // hook has the programs see the plaintext of a process.
-func (r *raw) hook(t testing.TB, pid int, role uint8) {
+func (r *raw) hook(t testing.TB, pid int, role uint8) { r.hookAt(t, places, pid, role) }
+
+func (r *raw) hookAt(t testing.TB, where placesIn, pid int, role uint8) {
 	t.Helper()
 	w := newPlaintextWatch(r.coll.Programs)
+	w.places = where
 	if w.begin == nil {
 		t.Skip("needs uprobe_multi links (Linux 6.6)")
 	}
@@ -181,9 +189,15 @@ func TestTLS(t *testing.T) {
 // TestTLSNames: where the server's library is asked, turns have the names of their commands at both ends, whatever the size of the requests,
 // the parts in which they come, and their number.
 func TestTLSNames(t *testing.T) {
+	for name, where := range map[string]placesIn{"inner": places, "named": namedPlaces} {
+		t.Run(name, func(t *testing.T) { testTLSNames(t, where) })
+	}
+}
+
+func testTLSNames(t *testing.T, where placesIn) {
 	pid, port, _ := startTLS(t)
 	r := openRaw(t, port, allCalls())
-	r.hook(t, pid, roleServer)
+	r.hookAt(t, where, pid, roleServer)
 	k := newTLSTalk(t, port)
 	var want []turn
 	ask := func(name, reply string, args ...string) {
@@ -407,62 +421,134 @@ for line in sys.stdin:
 		"redis-cli": func(port string) []string { return []string{"redis-cli", "--tls", "--insecure", "-p", port} },
 		"python3":   func(port string) []string { return []string{"python3", "-c", python, port} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := exec.LookPath(name); err != nil {
-				t.Skip("needs ", name)
-			}
-			_, port, _ := startTLS(t)
-			c := allCalls()
-			c["strict_all"] = uint32(1)
-			r := openRaw(t, port, c)
-			argv := args(strconv.Itoa(port))
-			cmd := exec.Command(argv[0], argv[1:]...)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-			lines := bufio.NewReader(out)
-			ask := func(line string) {
-				t.Helper()
-				if _, err := io.WriteString(in, line+"\n"); err != nil {
+		for functions, where := range map[string]placesIn{"inner": places, "named": namedPlaces} {
+			t.Run(name+","+functions, func(t *testing.T) {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skip("needs ", name)
+				}
+				_, port, _ := startTLS(t)
+				c := allCalls()
+				c["strict_all"] = uint32(1)
+				r := openRaw(t, port, c)
+				argv := args(strconv.Itoa(port))
+				cmd := exec.Command(argv[0], argv[1:]...)
+				in, err := cmd.StdinPipe()
+				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := lines.ReadString('\n'); err != nil {
+				out, err := cmd.StdoutPipe()
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			ask("PING")
-			r.hook(t, cmd.Process.Pid, roleClient)
-			var want []turn
-			for range 20 {
-				ask("SET key value")
-				ask("GET key")
-				ask("KEYS k*")
-				ask("SET key " + strings.Repeat("v", 40_000)) // three records
-				ask("OBJECT FREQ no")
-				want = append(want, turn{"SET", 3}, turn{"GET", 2}, turn{"KEYS", 2}, turn{"SET", 3}, turn{"OBJECT FREQ", 3})
-			}
-			names := r.names()
-			calls, counts := r.finish(t)
-			var got []turn
-			for _, e := range calls {
-				if e.Role == roleClient && int(e.Tgid) == cmd.Process.Pid && (len(got) > 0 || names[e.Op] != "?") {
-					got = append(got, turn{names[e.Op], int(e.Args)})
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("got %v\nwant %v; %v", got, want, counts)
-			}
-		})
+				t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+				lines := bufio.NewReader(out)
+				ask := func(line string) {
+					t.Helper()
+					if _, err := io.WriteString(in, line+"\n"); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := lines.ReadString('\n'); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ask("PING")
+				r.hookAt(t, where, cmd.Process.Pid, roleClient)
+				var want []turn
+				for range 20 {
+					ask("SET key value")
+					ask("GET key")
+					ask("KEYS k*")
+					ask("SET key " + strings.Repeat("v", 40_000)) // three records
+					ask("OBJECT FREQ no")
+					want = append(want, turn{"SET", 3}, turn{"GET", 2}, turn{"KEYS", 2}, turn{"SET", 3}, turn{"OBJECT FREQ", 3})
+				}
+				names := r.names()
+				calls, counts := r.finish(t)
+				var got []turn
+				for _, e := range calls {
+					if e.Role == roleClient && int(e.Tgid) == cmd.Process.Pid && (len(got) > 0 || names[e.Op] != "?") {
+						got = append(got, turn{names[e.Op], int(e.Args)})
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("got %v\nwant %v; %v", got, want, counts)
+				}
+			})
+		}
 	}
+}
+
+// TestInnerFunction: where it is found, a function begins there, and it is hooked in place of those that have names.
+func TestInnerFunction(t *testing.T) {
+	paths, _ := filepath.Glob("/usr/lib/*/libssl.so.*") // the pattern is well formed
+	if cache, err := os.UserCacheDir(); err == nil {    // of the lab's servers
+		more, _ := filepath.Glob(filepath.Join(cache, "slowpath/servers/*/root/usr/lib/*/libssl.so.*"))
+		paths = append(paths, more...)
+	}
+	if len(paths) == 0 {
+		t.Skip("needs libssl")
+	}
+	for _, path := range paths {
+		f, err := elf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for role, outer := range plaintextFunctions {
+			o, err := places(f, role)
+			if err != nil || len(o.Addresses) == 0 || len(o.Addresses) != len(o.Cookies) {
+				t.Errorf("%s: %v, %v", path, o, err)
+			}
+			if at, ok := innerFunction(f, outer); ok && (at%16 != 0 && at%16 != 4 || !slices.Equal(o.Addresses, []uint64{at})) {
+				t.Errorf("%s: %s call %x; hooked: %v", path, outer, at, o)
+			}
+		}
+		if _, ok := innerFunction(f, []string{"SSL_read", "SSL_new"}); ok {
+			t.Error("SSL_read and SSL_new have no function in common")
+		}
+	}
+}
+
+func TestFirstPush(t *testing.T) {
+	for code, want := range map[string]struct {
+		at   uint64
+		push bool
+	}{
+		"\x55\x48":                 {0, true},  // push rbp
+		"\x41\x55":                 {0, true},  // push r13
+		"\xf3\x0f\x1e\xfa\x41\x56": {4, true},  // endbr64; push r14
+		"\xf3\x0f\x1e\xfa\x48\x83": {4, false}, // endbr64; sub
+		"\x48\x83\xec\x18":         {0, false}, // sub
+		"\x41":                     {0, false},
+		"":                         {0, false},
+	} {
+		if at, push := firstPush([]byte(code)); at != want.at || push != want.push {
+			t.Errorf("% x: %d, %v", code, at, push)
+		}
+	}
+}
+
+func TestFunctionStarts(t *testing.T) {
+	header := []byte{1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9}
+	if got := functionStarts(header, 0x1000); len(got) != 2 || !got[0xff0] || !got[0x1020] {
+		t.Errorf("%v", got)
+	}
+	if got := callTargets([]byte{0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff, 0xe8}, 0x100); !slices.Equal(got, []uint64{0x100}) {
+		t.Errorf("%x", got)
+	}
+}
+
+func FuzzFunctionStarts(f *testing.F) {
+	f.Add([]byte{1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, uint64(1))
+	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
+		if n := len(functionStarts(data, at)); n > len(data)/8 {
+			t.Errorf("%d functions in %d bytes", n, len(data))
+		}
+		callTargets(data, at)
+	})
 }
 
 // heard is a sink that passes on the names of calls.
@@ -550,15 +636,18 @@ func TestOwnTLS(t *testing.T) {
 }
 
 // BenchmarkTLS: what a call under TLS costs its server's main thread, in nanoseconds of CPU: without the programs, with turns only, and with
-// the names of commands.
+// the names of commands by a hook at ssl_read_internal, or at the functions that have names.
 func BenchmarkTLS(b *testing.B) {
-	for _, mode := range []string{"none", "turns", "names"} {
+	for _, mode := range []string{"none", "turns", "inner", "named"} {
 		b.Run(mode, func(b *testing.B) {
 			pid, port, _ := startTLS(b)
 			if mode != "none" {
 				r := openRaw(b, port, constants{})
-				if mode == "names" {
+				switch mode {
+				case "inner":
 					r.hook(b, pid, roleServer)
+				case "named":
+					r.hookAt(b, namedPlaces, pid, roleServer)
 				}
 				defer r.finish(b)
 			}
