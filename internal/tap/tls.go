@@ -23,8 +23,11 @@ var plaintextFunctions = map[uint8][]string{
 	roleClient: {"SSL_write", "SSL_write_ex"},
 }
 
-// byPointer is BY_POINTER of bpf/tls.h, the cookie of a function of the second kind.
-const byPointer = 1
+// Bits of cookies as in bpf/tls.h: a function of the second kind, and one of a server's.
+const (
+	byPointer = 1 << iota
+	ofServer
+)
 
 // maxPlaintexts is how many processes are hooked at once.
 const maxPlaintexts = 256
@@ -125,6 +128,11 @@ func (w *plaintextWatch) hookFile(path string, e end) (links []link.Link, err er
 		return nil, nil
 	}
 	o.PID = e.pid
+	for i := range o.Cookies {
+		if e.role == roleServer {
+			o.Cookies[i] |= ofServer
+		}
+	}
 	ex, err := link.OpenExecutable(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)

@@ -37,7 +37,7 @@ import (
 )
 
 // startTLS runs a real server that speaks TLS, and plain at a second port.
-func startTLS(t testing.TB) (pid, port, plain int) {
+func startTLS(t testing.TB, more ...string) (pid, port, plain int) {
 	t.Helper()
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -47,8 +47,9 @@ func startTLS(t testing.TB) (pid, port, plain int) {
 	cert, key := selfSigned(t, dir)
 	for range 5 { // somebody else may take a port first
 		port, plain = freePorts(t)
-		cmd := exec.Command(bin, "--port", strconv.Itoa(plain), "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key,
-			"--tls-ca-cert-file", cert, "--tls-auth-clients", "no", "--save", "", "--dir", dir, "--enable-debug-command", "yes")
+		args := []string{"--port", strconv.Itoa(plain), "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key,
+			"--tls-ca-cert-file", cert, "--tls-auth-clients", "no", "--save", "", "--dir", dir, "--enable-debug-command", "yes"}
+		cmd := exec.Command(bin, append(args, more...)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -341,8 +342,14 @@ func TestTLSSubscriber(t *testing.T) {
 
 // TestTLSNamesNotSwapped: of many connections at once, under TLS and plain, each has a command of its own, and never has that of another.
 func TestTLSNamesNotSwapped(t *testing.T) {
+	for name, more := range map[string][]string{"one thread": nil, "io-threads": {"--io-threads", "3", "--io-threads-do-reads", "yes"}} {
+		t.Run(name, func(t *testing.T) { testNotSwapped(t, more) })
+	}
+}
+
+func testNotSwapped(t *testing.T, more []string) {
 	const rounds = 150
-	pid, port, plain := startTLS(t)
+	pid, port, plain := startTLS(t, more...)
 	r := openRaw(t, port, allCalls())
 	if err := r.coll.Maps["ports"].Put(uint32(plain), uint8(1)); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@
 #ifndef SLOWPATH_TLS_H
 #define SLOWPATH_TLS_H
 
-/* cookie of a hook: the function gives the length by its fourth argument, and returns 1 */
-enum { BY_POINTER = 1 };
+/* cookie of a hook: the function gives the length by its fourth argument, and returns 1; its process is a server */
+enum { BY_POINTER = 1, OF_SERVER = 2 };
 
 struct sealed_key {
 	u64 ssl;
@@ -243,12 +243,12 @@ __noinline int plaintext(struct thread *t, struct sealed *v, u64 buf, u64 len)
 	return 0;
 }
 
-/* on_plain: SSL_read of a server or SSL_write of a client begins. */
+/* on_plain: SSL_read of a server or SSL_write of a client begins. It may be the first that is seen of a thread of the server. */
 SEC("uprobe.multi")
 int on_plain(struct pt_regs *ctx)
 {
 	u32 slot;
-	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
+	struct thread *t = bpf_get_attach_cookie(ctx) & OF_SERVER ? current_thread(wall(), &slot, true) : watched(bpf_get_current_task_btf(), &slot);
 	if (!t)
 		return 0;
 	t->ssl = REG_ARG1(ctx);
