@@ -150,16 +150,16 @@ func findCollector(pid uint32) (path string, probes [2]probe, runtime string) {
 // runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped, as seen from here.
 func runtimeFiles(pid uint32) []string {
 	out := []string{fmt.Sprintf("/proc/%d/exe", pid)}
-	return append(out, mapped(pid, func(base string) bool { return strings.HasPrefix(base, "libpython") || base == "libjvm.so" })...)
+	libraries, _ := mapped(pid, func(base string) bool { return strings.HasPrefix(base, "libpython") || base == "libjvm.so" })
+	return append(out, libraries...)
 }
 
 // mapped are files that a process has mapped, chosen by their last name, as seen from here.
-func mapped(pid uint32, want func(base string) bool) []string {
+func mapped(pid uint32, want func(base string) bool) (out []string, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	var out []string
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(maps)) {
 		i := strings.IndexByte(line, '/')
@@ -178,7 +178,7 @@ func mapped(pid uint32, want func(base string) bool) []string {
 		}
 		out = append(out, path)
 	}
-	return out
+	return out, nil
 }
 
 // Bounds of what is read of a stranger's file.

@@ -74,7 +74,10 @@ func (w *plaintextWatch) hook(e end) error {
 	if len(w.links) >= maxPlaintexts {
 		return errTooMany
 	}
-	paths := mapped(e.pid, func(base string) bool { return strings.HasPrefix(base, "libssl") && strings.Contains(base, ".so") })
+	paths, err := mapped(e.pid, func(base string) bool { return strings.HasPrefix(base, "libssl") && strings.Contains(base, ".so") })
+	if err != nil {
+		return fmt.Errorf("looking for its libraries: %w", err)
+	}
 	if len(paths) == 0 && e.role == roleServer {
 		paths = []string{fmt.Sprintf("/proc/%d/exe", e.pid)} // the library may be part of it
 	}
@@ -191,6 +194,9 @@ func (t *Tap) askPlaintext(a *kernelAddr, pid uint32, n Node) {
 			return
 		}
 		what, enable = t.book.names[pid], "watch on the server's host, too"
+	}
+	if errors.Is(err, os.ErrPermission) {
+		enable = "run as root"
 	}
 	if t.plaintexts.told[what] {
 		return

@@ -558,6 +558,14 @@ func FuzzFunctionStarts(f *testing.F) {
 	})
 }
 
+func TestWaits(t *testing.T) {
+	for op, want := range map[string]bool{"BLPOP": true, "BLPOP +": true, "GET": false, "GET +": false, "+": false} {
+		if waits(op) != want {
+			t.Errorf("%q: %v", op, !want)
+		}
+	}
+}
+
 // heard is a sink that passes on the names of calls.
 type heard struct {
 	*recording.Recording
