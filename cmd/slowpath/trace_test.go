@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -25,15 +26,28 @@ var kernelSource = sync.OnceValue(func() error {
 	return t.Close()
 })
 
-// callServer is "cli ADDRESS COMMAND…": one call, on a connection of its own, to its end.
-func callServer(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: cli ADDRESS COMMAND...")
+// dial connects to "[tls] ADDRESS" and gives the arguments behind it.
+func dial(ts *testscript.TestScript, args []string) (net.Conn, []string) {
+	if args[0] == "tls" && len(args) > 1 {
+		c, err := tls.Dial("tcp", args[1], &tls.Config{InsecureSkipVerify: true}) // a server of this test
+		ts.Check(err)
+		return c, args[2:]
 	}
 	c, err := net.Dial("tcp", args[0])
 	ts.Check(err)
+	return c, args[1:]
+}
+
+// callServer is "cli [tls] ADDRESS COMMAND…": one call, on a connection of its own, to its end.
+func callServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: cli [tls] ADDRESS COMMAND...")
+	}
+	c, words := dial(ts, args)
 	defer c.Close()
-	_, err = io.WriteString(c, request(args[1:]...)+request("QUIT"))
+	_, err := io.WriteString(c, request(words...))
+	ts.Check(err)
+	_, err = io.WriteString(c, request("QUIT"))
 	ts.Check(err)
 	reply, err := io.ReadAll(c)
 	ts.Check(err)
@@ -42,14 +56,13 @@ func callServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// load is "load ADDRESS": a little load on four connections until the script ends.
+// load is "load [tls] ADDRESS": a little load on four connections until the script ends.
 func load(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: load ADDRESS")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: load [tls] ADDRESS")
 	}
 	for range 4 {
-		c, err := net.Dial("tcp", args[0])
-		ts.Check(err)
+		c, _ := dial(ts, args)
 		ts.Defer(func() { c.Close() })
 		go func() {
 			reply := make([]byte, 64)

@@ -28,7 +28,8 @@ type book struct {
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
 	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
 	readers  readers
-	unread   func(pid uint32) // is told of client processes that leave replies unread for long
+	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
+	sealed   func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
 }
 
 type process struct {
@@ -133,6 +134,7 @@ func (b *book) conn(e *kernelConnEvent) {
 	if e.Role == roleServer && e.Tgid != 0 {
 		b.serving[e.Tgid] = n
 	}
+	b.underTLS(&e.Addr, e.Tgid, n)
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}
 	if e.Opened != 0 {

@@ -5,6 +5,7 @@ package tap
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"slowpath/internal/recording"
 )
@@ -33,6 +34,9 @@ const joinWithin = int64(300e6)
 var waiters = map[string]bool{"BLPOP": true, "BRPOP": true, "BLMOVE": true, "BRPOPLPUSH": true, "BZPOPMIN": true, "BZPOPMAX": true, "BLMPOP": true,
 	"BZMPOP": true, "XREAD": true, "XREADGROUP": true, "WAIT": true, "WAITAOF": true}
 
+// waits reports whether a command is meant to wait, alone or as the first of several in a turn under TLS.
+func waits(op string) bool { return waiters[strings.TrimSuffix(op, several)] }
+
 // call books a call that was slow, or one of the sample.
 func (b *book) call(e *kernelCallEvent) {
 	client, server := endsOf(&e.Addr)
@@ -50,6 +54,7 @@ func (b *book) call(e *kernelCallEvent) {
 		return
 	}
 	b.reader(e)
+	b.underTLS(&e.Addr, e.Tgid, n)
 	op := b.opOf(e.Op)
 	start, end := b.time(e.At[0]), b.time(e.At[3])
 	b.greet(e.Conn, op, start, end)
@@ -67,7 +72,7 @@ func (b *book) call(e *kernelCallEvent) {
 	k := callKey{client, server, e.Seq}
 	if e.Role == roleServer {
 		segs := b.serverSegments(e)
-		if waiters[op] && asleepAfter(e) > (end-start)/2 {
+		if waits(op) && asleepAfter(e) > (end-start)/2 {
 			b.Sink.Event(recording.Event{TimeNs: start, DurationNs: end - start, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindWaiter,
 				Detail: recording.Detail(recording.WaiterDetail{Op: op, Client: c.Conn, Process: c.Client, Behind: int(e.Ahead) - 1})})
 			return
@@ -79,7 +84,7 @@ func (b *book) call(e *kernelCallEvent) {
 		b.Sink.Call(c, segs...)
 		return
 	}
-	if waiters[op] {
+	if waits(op) {
 		delete(b.waiting, k)
 		return
 	}

@@ -150,9 +150,15 @@ func findCollector(pid uint32) (path string, probes [2]probe, runtime string) {
 // runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped, as seen from here.
 func runtimeFiles(pid uint32) []string {
 	out := []string{fmt.Sprintf("/proc/%d/exe", pid)}
+	libraries, _ := mapped(pid, func(base string) bool { return strings.HasPrefix(base, "libpython") || base == "libjvm.so" })
+	return append(out, libraries...)
+}
+
+// mapped are files that a process has mapped, chosen by their last name, as seen from here.
+func mapped(pid uint32, want func(base string) bool) (out []string, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return out
+		return nil, err
 	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(maps)) {
@@ -161,13 +167,18 @@ func runtimeFiles(pid uint32) []string {
 			continue
 		}
 		name := strings.TrimSpace(line[i:])
-		base := filepath.Base(name)
-		if (strings.HasPrefix(base, "libpython") || base == "libjvm.so") && !seen[name] {
-			seen[name] = true
-			out = append(out, fmt.Sprintf("/proc/%d/root%s", pid, name))
+		if !want(filepath.Base(name)) || seen[name] {
+			continue
 		}
+		seen[name] = true
+		path := fmt.Sprintf("/proc/%d/root%s", pid, name)
+		if _, replaced := strings.CutSuffix(name, " (deleted)"); replaced { // by an upgrade, while it runs
+			span, _, _ := strings.Cut(line, " ")
+			path = fmt.Sprintf("/proc/%d/map_files/%s", pid, span)
+		}
+		out = append(out, path)
 	}
-	return out
+	return out, nil
 }
 
 // Bounds of what is read of a stranger's file.

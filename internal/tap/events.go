@@ -52,11 +52,14 @@ func addrPort(ip [16]uint8, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(ip).Unmap(), port)
 }
 
+// several is behind the first command of a turn under TLS that had more than one.
+const several = " +"
+
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0]) + word(name[1])
 	if s == "" {
-		return "?" // under TLS
+		return "?" // under TLS, where no library tells
 	}
 	if sub != 0 {
 		s += " " + word(sub)

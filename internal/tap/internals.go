@@ -79,14 +79,24 @@ func (t *Tap) hookInternals(pid int) error {
 	return nil
 }
 
-// symbolsOf are the names of functions in an ELF file, those that are exported and those for debuggers.
+// symbolsOf are the names of functions in an ELF file.
 func symbolsOf(path string) (map[string]bool, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	all, err := functionsOf(f)
 	out := map[string]bool{}
+	for name := range all {
+		out[name] = true
+	}
+	return out, err
+}
+
+// functionsOf are the addresses of functions in an ELF file by their names, those that are exported and those for debuggers.
+func functionsOf(f *elf.File) (map[string]uint64, error) {
+	out := map[string]uint64{}
 	for _, read := range []func() ([]elf.Symbol, error){f.DynamicSymbols, f.Symbols} {
 		all, err := read()
 		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
@@ -94,7 +104,7 @@ func symbolsOf(path string) (map[string]bool, error) {
 		}
 		for _, s := range all {
 			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
-				out[s.Name] = true
+				out[s.Name] = s.Value
 			}
 		}
 	}

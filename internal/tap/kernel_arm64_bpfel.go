@@ -19,7 +19,7 @@ type kernelAddr struct {
 	Lport  uint16
 	Rport  uint16
 	Role   uint8
-	Unused uint8
+	Tls    uint8
 	Laddr  [16]uint8
 	Raddr  [16]uint8
 }
@@ -71,6 +71,7 @@ type kernelConn struct {
 	Name          [2]uint64
 	Sub           uint64
 	Arg           uint64
+	Ssl           uint64
 	Memo          [2]uint64
 	MemoSub       uint64
 	Published     uint64
@@ -342,6 +343,41 @@ type kernelScratch struct {
 	Tokens  uint32
 }
 
+type kernelSealed struct {
+	_     structs.HostLayout
+	Conn  uint64
+	First struct {
+		_      structs.HostLayout
+		Name   [2]uint64
+		Sub    uint64
+		Args   uint32
+		Unused uint32
+	}
+	Next struct {
+		_      structs.HostLayout
+		Name   [2]uint64
+		Sub    uint64
+		Args   uint32
+		Unused uint32
+	}
+	Skip     uint64
+	Left     uint32
+	Calls    uint32
+	Want     uint8
+	Sure     uint8
+	Turn     uint8
+	TokenLen uint8
+	Unused   uint32
+	Token    [64]uint8
+}
+
+type kernelSealedKey struct {
+	_      structs.HostLayout
+	Ssl    uint64
+	Tgid   uint32
+	Unused uint32
+}
+
 type kernelShared struct {
 	_          structs.HostLayout
 	NextThread uint32
@@ -372,6 +408,9 @@ type kernelThread struct {
 	_       [4]byte
 	Item    kernelItem
 	Inner   [32]uint64
+	Ssl     uint64
+	SslBuf  uint64
+	SslLen  uint64
 }
 
 type kernelTurns struct {
@@ -400,12 +439,15 @@ const (
 	kernelMapPairs            = "pairs"
 	kernelMapPorts            = "ports"
 	kernelMapScratches        = "scratches"
+	kernelMapSealeds          = "sealeds"
 	kernelMapTasks            = "tasks"
 	kernelMapThreads          = "threads"
 	kernelMapTurns            = "turns"
 	kernelProgOnEnter         = "on_enter"
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
+	kernelProgOnPlain         = "on_plain"
+	kernelProgOnPlainDone     = "on_plain_done"
 	kernelProgOnReady         = "on_ready"
 	kernelProgOnReadyIn       = "on_ready_in"
 	kernelProgOnRecv          = "on_recv"
@@ -429,6 +471,7 @@ const (
 	kernelVarMaxConns         = "max_conns"
 	kernelVarMinItemNs        = "min_item_ns"
 	kernelVarMinOffcpuNs      = "min_offcpu_ns"
+	kernelVarNoSealed         = "no_sealed"
 	kernelVarOwnTgid          = "own_tgid"
 	kernelVarSamplePerTick    = "sample_per_tick"
 	kernelVarSlowBurst        = "slow_burst"
@@ -483,6 +526,8 @@ type kernelProgramSpecs struct {
 	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
+	OnPlain      *ebpf.ProgramSpec `ebpf:"on_plain"`
+	OnPlainDone  *ebpf.ProgramSpec `ebpf:"on_plain_done"`
 	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
 	OnReadyIn    *ebpf.ProgramSpec `ebpf:"on_ready_in"`
 	OnRecv       *ebpf.ProgramSpec `ebpf:"on_recv"`
@@ -514,6 +559,7 @@ type kernelMapSpecs struct {
 	Pairs     *ebpf.MapSpec `ebpf:"pairs"`
 	Ports     *ebpf.MapSpec `ebpf:"ports"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	Sealeds   *ebpf.MapSpec `ebpf:"sealeds"`
 	Tasks     *ebpf.MapSpec `ebpf:"tasks"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
 	Turns     *ebpf.MapSpec `ebpf:"turns"`
@@ -532,6 +578,7 @@ type kernelVariableSpecs struct {
 	MaxConns         *ebpf.VariableSpec `ebpf:"max_conns"`
 	MinItemNs        *ebpf.VariableSpec `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
+	NoSealed         *ebpf.VariableSpec `ebpf:"no_sealed"`
 	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
 	SamplePerTick    *ebpf.VariableSpec `ebpf:"sample_per_tick"`
 	SlowBurst        *ebpf.VariableSpec `ebpf:"slow_burst"`
@@ -572,6 +619,7 @@ type kernelMaps struct {
 	Pairs     *ebpf.Map `ebpf:"pairs"`
 	Ports     *ebpf.Map `ebpf:"ports"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
+	Sealeds   *ebpf.Map `ebpf:"sealeds"`
 	Tasks     *ebpf.Map `ebpf:"tasks"`
 	Threads   *ebpf.Map `ebpf:"threads"`
 	Turns     *ebpf.Map `ebpf:"turns"`
@@ -590,6 +638,7 @@ func (m *kernelMaps) Close() error {
 		m.Pairs,
 		m.Ports,
 		m.Scratches,
+		m.Sealeds,
 		m.Tasks,
 		m.Threads,
 		m.Turns,
@@ -609,6 +658,7 @@ type kernelVariables struct {
 	MaxConns         *ebpf.Variable `ebpf:"max_conns"`
 	MinItemNs        *ebpf.Variable `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.Variable `ebpf:"min_offcpu_ns"`
+	NoSealed         *ebpf.Variable `ebpf:"no_sealed"`
 	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
 	SamplePerTick    *ebpf.Variable `ebpf:"sample_per_tick"`
 	SlowBurst        *ebpf.Variable `ebpf:"slow_burst"`
@@ -625,6 +675,8 @@ type kernelPrograms struct {
 	OnEnter      *ebpf.Program `ebpf:"on_enter"`
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
+	OnPlain      *ebpf.Program `ebpf:"on_plain"`
+	OnPlainDone  *ebpf.Program `ebpf:"on_plain_done"`
 	OnReady      *ebpf.Program `ebpf:"on_ready"`
 	OnReadyIn    *ebpf.Program `ebpf:"on_ready_in"`
 	OnRecv       *ebpf.Program `ebpf:"on_recv"`
@@ -646,6 +698,8 @@ func (p *kernelPrograms) Close() error {
 		p.OnEnter,
 		p.OnExit,
 		p.OnLeave,
+		p.OnPlain,
+		p.OnPlainDone,
 		p.OnReady,
 		p.OnReadyIn,
 		p.OnRecv,

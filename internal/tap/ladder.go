@@ -28,8 +28,8 @@ type way struct {
 	args    int
 }
 
-// functions are the programs of internals.h; they are loaded, and attached to a server's binary later.
-var functions = []string{"on_enter", "on_leave"}
+// functions are the programs of internals.h and tls.h; they are loaded, and attached to what a process runs later.
+var functions = []string{"on_enter", "on_leave", "on_plain", "on_plain_done"}
 
 var hooks = []hook{
 	{ways: []way{{"on_switch", 4}, {"on_switch3", 3}}},

@@ -62,14 +62,19 @@ func (l *loaded) attachAll(names []string) error {
 }
 
 func (l *loaded) detach() error {
-	// All at once: each waits until no CPU runs its program any more.
-	errs := make([]error, len(l.links))
+	err := closeAll(l.links)
+	l.links = nil
+	return err
+}
+
+// closeAll closes links at once: each waits until no CPU runs its program any more.
+func closeAll(links []link.Link) error {
+	errs := make([]error, len(links))
 	var wg sync.WaitGroup
-	for i, k := range l.links {
+	for i, k := range links {
 		wg.Go(func() { errs[i] = k.Close() })
 	}
 	wg.Wait()
-	l.links = nil
 	return errors.Join(errs...)
 }
 
@@ -132,7 +137,7 @@ func load(c constants) (*loaded, error) {
 		if l.coll, again = ebpf.NewCollection(spec); again != nil {
 			return nil, explain(again)
 		}
-		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobes", Enable: "a kernel with CONFIG_UPROBE_EVENTS"})
+		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server, and names of commands under TLS", Why: "this kernel has no uprobes", Enable: "a kernel with CONFIG_UPROBE_EVENTS"})
 	}
 	if err := l.attach(); err != nil {
 		l.Close()

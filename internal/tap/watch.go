@@ -28,6 +28,7 @@ type Tap struct {
 	missed error // why a hook that came to be needed could not be attached
 
 	collectors *collectorWatch
+	plaintexts *plaintextWatch
 }
 
 // Open loads the programs and attaches them. From then on they see; Run passes on what they saw.
@@ -52,6 +53,7 @@ func Open(o Options) (*Tap, error) {
 	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
+	t.plaintexts, t.book.sealed = newPlaintextWatch(l.coll.Programs), t.askPlaintext
 	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
 		return nil, errors.Join(err, t.collectors.Close(), l.Close())
 	}
@@ -79,6 +81,7 @@ func Open(o Options) (*Tap, error) {
 		if err := t.hookInternals(n.PID); err != nil {
 			t.kernel.blind = append(t.kernel.blind, recording.BlindSpot{What: "functions inside of " + n.Address, Why: err.Error(), Enable: "a binary that names its functions (Debian's does)"})
 		}
+		_ = t.plaintexts.ask(n.PID, roleServer) // that it cannot be asked matters once it speaks TLS
 	}
 	return t, nil
 }
@@ -88,7 +91,7 @@ const ticksPerSecond = 954
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	return errors.Join(t.ring.Close(), t.collectors.Close(), t.kernel.Close())
+	return errors.Join(t.ring.Close(), t.collectors.Close(), t.plaintexts.Close(), t.kernel.Close())
 }
 
 // Blind lists what cannot be seen although the source runs.

@@ -130,6 +130,22 @@ static __always_inline bool is_waiter(u64 name)
 	       name == WORD('W', 'A', 'I', 'T', 0, 0, 0, 0) || name == WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0);
 }
 
+/* has_no_calls knows the commands after which a connection carries what nobody asked for. */
+static __always_inline bool has_no_calls(u64 name)
+{
+	switch (name) {
+	case WORD('S', 'U', 'B', 'S', 'C', 'R', 'I', 'B'):
+	case WORD('P', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
+	case WORD('S', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
+	case WORD('M', 'O', 'N', 'I', 'T', 'O', 'R', 0):
+	case WORD('S', 'Y', 'N', 'C', 0, 0, 0, 0):
+	case WORD('P', 'S', 'Y', 'N', 'C', 0, 0, 0):
+	case WORD('R', 'E', 'P', 'L', 'C', 'O', 'N', 'F'):
+		return true;
+	}
+	return false;
+}
+
 /* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the last. */
 __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 {
@@ -166,14 +182,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 			c->reply_off = 0;
 		return 0;
 	}
-	switch (name) {
-	case WORD('S', 'U', 'B', 'S', 'C', 'R', 'I', 'B'):
-	case WORD('P', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
-	case WORD('S', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
-	case WORD('M', 'O', 'N', 'I', 'T', 'O', 'R', 0):
-	case WORD('S', 'Y', 'N', 'C', 0, 0, 0, 0):
-	case WORD('P', 'S', 'Y', 'N', 'C', 0, 0, 0):
-	case WORD('R', 'E', 'P', 'L', 'C', 'O', 'N', 'F'):
+	if (has_no_calls(name)) {
 		c->ignore = 1;
 		count(C_PUSH, 1);
 		return 0;

@@ -100,6 +100,7 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->syscall = 0;
 		t->server = server;
 		t->open = 0;
+		t->ssl = 0;
 		t->turns = TURN_SLOTS;
 		if (server) {
 			struct shared *g = shared();

@@ -174,7 +174,7 @@ static __always_inline void fill_addr(struct addr *a, struct conn *c)
 	a->lport = c->lport;
 	a->rport = c->rport;
 	a->role = c->role;
-	a->unused = 0;
+	a->tls = c->tls;
 	__builtin_memcpy(a->laddr, c->laddr, 16);
 	__builtin_memcpy(a->raddr, c->raddr, 16);
 }

@@ -59,6 +59,15 @@ static __always_inline void sends_to(struct thread *t, struct conn *c, u32 bytes
 	t->item.bytes = bytes;
 }
 
+/* reads_on says that a server reads on in the turn that it serves: a record of TLS is read in two parts. */
+static __always_inline bool reads_on(struct thread *t, struct conn *c, u32 bytes)
+{
+	if (!c->tls || !c->outstanding || t->open != 1 || t->item.conn != c->cookie)
+		return false;
+	t->item.bytes += bytes;
+	return true;
+}
+
 static __always_inline void begin_item(struct thread *t, struct conn *c, u32 bytes, u64 now)
 {
 	t->item.from = now;

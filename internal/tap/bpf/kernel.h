@@ -25,7 +25,7 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_QUEUE = 22,
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_QUEUE = 22,
        BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
@@ -111,11 +111,16 @@ struct pt_regs {
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
+	unsigned long cx;
+	unsigned long ax;
 	unsigned long orig_ax;
 } CORE;
 #define REG_NR(r) ((int)(r)->orig_ax)
+#define REG_ARG1(r) ((r)->di)
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
+#define REG_ARG4(r) ((r)->cx) /* of a function; a system call has it elsewhere */
+#define REG_RET(r) ((r)->ax)
 enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47, NR_futex = 202,
        NR_epoll_wait = 232, NR_epoll_pwait = 281 };
 #elif defined(__TARGET_ARCH_arm64)
@@ -124,8 +129,11 @@ struct pt_regs {
 	s32 syscallno;
 } CORE;
 #define REG_NR(r) ((r)->syscallno)
+#define REG_ARG1(r) ((r)->regs[0])
 #define REG_ARG2(r) ((r)->regs[1])
 #define REG_ARG3(r) ((r)->regs[2])
+#define REG_ARG4(r) ((r)->regs[3])
+#define REG_RET(r) ((r)->regs[0])
 enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_futex = 98,
        NR_epoll_wait = -100 /* there is none */, NR_epoll_pwait = 22 };
 #else

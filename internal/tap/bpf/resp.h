@@ -383,7 +383,7 @@ static long request_token(u32 n, struct parse *q)
 	}
 	q->c->name[0] = q->c->name[1] = q->c->sub = q->c->arg = 0;
 	if (ch != '*') { /* an inline command, or an empty line */
-		if (ch == TLS_HANDSHAKE || ch == TLS_DATA)
+		if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
 			q->c->tls = 1;
 		if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
 			q->f->bad = 1;

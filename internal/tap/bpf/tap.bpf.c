@@ -13,6 +13,7 @@
 #include "calls.h"
 #include "resp.h"
 #include "quick.h"
+#include "tls.h"
 #include "internals.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
@@ -113,23 +114,6 @@ static __always_inline void align_by_server(struct conn *c, struct feed *f)
 	}
 }
 
-/* sealed_request: under TLS only turns can be seen, from the first bytes that were asked to the first that were answered. */
-static __always_inline void sealed_request(struct conn *c, struct feed *f)
-{
-	if (c->outstanding) {
-		c->ring[(c->tail - 1) & (RING - 1)].bytes += f->len;
-		return;
-	}
-	if (!c->aligned) { /* the parser had called it garbage */
-		lose(c, C_GARBAGE);
-		c->aligned = 1;
-	}
-	c->name[0] = c->name[1] = c->sub = 0;
-	c->req.bytes = f->len;
-	c->req.args = 0;
-	push_requests(c, f, f->seq + f->len, 1);
-}
-
 /* requests: bytes of requests were read (server) or sent (client). */
 static __always_inline void requests(struct conn *c, struct feed *f)
 {
@@ -155,10 +139,7 @@ static __always_inline void replies(struct conn *c, struct feed *f)
 	if (!c->outstanding && !c->aligned)
 		return; /* to something that was asked before we came */
 	if (c->tls) {
-		if (c->outstanding) {
-			c->rep.bytes = f->len;
-			pop_reply(c, f, f->seq + f->len);
-		}
+		sealed_reply(c, f);
 		return;
 	}
 	if (!look(c, f))
@@ -206,7 +187,7 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 /* read_requests: a server read. */
 static __always_inline void read_requests(struct conn *c, struct thread *t, struct feed *f)
 {
-	if (t) {
+	if (t && !reads_on(t, c, f->len)) {
 		end_item(t, f->now);
 		t->number++;
 		begin_item(t, c, f->len, f->now);

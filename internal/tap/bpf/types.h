@@ -21,8 +21,11 @@ enum { SAME = 32 };
 
 enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
 
-/* First bytes of TLS records. */
-enum { TLS_HANDSHAKE = 22, TLS_DATA = 23 };
+/* First bytes of TLS records, and the second. */
+enum { TLS_HANDSHAKE = 22, TLS_DATA = 23, TLS_VERSION = 3 };
+
+/* So many bytes of plaintext are looked at together: "$16\r\n" in its longest form, and a name. */
+enum { TOKEN = 32 };
 
 /* After so many nanoseconds without a byte, a connection whose order is not known is looked at anew. */
 enum { PATIENCE = 1000000000 };
@@ -81,6 +84,9 @@ struct thread {
 	u32 turns;   /* slot in turns */
 	struct item item;
 	u64 inner[INNER]; /* when it entered a function of the server */
+	u64 ssl;          /* while it is in SSL_read or SSL_write: the object, */
+	u64 ssl_buf;      /* the plaintext, */
+	u64 ssl_len;      /* and where its length will be written */
 };
 
 /* mark: up to seq the bytes were in the socket at ns. */
@@ -160,6 +166,7 @@ struct conn {
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 name[2];
 	u64 sub, arg;
+	u64 ssl;          /* of the turn under way: the library's object that its request was read by, or written by; 0: not known */
 	u64 memo[2];      /* last name looked up, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
@@ -194,6 +201,30 @@ struct conn {
 	struct mark marks[MARKS];
 	struct batch batches[BATCHES];
 	struct pending ring[RING];
+};
+
+/* command is what is known of a request under TLS. */
+struct command {
+	u64 name[2];
+	u64 sub;
+	u32 args;
+	u32 unused;
+};
+
+/* sealed is the parser's place in the plaintext of a connection under TLS, and what was asked in its turn. */
+struct sealed {
+	u64 conn;             /* cookie */
+	struct command first; /* request of the turn, */
+	struct command next;  /* and the one in progress */
+	u64 skip;             /* bytes of a bulk string that are still to come */
+	u32 left;             /* elements of the request that are still to come */
+	u32 calls;            /* requests of the turn */
+	u8 want;              /* next bulk string is: 1 the name, 2 a subcommand */
+	u8 sure;              /* the place is known */
+	u8 turn;              /* the next plaintext is the first of its turn */
+	u8 token_len;         /* bytes of an incomplete token */
+	u32 unused;
+	u8 token[2 * TOKEN];  /* the first half is used; what is read of a name may reach into the second */
 };
 
 /* key of an op */
@@ -231,7 +262,7 @@ enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIR
 
 struct addr {
 	u16 family, lport, rport;
-	u8 role, unused;
+	u8 role, tls;
 	u8 laddr[16], raddr[16];
 };
 
