@@ -139,6 +139,8 @@ func (b *book) conn(e *kernelConnEvent) {
 	}
 	if e.Dialled != 0 && e.Opened > e.Dialled {
 		d.DialNs = int64(e.Opened - e.Dialled)
+	} else if e.Dialled != 0 && e.Opened == 0 && e.Type == evClose {
+		d.DialNs = int64(e.Now - e.Dialled)
 	}
 	ev := recording.Event{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: n.Address}
 	switch e.Type {
@@ -147,6 +149,7 @@ func (b *book) conn(e *kernelConnEvent) {
 		b.greeting[e.Conn] = &greeting{node: n, client: client, side: d.Side, dialNs: d.DialNs, from: b.time(max(e.Opened-uint64(d.DialNs), 1))}
 	case evClose:
 		ev.Kind = recording.KindClose
+		d.Reason = closeReason(e)
 		d.Waiting = int(e.Outstanding)
 		switch {
 		case e.ClosedBy == 1:

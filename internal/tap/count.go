@@ -13,7 +13,7 @@ import (
 
 // counterNames are the programs' counters, in the order of bpf/types.h.
 var counterNames = []string{"calls.server", "calls.client", "unaligned", "merged", "dropped", "no_memory", "threads_full", "iovecs",
-	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported"}
+	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported", "late_acks"}
 
 // tally is what was read of the programs' maps so far.
 type tally struct {

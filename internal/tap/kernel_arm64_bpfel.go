@@ -13,6 +13,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type kernelAckedEvent struct {
+	_        structs.HostLayout
+	Type     uint8
+	Shut     uint8
+	Unused   uint16
+	Tgid     uint32
+	Addr     kernelAddr
+	Conn     uint64
+	From     uint64
+	To       uint64
+	Sure     uint64
+	Unacked  uint32
+	Resent   uint32
+	RttMinUs uint32
+	Unused2  uint32
+}
+
 type kernelAddr struct {
 	_      structs.HostLayout
 	Family uint16
@@ -86,7 +103,11 @@ type kernelConn struct {
 	MarkTail      uint32
 	Pair          uint32
 	Asked         uint32
-	Unused        uint32
+	Acked         uint32
+	SentHead      uint32
+	SentTail      uint32
+	_             [4]byte
+	Shut          uint64
 	Family        uint16
 	Lport         uint16
 	Rport         uint16
@@ -101,9 +122,10 @@ type kernelConn struct {
 	Waiter        uint8
 	Light         uint8
 	Plain         uint8
+	Remote        uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [3]byte
+	_             [6]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -161,6 +183,15 @@ type kernelConn struct {
 		Seq    uint32
 		Unused uint32
 	}
+	Sent [8]struct {
+		_       structs.HostLayout
+		Ns      uint64
+		Nearly  uint64
+		Seq     uint32
+		Unacked uint32
+		Resent  uint32
+		Slow    uint32
+	}
 	Batches [16]struct {
 		_          structs.HostLayout
 		Arrived    uint64
@@ -193,6 +224,9 @@ type kernelConnEvent struct {
 	Tid         uint32
 	Tgid        uint32
 	Outstanding uint32
+	Error       uint16
+	State       uint16
+	Unused      uint32
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -398,6 +432,7 @@ const (
 	kernelMapTasks            = "tasks"
 	kernelMapThreads          = "threads"
 	kernelMapTurns            = "turns"
+	kernelProgOnAck           = "on_ack"
 	kernelProgOnEnter         = "on_enter"
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
@@ -409,6 +444,7 @@ const (
 	kernelProgOnState         = "on_state"
 	kernelProgOnSwitch        = "on_switch"
 	kernelProgOnWaking        = "on_waking"
+	kernelVarKeepAckedEvent   = "keep_acked_event"
 	kernelVarKeepCallEvent    = "keep_call_event"
 	kernelVarKeepConnEvent    = "keep_conn_event"
 	kernelVarKeepInnerEvent   = "keep_inner_event"
@@ -469,6 +505,7 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
+	OnAck        *ebpf.ProgramSpec `ebpf:"on_ack"`
 	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
@@ -506,6 +543,7 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
+	KeepAckedEvent   *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
@@ -583,6 +621,7 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
+	KeepAckedEvent   *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
@@ -605,6 +644,7 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
+	OnAck        *ebpf.Program `ebpf:"on_ack"`
 	OnEnter      *ebpf.Program `ebpf:"on_enter"`
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
@@ -620,6 +660,7 @@ type kernelPrograms struct {
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.OnAck,
 		p.OnEnter,
 		p.OnExit,
 		p.OnLeave,

@@ -38,6 +38,7 @@ var hooks = []hook{
 	{"on_state", "connections that open and close"},
 	{"on_sending", "when a send began (calls of clients begin when it ended)"},
 	{"on_retransmit", "segments that TCP sent again"},
+	{"on_ack", "when clients on other hosts acknowledged a reply"},
 }
 
 // anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities

@@ -149,6 +149,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.book.conn)
 	case evRetrans:
 		dispatch(raw, t.book.retransmit)
+	case evAcked:
+		dispatch(raw, t.book.acknowledged)
 	case evInner:
 		dispatch(raw, t.book.inner)
 	case evCollection:

@@ -13,6 +13,7 @@
 #include "calls.h"
 #include "resp.h"
 #include "quick.h"
+#include "acks.h"
 #include "internals.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
@@ -22,6 +23,7 @@ KEEP(item_event);
 KEEP(offcpu_event);
 KEEP(conn_event);
 KEEP(retrans_event);
+KEEP(acked_event);
 KEEP(inner_event);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -364,7 +366,10 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		requests(c, &f);
 	} else {
+		u64 calls = c->calls;
 		send_replies(c, t, &f);
+		if (c->remote && (c->calls != calls || c->tls))
+			await_ack(c, tp, now);
 	}
 	c->last_out = now;
 	c->send_start = 0;
