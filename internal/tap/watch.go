@@ -47,9 +47,10 @@ func Open(o Options) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
+	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), ops: map[uint16]string{}, hists: map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
+	t.book.gone = t.collectors.forget
 	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
 		return nil, errors.Join(err, t.collectors.Close(), l.Close())
 	}

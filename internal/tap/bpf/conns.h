@@ -206,7 +206,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
 	__builtin_memset(e->comm, 0, 16);
-	if (type != EV_CLOSE) /* a close may be booked in the context of another task */
+	if (bpf_get_current_pid_tgid() >> 32 == c->tgid) /* opening and closing may be booked in the context of another task */
 		bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
