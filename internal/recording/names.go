@@ -166,7 +166,7 @@ type AckDetail struct {
 	Unacked  int64  `json:"unacked_bytes"`           // from the first that was not acknowledged when the reply was sent to its end
 	SureNs   int64  `json:"sure_ns"`                 // so much of the duration no delayed ACK explains
 	Resent   int64  `json:"resent"`                  // segments that the server sent again meanwhile
-	Shut     bool   `json:"window_closed,omitempty"` // meanwhile the client said that it takes no more bytes
+	Shut     bool   `json:"window_closed,omitempty"` // since its request came, the client said that it takes no more bytes
 	RTTMinNs int64  `json:"rtt_min_ns"`              // least round trip of the connection in the last minutes; 0 where unknown
 }
 

@@ -3,8 +3,19 @@
 package tap
 
 import (
+	"strings"
+
 	"slowpath/internal/recording"
 )
+
+// hearAcks looks at acknowledgements from now on: there is a client on another host.
+func (t *Tap) hearAcks() {
+	if err := t.kernel.attach(lateHook); err != nil {
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: "when clients on other hosts acknowledged a reply", Why: reason, Enable: "run as root"})})
+	}
+}
 
 // acknowledged books when the client of another host had a reply in its kernel.
 func (b *book) acknowledged(e *kernelAckedEvent) {

@@ -15,15 +15,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"slowpath/internal/recording"
 )
 
-// serverOnly passes on what a tap sees of the server's end alone, as if the clients' kernel were another, until stop is called.
-func serverOnly(t *testing.T, tap *Tap) (stop func()) {
+// serverOnly passes on what a tap sees of the server's end alone, as if the clients' kernel were another, until stop is called. heard is closed when
+// acknowledgements are looked at.
+func serverOnly(t *testing.T, tap *Tap) (heard chan struct{}, stop func()) {
 	t.Helper()
-	end, done := make(chan struct{}), make(chan struct{})
+	end, done, heard := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	tap.book.remote = func() {
+		tap.hearAcks()
+		close(heard)
+	}
 	go func() {
 		defer close(done)
 		var rec ringbuf.Record
@@ -48,7 +54,7 @@ func serverOnly(t *testing.T, tap *Tap) (stop func()) {
 			}
 		}
 	}()
-	return func() {
+	return heard, func() {
 		close(end)
 		<-done
 		if err := tap.Close(); err != nil {
@@ -73,7 +79,7 @@ func TestAcknowledged(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
 	tap, rec := openTap(t, h.here, port, Options{Slow: 20 * time.Millisecond})
-	stop := serverOnly(t, tap)
+	heard, stop := serverOnly(t, tap)
 	talkFrom := func() *talk {
 		c := h.dial(t, port)
 		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
@@ -81,6 +87,7 @@ func TestAcknowledged(t *testing.T) {
 	}
 	const slow, bytes = 4, 20_000
 	good := talkFrom()
+	<-heard
 	for i := range 200 {
 		good.ask("$5\r\nhello\r\n", "ECHO", "hello")
 		if i%50 == 0 {
@@ -138,9 +145,10 @@ func TestAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
 	tap, rec := openTap(t, h.here, port, Options{Slow: 20 * time.Millisecond})
-	stop := serverOnly(t, tap)
+	heard, stop := serverOnly(t, tap)
 	c := h.dial(t, port)
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	<-heard
 	if err := c.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
 		t.Fatal(err)
 	}
@@ -221,5 +229,37 @@ func whenResent(t *testing.T, c net.Conn) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing was sent again")
 		}
+	}
+}
+
+// BenchmarkAck: what the program of acknowledgements takes for a segment that comes in, of a client of this host and of another, by the kernel's
+// own count (with the two reads of the clock that the count takes).
+func BenchmarkAck(b *testing.B) {
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		b.Skip("needs statistics of programs: ", err)
+	}
+	defer stats.Close()
+	h := newOtherHost(b)
+	for _, ip := range []string{"127.0.0.1", h.here} {
+		b.Run(map[bool]string{true: "this host", false: "another"}[ip == "127.0.0.1"], func(b *testing.B) {
+			port := startServerAt(b, ip)
+			r := openRaw(b, port, constants{"slow_ns": uint64(1) << 60})
+			if err := r.attach(lateHook); err != nil {
+				b.Fatal(err)
+			}
+			if ip == h.here {
+				run(b, h.stampers(b, port, 1, 1), b.N)
+			} else {
+				run(b, stampers(b, port, 1, 1), b.N)
+			}
+			of, err := r.coll.Programs["on_ack"].Stats()
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.finish(b)
+			b.ReportMetric(float64(of.Runtime.Nanoseconds())/float64(of.RunCount), "ns/segment")
+			b.ReportMetric(float64(of.RunCount)/float64(b.N), "segments/call")
+		})
 	}
 }

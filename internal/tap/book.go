@@ -29,6 +29,8 @@ type book struct {
 	readers  readers
 	unread   func(pid uint32) // is told of client processes that leave replies unread for long
 
+	remote func() // is told once that there is a client on another host
+
 	// See forget.go.
 	leaving   map[netip.AddrPort]int64 // connections that ended: when they will be forgotten
 	owned     map[uint32]int           // how many of ends each process has
@@ -138,6 +140,10 @@ func (b *book) conn(e *kernelConnEvent) {
 	}
 	if e.Role == roleServer && e.Tgid != 0 {
 		b.serving[e.Tgid] = n
+	}
+	if e.Role == roleServer && client.Addr() != server.Addr() && b.remote != nil {
+		b.remote()
+		b.remote = nil
 	}
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}

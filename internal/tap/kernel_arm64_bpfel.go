@@ -190,7 +190,8 @@ type kernelConn struct {
 		Seq     uint32
 		Unacked uint32
 		Resent  uint32
-		Slow    uint32
+		Slow    uint16
+		Shut    uint16
 	}
 	Batches [16]struct {
 		_          structs.HostLayout

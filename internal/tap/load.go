@@ -38,8 +38,12 @@ var hooks = []hook{
 	{"on_state", "connections that open and close"},
 	{"on_sending", "when a send began (calls of clients begin when it ended)"},
 	{"on_retransmit", "segments that TCP sent again"},
-	{"on_ack", "when clients on other hosts acknowledged a reply"},
+	{lateHook, "when clients on other hosts acknowledged a reply"},
 }
+
+// lateHook is attached when the first client of another host is seen: it runs for each segment that comes to this host, and would tell nothing
+// before.
+const lateHook = "on_ack"
 
 // anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
 // may not read.
@@ -136,14 +140,29 @@ func load(c constants) (*loaded, error) {
 		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server", Why: "this kernel has no uprobe_multi links", Enable: "Linux 6.6 or newer"})
 	}
 	for _, name := range wanted {
-		k, err := link.AttachTracing(link.TracingOptions{Program: l.coll.Programs[name], AttachType: ebpf.AttachTraceRawTp})
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("attaching %s: %w", name, explain(err))
+		if name == lateHook {
+			continue
 		}
-		l.links = append(l.links, k)
+		if err := l.attach(name); err != nil {
+			l.Close()
+			return nil, err
+		}
 	}
 	return l, nil
+}
+
+// attach attaches a program to its tracepoint. One that this kernel has no place for is left out.
+func (l *loaded) attach(name string) error {
+	p := l.coll.Programs[name]
+	if p == nil {
+		return nil
+	}
+	k, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+	if err != nil {
+		return fmt.Errorf("attaching %s: %w", name, explain(err))
+	}
+	l.links = append(l.links, k)
+	return nil
 }
 
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is EPERM, whatever was

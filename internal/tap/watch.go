@@ -50,7 +50,7 @@ func Open(o Options) (*Tap, error) {
 	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), ops: map[uint16]string{}, hists: map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
-	t.book.gone = t.collectors.forget
+	t.book.gone, t.book.remote = t.collectors.forget, t.hearAcks
 	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
 		return nil, errors.Join(err, t.collectors.Close(), l.Close())
 	}

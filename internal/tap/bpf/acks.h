@@ -34,6 +34,7 @@ static __always_inline void await_ack(struct conn *c, struct tcp_sock *tp, u64 n
 	s->unacked = s->seq - tp->snd_una;
 	s->resent = tp->total_retrans;
 	s->slow = c->last_ns >= slow_ns;
+	s->shut = c->shut && c->shut + c->last_ns >= now;
 	s->nearly = 0;
 	__sync_lock_test_and_set(&s->ns, now);
 	__sync_lock_test_and_set(&c->sent_tail, tail + 1);
@@ -66,7 +67,7 @@ static __noinline int acknowledged(struct conn *c, struct sent *s, struct tcp_so
 	if (!e)
 		return 0;
 	e->type = EV_ACKED;
-	e->shut = c->shut >= s->ns;
+	e->shut = s->shut || c->shut >= s->ns;
 	e->unused = 0;
 	e->tgid = c->tgid;
 	fill_addr(&e->addr, c);
@@ -100,7 +101,7 @@ int BPF_PROG(on_ack, struct sock *sk, const struct sk_buff *skb)
 		return 0; /* of something that was never sent, or late itself */
 	__sync_lock_test_and_set(&c->acked, ack);
 	u32 head = c->sent_head, tail = c->sent_tail;
-	if (head == tail)
+	if (head == tail && h.window)
 		return 0;
 	u64 now = wall();
 	if (!h.window)

@@ -153,7 +153,8 @@ struct sent {
 	u32 seq;     /* of the byte after it */
 	u32 unacked; /* bytes up to there that were not acknowledged when it was sent */
 	u32 resent;  /* segments that TCP had sent again by then */
-	u32 slow;    /* the call was slow at the server */
+	u16 slow;    /* the call was slow at the server, */
+	u16 shut;    /* and its client took no more bytes for a while before the send */
 };
 
 struct conn {
@@ -315,7 +316,7 @@ struct retrans_event {
 
 /* acked_event: a reply was acknowledged late, or that of a slow call was. */
 struct acked_event {
-	u8 type, shut; /* its client took no more bytes meanwhile */
+	u8 type, shut; /* since the request its client took no more bytes for a while */
 	u16 unused;
 	u32 tgid;
 	struct addr addr;
