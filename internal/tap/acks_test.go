@@ -79,15 +79,18 @@ func TestAcknowledged(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
 	tap, rec := openTap(t, h.here, port, Options{Slow: 20 * time.Millisecond})
-	heard, stop := serverOnly(t, tap)
 	talkFrom := func() *talk {
 		c := h.dial(t, port)
 		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 		return &talk{t: t, conn: c}
 	}
 	const slow, bytes = 4, 20_000
+	early := talkFrom()
+	early.ask("+OK\r\n", "DEBUG", "SLEEP", "0.04") // nobody listens to acknowledgements yet, and when this one came is not known
 	good := talkFrom()
+	heard, stop := serverOnly(t, tap)
 	<-heard
+	early.ask("+PONG\r\n", "PING")
 	for i := range 200 {
 		good.ask("$5\r\nhello\r\n", "ECHO", "hello")
 		if i%50 == 0 {
@@ -113,6 +116,9 @@ func TestAcknowledged(t *testing.T) {
 		ends[c.EndNs] = true
 	}
 	local := func(k *talk) string { return k.conn.LocalAddr().String() }
+	if n := len(events[local(early)]); n != 0 {
+		t.Errorf("the acknowledgement of a reply that was sent before: %+v", details[local(early)])
+	}
 	if n := len(events[local(good)]); n != slow {
 		t.Errorf("%d acknowledgements on a good path of %d slow calls: %+v", n, slow, details[local(good)])
 	}

@@ -123,9 +123,10 @@ type kernelConn struct {
 	Light         uint8
 	Plain         uint8
 	Remote        uint8
+	Heard         uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [6]byte
+	_             [5]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64

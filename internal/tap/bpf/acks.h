@@ -26,6 +26,8 @@ static __always_inline bool covers(u32 a, u32 b)
 static __always_inline void await_ack(struct conn *c, struct tcp_sock *tp, u64 now)
 {
 	u32 tail = c->sent_tail;
+	if (!c->heard)
+		return; /* on_ack is attached later, or came with this connection's request */
 	if (tail - c->sent_head >= SENTS)
 		tail--;
 	struct sent *s = &c->sent[tail & (SENTS - 1)];
@@ -100,6 +102,7 @@ int BPF_PROG(on_ack, struct sock *sk, const struct sk_buff *skb)
 	if (!covers(tp->snd_nxt, ack) || !covers(ack, before))
 		return 0; /* of something that was never sent, or late itself */
 	__sync_lock_test_and_set(&c->acked, ack);
+	c->heard = 1;
 	u32 head = c->sent_head, tail = c->sent_tail;
 	if (head == tail && h.window)
 		return 0;

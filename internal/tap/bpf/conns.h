@@ -144,7 +144,6 @@ static __always_inline struct conn *create(const struct sock *sk, u32 role, bool
 	addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
 	c->light = role == CLIENT && !strict_all && same_host(c);
 	c->remote = role == SERVER && !same_host(c);
-	c->acked = BPF_CORE_READ((struct tcp_sock *)sk, snd_una);
 	c->strict = strict_all || !fresh;
 	pair_up(c);
 	return c;

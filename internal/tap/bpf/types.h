@@ -198,7 +198,8 @@ struct conn {
 	u8 waiter;        /* the command of memo_op is meant to wait */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
 	u8 plain;         /* the last request is one that waits for its reply in the usual way */
-	u8 remote;        /* server: its client has another address */
+	u8 remote;        /* server: its client has another address, */
+	u8 heard;         /* and acknowledgements of it are seen: acked is known */
 	u8 laddr[16], raddr[16];
 	struct stream req, rep;
 	struct shape shape;
