@@ -14,13 +14,14 @@ type Acks struct {
 	LostNs, PlainNs   int64
 	Conns             int
 	LeastNs           int64           // least round trip of the connection in the middle; 0 where unknown
-	ShutConns         map[string]bool // by the client's address, late or not
+	LateConns         map[string]bool // by the client's address: those with late ones,
+	ShutConns         map[string]bool // and those whose client closed its window, late or not
 	plainBytes        int64           // of the longest of Plain
 	plainClient       string
 }
 
 func (n *Node) acks() Acks {
-	a := Acks{ShutConns: map[string]bool{}}
+	a := Acks{LateConns: map[string]bool{}, ShutConns: map[string]bool{}}
 	least := map[string]int64{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindAcknowledged) {
 		d := recording.DetailOf[recording.AckDetail](e)
@@ -30,8 +31,11 @@ func (n *Node) acks() Acks {
 		if d.Shut {
 			a.ShutConns[d.Client] = true
 		}
+		if d.SureNs < d.RTTMinNs+n.Ledger.ThresholdNs {
+			continue
+		}
+		a.LateConns[d.Client] = true
 		switch {
-		case d.SureNs < d.RTTMinNs+n.Ledger.ThresholdNs: // not late
 		case d.Shut:
 			a.Shut++ // what is sent again into a closed window is a question
 		case d.Resent > 0:

@@ -53,7 +53,7 @@ func explainReceiver(n *Node) *Finding {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) || s.Actor == account.Client && unread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
-			if s.State == account.Unexplained && a.Call.Side == recording.Server && acks.ShutConns[a.Call.Conn] {
+			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] || limited > 0 && acks.LateConns[a.Call.Conn]) {
 				ns += s.Ns() // the server slept with a part of the reply that it could not send
 			}
 		}

@@ -28,7 +28,8 @@ func TestReceiverStall(t *testing.T) {
 	explainEdge(t, receiverStall, []edgeCase{
 		{name: "the window closes", rec: slow(2 << 20).host(limited), found: true, min: 0.9, evidence: "900 times a receiver", fix: "app[7]"},
 		{name: "the window of a client on another host closes", rec: elsewhere(true), found: true, min: 0.9, evidence: "1 clients at other addresses", fix: "10.0.0.7"},
-		{name: "the path to a client on another host is slow", rec: elsewhere(false)},
+		{name: "the window of a client on another host is small all the time", rec: elsewhere(false).host(limited), found: true, min: 0.9, evidence: "rwnd_limited", fix: "10.0.0.7"},
+		{name: "the path to a client on another host is slow", rec: elsewhere(false).host(map[string]float64{"sock.rwnd_limited_max_ns": 0})},
 		{name: "the link is slow", rec: slow(2 << 20).host(map[string]float64{"sock.rwnd_limited_max_ns": 0})},
 		{name: "the link is slow, and the window was full once", rec: slow(2 << 20).host(map[string]float64{"sock.rwnd_limited_max_ns": 0.2e9})},
 		{name: "small replies fit into any window", rec: slow(5000).host(limited)},
