@@ -47,6 +47,9 @@ func (b *callerBook) event(e recording.Event) {
 		c.OpenNs, c.DialNs = e.TimeNs, d.DialNs
 	case recording.KindClose:
 		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.AgeNs == 0 && d.DialNs > 0 {
+			return // it was never made
+		}
 		list := b.byAddress[d.Side+d.Client]
 		if len(list) == 0 || list[len(list)-1].CloseNs > 0 { // it was there before the watch
 			list = append(list, b.add(d))

@@ -17,7 +17,7 @@ var packetLossRTO = Cause{
 	Needs: Needs{
 		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, 400, 800 ms",
 		T1: "retransmissions of the server's sockets while its main thread sleeps",
-		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, inside which calls",
+		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, inside which calls; replies to other hosts that were acknowledged late after it",
 	},
 	Explain: explainLoss,
 }
@@ -145,6 +145,7 @@ func explainLoss(n *Node) *Finding {
 	if known && d.Source == recording.SourceHost && d.Wish() < 0.5 {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Wish()*100), d.Wish(), "of the time")
 	}
+	f.weighAcks(n)
 	f.doubtLoss(n, cl, seen)
 	f.Fix, f.See = lossFix, lossSee
 	return f
@@ -170,6 +171,7 @@ func lossOfOthers(n *Node, l Loss, overflow bool) *Finding {
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
 	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
 	f.supportResent(l.Resent)
+	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
 	if limited := n.windowLimited(); limited > 0 && l.Lost < l.ServerSegs {
 		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f of these were no losses to its sockets, and receivers kept their window closed for up to %s (TCP_INFO rwnd_limited): some ask whether it has opened", l.ServerSegs-l.Lost, dur(int64(limited))), l.ServerSegs-l.Lost, "segments")

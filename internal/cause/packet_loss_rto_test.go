@@ -1,6 +1,10 @@
 package cause
 
-import "testing"
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
 
 func TestPacketLossRTO(t *testing.T) {
 	slow := func() edge {
@@ -15,7 +19,17 @@ func TestPacketLossRTO(t *testing.T) {
 	others := func(counters map[string]float64) edge {
 		return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05, 0).host(map[string]float64{"net.OutSegs": 10_000, "sock.retrans_total": 100}).host(counters)
 	}
+	lossy := map[string]float64{"net.RetransSegs": 100, "net.TCPTimeouts": 60, "net.TCPFastRetrans": 30, "net.TCPLossProbes": 10}
+	acked := func(resent int64, sureNs int64) edge {
+		e := others(lossy)
+		for i := range int64(20) {
+			e.event(recording.SourceTap, recording.KindAcknowledged, i*400*edgeMs, 240*edgeMs, recording.AckDetail{Client: "10.9.0.1:1", Unacked: 9000, SureNs: sureNs, Resent: resent, RTTMinNs: edgeMs})
+		}
+		return e
+	}
 	explainEdge(t, packetLossRTO, []edgeCase{
+		{name: "T2: replies to other hosts were acknowledged late, after they were sent again", rec: acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses were acknowledged late, up to 240 ms"},
+		{name: "T2: replies to other hosts were acknowledged late, and nothing was sent again", rec: acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were acknowledged late with nothing sent again, the worst 240 ms after 9000 bytes"},
 		{name: "T0: the probe's socket sent again", rec: resent(slow()), found: true, min: 0.9, max: 0.92, evidence: "10 of 10 slow calls", fix: "ethtool"},
 		{name: "T1: and the server slept", rec: resent(slow()).mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true, min: 0.95, evidence: "1.00 %"},
 		{name: "T1: replies were lost", rec: slow().mainThread(0.05, 0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000, "sock.retrans_total": 10}), found: true, min: 0.9, against: "follows from the server's counters"},

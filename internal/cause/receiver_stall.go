@@ -16,7 +16,7 @@ var receiverStall = Cause{
 	Needs: Needs{
 		T0: "replies that pile up in the server (CLIENT LIST omem; a hint)",
 		T1: "connections that the peer's receive window holds up (TCP_INFO rwnd_limited), and windows that close (TCPToZeroWindowAdv)",
-		T2: "the calls that wait, and whose they are",
+		T2: "the calls that wait, and whose they are; clients on other hosts that closed their window before they acknowledged the reply",
 	},
 	Explain: explainReceiver,
 }
@@ -38,8 +38,8 @@ func (n *Node) windowLimited() (ns float64) {
 }
 
 func explainReceiver(n *Node) *Finding {
-	limited := n.windowLimited()
-	if limited == 0 {
+	limited, acks := n.windowLimited(), n.acks()
+	if limited == 0 && len(acks.ShutConns) == 0 {
 		return nil
 	}
 	byConn, who, bytes, calls := map[string]int64{}, tally{}, int64(0), int64(0)
@@ -54,6 +54,9 @@ func explainReceiver(n *Node) *Finding {
 				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && unread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
+			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] || limited > 0 && acks.LateConns[a.Call.Conn]) {
+				ns += s.Ns() // the server slept with a part of the reply that it could not send
+			}
 		}
 		byConn[a.Call.Conn] += ns
 		who[whose(a.Call.Conn, a.Call.Client)]++
@@ -64,8 +67,10 @@ func explainReceiver(n *Node) *Finding {
 		return ns
 	})
 	var most int64 // of one connection: TCP_INFO is that of the worst, too
-	for _, ns := range byConn {
-		most = max(most, ns)
+	for conn, ns := range byConn {
+		if !acks.ShutConns[conn] { // seen on the connection itself
+			most = max(most, ns)
+		}
 	}
 	if !cl.matters() || limited < limitedPart*float64(most) {
 		return nil
@@ -74,7 +79,12 @@ func explainReceiver(n *Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited for a reply of %.1f MB on average to be taken, up to %s in one call: %s", cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, dur(cl.MaxNs), who.list(3)), float64(cl.Calls), "calls")
 	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, dur(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9)), float64(longest.DurationNs()), "ns")
-	f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, the worst for %s of %.0f s (TCP_INFO rwnd_limited)", dur(int64(limited)), n.Seconds()), limited, "ns")
+	if len(acks.ShutConns) > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged such a reply, that they take no more bytes (a window of 0)", len(acks.ShutConns)), float64(len(acks.ShutConns)), "clients")
+	}
+	if limited > 0 {
+		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, the worst for %s of %.0f s (TCP_INFO rwnd_limited)", dur(int64(limited)), n.Seconds()), limited, "ns")
+	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("%.0f times a receiver in this network namespace closed its window (TCPToZeroWindowAdv)", zero), zero, "times")
 	}

@@ -14,7 +14,7 @@ var rttFloor = Cause{
 	Needs: Needs{
 		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
-		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds",
+		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; the best round trip of clients on other hosts",
 	},
 	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be mended, their length seldom
 	Explain: explainFloor,
@@ -56,6 +56,7 @@ func explainFloor(n *Node) *Finding {
 	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
 		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too", n.Ledger.Users.Calls, dur(p50)), float64(p50), "ns")
 	}
+	f.weighDistance(n)
 	f.whereFloor(n)
 	f.doubtFloor(n, known)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication"}

@@ -11,7 +11,12 @@ func TestRTTFloor(t *testing.T) {
 		return newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).fresh(connect, 20*edgeMs).info(map[string]float64{"cmdstat_get.calls": 100, "cmdstat_get.usec": 300})
 	}
 	idle := map[string]float64{"used_cpu_user_main_thread": 0.1, "used_cpu_sys_main_thread": 0.1}
+	withClient := func(e edge, rttNs int64) edge {
+		return e.event(recording.SourceTap, recording.KindAcknowledged, edgeMs, 20*edgeMs, recording.AckDetail{Client: "10.9.0.1:1", SureNs: edgeMs, RTTMinNs: rttNs})
+	}
 	explainEdge(t, rttFloor, []edgeCase{
+		{name: "T2: other clients are as far", rec: withClient(far(19*edgeMs).info(idle), 18*edgeMs), found: true, min: 0.9, evidence: "round trip of 18 ms at its best, too"},
+		{name: "T2: other clients are near", rec: withClient(far(19*edgeMs).info(idle), edgeMs/5), found: true, against: "round trip of only 0.2 ms"},
 		{name: "T0: distance", rec: far(19 * edgeMs).info(idle), found: true, min: 0.9, evidence: "it is the distance", fix: "region"},
 		{name: "T0: a proxy that is slow", rec: far(edgeMs / 10).info(idle), found: true, min: 0.8, max: 0.9, evidence: "what answers it is near", fix: "PROXY:PORT"},
 		{name: "T1: the server sleeps", rec: far(19*edgeMs).mainThread(0.02, 0), found: true, min: 0.9},

@@ -74,15 +74,16 @@ const (
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve (subject node) and of
 // those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
 const (
-	KindWork       = "work"       // tap, subject node: what a serving thread did between two socket events; Detail WorkDetail
-	KindOpen       = "open"       // tap, subject node: a connection was made; Detail ConnDetail
-	KindClose      = "close"      // tap, subject node: a connection ended; Detail ConnDetail
-	KindHandshake  = "handshake"  // tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
-	KindRetransmit = "retransmit" // tap, subject node: TCP sent something again; Detail RetransmitDetail
-	KindInternal   = "internal"   // tap, subject node: a function of the server itself ran long; Detail InternalDetail
-	KindWaiter     = "waiter"     // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
-	KindServed     = "served"     // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
-	KindCollection = "collection" // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
+	KindWork         = "work"         // tap, subject node: what a serving thread did between two socket events; Detail WorkDetail
+	KindOpen         = "open"         // tap, subject node: a connection was made; Detail ConnDetail
+	KindClose        = "close"        // tap, subject node: a connection ended; Detail ConnDetail
+	KindHandshake    = "handshake"    // tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
+	KindRetransmit   = "retransmit"   // tap, subject node: TCP sent something again; Detail RetransmitDetail
+	KindAcknowledged = "acknowledged" // tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail AckDetail
+	KindInternal     = "internal"     // tap, subject node: a function of the server itself ran long; Detail InternalDetail
+	KindWaiter       = "waiter"       // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+	KindCollection   = "collection"   // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
+	KindServed       = "served"       // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
 )
 
 // WorkDetail is the Detail of work: the event loop served one read, which others that were ready had to wait for. An empty Op is the
@@ -106,14 +107,24 @@ type ConnDetail struct {
 	PID        int    `json:"pid,omitempty"`
 	Comm       string `json:"comm,omitempty"`
 	Side       string `json:"side"`              // which end saw it: server, client
-	DialNs     int64  `json:"dial_ns"`           // client: from the SYN to the connection; 0 where unknown
+	DialNs     int64  `json:"dial_ns"`           // client: from the SYN to the connection, or to the failure of one that was never made (age 0); 0 where unknown
 	AgeNs      int64  `json:"age_ns"`            // 0 where it was there before the watch
 	IdleNs     int64  `json:"idle_ns"`           // since the last byte in either direction
 	Calls      int64  `json:"calls"`             // that were answered on it
 	InFlightNs int64  `json:"in_flight_ns"`      // time with at least one call in flight
-	By         string `json:"by,omitempty"`      // close: client, server; empty where unknown
+	By         string `json:"by,omitempty"`      // close: client, server; empty where neither did, or it is unknown
+	Reason     string `json:"reason,omitempty"`  // close: one of Close…; empty where both ends said goodbye in turn
 	Waiting    int    `json:"waiting,omitempty"` // close: calls that had no reply
 }
+
+// Reasons of a close.
+const (
+	CloseReset       = "reset"       // one end broke it off (RST)
+	CloseRefused     = "refused"     // nobody listens there
+	CloseTimedOut    = "timed-out"   // TCP gave up: no answer to what was sent again and again, or to keepalive
+	CloseUnreachable = "unreachable" // no way there (ICMP, ARP)
+	CloseAborted     = "aborted"     // somebody on this host killed it (ss -K)
+)
 
 // ConnEnds is the body of the tap's snapshot "ends" of a connection: whose it is.
 type ConnEnds struct {
@@ -147,6 +158,17 @@ type RetransmitDetail struct {
 	State   string `json:"state"` // "established", "syn-sent", …
 	Unacked int64  `json:"unacked_bytes"`
 	Total   int64  `json:"total"` // retransmissions of this connection so far
+}
+
+// AckDetail is the Detail of acknowledged. The client's process has no part in an acknowledgement, but its kernel may put off that of a last
+// segment that stands alone (delayed ACK).
+type AckDetail struct {
+	Client   string `json:"client"`
+	Unacked  int64  `json:"unacked_bytes"`           // from the first that was not acknowledged when the reply was sent to its end
+	SureNs   int64  `json:"sure_ns"`                 // so much of the duration no delayed ACK explains
+	Resent   int64  `json:"resent"`                  // segments that the server sent again meanwhile
+	Shut     bool   `json:"window_closed,omitempty"` // since its request came, the client said that it takes no more bytes
+	RTTMinNs int64  `json:"rtt_min_ns"`              // least round trip of the connection in the last minutes; 0 where unknown
 }
 
 // InternalDetail is the Detail of internal.

@@ -30,6 +30,16 @@ type book struct {
 	readers  readers
 	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
 	sealed   func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
+	remote   func()                                  // is told once that there is a client on another host,
+	parsed   func()                                  // and that there is a client whose own end is parsed
+
+	// See forget.go.
+	leaving   map[netip.AddrPort]int64 // connections that ended: when they will be forgotten
+	owned     map[uint32]int           // how many of ends each process has
+	idle      map[uint32]bool          // processes that had some
+	gone      func(pid uint32)         // is told of those that are forgotten
+	swept     int64                    // when threads were last looked through
+	forgotten int                      // what was lost for want of room
 }
 
 type process struct {
@@ -47,7 +57,7 @@ func (p process) String() string {
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
-		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}}
+		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
 	for _, n := range o.Nodes {
 		if n.PID != 0 {
 			b.serving[uint32(n.PID)] = n
@@ -119,8 +129,7 @@ func (b *book) learn(role uint8, client netip.AddrPort, tgid uint32, comm string
 	if comm != "" {
 		b.names[tgid] = comm
 	}
-	b.ends[client] = process{int(tgid), comm}
-	b.local[client] = true
+	b.own(client, process{int(tgid), comm})
 }
 
 // conn books a connection that opened, closed, or tells how it does.
@@ -135,6 +144,14 @@ func (b *book) conn(e *kernelConnEvent) {
 		b.serving[e.Tgid] = n
 	}
 	b.underTLS(&e.Addr, e.Tgid, n)
+	if e.Role == roleServer && client.Addr() != server.Addr() && b.remote != nil {
+		b.remote()
+		b.remote = nil
+	}
+	if e.Role == roleClient && client.Addr() != server.Addr() && b.parsed != nil {
+		b.parsed()
+		b.parsed = nil
+	}
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}
 	if e.Opened != 0 {
@@ -142,14 +159,18 @@ func (b *book) conn(e *kernelConnEvent) {
 	}
 	if e.Dialled != 0 && e.Opened > e.Dialled {
 		d.DialNs = int64(e.Opened - e.Dialled)
+	} else if e.Dialled != 0 && e.Opened == 0 && e.Type == evClose {
+		d.DialNs = int64(e.Now - e.Dialled)
 	}
 	ev := recording.Event{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: n.Address}
 	switch e.Type {
 	case evOpen:
 		ev.Kind = recording.KindOpen
-		b.greeting[e.Conn] = &greeting{node: n, client: client, side: d.Side, dialNs: d.DialNs, from: b.time(max(e.Opened-uint64(d.DialNs), 1))}
+		delete(b.leaving, client) // the port is used again
+		put(b, b.greeting, e.Conn, &greeting{node: n, client: client, side: d.Side, dialNs: d.DialNs, from: b.time(max(e.Opened-uint64(d.DialNs), 1))})
 	case evClose:
 		ev.Kind = recording.KindClose
+		d.Reason = closeReason(e)
 		d.Waiting = int(e.Outstanding)
 		switch {
 		case e.ClosedBy == 1:
@@ -161,6 +182,7 @@ func (b *book) conn(e *kernelConnEvent) {
 		}
 		delete(b.greeting, e.Conn)
 		delete(b.told, e.Conn)
+		b.leave(client, b.time(e.Now))
 		if e.Role == roleClient {
 			defer func() { delete(b.local, client) }()
 		}
@@ -183,7 +205,7 @@ func (b *book) usage(e *kernelConnEvent, n Node) {
 	}
 	subject := recording.ConnPrefix + client.String()
 	if p := b.ends[client]; b.told[e.Conn] != p.pid {
-		b.told[e.Conn] = p.pid
+		put(b, b.told, e.Conn, p.pid)
 		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
 			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm})})
 	}
@@ -205,7 +227,7 @@ func (b *book) retransmit(e *kernelRetransEvent) {
 	}
 	s := span{b.time(from), b.time(e.Now)}
 	list := append(b.resent[client], s)
-	b.resent[client] = list[max(0, len(list)-64):]
+	put(b, b.resent, client, list[max(0, len(list)-64):])
 	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit,
 		Detail: recording.Detail(recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
 			Unacked: int64(e.Unacked), Total: int64(e.Total)})})

@@ -41,15 +41,15 @@ type collectionMark struct {
 
 // collectorWatch hears runtimes.
 type collectorWatch struct {
-	programs [2]*ebpf.Program // begin, end
-	links    []link.Link
+	programs [2]*ebpf.Program       // begin, end
+	links    map[uint32][]link.Link // by process
 	asked    map[uint32]bool
 	runtime  map[uint32]string // by process
 	began    map[uint64]uint64 // by thread
 }
 
 func newCollectorWatch() *collectorWatch {
-	return &collectorWatch{asked: map[uint32]bool{}, runtime: map[uint32]string{}, began: map[uint64]uint64{}}
+	return &collectorWatch{links: map[uint32][]link.Link{}, asked: map[uint32]bool{}, runtime: map[uint32]string{}, began: map[uint64]uint64{}}
 }
 
 // load brings the programs into the kernel, before the right to do so is given up.
@@ -81,7 +81,7 @@ func (w *collectorWatch) ask(pid uint32) (runtime string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("attaching to %s: %w", path, err)
 		}
-		w.links = append(w.links, l)
+		w.links[pid] = append(w.links[pid], l)
 	}
 	w.runtime[pid] = runtime
 	return runtime, nil
@@ -89,8 +89,10 @@ func (w *collectorWatch) ask(pid uint32) (runtime string, err error) {
 
 func (w *collectorWatch) Close() error {
 	var errs []error
-	for _, l := range w.links {
-		errs = append(errs, l.Close())
+	for _, links := range w.links {
+		for _, l := range links {
+			errs = append(errs, l.Close())
+		}
 	}
 	for _, p := range w.programs {
 		if p != nil {
@@ -98,6 +100,16 @@ func (w *collectorWatch) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// forget hears a process no more.
+func (w *collectorWatch) forget(pid uint32) {
+	for _, l := range w.links[pid] {
+		l.Close() //nolint:errcheck // what it heard has ended, or is of no use
+	}
+	delete(w.links, pid)
+	delete(w.asked, pid)
+	delete(w.runtime, pid)
 }
 
 // collectionProgram passes the time and the thread on.

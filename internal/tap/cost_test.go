@@ -103,7 +103,7 @@ func (nowhere) Sample(recording.Sample)                   {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
 func cost(b *testing.B, bench string, pipeline, sample int) {
-	port, pid := startServerPID(b)
+	port, pid := startServerPID(b, "127.0.0.1")
 	pin(b, pid, 0)
 	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
 	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})

@@ -13,13 +13,14 @@ import (
 
 // counterNames are the programs' counters, in the order of bpf/types.h.
 var counterNames = []string{"calls.server", "calls.client", "unaligned", "merged", "dropped", "no_memory", "threads_full", "iovecs",
-	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported"}
+	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported", "late_acks"}
 
 // tally is what was read of the programs' maps so far.
 type tally struct {
-	counters []uint64
-	ops      map[uint16]string
-	hists    map[uint32][]uint32
+	counters  []uint64
+	ops       map[uint16]string
+	hists     map[uint32][]uint32
+	forgotten int
 }
 
 // opOf names a command by its number. Names are given once and stay.
@@ -54,6 +55,10 @@ func (t *Tap) count() {
 			t.tally.counters[i] = v
 			t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap." + name, Value: float64(v)})
 		}
+	}
+	if v := t.book.forgotten; v != t.tally.forgotten {
+		t.tally.forgotten = v
+		t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.forgotten", Value: float64(v)})
 	}
 	t.readOps()
 	for op, name := range t.tally.ops {

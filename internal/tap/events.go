@@ -19,6 +19,7 @@ const (
 	evStatus
 	evRetrans
 	evInner
+	evAcked
 )
 
 const (

@@ -13,6 +13,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type kernelAckedEvent struct {
+	_        structs.HostLayout
+	Type     uint8
+	Shut     uint8
+	Unused   uint16
+	Tgid     uint32
+	Addr     kernelAddr
+	Conn     uint64
+	From     uint64
+	To       uint64
+	Sure     uint64
+	Unacked  uint32
+	Resent   uint32
+	RttMinUs uint32
+	Unused2  uint32
+}
+
 type kernelAddr struct {
 	_      structs.HostLayout
 	Family uint16
@@ -90,7 +107,11 @@ type kernelConn struct {
 	MarkTail      uint32
 	Pair          uint32
 	Asked         uint32
-	Unused        uint32
+	Acked         uint32
+	SentHead      uint32
+	SentTail      uint32
+	_             [4]byte
+	Shut          uint64
 	Family        uint16
 	Lport         uint16
 	Rport         uint16
@@ -105,9 +126,11 @@ type kernelConn struct {
 	Waiter        uint8
 	Light         uint8
 	Plain         uint8
+	Remote        uint8
+	Heard         uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [3]byte
+	_             [5]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -165,6 +188,16 @@ type kernelConn struct {
 		Seq    uint32
 		Unused uint32
 	}
+	Sent [8]struct {
+		_       structs.HostLayout
+		Ns      uint64
+		Nearly  uint64
+		Seq     uint32
+		Unacked uint32
+		Resent  uint32
+		Slow    uint16
+		Shut    uint16
+	}
 	Batches [16]struct {
 		_          structs.HostLayout
 		Arrived    uint64
@@ -197,6 +230,9 @@ type kernelConnEvent struct {
 	Tid         uint32
 	Tgid        uint32
 	Outstanding uint32
+	Error       uint16
+	State       uint16
+	Unused      uint32
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -443,6 +479,7 @@ const (
 	kernelMapTasks            = "tasks"
 	kernelMapThreads          = "threads"
 	kernelMapTurns            = "turns"
+	kernelProgOnAck           = "on_ack"
 	kernelProgOnEnter         = "on_enter"
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
@@ -462,6 +499,7 @@ const (
 	kernelProgOnSwitch        = "on_switch"
 	kernelProgOnSwitch3       = "on_switch3"
 	kernelProgOnWaking        = "on_waking"
+	kernelVarKeepAckedEvent   = "keep_acked_event"
 	kernelVarKeepCallEvent    = "keep_call_event"
 	kernelVarKeepConnEvent    = "keep_conn_event"
 	kernelVarKeepInnerEvent   = "keep_inner_event"
@@ -523,6 +561,7 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
+	OnAck        *ebpf.ProgramSpec `ebpf:"on_ack"`
 	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
@@ -569,6 +608,7 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
+	KeepAckedEvent   *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
@@ -649,6 +689,7 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
+	KeepAckedEvent   *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
@@ -672,6 +713,7 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
+	OnAck        *ebpf.Program `ebpf:"on_ack"`
 	OnEnter      *ebpf.Program `ebpf:"on_enter"`
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
@@ -695,6 +737,7 @@ type kernelPrograms struct {
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.OnAck,
 		p.OnEnter,
 		p.OnExit,
 		p.OnLeave,

@@ -40,8 +40,16 @@ var hooks = []hook{
 	{ways: []way{{"on_send", 0}, {"on_send_exit", 3}}},
 	{ways: []way{{"on_state", 0}}, losing: "connections that open and close"},
 	{ways: []way{{"on_sending", 0}, {"on_sending_in", 0}}, losing: "when a send began (calls of clients begin when it ended)", late: true},
+	{ways: []way{{"on_ack", 0}}, losing: "when clients on other hosts acknowledged a reply", late: true},
 	{ways: []way{{"on_retransmit", 0}}, losing: "segments that TCP sent again"},
 }
+
+// Hooks that attachLate attaches: the first client whose own end is parsed makes it worth while to hear when its sends begin; the first client at
+// another address, to look at each segment that comes to this host.
+const (
+	hookSending = "on_sending"
+	hookAck     = "on_ack"
+)
 
 // ladder chooses a program for each hook, by what the kernel has, never by its version.
 type ladder struct {

@@ -49,7 +49,7 @@ func kernelWith(t *testing.T, places map[string]int) *btf.Spec {
 
 // TestLadder: of what a kernel has the best is taken, and what it lacks is said.
 func TestLadder(t *testing.T) {
-	always := map[string]int{"tp_btf/sched_waking": 1, "tp_btf/sched_process_exit": 1, "tp_btf/inet_sock_set_state": 3, "tp_btf/tcp_retransmit_skb": 2,
+	always := map[string]int{"tp_btf/sched_waking": 1, "tp_btf/sched_process_exit": 1, "tp_btf/inet_sock_set_state": 3, "tp_btf/tcp_retransmit_skb": 2, "tp_btf/tcp_probe": 2,
 		"tcp_sendmsg": 3, "sock_def_readable": 1}
 	with := func(more ...map[string]int) map[string]int {
 		all := map[string]int{}
@@ -71,11 +71,11 @@ func TestLadder(t *testing.T) {
 		want   string
 		blind  int
 	}{
-		"6.18":              {linux618, false, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_sending on_retransmit", 0},
-		"6.3":               {linux63, true, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_sending_in on_retransmit", 0},
-		"6.3, no fentry":    {linux63, false, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_retransmit", 1},
-		"6.1":               {linux61, true, "on_switch on_waking on_exit on_ready_in on_recv_exit on_send_exit on_state on_sending_in on_retransmit", 0},
-		"5.17":              {linux517, true, "on_switch3 on_waking on_exit on_ready_in on_recv_exit6 on_send_exit on_state on_sending_in on_retransmit", 0},
+		"6.18":              {linux618, false, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_sending on_retransmit on_ack", 0},
+		"6.3":               {linux63, true, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_sending_in on_retransmit on_ack", 0},
+		"6.3, no fentry":    {linux63, false, "on_switch on_waking on_exit on_ready on_recv on_send on_state on_retransmit on_ack", 1},
+		"6.1":               {linux61, true, "on_switch on_waking on_exit on_ready_in on_recv_exit on_send_exit on_state on_sending_in on_retransmit on_ack", 0},
+		"5.17":              {linux517, true, "on_switch3 on_waking on_exit on_ready_in on_recv_exit6 on_send_exit on_state on_sending_in on_retransmit on_ack", 0},
 		"6.1, no fentry":    {linux61, false, "", 0},
 		"other tcp_recvmsg": {unknown, true, "", 0},
 	} {

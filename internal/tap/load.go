@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -43,10 +44,16 @@ func (l *loaded) Close() error {
 
 func (l *loaded) attach() error { return l.attachAll(l.wanted) }
 
-// attachLate attaches what only some watches need: there is a client whose own end is parsed.
-func (l *loaded) attachLate() error {
-	names := l.late
-	l.wanted, l.late = append(l.wanted, names...), nil
+// attachLate attaches what only some watches need, if this kernel has a place for it and it is not there yet: a hook by the begin of its name.
+func (l *loaded) attachLate(hook string) error {
+	var names []string
+	l.late = slices.DeleteFunc(l.late, func(name string) bool {
+		if strings.HasPrefix(name, hook) {
+			names = append(names, name)
+		}
+		return strings.HasPrefix(name, hook)
+	})
+	l.wanted = append(l.wanted, names...)
 	return l.attachAll(names)
 }
 

@@ -224,7 +224,7 @@ func merged(segs []recording.Segment) []recording.Segment {
 	return out
 }
 
-// settle passes on the server's views whose client's view did not come.
+// settle passes on the server's views whose client's view did not come, and forgets what ended.
 func (b *book) settle(now int64) {
 	for k, h := range b.waiting {
 		if now >= h.due {
@@ -232,4 +232,5 @@ func (b *book) settle(now int64) {
 			b.Sink.Call(h.call, h.segs...)
 		}
 	}
+	b.forget(now)
 }

@@ -22,32 +22,34 @@ import (
 )
 
 // startServer runs a real server of its own and gives its port.
-func startServer(t testing.TB) int {
+func startServer(t testing.TB) int { return startServerAt(t, "127.0.0.1") }
+
+func startServerAt(t testing.TB, ip string) int {
 	t.Helper()
-	port, _ := startServerPID(t)
+	port, _ := startServerPID(t, ip)
 	return port
 }
 
 // startServerPID gives its process, too.
-func startServerPID(t testing.TB) (port, pid int) {
+func startServerPID(t testing.TB, ip string) (port, pid int) {
 	t.Helper()
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("needs redis-server")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
+	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--bind", ip, "--protected-mode", "no", "--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		if c, err := net.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err == nil {
 			c.Close()
 			return port, cmd.Process.Pid
 		}

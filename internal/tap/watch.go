@@ -20,13 +20,11 @@ import (
 // Tap is a running kernel source.
 type Tap struct {
 	Options
-	kernel *loaded
-	ring   *ringbuf.Reader
-	offset int64 // from CLOCK_MONOTONIC to the clock of the recording
-	book   *book
-	tally  tally
-	missed error // why a hook that came to be needed could not be attached
-
+	kernel     *loaded
+	ring       *ringbuf.Reader
+	offset     int64 // from CLOCK_MONOTONIC to the clock of the recording
+	book       *book
+	tally      tally
 	collectors *collectorWatch
 	plaintexts *plaintextWatch
 }
@@ -50,10 +48,11 @@ func Open(o Options) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{Options: o, kernel: l, tally: tally{make([]uint64, len(counterNames)), map[uint16]string{}, map[uint32][]uint32{}}}
+	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), ops: map[uint16]string{}, hists: map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
 	t.plaintexts, t.book.sealed = newPlaintextWatch(l.coll.Programs), t.askPlaintext
+	t.book.gone, t.book.remote, t.book.parsed = t.collectors.forget, t.hearAcks, t.hearSends
 	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
 		return nil, errors.Join(err, t.collectors.Close(), l.Close())
 	}
@@ -69,10 +68,7 @@ func Open(o Options) (*Tap, error) {
 		}
 	}
 	if slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.PID == 0 }) {
-		if err := l.attachLate(); err != nil {
-			t.Close()
-			return nil, err
-		}
+		t.hearSends()
 	}
 	for _, n := range o.Nodes {
 		if n.PID == 0 || l.coll.Programs[functions[0]] == nil {
@@ -136,7 +132,7 @@ func (t *Tap) Run(ctx context.Context) error {
 			t.ongoing()
 			t.book.settle(1 << 62)
 			t.count()
-			return t.missed
+			return nil
 		case <-second.C:
 			t.count()
 		default:
@@ -157,22 +153,16 @@ func (t *Tap) take(raw []byte) {
 	case evOffCPU:
 		dispatch(raw, t.book.offCPU)
 	case evOpen, evClose, evStatus:
-		dispatch(raw, t.conn)
+		dispatch(raw, t.book.conn)
 	case evRetrans:
 		dispatch(raw, t.book.retransmit)
+	case evAcked:
+		dispatch(raw, t.book.acknowledged)
 	case evInner:
 		dispatch(raw, t.book.inner)
 	case evCollection:
 		dispatch(raw, t.collection)
 	}
-}
-
-// conn passes on what happened to a connection. The first client whose own end is parsed makes the hook at the begin of its sends worth its cost.
-func (t *Tap) conn(e *kernelConnEvent) {
-	if e.Role == roleClient && e.Addr.Laddr != e.Addr.Raddr && t.missed == nil {
-		t.missed = t.kernel.attachLate()
-	}
-	t.book.conn(e)
 }
 
 // dispatch copies a report into its type, whose layout is the kernel's.

@@ -56,8 +56,11 @@ __noinline int op_of(struct conn *c)
 		count(C_OPS_FULL, 1);
 		return 0;
 	}
-	c->memo_op = op; /* the caller sets it anyway: it is the map's value, so as not to need more stack */
-	if (bpf_map_update_elem(&ops, &k, &c->memo_op, BPF_NOEXIST)) {
+	u32 had = c->memo_op;
+	c->memo_op = op; /* for a moment, so as not to need more stack for the map's value */
+	long taken = bpf_map_update_elem(&ops, &k, &c->memo_op, BPF_NOEXIST);
+	c->memo_op = had;
+	if (taken) {
 		have = bpf_map_lookup_elem(&ops, &k);
 		return have ? *have : 0;
 	}
@@ -251,8 +254,8 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	return 0;
 }
 
-/* may_report bounds how many slow calls are reported: where all are slow, a part of them tells as much. The rest is counted. */
-static __always_inline bool may_report(u64 now)
+/* take_token bounds how much is reported, and leaves so many tokens to others. */
+static __always_inline bool take_token(u64 now, u32 leave)
 {
 	u32 zero = 0;
 	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
@@ -264,13 +267,20 @@ static __always_inline bool may_report(u64 now)
 		w->tokens = tokens > slow_burst ? slow_burst : tokens;
 		w->filled = tick;
 	}
-	count(C_SLOW, 1);
-	if (!w->tokens) {
-		count(C_UNREPORTED, 1);
+	if (w->tokens <= leave)
 		return false;
-	}
 	w->tokens--;
 	return true;
+}
+
+/* may_report bounds how many slow calls are reported: where all are slow, a part of them tells as much. The rest is counted. */
+static __always_inline bool may_report(u64 now)
+{
+	count(C_SLOW, 1);
+	if (take_token(now, 0))
+		return true;
+	count(C_UNREPORTED, 1);
+	return false;
 }
 
 static __always_inline bool sample(u64 now)

@@ -163,6 +163,7 @@ static __always_inline struct conn *create(const struct sock *sk, u32 role, bool
 	c->slot = THREADS;
 	addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
 	c->light = role == CLIENT && !strict_all && same_host(c);
+	c->remote = role == SERVER && !same_host(c);
 	c->strict = strict_all || !fresh;
 	pair_up(c);
 	return c;
@@ -179,7 +180,21 @@ static __always_inline void fill_addr(struct addr *a, struct conn *c)
 	__builtin_memcpy(a->raddr, c->raddr, 16);
 }
 
-__noinline int report_conn(struct conn *c, u32 type, u32 closed_by, u64 now)
+/* closed_by tells who ended a connection: 1 this end, 2 its peer, 0 neither. A reset that was received is told by sk_err, which is set before the
+ * state (net/ipv4/tcp_input.c, tcp_reset); so is that TCP gave up. */
+static __always_inline u32 closed_by(const struct conn *c, u32 oldstate, int error)
+{
+	if (c->passive_close)
+		return 2;
+	if (oldstate != TCP_ESTABLISHED_ && oldstate != TCP_SYN_SENT_)
+		return 1; /* it had sent its FIN */
+	if (!error)
+		return 1;
+	return oldstate == TCP_ESTABLISHED_ && (error == ECONNRESET_ || error == EPIPE_) ? 2 : 0;
+}
+
+/* report_conn reports what happened to a connection; before is its state before a close, with the error of its socket in the upper half. */
+__noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 {
 	if (!c)
 		return 0;
@@ -189,7 +204,10 @@ __noinline int report_conn(struct conn *c, u32 type, u32 closed_by, u64 now)
 	e->type = type;
 	e->role = c->role;
 	e->aligned = c->aligned;
-	e->closed_by = closed_by;
+	e->error = before >> 16;
+	e->state = before;
+	e->unused = 0;
+	e->closed_by = type == EV_CLOSE ? closed_by(c, e->state, e->error) : 0;
 	e->tid = c->tid;
 	e->tgid = c->tgid;
 	e->outstanding = c->outstanding;
@@ -207,7 +225,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 closed_by, u64 now)
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
 	__builtin_memset(e->comm, 0, 16);
-	if (type != EV_CLOSE) /* a close may be booked in the context of another task */
+	if (bpf_get_current_pid_tgid() >> 32 == c->tgid) /* opening and closing may be booked in the context of another task */
 		bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
@@ -248,7 +266,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 	} else if (newstate == TCP_CLOSE_WAIT_) {
 		c->passive_close = 1;
 	} else if (newstate == TCP_CLOSE_) {
-		report_conn(c, EV_CLOSE, c->passive_close ? 2 : oldstate == TCP_ESTABLISHED_ ? 2 : oldstate == TCP_SYN_SENT_ ? 0 : 1, now);
+		report_conn(c, EV_CLOSE, (u32)sk->sk_err << 16 | (u16)oldstate, now);
 		forget_pair(c);
 		struct shared *g = shared();
 		if (g)

@@ -70,6 +70,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	int sk_err;
 } CORE;
 
 struct minmax_sample {
@@ -87,12 +88,15 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 mss_cache;
 	u32 total_retrans;
 	u32 srtt_us;
 	struct minmax rtt_min;
 } CORE;
 
-struct sk_buff;
+struct sk_buff {
+	unsigned char *data;
+} CORE;
 
 struct iovec {
 	void *iov_base;
@@ -145,5 +149,6 @@ enum { AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10 };
 enum { MSG_PEEK_ = 2 };
 enum { TCP_ESTABLISHED_ = 1, TCP_SYN_SENT_ = 2, TCP_SYN_RECV_ = 3, TCP_FIN_WAIT1_ = 4, TCP_CLOSE_ = 7, TCP_CLOSE_WAIT_ = 8, TCP_LAST_ACK_ = 9,
        TCP_LISTEN_ = 10, TCP_CLOSING_ = 11, TCP_NEW_SYN_RECV_ = 12 };
+enum { EPIPE_ = 32, ECONNRESET_ = 104 };
 
 #endif

@@ -14,6 +14,7 @@
 #include "resp.h"
 #include "quick.h"
 #include "tls.h"
+#include "acks.h"
 #include "internals.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
@@ -23,6 +24,7 @@ KEEP(item_event);
 KEEP(offcpu_event);
 KEEP(conn_event);
 KEEP(retrans_event);
+KEEP(acked_event);
 KEEP(inner_event);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -333,7 +335,10 @@ static __always_inline int sent(struct sock *sk, int ret)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		requests(c, &f);
 	} else {
+		u64 calls = c->calls;
 		send_replies(c, t, &f);
+		if (c->remote && (c->calls != calls || c->tls))
+			await_ack(c, tp, now);
 	}
 	c->last_out = now;
 	c->send_start = 0;

@@ -8,7 +8,7 @@ enum { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
 
 enum { SERVER = 1, CLIENT = 2 };
 
-enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384, INNER = 32 };
+enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384, INNER = 32, SENTS = 8 };
 
 /* Longest command name that is kept, and longest subcommand. */
 enum { NAME = 16 };
@@ -152,6 +152,17 @@ struct reply_shape {
 	u32 error;
 };
 
+/* sent is the end of a reply on its way to a client at another address, until it is acknowledged. */
+struct sent {
+	u64 ns;      /* when it was sent; 0: acknowledged at once */
+	u64 nearly;  /* when all but the last segment of it was acknowledged; 0: never seen */
+	u32 seq;     /* of the byte after it */
+	u32 unacked; /* bytes up to there that were not acknowledged when it was sent */
+	u32 resent;  /* segments that TCP had sent again by then */
+	u16 slow;    /* the call was slow at the server, */
+	u16 shut;    /* and its client took no more bytes for a while before the send */
+};
+
 struct conn {
 	u64 cookie;
 	u64 opened;       /* 0: it was there before */
@@ -181,7 +192,9 @@ struct conn {
 	u32 mark_head, mark_tail;
 	u32 pair;
 	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
-	u32 unused;
+	u32 acked;        /* server: TCP sequence number up to which its client acknowledged */
+	u32 sent_head, sent_tail;
+	u64 shut;         /* server: when its client last said that it takes no more bytes */
 	u16 family, lport, rport;
 	u8 role;
 	u8 aligned;
@@ -194,11 +207,14 @@ struct conn {
 	u8 waiter;        /* the command of memo_op is meant to wait */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
 	u8 plain;         /* the last request is one that waits for its reply in the usual way */
+	u8 remote;        /* server: its client has another address, */
+	u8 heard;         /* and acknowledgements of it are seen: acked is known */
 	u8 laddr[16], raddr[16];
 	struct stream req, rep;
 	struct shape shape;
 	struct reply_shape reply_shape;
 	struct mark marks[MARKS];
+	struct sent sent[SENTS];
 	struct batch batches[BATCHES];
 	struct pending ring[RING];
 };
@@ -254,7 +270,7 @@ struct pair {
 	struct clocks clk_client;
 };
 
-enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER };
+enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED };
 
 /* call_event.flags. Of the time between the read of a request and its reply, at the server: F_QUIET: it sent nothing on the connection, and owed
  * no rest of a reply. F_PIECES: the reply, or one before it on the connection, went out piece by piece. */
@@ -313,6 +329,8 @@ struct conn_event {
 	u8 aligned, closed_by; /* 1 this side, 2 the peer */
 	u32 tid, tgid;
 	u32 outstanding;
+	u16 error, state; /* close: sk_err, and the state before */
+	u32 unused;
 	struct addr addr;
 	u64 conn;
 	u64 now;
@@ -334,6 +352,21 @@ struct retrans_event {
 	u32 seq, unacked; /* bytes */
 };
 
+/* acked_event: a reply was acknowledged late, or that of a slow call was. */
+struct acked_event {
+	u8 type, shut; /* since the request its client took no more bytes for a while */
+	u16 unused;
+	u32 tgid;
+	struct addr addr;
+	u64 conn;
+	u64 from, to;
+	u64 sure;        /* ns of it that no delayed acknowledgement explains */
+	u32 unacked;     /* bytes, when it was sent */
+	u32 resent;      /* segments meanwhile */
+	u32 rtt_min_us;  /* least round trip of the connection in the last minutes; 0: not known */
+	u32 unused2;
+};
+
 struct inner_event {
 	u8 type, which;
 	u16 unused;
@@ -344,7 +377,7 @@ struct inner_event {
 
 /* counters, per CPU */
 enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
-       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_MAX };
+       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_LATE_ACKS, C_MAX };
 
 /* log-linear histogram: 16 steps per power of two, to 2^36 ns */
 enum { HIST_BITS = 4, HIST = (36 - HIST_BITS + 1) << HIST_BITS };

@@ -1,0 +1,106 @@
+//go:build linux
+
+package tap
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// TestCloses: who ended a connection, and how, is told the same at both ends.
+func TestCloses(t *testing.T) {
+	port := startServer(t)
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().(*net.TCPAddr).AddrPort()
+	l.Close()
+	tap, rec := openTap(t, "127.0.0.1", port, Options{})
+	tap.book.self = -1 // this process is the client
+	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
+	tap.book.Nodes = tap.Nodes
+	if err := tap.kernel.coll.Maps["ports"].Put(uint32(nobody.Port()), uint8(1)); err != nil {
+		t.Fatal(err)
+	}
+	type want struct{ by, reason string }
+	wants := map[string][2]want{} // by the client's address: told by the server's end, and by the client's
+	open := func(server, client want) *net.TCPConn {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		(&talk{t: t, conn: c}).ask("+PONG\r\n", "PING")
+		wants[c.LocalAddr().String()] = [2]want{server, client}
+		return c.(*net.TCPConn)
+	}
+	both := func(w want) (want, want) { return w, w }
+
+	open(both(want{recording.Client, ""})).Close() // FIN
+	c := open(both(want{recording.Client, recording.CloseReset}))
+	if err := c.SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	c.Close() // RST
+	c = open(both(want{recording.Client, recording.CloseReset}))
+	if _, err := fmt.Fprint(c, command("ECHO", "unread")); err != nil {
+		t.Fatal(err)
+	}
+	whenFull(t, c)
+	c.Close() // with a reply that was not read: RST
+	c = open(both(want{recording.Server, ""}))
+	other := newTalk(t, port)
+	other.send("CLIENT", "KILL", "ADDR", c.LocalAddr().String())
+	other.expect(":1\r\n")
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection that was killed can be read")
+	}
+	c.Close()
+	if c, err := net.Dial("tcp", nobody.String()); err == nil {
+		c.Close()
+		t.Error("somebody listens")
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // all has happened: the ring is emptied at the end
+	defer cancel()
+	if err := tap.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := tap.Close(); err != nil {
+		t.Error(err)
+	}
+	rec.Index()
+	seen := 0
+	for _, e := range rec.EventsOf(recording.SourceTap, "server", recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		w, ok := wants[d.Client]
+		if !ok {
+			continue
+		}
+		seen++
+		end := 0
+		if d.Side == recording.Client {
+			end = 1
+		}
+		if got := (want{d.By, d.Reason}); got != w[end] {
+			t.Errorf("the %s's end: %+v, want %+v", d.Side, got, w[end])
+		}
+	}
+	if seen != 2*len(wants) {
+		t.Errorf("%d ends of %d connections were told", seen, len(wants))
+	}
+	refused := rec.EventsOf(recording.SourceTap, "nobody", recording.KindClose)
+	if len(refused) != 1 {
+		t.Fatalf("%d connections to nobody", len(refused))
+	}
+	if d := recording.DetailOf[recording.ConnDetail](refused[0]); d.By != "" || d.Reason != recording.CloseRefused || d.DialNs <= 0 || d.AgeNs != 0 {
+		t.Errorf("refused: %+v", d)
+	}
+}

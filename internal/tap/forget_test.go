@@ -1,0 +1,139 @@
+//go:build linux
+
+package tap
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+// churner makes the reports of connections that come and go, each with one slow call seen from both ends.
+type churner struct {
+	b    *book
+	now  uint64
+	next uint64 // connection
+}
+
+const churnPort = 6379
+
+// Each connection lasts this long, and the next begins when it ends: a thousand per second.
+const churnNs = 1e6
+
+func newChurner() (*churner, *recording.Recording) {
+	rec := recording.New()
+	server := netip.MustParseAddrPort("10.0.0.1:6379")
+	o := Options{Sink: rec, Slow: DefaultSlow, Nodes: []Node{{Address: "server", Remote: server}}}
+	return &churner{b: newBook(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" }), now: 1e9}, rec
+}
+
+// one is a connection of its own process, from another port and address than any other; close says whether its end is told.
+func (c *churner) one(close bool) {
+	c.next++
+	i := c.next
+	at := func(role uint8) kernelAddr {
+		client, server := [16]uint8{10: 0xff, 11: 0xff, 12: 10, 13: 1, 14: uint8(i >> 14), 15: uint8(i >> 6)}, [16]uint8{10: 0xff, 11: 0xff, 12: 10, 15: 1}
+		a := kernelAddr{Family: 2, Role: role, Laddr: client, Raddr: server, Lport: uint16(40_000 + i&0x3f), Rport: churnPort}
+		if role == roleServer {
+			a.Laddr, a.Raddr, a.Lport, a.Rport = server, client, churnPort, a.Lport
+		}
+		return a
+	}
+	cookie := func(role uint8) uint64 { return i*2 + uint64(role) }
+	tgid := map[uint8]uint32{roleServer: 1, roleClient: uint32(1000 + i)}
+	opened := c.now
+	conn := func(kind, role uint8) {
+		e := kernelConnEvent{Type: kind, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Now: c.now, Opened: opened, LastIn: c.now, LastOut: c.now}
+		if kind != evClose {
+			copy(e.Comm[:], fmt.Sprintf("app%d", i))
+		}
+		c.b.conn(&e)
+	}
+	conn(evOpen, roleClient)
+	conn(evOpen, roleServer)
+	conn(evStatus, roleClient)
+	for _, role := range []uint8{roleServer, roleClient} {
+		e := kernelCallEvent{Type: evCall, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Number: 1, Seq: 100,
+			At: [4]uint64{c.now, c.now, c.now, c.now + 10e6}}
+		c.b.call(&e)
+	}
+	c.b.offCPU(&kernelOffcpuEvent{State: runnable, Tid: tgid[roleClient], Tgid: tgid[roleClient], From: c.now, To: c.now + 1e6})
+	c.b.retransmit(&kernelRetransEvent{Type: evRetrans, Addr: at(roleServer), Now: c.now, LastOut: c.now})
+	c.now += churnNs
+	if close {
+		conn(evClose, roleClient)
+		conn(evClose, roleServer)
+	}
+	if c.next%50 == 0 {
+		c.b.settle(int64(c.now))
+	}
+}
+
+// sizes are how much the book remembers, by map.
+func (c *churner) sizes() map[string]int {
+	b := c.b
+	return map[string]int{"ends": len(b.ends), "local": len(b.local), "resent": len(b.resent), "waiting": len(b.waiting), "greeting": len(b.greeting), "told": len(b.told),
+		"leaving": len(b.leaving), "owned": len(b.owned), "names": len(b.names), "readers": len(b.readers), "idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving)}
+}
+
+// TestChurn: connections that come and go are forgotten, after their calls were joined and named.
+func TestChurn(t *testing.T) {
+	c, rec := newChurner()
+	const conns = 20_000
+	perSecond := int(1e9 / churnNs)
+	for range conns {
+		c.one(true)
+		for name, n := range c.sizes() {
+			most := perSecond * int(keepFor) * 3 / 2 / 1e9 // and what one round of settle leaves
+			switch name {
+			case "names", "readers", "idle":
+				most += maxIdle
+			case "threads":
+				most += maxHistories
+			}
+			if n > most {
+				t.Fatalf("%d %s after %d connections, at most %d were expected: %v", n, name, c.next, most, c.sizes())
+			}
+		}
+	}
+	c.b.settle(int64(c.now) + keepFor + 1)
+	for name, n := range c.sizes() {
+		switch name {
+		case "ends", "local", "resent", "waiting", "greeting", "told", "leaving", "owned":
+			if n != 0 {
+				t.Errorf("%d %s are left when all connections have ended", n, name)
+			}
+		}
+	}
+	if len(rec.Calls) != conns {
+		t.Errorf("%d calls of %d", len(rec.Calls), conns)
+	}
+	for i, call := range rec.Calls {
+		if want := fmt.Sprintf("app%d[%d]", i+1, 1000+i+1); call.Side != "both" || call.Client != want {
+			t.Fatalf("call %d is seen from %s, of %q, not of %q", i, call.Side, call.Client, want)
+		}
+	}
+	c.b.settle(int64(c.now) + keepThreadFor + 1)
+	if n := len(c.b.threads); n != 0 {
+		t.Errorf("%d threads are remembered that did nothing for two minutes", n)
+	}
+}
+
+// TestChurnWithoutEnds: where the ends of connections are not told, what is remembered is bounded, and what is lost for it counted.
+func TestChurnWithoutEnds(t *testing.T) {
+	c, _ := newChurner()
+	const conns = maxEnds + 5000
+	for range conns {
+		c.one(false)
+	}
+	for name, n := range c.sizes() {
+		if n > maxEnds+maxIdle {
+			t.Errorf("%d %s", n, name)
+		}
+	}
+	if c.b.forgotten < 5000 {
+		t.Errorf("%d were forgotten", c.b.forgotten)
+	}
+}
