@@ -86,7 +86,7 @@ type kernelConn struct {
 	MarkTail      uint32
 	Pair          uint32
 	Asked         uint32
-	Unused        uint32
+	Node          uint32
 	Family        uint16
 	Lport         uint16
 	Rport         uint16
@@ -254,6 +254,12 @@ type kernelItemEvent struct {
 	Comm    [16]uint8
 }
 
+type kernelNodeKey struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+	Id   uint32
+}
+
 type kernelOffcpuEvent struct {
 	_       structs.HostLayout
 	Type    uint8
@@ -274,6 +280,7 @@ type kernelOpKey struct {
 	_    structs.HostLayout
 	Name [2]uint64
 	Sub  uint64
+	Node uint64
 }
 
 type kernelPair struct {
@@ -390,6 +397,7 @@ const (
 	kernelMapFreeSlots        = "free_slots"
 	kernelMapGlobals          = "globals"
 	kernelMapHists            = "hists"
+	kernelMapNodes            = "nodes"
 	kernelMapOps              = "ops"
 	kernelMapPairSlots        = "pair_slots"
 	kernelMapPairs            = "pairs"
@@ -416,6 +424,7 @@ const (
 	kernelVarKeepOffcpuEvent  = "keep_offcpu_event"
 	kernelVarKeepRetransEvent = "keep_retrans_event"
 	kernelVarMaxConns         = "max_conns"
+	kernelVarMaxOps           = "max_ops"
 	kernelVarMinItemNs        = "min_item_ns"
 	kernelVarMinOffcpuNs      = "min_offcpu_ns"
 	kernelVarOwnTgid          = "own_tgid"
@@ -492,6 +501,7 @@ type kernelMapSpecs struct {
 	FreeSlots *ebpf.MapSpec `ebpf:"free_slots"`
 	Globals   *ebpf.MapSpec `ebpf:"globals"`
 	Hists     *ebpf.MapSpec `ebpf:"hists"`
+	Nodes     *ebpf.MapSpec `ebpf:"nodes"`
 	Ops       *ebpf.MapSpec `ebpf:"ops"`
 	PairSlots *ebpf.MapSpec `ebpf:"pair_slots"`
 	Pairs     *ebpf.MapSpec `ebpf:"pairs"`
@@ -513,6 +523,7 @@ type kernelVariableSpecs struct {
 	KeepOffcpuEvent  *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.VariableSpec `ebpf:"max_conns"`
+	MaxOps           *ebpf.VariableSpec `ebpf:"max_ops"`
 	MinItemNs        *ebpf.VariableSpec `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
 	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
@@ -550,6 +561,7 @@ type kernelMaps struct {
 	FreeSlots *ebpf.Map `ebpf:"free_slots"`
 	Globals   *ebpf.Map `ebpf:"globals"`
 	Hists     *ebpf.Map `ebpf:"hists"`
+	Nodes     *ebpf.Map `ebpf:"nodes"`
 	Ops       *ebpf.Map `ebpf:"ops"`
 	PairSlots *ebpf.Map `ebpf:"pair_slots"`
 	Pairs     *ebpf.Map `ebpf:"pairs"`
@@ -568,6 +580,7 @@ func (m *kernelMaps) Close() error {
 		m.FreeSlots,
 		m.Globals,
 		m.Hists,
+		m.Nodes,
 		m.Ops,
 		m.PairSlots,
 		m.Pairs,
@@ -590,6 +603,7 @@ type kernelVariables struct {
 	KeepOffcpuEvent  *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.Variable `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.Variable `ebpf:"max_conns"`
+	MaxOps           *ebpf.Variable `ebpf:"max_ops"`
 	MinItemNs        *ebpf.Variable `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.Variable `ebpf:"min_offcpu_ns"`
 	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`

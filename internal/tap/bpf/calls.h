@@ -44,6 +44,9 @@ __noinline int op_of(struct conn *c)
 	k.name[0] = c->name[0];
 	k.name[1] = c->name[1];
 	k.sub = c->sub;
+	if (!c->node)
+		c->node = node_of(c);
+	k.node = c->node;
 	u32 *have = bpf_map_lookup_elem(&ops, &k);
 	if (have)
 		return *have;
@@ -51,7 +54,7 @@ __noinline int op_of(struct conn *c)
 	if (!g)
 		return 0;
 	u32 op = __sync_fetch_and_add(&g->next_op, 1) + 1;
-	if (op >= OPS) {
+	if (op >= max_ops) {
 		__sync_fetch_and_add(&g->next_op, -1);
 		count(C_OPS_FULL, 1);
 		return 0;

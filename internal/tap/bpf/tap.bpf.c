@@ -9,6 +9,7 @@
 #include "maps.h"
 #include "clocks.h"
 #include "conns.h"
+#include "nodes.h"
 #include "items.h"
 #include "calls.h"
 #include "resp.h"

@@ -172,7 +172,7 @@ struct conn {
 	u32 mark_head, mark_tail;
 	u32 pair;
 	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
-	u32 unused;
+	u32 node;         /* see nodes.h; 0: not asked yet */
 	u16 family, lport, rport;
 	u8 role;
 	u8 aligned;
@@ -194,10 +194,11 @@ struct conn {
 	struct pending ring[RING];
 };
 
-/* key of an op */
+/* key of an op: the same command of two nodes has two numbers */
 struct op_key {
 	u64 name[2];
 	u64 sub;
+	u64 node;
 };
 
 /* published by the server's side of a connection for the client's side on the same host, at each send */
