@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/host"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/tap"
@@ -65,7 +66,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			t.missed.Add(1)
 		}
 	})
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond)})
+	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond),
+		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
 	}

@@ -104,7 +104,7 @@ func (l *Ledger) exact(rec *recording.Recording, nodes map[string]*tapped) map[s
 // disjoint; nil where it did not see it.
 func (l *Ledger) Exact(node string) []Segment { return l.lines[node] }
 
-// nameCgroups takes the names of the cgroups, which the kernel source does not tell, from the host's.
+// nameCgroups takes the names of the cgroups where the kernel source does not tell them from the host's.
 func (t *tapped) nameCgroups(rec *recording.Recording, node string) {
 	t.cgroups = map[string]string{}
 	for _, kind := range []string{recording.KindThrottled, recording.KindFrozen} {
@@ -148,7 +148,7 @@ func waitText(kind string, d recording.ThreadDetail) string {
 	case kind == recording.KindRunQueue && d.By != nil && d.By.PID != 0:
 		return named(d.By.Comm, d.By.PID)
 	}
-	return d.Cgroup
+	return d.Holder()
 }
 
 // inLine orders segments of one thread and makes them disjoint.

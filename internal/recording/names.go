@@ -2,6 +2,7 @@ package recording
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -175,10 +176,19 @@ type ThreadDetail struct {
 	TID     int     `json:"tid,omitempty"`
 	Share   float64 `json:"share"`             // part of the event's duration that was in this state, 0..1
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
+	Cores   float64 `json:"cores,omitempty"`   // tap, throttled: the quota of that cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
 	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
 	Comm    string  `json:"comm,omitempty"`    // tap: name of the thread
 	By      *Task   `json:"by,omitempty"`      // tap, run-queue: who had the CPU last
+}
+
+// Holder says which cgroup a thread was held by, and by which quota where that is known.
+func (d ThreadDetail) Holder() string {
+	if d.Cgroup == "" || d.Cores == 0 {
+		return d.Cgroup
+	}
+	return fmt.Sprintf("CPU quota of %s (%.2f cores)", d.Cgroup, d.Cores)
 }
 
 // SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in

@@ -144,6 +144,11 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 		if d.By.PID == 0 {
 			what = "the idle task (the CPU was late to wake up)"
 		}
+	case throttled:
+		if b.Quota != nil {
+			d.Cgroup, d.Cores = b.Quota(int(e.Tid))
+			what = d.Holder()
+		}
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
 		what = d.Syscall

@@ -34,6 +34,8 @@ type Options struct {
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration
+	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is not known.
+	Quota func(tid int) (cgroup string, cores float64)
 }
 
 // Defaults.

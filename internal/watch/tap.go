@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 
+	"slowpath/internal/host"
 	"slowpath/internal/recording"
 	"slowpath/internal/tap"
 )
@@ -21,7 +22,11 @@ func (r *run) openTap() *tap.Tap {
 		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
 		return nil
 	}
-	t, err := tap.Open(tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0)})
+	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0)}
+	if !r.NoHost {
+		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
+	}
+	t, err := tap.Open(o)
 	if err != nil {
 		r.status(recording.SourceTap, false, tap.Reason(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
