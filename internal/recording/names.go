@@ -40,11 +40,34 @@ const (
 	MetaServer    = "server"         // "redis 7.0.15"
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
+	// MetaWhom is a JSON Whom, where the kernel source passed on the calls of some processes only.
+	MetaWhom = "whom"
 	// MetaSource + name is a JSON SourceStatus.
 	MetaSource = "source:"
 	// MetaDropped counts rows that were lost because the writer could not keep up.
 	MetaDropped = "dropped_rows"
 )
+
+// Whom says whose calls the kernel source passed on, and how many there were.
+type Whom struct {
+	Only    string   `json:"only"`           // as on the command line: --pid 123
+	Calls   int64    `json:"calls"`          // of the connections of those who are meant, slow or not
+	Matched int      `json:"matched"`        // calls of theirs that are in the recording
+	Others  int      `json:"others"`         // calls of others that would be
+	Unknown int      `json:"unknown"`        // calls of processes that had ended before they could be looked at
+	Seen    []string `json:"seen,omitempty"` // where no call matched: whose were seen
+}
+
+// Equal compares all but the names.
+func (w Whom) Equal(o Whom) bool {
+	return w.Only == o.Only && w.Calls == o.Calls && w.Matched == o.Matched && w.Others == o.Others && w.Unknown == o.Unknown
+}
+
+// WhomOf reads it; false where all calls were meant.
+func WhomOf(meta map[string]string) (w Whom, ok bool) {
+	text, ok := meta[MetaWhom]
+	return w, ok && json.Unmarshal([]byte(text), &w) == nil
+}
 
 // SourceStatus says whether a source took part, and if not, why.
 type SourceStatus struct {

@@ -27,6 +27,7 @@ type book struct {
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
 	readers  readers
+	chosen   *chosen          // nil: all calls are passed on
 	unread   func(pid uint32) // is told of client processes that leave replies unread for long
 }
 
@@ -46,6 +47,9 @@ func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}}
+	if o.Whom != (Whom{}) {
+		b.chosen = newChosen(o.Whom)
+	}
 	for _, n := range o.Nodes {
 		if n.PID != 0 {
 			b.serving[uint32(n.PID)] = n
@@ -90,6 +94,14 @@ func (b *book) node(server netip.AddrPort, role uint8, tgid uint32) (Node, bool)
 
 func local(a netip.Addr) bool { return a.IsLoopback() }
 
+// serverOf is the process of a server, as its own end of a connection says, else as it was when the watch began.
+func serverOf(role uint8, tgid uint32, n Node) int {
+	if role == roleServer && tgid != 0 {
+		return int(tgid)
+	}
+	return n.PID
+}
+
 // ends of a connection, whichever end saw it.
 func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
 	l, r := addrPort(a.Laddr, a.Lport), addrPort(a.Raddr, a.Rport)
@@ -131,6 +143,9 @@ func (b *book) conn(e *kernelConnEvent) {
 	}
 	if e.Role == roleServer && e.Tgid != 0 {
 		b.serving[e.Tgid] = n
+	}
+	if b.chosen != nil && b.ends[client].pid != b.self {
+		b.chosen.used(e, client, [2]process{b.ends[client], {pid: serverOf(e.Role, e.Tgid, n)}}, b.Clock.Now())
 	}
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}

@@ -63,6 +63,7 @@ func (t *Tap) count() {
 			t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap." + name, Value: float64(v)})
 		}
 	}
+	t.tellWhom()
 	t.readOps()
 	for op, c := range t.tally.ops {
 		if c.node == "" {
@@ -70,6 +71,15 @@ func (t *Tap) count() {
 		}
 		for role, side := range []string{recording.Server, recording.Client} {
 			t.histogram(uint32(op)*2+uint32(role), c.node, side+" "+c.name, now)
+		}
+	}
+}
+
+// tellWhom keeps up to date what the recording says of the calls that were left out.
+func (t *Tap) tellWhom() {
+	if c := t.book.chosen; c != nil {
+		if told, news := c.tell(); news {
+			t.Sink.SetMeta(recording.MetaWhom, recording.Detail(told))
 		}
 	}
 }

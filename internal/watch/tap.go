@@ -22,7 +22,7 @@ func (r *run) openTap() *tap.Tap {
 		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
 		return nil
 	}
-	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0)}
+	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0), Whom: r.Whom}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
 	}
