@@ -144,7 +144,7 @@ func (t *tapped) line(node string, suspects []Suspect) []Segment {
 func waitText(kind string, d recording.ThreadDetail) string {
 	switch {
 	case kind == recording.KindBlocked:
-		return d.Syscall
+		return d.Call()
 	case kind == recording.KindRunQueue && d.By != nil && d.By.PID != 0:
 		return named(d.By.Comm, d.By.PID)
 	}

@@ -201,6 +201,8 @@ type ThreadDetail struct {
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
 	Cores   float64 `json:"cores,omitempty"`   // tap, throttled: the quota of that cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
+	File    string  `json:"file,omitempty"`    // tap, blocked: name of the server's file that the call is about, without its directory
+	Device  string  `json:"device,omitempty"`  // and the block device that has it
 	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
 	Comm    string  `json:"comm,omitempty"`    // tap: name of the thread
 	By      *Task   `json:"by,omitempty"`      // tap, run-queue: who had the CPU last
@@ -212,6 +214,18 @@ func (d ThreadDetail) Holder() string {
 		return d.Cgroup
 	}
 	return fmt.Sprintf("CPU quota of %s (%.2f cores)", d.Cgroup, d.Cores)
+}
+
+// Call says in which system call a thread was blocked, and of which file where that is known: "fdatasync of appendonly.aof on vda".
+func (d ThreadDetail) Call() string {
+	text := d.Syscall
+	if d.File != "" {
+		text += " of " + d.File
+	}
+	if d.Device != "" {
+		text += " on " + d.Device
+	}
+	return text
 }
 
 // SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in

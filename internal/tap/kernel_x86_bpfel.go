@@ -272,6 +272,8 @@ type kernelOffcpuEvent struct {
 	To      uint64
 	ByTid   uint32
 	ByTgid  uint32
+	Arg     int32
+	Unused2 uint32
 	Comm    [16]uint8
 	ByComm  [16]uint8
 }
@@ -367,11 +369,11 @@ type kernelThread struct {
 	Tid     uint32
 	Tgid    uint32
 	Syscall int32
+	Arg     int32
 	Server  uint32
 	Number  uint32
 	Open    uint32
 	Turns   uint32
-	_       [4]byte
 	Item    kernelItem
 	Inner   [32]uint64
 }

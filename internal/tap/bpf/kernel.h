@@ -113,6 +113,7 @@ struct pt_regs {
 	unsigned long orig_ax;
 } CORE;
 #define REG_NR(r) ((int)(r)->orig_ax)
+#define REG_ARG1(r) ((r)->di)
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
 enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47, NR_futex = 202,
@@ -120,9 +121,11 @@ enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44,
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
+	u64 orig_x0;
 	s32 syscallno;
 } CORE;
 #define REG_NR(r) ((r)->syscallno)
+#define REG_ARG1(r) ((r)->orig_x0)
 #define REG_ARG2(r) ((r)->regs[1])
 #define REG_ARG3(r) ((r)->regs[2])
 enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_futex = 98,

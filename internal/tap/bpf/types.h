@@ -74,7 +74,8 @@ struct thread {
 	u64 held_ns; /* and the throttled time of that when it began */
 	struct clocks clk;
 	u32 tid, tgid;
-	s32 syscall; /* while blocked: number of the system call, -1 for a page fault */
+	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
+	s32 arg;     /* and its first argument: the file, where it is about one */
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
 	u32 open;    /* item: 1 under way, 2 ended when the thread fell asleep */
@@ -267,6 +268,8 @@ struct offcpu_event {
 	s32 syscall;
 	u64 from, to;
 	u32 by_tid, by_tgid; /* run queue: who had the CPU last */
+	s32 arg;             /* blocked: first argument of the system call */
+	u32 unused2;
 	u8 comm[16];
 	u8 by_comm[16];
 };
