@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,7 +49,7 @@ Ctrl-C ends the watch early and still prints the verdict; a second one ends at o
 				defer a.scratch.remove()
 				keep = filepath.Join(dir, "watch.slowpath")
 			}
-			if err := a.watch(cmd.Context(), &w, args, keep); err != nil {
+			if err := a.watch(cmd, &w, args, keep); err != nil {
 				return err
 			}
 			return a.diagnose(keep, asJSON)
@@ -75,9 +74,16 @@ func onlyFor(cmd *cobra.Command, allowed ...string) error {
 }
 
 // watch runs a watch into a recording at path. Where it cannot begin, no file is left.
-func (a *app) watch(ctx context.Context, w *watchFlags, args []string, path string) error {
+func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path string) error {
+	ctx := cmd.Context()
 	o, err := w.options()
 	if err != nil {
+		return err
+	}
+	if err := w.whom.check(cmd); err != nil {
+		return err
+	}
+	if args, err = a.serverOf(cmd, w.whom.PID, args); err != nil {
 		return err
 	}
 	if o.Targets, err = a.targets(ctx, args); err != nil {

@@ -22,7 +22,7 @@ The file holds no keys, values or passwords; docs/recording.md tells what it doe
 			if out == "" {
 				return usage(errors.New("record needs a file: add -o FILE.slowpath"))
 			}
-			if err := a.watch(cmd.Context(), &w, args, out); err != nil {
+			if err := a.watch(cmd, &w, args, out); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.stderr, "recorded in %s; for the verdict: slowpath doctor %s\n", out, out)

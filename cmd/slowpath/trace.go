@@ -41,6 +41,7 @@ Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 
 	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: 10.0.0.7, checkout")
 	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
 	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several must all hold")
+	f.whom.add(fl)
 	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
 	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
@@ -59,6 +60,7 @@ type traceFlags struct {
 	sample, record, perfetto string
 	spent                    []string
 	filter                   trace.Filter
+	whom                     whomFlags
 
 	perSecond float64 // of the sample; 0 where none is wanted
 }
@@ -113,6 +115,9 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 			return err
 		}
 	}
+	if err := f.whom.check(cmd); err != nil {
+		return err
+	}
 	t := &tracing{app: a, flags: f}
 	if err := t.makeExport(); err != nil {
 		return err
@@ -122,6 +127,9 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 		return t.replay(file, cmd.Flags().Changed("slow"))
 	}
 	nodes, notes, err := a.traced(cmd.Context(), args)
+	if err == nil && a.unnamed(args) && f.whom.PID != 0 {
+		err = callsNone(cmd, nodes, f.whom.PID)
+	}
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/host"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/tap"
@@ -65,7 +67,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			t.missed.Add(1)
 		}
 	})
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond)})
+	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
+		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
 	}
@@ -81,9 +84,12 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	}
 	trace.Begin(t.watch, clk.Now(), version, t.slow, nodes)
 	ctx, cancel := watch.Window(ctx, t.flags.duration)
-	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx) }()
+	var end sync.WaitGroup
+	end.Go(func() { t.endWith(ctx, cancel) })
+	defer end.Wait()
+	defer cancel()
 	t.several = slices.ContainsFunc(nodes, func(n tap.Node) bool { return n.Address != nodes[0].Address })
 	start := time.Now()
 	stopped, showErr := t.show(clk, nodes, ended)
@@ -94,6 +100,14 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	t.app.progressDone()
 	trace.End(t.watch, clk.Now())
 	return errors.Join(showErr, err, t.finish(showErr, time.Since(start)))
+}
+
+// endWith ends the trace with the process that it is about: there is nothing more to see of it.
+func (t *tracing) endWith(ctx context.Context, cancel func()) {
+	if pid := t.flags.whom.PID; pid != 0 && host.AwaitEnd(ctx, nil, pid) {
+		t.note("process %d has ended, and the trace with it; --comm or --container go on with the next process", pid)
+		cancel()
+	}
 }
 
 // begin prepares the watch.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/tap"
 	"slowpath/internal/watch"
 )
 
@@ -22,6 +23,7 @@ type watchFlags struct {
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
+	whom      whomFlags
 }
 
 func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
@@ -35,6 +37,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
+	w.whom.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", watch.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")
@@ -42,12 +45,15 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 
 // options checks the flags.
 func (w *watchFlags) options() (watch.Options, error) {
-	o := watch.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, NoTap: w.noTap, Timeout: w.timeout}
+	o := watch.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
 	}
 	if err := positive("timeout", w.timeout); err != nil {
 		return o, err
+	}
+	if w.noTap && w.whom.Whom != (tap.Whom{}) {
+		return o, usagef("%s tells the kernel source whose calls to keep: leave --no-tap out", w.whom)
 	}
 	if w.slow != "auto" {
 		if d, err := time.ParseDuration(w.slow); err != nil || d <= 0 {

@@ -51,6 +51,10 @@ func (l *Ledger) count(rec *recording.Recording) {
 			l.Users.Calls, l.Users.Slow = l.Users.Calls-gets, max(l.Users.Slow-slowGets, 0)
 		}
 	}
+	if w, ok := recording.WhomOf(rec.Meta); ok { // histograms hold the calls of the others, too
+		l.Users.TotalNs = int64(float64(l.Users.TotalNs) * float64(w.Calls) / float64(max(l.Users.Calls, 1)))
+		l.Users.Calls, l.Users.Slow = int(w.Calls), 0
+	}
 	for _, a := range l.Slow {
 		p := l.callers(a)
 		p.Told++

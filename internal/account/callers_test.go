@@ -77,3 +77,19 @@ func TestWeights(t *testing.T) {
 		t.Errorf("without users nothing is weighed: %+v", l.Slow[0])
 	}
 }
+
+// Where only some processes' calls were asked for, the histograms, which hold those of the others too, do not say how many of them were slow.
+func TestOnlySomeProcesses(t *testing.T) {
+	r := tap{recording.New()}
+	r.SetMeta(recording.MetaTarget, node)
+	r.SetMeta(recording.MetaWhom, recording.Detail(recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}))
+	r.latencies("client GET", ms(0.2), 9900)
+	r.latencies("client GET", ms(20), 100)
+	for i := range 4 {
+		r.call("10.0.0.8:1", "client", "GET", ms(float64(i*100)), ms(float64(i*100+20)))
+	}
+	r.Index()
+	if u := Build(r.Recording).Users; u.Calls != 400 || u.Slow != 4 || u.Told != 4 || u.TotalNs <= 0 {
+		t.Errorf("%+v", u)
+	}
+}

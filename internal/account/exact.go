@@ -104,7 +104,7 @@ func (l *Ledger) exact(rec *recording.Recording, nodes map[string]*tapped) map[s
 // disjoint; nil where it did not see it.
 func (l *Ledger) Exact(node string) []Segment { return l.lines[node] }
 
-// nameCgroups takes the names of the cgroups, which the kernel source does not tell, from the host's.
+// nameCgroups takes the names of the cgroups where the kernel source does not tell them from the host's.
 func (t *tapped) nameCgroups(rec *recording.Recording, node string) {
 	t.cgroups = map[string]string{}
 	for _, kind := range []string{recording.KindThrottled, recording.KindFrozen} {
@@ -144,11 +144,11 @@ func (t *tapped) line(node string, suspects []Suspect) []Segment {
 func waitText(kind string, d recording.ThreadDetail) string {
 	switch {
 	case kind == recording.KindBlocked:
-		return d.Syscall
+		return d.Call()
 	case kind == recording.KindRunQueue && d.By != nil && d.By.PID != 0:
 		return named(d.By.Comm, d.By.PID)
 	}
-	return d.Cgroup
+	return d.Holder()
 }
 
 // inLine orders segments of one thread and makes them disjoint.

@@ -28,7 +28,7 @@ func readOps(rec *recording.Recording) ops {
 		if err != nil {
 			continue // a damaged row is as good as none
 		}
-		// The kernel counts by command, not by node; a recording of several nodes may have all under the first.
+		// The kernel source knows the node of each; its first versions had all of several nodes under the first.
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
 			o.byOp[k] = merge(o.byOp[k], one)
 		}

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/account"
 	"slowpath/internal/recording"
@@ -40,7 +41,13 @@ func (n *Node) onDisk(match func(account.Segment) bool) Claim {
 
 // diskCall reports whether a blocked segment is in one of the calls.
 func diskCall(calls map[string]bool) func(account.Segment) bool {
-	return func(s account.Segment) bool { return calls[s.Culprit] }
+	return func(s account.Segment) bool { return calls[callOf(s)] }
+}
+
+// callOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof on vda".
+func callOf(s account.Segment) string {
+	call, _, _ := strings.Cut(s.Culprit, " of ")
+	return call
 }
 
 // supportBlocked says in which system calls the main thread was blocked.
@@ -48,7 +55,7 @@ func (f *Finding) supportBlocked(n *Node, calls map[string]bool) {
 	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
 	if n.SeenExactly() {
 		for _, s := range n.Exact(account.Blocked) {
-			if calls[s.Culprit] {
+			if calls[callOf(s)] {
 				ns[s.Culprit] += s.Ns()
 				stretches[s.Culprit]++
 				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())

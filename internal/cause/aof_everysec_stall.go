@@ -37,7 +37,7 @@ func explainEverysec(n *Node) *Finding {
 	pending := n.fsyncPending()
 	if open := n.waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[s.Culprit]
+			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[callOf(s)]
 		}), 0.75
 		if delayed == 0 {
 			confidence = 0.55

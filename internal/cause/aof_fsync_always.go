@@ -37,7 +37,7 @@ func explainFsyncAlways(n *Node) *Finding {
 	if open := n.waited(); !told && cl.Ns*2 < open.Ns && n.writes() {
 		// A file system in user space waits in an interruptible sleep, and without the host's files nothing is seen at all.
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[s.Culprit]
+			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[callOf(s)]
 		}), 0.6
 		if n.Hosted() {
 			confidence = 0.45
@@ -64,7 +64,7 @@ func explainFsyncAlways(n *Node) *Finding {
 func (n *Node) syncsInMain() bool {
 	count := 0
 	for _, s := range n.Exact(account.Blocked) {
-		if s.Culprit == "fdatasync" || s.Culprit == "fsync" {
+		if call := callOf(s); call == "fdatasync" || call == "fsync" {
 			count++
 		}
 	}

@@ -20,6 +20,23 @@ type threads struct {
 	queuedNs    int64
 	by          map[string]int64 // who had the CPU meanwhile
 	ownNs       int64            // of queuedNs: its own threads had it
+	quotas      map[quota]int64  // time throttled, by what held them, where that is known
+}
+
+// quota is a CPU quota in cores, and the cgroup that has it.
+type quota struct {
+	cgroup string
+	cores  float64
+}
+
+// heldBy is the quota that the threads were throttled by for most of that time; the zero quota where none is known.
+func (t *threads) heldBy() (most quota) {
+	for q, ns := range t.quotas {
+		if best := t.quotas[most]; ns > best || ns == best && q.cgroup < most.cgroup {
+			most = q
+		}
+	}
+	return most
 }
 
 // spans are stretches of time, disjoint and in order.
@@ -64,13 +81,16 @@ func (n *Node) threadsOf() map[int]*threads {
 		}
 		t := out[pid]
 		if t == nil {
-			t = &threads{pid: pid, by: map[string]int64{}}
+			t = &threads{pid: pid, by: map[string]int64{}, quotas: map[quota]int64{}}
 			out[pid] = t
 		}
 		s := [2]int64{e.TimeNs, e.TimeNs + e.DurationNs}
 		switch e.Kind {
 		case recording.KindThrottled:
 			t.throttled, t.throttledNs = append(t.throttled, s), t.throttledNs+e.DurationNs
+			if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "" {
+				t.quotas[quota{d.Cgroup, d.Cores}] += e.DurationNs
+			}
 		case recording.KindCollection:
 			t.collecting = append(t.collecting, s)
 		case recording.KindRunQueue:

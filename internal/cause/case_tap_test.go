@@ -95,10 +95,10 @@ func (r loopCase) worked(w recording.WorkDetail) loopCase {
 	return r
 }
 
-func (r loopCase) blocked(syscall string) loopCase {
+func (r loopCase) blocked(syscall, file string) loopCase {
 	tapUsed(r.Recording)
 	for _, s := range loopSeconds {
-		tapWait(r.Recording, loopNode, recording.KindBlocked, s*1e9+200e6, loopStall, recording.ThreadDetail{Syscall: syscall})
+		tapWait(r.Recording, loopNode, recording.KindBlocked, s*1e9+200e6, loopStall, recording.ThreadDetail{Syscall: syscall, File: file})
 	}
 	return r
 }
@@ -108,7 +108,7 @@ func TestLoopCausesWithTheKernelSource(t *testing.T) {
 		"slow-command": {
 			{"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4}), 0.95, 0},
 			{"with SLOWLOG", newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2, 10), 0.97, 0},
-			{"throttled in its middle", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4, OnCPUNs: 2e6}).blocked("x"), 0, 0},
+			{"throttled in its middle", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4, OnCPUNs: 2e6}).blocked("x", ""), 0, 0},
 			{"of constant time", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}), 0, 0},
 			{"a pipeline", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Calls: 30_000}), 0, 0},
 		},
@@ -124,8 +124,9 @@ func TestLoopCausesWithTheKernelSource(t *testing.T) {
 		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).info("expire_cycle_cpu_milliseconds", 0, 60).info("expired_keys", 0, 1e5).info("expired_time_cap_reached_count", 0, 3), 0.95, 0}},
 		"fork-latency":        {{"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).forks(), 0.95, 0}},
 		"aof-fsync-always": {
-			{"blocked in fdatasync", newLoopCase().blocked("fdatasync").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1, 1e5), 0.9, 0},
-			{"blocked in a page fault", newLoopCase().blocked("page fault").config("appendonly", "yes", "appendfsync", "everysec"), 0, 0},
+			{"blocked in fdatasync", newLoopCase().blocked("fdatasync", "").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1, 1e5), 0.9, 0},
+			{"blocked in fdatasync of a known file", newLoopCase().blocked("fdatasync", "appendonly.aof").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1, 1e5), 0.9, 0},
+			{"blocked in a page fault", newLoopCase().blocked("page fault", "").config("appendonly", "yes", "appendfsync", "everysec"), 0, 0},
 		},
 	} {
 		t.Run(cause, func(t *testing.T) { checkLoop(t, cause, tests) })

@@ -34,6 +34,12 @@ func explainClientThrottled(n *Node) *Finding {
 			float64(len(t.throttled)), "times")
 	}
 	path := n.cgroupOf(c.PID)
+	if t != nil && t.heldBy().cgroup != "" {
+		q := t.heldBy()
+		path = q.cgroup
+		f.Confidence = 0.99
+		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.cgroup, q.cores), q.cores, "cores")
+	}
 	f.clientQuota(n, path)
 	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.process(c.PID, "threads").Max()

@@ -24,6 +24,18 @@ func (e edge) quota() edge {
 	return e
 }
 
+// heldBy is that the kernel source knows whose quota held the threads.
+func (e edge) heldBy(cgroup string, cores float64) edge {
+	for i, ev := range e.Events {
+		if ev.Kind == recording.KindThrottled {
+			d := recording.DetailOf[recording.ThreadDetail](ev)
+			d.Cgroup, d.Cores = cgroup, cores
+			e.Events[i].Detail = recording.Detail(d)
+		}
+	}
+	return e
+}
+
 var neighbour = &recording.Task{PID: 7, TID: 7, Comm: "stress"}
 
 func TestClientCFSThrottled(t *testing.T) {
@@ -32,6 +44,7 @@ func TestClientCFSThrottled(t *testing.T) {
 		{name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true, min: 0.95, evidence: "app[100]", fix: "limits"},
 		{name: "T2: another thread was to read", rec: throttled(stalls(recording.Receive)).threaded(4), found: true, evidence: "30 of 30 slow calls"},
 		{name: "T2 and T1: the quota", rec: throttled(stalls(recording.Throttled)).quota(), found: true, min: 0.99, evidence: "0.20 cores", fix: "/app"},
+		{name: "T2: its quota is known there, too", rec: throttled(stalls(recording.Throttled)).heldBy("/pod/app", 0.25), found: true, min: 0.99, evidence: "quota of /pod/app, 0.25 cores", fix: "/pod/app"},
 		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs, recording.KindRunQueue, neighbour)},
 		{name: "its loop computes", rec: stalls(recording.Receive)},
 		{name: "throttled, and nobody waited", rec: throttled(newEdge("redis 7.0.15").all("GET", 2000, 300e3))},

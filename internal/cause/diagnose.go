@@ -23,6 +23,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	d := Diagnosis{Schema: Schema, Version: version, Target: targetOf(rec),
 		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:    sources(rec),
+		Whom:       whomOf(rec),
 		Latency:    latencyOf(c.Ledger),
 		Findings:   order(explain(c), c.Ledger.Slowness()),
 		Account:    states(c.Ledger),
@@ -33,6 +34,13 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	}
 	d.Verdict, d.Summary = verdict(c, d)
 	return d
+}
+
+func whomOf(rec *recording.Recording) *recording.Whom {
+	if w, ok := recording.WhomOf(rec.Meta); ok {
+		return &w
+	}
+	return nil
 }
 
 // explain asks every cause about every node and joins what it says of several nodes into one finding.

@@ -25,6 +25,7 @@ type Diagnosis struct {
 	Target     Target                   `json:"target"`
 	Window     Window                   `json:"window"`
 	Sources    []recording.SourceStatus `json:"sources"`
+	Whom       *recording.Whom          `json:"whom,omitempty"` // where only some processes' calls were asked for
 	Latency    Latency                  `json:"latency"`
 	Verdict    string                   `json:"verdict"`
 	Summary    string                   `json:"summary"` // the verdict in one sentence

@@ -137,6 +137,14 @@ func resolveCgroups(fs FS, pid int) (cgroups, error) {
 	return c, nil
 }
 
+// cpuCgroup is the place where the CPU quota of a process is set.
+func cpuCgroup(paths map[string]string, mounts []cgroupMount) cgroup {
+	if _, v1 := paths["cpu"]; v1 {
+		return place(mounts, 1, "cpu", paths)
+	}
+	return place(mounts, 2, "", paths)
+}
+
 // place is the cgroup below the mount that shows it. A path that begins with "/.." is outside the cgroup namespace of slowpath.
 func place(mounts []cgroupMount, version int, controller string, paths map[string]string) cgroup {
 	p, ok := paths[controller]

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -39,11 +40,34 @@ const (
 	MetaServer    = "server"         // "redis 7.0.15"
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
+	// MetaWhom is a JSON Whom, where the kernel source passed on the calls of some processes only.
+	MetaWhom = "whom"
 	// MetaSource + name is a JSON SourceStatus.
 	MetaSource = "source:"
 	// MetaDropped counts rows that were lost because the writer could not keep up.
 	MetaDropped = "dropped_rows"
 )
+
+// Whom says whose calls the kernel source passed on, and how many there were.
+type Whom struct {
+	Only    string   `json:"only"`           // as on the command line: --pid 123
+	Calls   int64    `json:"calls"`          // of the connections of those who are meant, slow or not
+	Matched int      `json:"matched"`        // calls of theirs that are in the recording
+	Others  int      `json:"others"`         // calls of others that would be
+	Unknown int      `json:"unknown"`        // calls of processes that had ended before they could be looked at
+	Seen    []string `json:"seen,omitempty"` // where no call matched: whose were seen
+}
+
+// Equal compares all but the names.
+func (w Whom) Equal(o Whom) bool {
+	return w.Only == o.Only && w.Calls == o.Calls && w.Matched == o.Matched && w.Others == o.Others && w.Unknown == o.Unknown
+}
+
+// WhomOf reads it; false where all calls were meant.
+func WhomOf(meta map[string]string) (w Whom, ok bool) {
+	text, ok := meta[MetaWhom]
+	return w, ok && json.Unmarshal([]byte(text), &w) == nil
+}
 
 // SourceStatus says whether a source took part, and if not, why.
 type SourceStatus struct {
@@ -214,10 +238,33 @@ type ThreadDetail struct {
 	TID     int     `json:"tid,omitempty"`
 	Share   float64 `json:"share"`             // part of the event's duration that was in this state, 0..1
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
+	Cores   float64 `json:"cores,omitempty"`   // tap, throttled: the quota of that cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
+	File    string  `json:"file,omitempty"`    // tap, blocked: name of the server's file that the call is about, without its directory
+	Device  string  `json:"device,omitempty"`  // and the block device that has it
 	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
 	Comm    string  `json:"comm,omitempty"`    // tap: name of the thread
 	By      *Task   `json:"by,omitempty"`      // tap, run-queue: who had the CPU last
+}
+
+// Holder says which cgroup a thread was held by, and by which quota where that is known.
+func (d ThreadDetail) Holder() string {
+	if d.Cgroup == "" || d.Cores == 0 {
+		return d.Cgroup
+	}
+	return fmt.Sprintf("CPU quota of %s (%.2f cores)", d.Cgroup, d.Cores)
+}
+
+// Call says in which system call a thread was blocked, and of which file where that is known: "fdatasync of appendonly.aof on vda".
+func (d ThreadDetail) Call() string {
+	text := d.Syscall
+	if d.File != "" {
+		text += " of " + d.File
+	}
+	if d.Device != "" {
+		text += " on " + d.Device
+	}
+	return text
 }
 
 // SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in

@@ -48,6 +48,9 @@ func CallsFacts(s trace.Summary) []string {
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
+	if s.Whom != nil {
+		facts = append(facts, WhomFacts(*s.Whom)...)
+	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
 		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned, percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))

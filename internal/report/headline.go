@@ -18,6 +18,24 @@ func (p *page) headline(d cause.Diagnosis) {
 	p.paragraph("", "", summary, verdictPaint(d.Verdict))
 	p.facts("", append(watched(d), tiers(d.Sources)...), dim)
 	p.facts("", figures(d.Latency), none)
+	if d.Whom != nil {
+		p.facts("", WhomFacts(*d.Whom), none)
+	}
+}
+
+// WhomFacts say how many calls the restriction to some processes let pass, and where it let none, whose there were.
+func WhomFacts(w recording.Whom) []string {
+	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched, w.Matched+w.Others+w.Unknown)}
+	if w.Unknown > 0 {
+		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before they could be looked at", w.Unknown))
+	}
+	switch {
+	case len(w.Seen) > 0:
+		facts = append(facts, "seen were: "+strings.Join(w.Seen, ", "))
+	case w.Calls == 0 && w.Matched == 0:
+		facts = append(facts, "no call of theirs was seen")
+	}
+	return facts
 }
 
 func verdictPaint(verdict string) paint {

@@ -78,7 +78,7 @@ func acks(rec *recording.Recording) (events map[string][]recording.Event, detail
 func TestAcknowledged(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
-	tap, rec := openTap(t, h.here, port, Options{Slow: 20 * time.Millisecond})
+	tap, rec := openAt(t, h.here, port, Options{Slow: 20 * time.Millisecond})
 	talkFrom := func() *talk {
 		c := h.dial(t, port)
 		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
@@ -150,7 +150,7 @@ func TestAcknowledged(t *testing.T) {
 func TestAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
-	tap, rec := openTap(t, h.here, port, Options{Slow: 20 * time.Millisecond})
+	tap, rec := openAt(t, h.here, port, Options{Slow: 20 * time.Millisecond})
 	heard, stop := serverOnly(t, tap)
 	c := h.dial(t, port)
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second))

@@ -28,6 +28,7 @@ type book struct {
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
 	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
 	readers  readers
+	chosen   *chosen                                 // nil: all calls are passed on
 	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
 	sealed   func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
 	remote   func()                                  // is told once that there is a client on another host,
@@ -58,6 +59,9 @@ func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
+	if o.Whom != (Whom{}) {
+		b.chosen = newChosen(o.Whom)
+	}
 	for _, n := range o.Nodes {
 		if n.PID != 0 {
 			b.serving[uint32(n.PID)] = n
@@ -101,6 +105,14 @@ func (b *book) node(server netip.AddrPort, role uint8, tgid uint32) (Node, bool)
 }
 
 func local(a netip.Addr) bool { return a.IsLoopback() }
+
+// serverOf is the process of a server, as its own end of a connection says, else as it was when the watch began.
+func serverOf(role uint8, tgid uint32, n Node) int {
+	if role == roleServer && tgid != 0 {
+		return int(tgid)
+	}
+	return n.PID
+}
 
 // ends of a connection, whichever end saw it.
 func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
@@ -151,6 +163,9 @@ func (b *book) conn(e *kernelConnEvent) {
 	if e.Role == roleClient && client.Addr() != server.Addr() && b.parsed != nil {
 		b.parsed()
 		b.parsed = nil
+	}
+	if b.chosen != nil && b.ends[client].pid != b.self {
+		b.chosen.used(e, client, [2]process{b.ends[client], {pid: serverOf(e.Role, e.Tgid, n)}}, b.Clock.Now())
 	}
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}

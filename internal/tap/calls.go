@@ -64,12 +64,16 @@ func (b *book) call(e *kernelCallEvent) {
 	if e.Flags&flagMerged != 0 {
 		return // its own times are not known
 	}
+	k := callKey{client, server, e.Seq}
+	if b.chosen != nil && !b.meant(e, client, n) {
+		delete(b.waiting, k)
+		return
+	}
 	c := recording.Call{Source: recording.SourceTap, Conn: client.String(), Op: op, ArgCount: int(e.Args), RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
 		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role), Client: b.ends[client].String()}
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}
-	k := callKey{client, server, e.Seq}
 	if e.Role == roleServer {
 		segs := b.serverSegments(e)
 		if waits(op) && asleepAfter(e) > (end-start)/2 {
@@ -81,7 +85,7 @@ func (b *book) call(e *kernelCallEvent) {
 			b.waiting[k] = &heldCall{n, c, segs, end + joinWithin}
 			return
 		}
-		b.Sink.Call(c, segs...)
+		b.pass(c, segs)
 		return
 	}
 	if waits(op) {
@@ -89,5 +93,29 @@ func (b *book) call(e *kernelCallEvent) {
 		return
 	}
 	c, segs := b.joined(e, k, c)
+	b.pass(c, segs)
+}
+
+// pass books a call for good.
+func (b *book) pass(c recording.Call, segs []recording.Segment) {
+	if b.chosen != nil {
+		b.chosen.told.Matched++
+	}
 	b.Sink.Call(c, segs...)
+}
+
+// meant decides whether a call is to be passed on. One that is not, and that both ends tell of, is counted at the client's.
+func (b *book) meant(e *kernelCallEvent, client netip.AddrPort, n Node) bool {
+	server := serverOf(e.Role, e.Tgid, n)
+	if e.Flags&flagPaired != 0 {
+		server = int(e.Pair.Tgid)
+	}
+	is, known := b.chosen.takes(b.ends[client], process{pid: server}, b.Clock.Now())
+	if !is && (e.Role == roleClient || !b.local[client]) {
+		b.chosen.leave(known)
+	}
+	if is {
+		b.chosen.had(e.Role, e.Number, client, b.ends[client].pid != 0)
+	}
+	return is
 }

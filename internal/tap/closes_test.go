@@ -22,7 +22,7 @@ func TestCloses(t *testing.T) {
 	}
 	nobody := l.Addr().(*net.TCPAddr).AddrPort()
 	l.Close()
-	tap, rec := openTap(t, "127.0.0.1", port, Options{})
+	tap, rec := openAt(t, "127.0.0.1", port, Options{})
 	tap.book.self = -1 // this process is the client
 	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
 	tap.book.Nodes = tap.Nodes

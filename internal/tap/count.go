@@ -18,19 +18,23 @@ var counterNames = []string{"calls.server", "calls.client", "unaligned", "merged
 // tally is what was read of the programs' maps so far.
 type tally struct {
 	counters  []uint64
-	ops       map[uint16]string
+	nodes     []string // addresses, in the order of their numbers
+	ops       map[uint16]nodeOp
 	hists     map[uint32][]uint32
 	forgotten int
 }
 
+// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those watched.
+type nodeOp struct{ name, node string }
+
 // opOf names a command by its number. Names are given once and stay.
 func (t *Tap) opOf(op uint16) string {
-	if name, ok := t.tally.ops[op]; ok {
-		return name
+	if c, ok := t.tally.ops[op]; ok {
+		return c.name
 	}
 	t.readOps()
-	if name, ok := t.tally.ops[op]; ok {
-		return name
+	if c, ok := t.tally.ops[op]; ok {
+		return c.name
 	}
 	return "?"
 }
@@ -39,7 +43,11 @@ func (t *Tap) readOps() {
 	var k kernelOpKey
 	var op uint32
 	for it := t.kernel.coll.Maps["ops"].Iterate(); it.Next(&k, &op); {
-		t.tally.ops[uint16(op)] = opName(k.Name, k.Sub)
+		c := nodeOp{name: opName(k.Name, k.Sub)}
+		if n := int(k.Node); n > 0 && n <= len(t.tally.nodes) {
+			c.node = t.tally.nodes[n-1]
+		}
+		t.tally.ops[uint16(op)] = c
 	}
 }
 
@@ -60,10 +68,23 @@ func (t *Tap) count() {
 		t.tally.forgotten = v
 		t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.forgotten", Value: float64(v)})
 	}
+	t.tellWhom()
 	t.readOps()
-	for op, name := range t.tally.ops {
+	for op, c := range t.tally.ops {
+		if c.node == "" {
+			continue
+		}
 		for role, side := range []string{recording.Server, recording.Client} {
-			t.histogram(uint32(op)*2+uint32(role), side+" "+name, now)
+			t.histogram(uint32(op)*2+uint32(role), c.node, side+" "+c.name, now)
+		}
+	}
+}
+
+// tellWhom keeps up to date what the recording says of the calls that were left out.
+func (t *Tap) tellWhom() {
+	if c := t.book.chosen; c != nil {
+		if told, news := c.tell(); news {
+			t.Sink.SetMeta(recording.MetaWhom, recording.Detail(told))
 		}
 	}
 }
@@ -80,7 +101,7 @@ func sumPerCPU(m *ebpf.Map, key uint32) (sum uint64, err error) {
 }
 
 // histogram writes what one series grew by since the last time.
-func (t *Tap) histogram(key uint32, name string, now int64) {
+func (t *Tap) histogram(key uint32, node, name string, now int64) {
 	var per []kernelHist
 	if t.kernel.coll.Maps["hists"].Lookup(key, &per) != nil {
 		return
@@ -111,7 +132,7 @@ func (t *Tap) histogram(key uint32, name string, now int64) {
 	if err != nil {
 		return
 	}
-	t.Sink.Histogram(recording.Histogram{Second: now / 1e9, Source: recording.SourceTap, Node: t.Nodes[0].Address, Op: name, HDR: encoded})
+	t.Sink.Histogram(recording.Histogram{Second: now / 1e9, Source: recording.SourceTap, Node: node, Op: name, HDR: encoded})
 }
 
 // histBits is HIST_BITS of bpf/types.h.

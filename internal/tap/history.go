@@ -119,7 +119,7 @@ func (t *Tap) ongoing() {
 			return // they are given out in order
 		}
 		if th.State < asleep && now > th.Since && now-th.Since >= uint64(t.MinWork) {
-			t.book.offCPU(&kernelOffcpuEvent{State: uint8(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall, From: th.Since, To: now})
+			t.book.offCPU(&kernelOffcpuEvent{State: uint8(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall, Arg: th.Arg, From: th.Since, To: now})
 		}
 	}
 }
@@ -144,9 +144,17 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 		if d.By.PID == 0 {
 			what = "the idle task (the CPU was late to wake up)"
 		}
+	case throttled:
+		if b.Quota != nil {
+			d.Cgroup, d.Cores = b.Quota(int(e.Tid))
+			what = d.Holder()
+		}
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
-		what = d.Syscall
+		if _, serves := b.serving[e.Tgid]; serves && fileCalls[d.Syscall] {
+			d.File, d.Device = openFile(int(e.Tgid), int(e.Arg))
+		}
+		what = d.Call()
 	}
 	subject := recording.ProcessPrefix + itoa(int(e.Tgid))
 	if n, ok := b.serving[e.Tgid]; ok {

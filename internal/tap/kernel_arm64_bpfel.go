@@ -112,6 +112,7 @@ type kernelConn struct {
 	SentTail      uint32
 	_             [4]byte
 	Shut          uint64
+	Node          uint32
 	Family        uint16
 	Lport         uint16
 	Rport         uint16
@@ -130,7 +131,7 @@ type kernelConn struct {
 	Heard         uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [5]byte
+	_             [1]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -294,6 +295,12 @@ type kernelItemEvent struct {
 	Comm    [16]uint8
 }
 
+type kernelNodeKey struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+	Id   uint32
+}
+
 type kernelOffcpuEvent struct {
 	_       structs.HostLayout
 	Type    uint8
@@ -306,6 +313,8 @@ type kernelOffcpuEvent struct {
 	To      uint64
 	ByTid   uint32
 	ByTgid  uint32
+	Arg     int32
+	Unused2 uint32
 	Comm    [16]uint8
 	ByComm  [16]uint8
 }
@@ -314,6 +323,7 @@ type kernelOpKey struct {
 	_    structs.HostLayout
 	Name [2]uint64
 	Sub  uint64
+	Node uint64
 }
 
 type kernelPair struct {
@@ -377,6 +387,9 @@ type kernelScratch struct {
 	Filled  uint64
 	Sampled uint32
 	Tokens  uint32
+	Key     kernelOpKey
+	Op      uint32
+	Unused  uint32
 }
 
 type kernelSealed struct {
@@ -437,11 +450,11 @@ type kernelThread struct {
 	Tid     uint32
 	Tgid    uint32
 	Syscall int32
+	Arg     int32
 	Server  uint32
 	Number  uint32
 	Open    uint32
 	Turns   uint32
-	_       [4]byte
 	Item    kernelItem
 	Inner   [32]uint64
 	Ssl     uint64
@@ -470,6 +483,7 @@ const (
 	kernelMapFreeSlots        = "free_slots"
 	kernelMapGlobals          = "globals"
 	kernelMapHists            = "hists"
+	kernelMapNodes            = "nodes"
 	kernelMapOps              = "ops"
 	kernelMapPairSlots        = "pair_slots"
 	kernelMapPairs            = "pairs"
@@ -507,6 +521,7 @@ const (
 	kernelVarKeepOffcpuEvent  = "keep_offcpu_event"
 	kernelVarKeepRetransEvent = "keep_retrans_event"
 	kernelVarMaxConns         = "max_conns"
+	kernelVarMaxOps           = "max_ops"
 	kernelVarMinItemNs        = "min_item_ns"
 	kernelVarMinOffcpuNs      = "min_offcpu_ns"
 	kernelVarNoSealed         = "no_sealed"
@@ -593,6 +608,7 @@ type kernelMapSpecs struct {
 	FreeSlots *ebpf.MapSpec `ebpf:"free_slots"`
 	Globals   *ebpf.MapSpec `ebpf:"globals"`
 	Hists     *ebpf.MapSpec `ebpf:"hists"`
+	Nodes     *ebpf.MapSpec `ebpf:"nodes"`
 	Ops       *ebpf.MapSpec `ebpf:"ops"`
 	PairSlots *ebpf.MapSpec `ebpf:"pair_slots"`
 	Pairs     *ebpf.MapSpec `ebpf:"pairs"`
@@ -616,6 +632,7 @@ type kernelVariableSpecs struct {
 	KeepOffcpuEvent  *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.VariableSpec `ebpf:"max_conns"`
+	MaxOps           *ebpf.VariableSpec `ebpf:"max_ops"`
 	MinItemNs        *ebpf.VariableSpec `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
 	NoSealed         *ebpf.VariableSpec `ebpf:"no_sealed"`
@@ -654,6 +671,7 @@ type kernelMaps struct {
 	FreeSlots *ebpf.Map `ebpf:"free_slots"`
 	Globals   *ebpf.Map `ebpf:"globals"`
 	Hists     *ebpf.Map `ebpf:"hists"`
+	Nodes     *ebpf.Map `ebpf:"nodes"`
 	Ops       *ebpf.Map `ebpf:"ops"`
 	PairSlots *ebpf.Map `ebpf:"pair_slots"`
 	Pairs     *ebpf.Map `ebpf:"pairs"`
@@ -673,6 +691,7 @@ func (m *kernelMaps) Close() error {
 		m.FreeSlots,
 		m.Globals,
 		m.Hists,
+		m.Nodes,
 		m.Ops,
 		m.PairSlots,
 		m.Pairs,
@@ -697,6 +716,7 @@ type kernelVariables struct {
 	KeepOffcpuEvent  *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.Variable `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.Variable `ebpf:"max_conns"`
+	MaxOps           *ebpf.Variable `ebpf:"max_ops"`
 	MinItemNs        *ebpf.Variable `ebpf:"min_item_ns"`
 	MinOffcpuNs      *ebpf.Variable `ebpf:"min_offcpu_ns"`
 	NoSealed         *ebpf.Variable `ebpf:"no_sealed"`

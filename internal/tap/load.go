@@ -113,6 +113,9 @@ func load(c constants) (*loaded, error) {
 	if n, ok := c[ringBytes].(uint32); ok {
 		spec.Maps["events"].MaxEntries = n
 	}
+	if n, ok := c[maxOps].(uint32); ok {
+		spec.Maps["ops"].MaxEntries, spec.Maps["hists"].MaxEntries = n, 2*n
+	}
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoBTF, err)

@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 )
 
@@ -147,17 +146,11 @@ func TestOtherHost(t *testing.T) {
 	}
 }
 
-// openTap watches a server for rows.
-func openTap(t testing.TB, ip string, port int, o Options) (*Tap, *recording.Recording) {
+// openAt watches one server.
+func openAt(t testing.TB, ip string, port int, o Options) (*Tap, *recording.Recording) {
 	t.Helper()
-	rec := recording.New()
-	o.Clock, o.Sink = clock.New(), rec
 	o.Nodes = []Node{{Address: "server", Remote: netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))}}
-	tap, err := Open(o)
-	if err != nil {
-		t.Skip("needs the kernel source: ", err)
-	}
-	return tap, rec
+	return openTap(t, o)
 }
 
 // TestBothEndsOfOtherHost: programs of another network namespace, whose calls this kernel sees from both ends: counted right at each, and joined to
@@ -165,7 +158,7 @@ func openTap(t testing.TB, ip string, port int, o Options) (*Tap, *recording.Rec
 func TestBothEndsOfOtherHost(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
-	tap, rec := openTap(t, h.here, port, Options{})
+	tap, rec := openAt(t, h.here, port, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- tap.Run(ctx) }()

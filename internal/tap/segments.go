@@ -229,7 +229,7 @@ func (b *book) settle(now int64) {
 	for k, h := range b.waiting {
 		if now >= h.due {
 			delete(b.waiting, k)
-			b.Sink.Call(h.call, h.segs...)
+			b.pass(h.call, h.segs)
 		}
 	}
 	b.forget(now)

@@ -9,7 +9,9 @@ package tap
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"slowpath/internal/clock"
@@ -25,6 +27,29 @@ type Node struct {
 	Port    int            // at which that process listens, where it is not the port of Remote (a published port); 0: the same
 }
 
+// Whom restricts the calls that are passed on to those whose client or server is a process that is meant: all that is given must hold for it.
+// The zero value means all. What the calls waited for is told whoever did it.
+type Whom struct {
+	PID       int
+	Comm      string // its command name, as in ps
+	Container string // begin of a container's id, or a part of its cgroup's path
+}
+
+// String is the restriction as the command line has it.
+func (w Whom) String() string {
+	var out []string
+	if w.PID != 0 {
+		out = append(out, fmt.Sprintf("--pid %d", w.PID))
+	}
+	if w.Comm != "" {
+		out = append(out, "--comm "+w.Comm)
+	}
+	if w.Container != "" {
+		out = append(out, "--container "+w.Container)
+	}
+	return strings.Join(out, " ")
+}
+
 // Options of a watch.
 type Options struct {
 	Clock *clock.Real
@@ -35,6 +60,9 @@ type Options struct {
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration
+	Whom    Whom
+	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is not known.
+	Quota func(tid int) (cgroup string, cores float64)
 }
 
 // Defaults.

@@ -130,9 +130,13 @@ func (r *raw) hookAt(t testing.TB, where placesIn, pid int, role uint8) {
 // names are the commands by their number. They must be read before finish.
 func (r *raw) names() map[uint16]string {
 	time.Sleep(20 * time.Millisecond) // as in finish: the last command is named after the client has its reply
-	y := tally{ops: map[uint16]string{}}
+	y := tally{ops: map[uint16]nodeOp{}}
 	(&Tap{kernel: r.loaded, tally: y}).readOps()
-	return y.ops
+	names := map[uint16]string{}
+	for op, c := range y.ops {
+		names[op] = c.name
+	}
+	return names
 }
 
 // turn is a call under TLS as it was seen: its command, and how many arguments.

@@ -43,12 +43,12 @@ func Open(o Options) (*Tap, error) {
 	}
 	l, err := load(constants{
 		"slow_ns": uint64(o.Slow), "min_item_ns": uint64(o.MinWork), "min_offcpu_ns": uint64(o.MinWork),
-		"sample_per_tick": perTick, "own_tgid": uint32(os.Getpid()),
+		"sample_per_tick": perTick, "own_tgid": uint32(os.Getpid()), maxOps: opsFor(len(addressesOf(o.Nodes))),
 	})
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), ops: map[uint16]string{}, hists: map[uint32][]uint32{}}}
+	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), nodes: addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{}}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
 	t.plaintexts, t.book.sealed = newPlaintextWatch(l.coll.Programs), t.askPlaintext
@@ -61,6 +61,10 @@ func Open(o Options) (*Tap, error) {
 		return nil, fmt.Errorf("opening the ring buffer: %w", err)
 	}
 	t.offset = o.Clock.Now() - monotonic()
+	if err := t.nameNodes(); err != nil {
+		t.Close()
+		return nil, err
+	}
 	for _, port := range t.book.ports() {
 		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 			t.Close()

@@ -23,6 +23,9 @@ func Replay(r *recording.Recording, w *Watch) {
 	for _, e := range r.Events {
 		w.Event(e)
 	}
+	if whom, ok := r.Meta[recording.MetaWhom]; ok {
+		w.SetMeta(recording.MetaWhom, whom)
+	}
 	for _, name := range r.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		series := r.Series(recording.SourceTap, recording.SubjectSelf, name)
 		last := series[len(series)-1]

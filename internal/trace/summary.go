@@ -20,10 +20,11 @@ type Summary struct {
 	SlowNs   int64
 	Matched  int // slow calls that the filter let pass; the account is theirs
 	Filtered bool
-	Commands []Command  // by the time that slow calls took, then by calls
-	Account  []Spending // by time
-	Waited   []Waited   // by time
-	Replies  int64      // that were matched, by each end
+	Whom     *recording.Whom // where only some processes' calls were asked for; Calls and Commands are of all
+	Commands []Command       // by the time that slow calls took, then by calls
+	Account  []Spending      // by time
+	Waited   []Waited        // by time
+	Replies  int64           // that were matched, by each end
 	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls beyond those that
 	// the kernel programs report per second, and how often a connection carried what they do not understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
@@ -61,6 +62,7 @@ type tally struct {
 	waited        map[[3]string]*Waited
 	counters      map[string]float64
 	slow, matched int
+	whom          *recording.Whom
 }
 
 type opTally struct {
@@ -157,7 +159,7 @@ func kindOf(culprit string) string {
 }
 
 func (t *tally) summary() Summary {
-	s := Summary{Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]), Dropped: int64(t.counters["tap.dropped"]),
+	s := Summary{Whom: t.whom, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]), Dropped: int64(t.counters["tap.dropped"]),
 		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
 		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"])}
 	for name, o := range t.ops {

@@ -114,6 +114,11 @@ func (w *Watch) SetMeta(key, value string) {
 	if w.Tee != nil {
 		w.Tee.SetMeta(key, value)
 	}
+	if whom, ok := recording.WhomOf(map[string]string{key: value}); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tally.whom = &whom
+	}
 }
 
 // Summary is that of all up to now.

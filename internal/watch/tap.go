@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 
+	"slowpath/internal/host"
 	"slowpath/internal/recording"
 	"slowpath/internal/tap"
 )
@@ -19,11 +20,17 @@ func (r *run) openTap() *tap.Tap {
 	nodes := r.tapNodes()
 	if len(nodes) == 0 {
 		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
+		r.nobodyChosen("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
 		return nil
 	}
-	t, err := tap.Open(tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0)})
+	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0), Whom: r.Whom}
+	if !r.NoHost {
+		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
+	}
+	t, err := tap.Open(o)
 	if err != nil {
 		r.status(recording.SourceTap, false, tap.Reason(err))
+		r.nobodyChosen(tap.Reason(err), tap.Remedy(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
 			Why: tap.Reason(err), Enable: tap.Remedy(err)})
 		return nil
@@ -36,6 +43,13 @@ func (r *run) openTap() *tap.Tap {
 	}
 	r.status(recording.SourceTap, true, "")
 	return t
+}
+
+// nobodyChosen says that only the kernel source knows whose a call is.
+func (r *run) nobodyChosen(why, enable string) {
+	if r.Whom != (tap.Whom{}) {
+		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() + ": this is about all of them", Why: why, Enable: enable})
+	}
 }
 
 // runTap passes on what the kernel source sees until ctx ends.

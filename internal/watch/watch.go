@@ -5,6 +5,7 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type Options struct {
 	NoProbe   bool
 	NoHost    bool
 	NoTap     bool
+	Whom      tap.Whom      // whose calls the kernel source keeps; the watch ends with the process that it names
 	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
 	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
@@ -67,9 +69,22 @@ func Run(ctx context.Context, o Options, sink recording.Sink) error {
 	r.describe()
 	ctx, cancel := Window(ctx, o.For)
 	defer cancel()
+	var end sync.WaitGroup
+	end.Go(func() { r.endWith(ctx, o.Whom.PID, cancel) })
 	r.all(ctx, kernel)
+	end.Wait()
 	r.finish()
 	return nil
+}
+
+// endWith ends the watch with the process that it is about: there is nothing more to see of it.
+func (r *run) endWith(ctx context.Context, pid int, cancel func()) {
+	if pid == 0 || !host.AwaitEnd(ctx, nil, pid) {
+		return
+	}
+	r.blind(r.nodes[0].address, recording.BlindSpot{What: fmt.Sprintf("calls of --pid %d to the end of the time that was asked for", pid),
+		Why: "the process has ended, and the watch with it", Enable: "--comm or --container, which go on with the next process"})
+	cancel()
 }
 
 type run struct {

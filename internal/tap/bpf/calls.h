@@ -38,30 +38,30 @@ __noinline int lose(struct conn *c, u32 why)
 
 __noinline int op_of(struct conn *c)
 {
-	struct op_key k = {};
-	if (!c)
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!c || !w)
 		return 0;
-	k.name[0] = c->name[0];
-	k.name[1] = c->name[1];
-	k.sub = c->sub;
-	u32 *have = bpf_map_lookup_elem(&ops, &k);
+	struct op_key *k = &w->key; /* there is little stack left */
+	k->name[0] = c->name[0];
+	k->name[1] = c->name[1];
+	k->sub = c->sub;
+	k->node = c->node;
+	u32 *have = bpf_map_lookup_elem(&ops, k);
 	if (have)
 		return *have;
 	struct shared *g = shared();
 	if (!g)
 		return 0;
 	u32 op = __sync_fetch_and_add(&g->next_op, 1) + 1;
-	if (op >= OPS) {
+	if (op >= max_ops) {
 		__sync_fetch_and_add(&g->next_op, -1);
 		count(C_OPS_FULL, 1);
 		return 0;
 	}
-	u32 had = c->memo_op;
-	c->memo_op = op; /* for a moment, so as not to need more stack for the map's value */
-	long taken = bpf_map_update_elem(&ops, &k, &c->memo_op, BPF_NOEXIST);
-	c->memo_op = had;
-	if (taken) {
-		have = bpf_map_lookup_elem(&ops, &k);
+	w->op = op;
+	if (bpf_map_update_elem(&ops, k, &w->op, BPF_NOEXIST)) {
+		have = bpf_map_lookup_elem(&ops, k);
 		return have ? *have : 0;
 	}
 	return op;

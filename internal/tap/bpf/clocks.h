@@ -168,6 +168,8 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	e->to = to;
 	e->by_tid = by->pid;
 	e->by_tgid = by->tgid;
+	e->arg = t->arg;
+	e->unused2 = 0;
 	__builtin_memcpy(e->comm, task->comm, 16);
 	__builtin_memcpy(e->by_comm, by->comm, 16);
 	submit(e);
@@ -205,6 +207,7 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 	if (state == BLOCKED) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);
+		t->arg = REG_SYS1(regs);
 	}
 	if (state == ASLEEP && t->open == 1 && awaits_work(prev)) {
 		t->item.to = now;

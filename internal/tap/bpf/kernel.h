@@ -121,6 +121,7 @@ struct pt_regs {
 } CORE;
 #define REG_NR(r) ((int)(r)->orig_ax)
 #define REG_ARG1(r) ((r)->di)
+#define REG_SYS1(r) ((r)->di) /* of a system call; a reply may stand in the register of a function's */
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
 #define REG_ARG4(r) ((r)->cx) /* of a function; a system call has it elsewhere */
@@ -130,10 +131,12 @@ enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44,
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
+	u64 orig_x0;
 	s32 syscallno;
 } CORE;
 #define REG_NR(r) ((r)->syscallno)
 #define REG_ARG1(r) ((r)->regs[0])
+#define REG_SYS1(r) ((r)->orig_x0)
 #define REG_ARG2(r) ((r)->regs[1])
 #define REG_ARG3(r) ((r)->regs[2])
 #define REG_ARG4(r) ((r)->regs[3])

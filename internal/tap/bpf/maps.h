@@ -13,6 +13,7 @@ const volatile u32 slow_burst = 1000;       /* and at once */
 const volatile u32 own_tgid = 0;            /* slowpath itself: its calls are not watched from its own side */
 const volatile u32 strict_all = 0;          /* parse at both ends of every connection */
 const volatile u32 max_conns = 20000;
+const volatile u32 max_ops = OPS;           /* the sizes of ops and hists go with it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -129,6 +130,9 @@ struct scratch {
 	u64 filled;   /* tick at which tokens were last added */
 	u32 sampled;
 	u32 tokens;   /* slow calls that may be reported */
+	struct op_key key; /* of op_of */
+	u32 op;
+	u32 unused;
 };
 
 struct {

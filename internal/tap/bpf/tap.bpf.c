@@ -9,6 +9,7 @@
 #include "maps.h"
 #include "clocks.h"
 #include "conns.h"
+#include "nodes.h"
 #include "items.h"
 #include "calls.h"
 #include "resp.h"
@@ -119,6 +120,8 @@ static __always_inline void align_by_server(struct conn *c, struct feed *f)
 /* requests: bytes of requests were read (server) or sent (client). */
 static __always_inline void requests(struct conn *c, struct feed *f)
 {
+	if (!c->node)
+		c->node = node_of(c);
 	u64 last = c->last_in > c->last_out ? c->last_in : c->last_out;
 	if (!c->aligned && f->now - last > PATIENCE)
 		lose(c, C_GARBAGE); /* what was begun before this pause will not be understood any more */

@@ -77,7 +77,8 @@ struct thread {
 	u64 held_ns; /* and the throttled time of that when it began */
 	struct clocks clk;
 	u32 tid, tgid;
-	s32 syscall; /* while blocked: number of the system call, -1 for a page fault */
+	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
+	s32 arg;     /* and its first argument: the file, where it is about one */
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
 	u32 open;    /* item: 1 under way, 2 ended when the thread fell asleep */
@@ -195,6 +196,7 @@ struct conn {
 	u32 acked;        /* server: TCP sequence number up to which its client acknowledged */
 	u32 sent_head, sent_tail;
 	u64 shut;         /* server: when its client last said that it takes no more bytes */
+	u32 node;         /* see nodes.h; 0: not asked yet */
 	u16 family, lport, rport;
 	u8 role;
 	u8 aligned;
@@ -243,10 +245,11 @@ struct sealed {
 	u8 token[2 * TOKEN];  /* the first half is used; what is read of a name may reach into the second */
 };
 
-/* key of an op */
+/* key of an op: the same command of two nodes has two numbers */
 struct op_key {
 	u64 name[2];
 	u64 sub;
+	u64 node;
 };
 
 /* published by the server's side of a connection for the client's side on the same host, at each send */
@@ -319,6 +322,8 @@ struct offcpu_event {
 	s32 syscall;
 	u64 from, to;
 	u32 by_tid, by_tgid; /* run queue: who had the CPU last */
+	s32 arg;             /* blocked: first argument of the system call */
+	u32 unused2;
 	u8 comm[16];
 	u8 by_comm[16];
 };

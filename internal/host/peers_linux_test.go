@@ -1,0 +1,78 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestConnected: what a process dialled, and not what it accepted.
+func TestConnected(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 3 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer accepted.Close()
+	}
+	p, peers, err := Connected(nil, os.Getpid())
+	if err != nil || p.PID != os.Getpid() {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	want := Peer{netip.MustParseAddrPort(l.Addr().String()), 3}
+	if len(peers) != 1 || peers[0] != want {
+		t.Errorf("peers are %v, want %v", peers, want)
+	}
+	if _, _, err := Connected(nil, 1<<23); !errors.Is(err, ErrNotHere) {
+		t.Errorf("a process that does not exist: %v", err)
+	}
+	usual := []Peer{{netip.MustParseAddrPort("10.0.0.1:5432"), 9}, {netip.MustParseAddrPort("10.0.0.1:6379"), 1}}
+	if slices.SortFunc(usual, func(a, b Peer) int { return isUsual(b) - isUsual(a) }); usual[0].Addr.Port() != 6379 {
+		t.Errorf("the usual port is not first: %v", usual)
+	}
+}
+
+func TestAwaitEnd(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan bool, 1)
+	go func() { ended <- AwaitEnd(t.Context(), nil, c.Process.Pid) }()
+	select {
+	case <-ended:
+		t.Error("the process was said to have ended while it ran")
+	case <-time.After(2 * lookAgain):
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	select {
+	case is := <-ended:
+		if !is {
+			t.Error("the process has ended, and was said not to")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the end of the process was not seen")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if AwaitEnd(ctx, nil, os.Getpid()) {
+		t.Error("this process was said to have ended")
+	}
+}

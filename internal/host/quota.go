@@ -1,0 +1,101 @@
+package host
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/clock"
+)
+
+// Quotas tells which CPU quota threads of this host are held by.
+type Quotas struct {
+	FS    FS
+	Clock clock.Clock
+
+	threads map[int]string    // contents of /proc/TID/cgroup, which outlive the thread
+	known   map[string]*quota // by these contents
+}
+
+// quota is what was found at a time, and how often each level with a quota had throttled by then.
+type quota struct {
+	cgroup string
+	cores  float64
+	at     int64
+	counts map[string]int64
+}
+
+const (
+	quotaAge   = int64(1e9) // nanoseconds that what was read is good for: threads move, limits change
+	maxQuotas  = 1024
+	maxHolders = 4096 // threads that are remembered
+)
+
+// Of is the cgroup whose quota a thread was just held by, and that quota in cores. It is "" where none is to be seen, and where several
+// levels have a quota and it is not known which of them it was.
+func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
+	if q.threads == nil || len(q.threads) > maxHolders {
+		q.threads = map[int]string{}
+	}
+	if q.known == nil || len(q.known) > maxQuotas {
+		q.known = map[string]*quota{}
+	}
+	if b, err := q.FS.ReadFile(fmt.Sprintf("/proc/%d/cgroup", tid)); err == nil {
+		q.threads[tid] = string(b)
+	}
+	raw := q.threads[tid]
+	if raw == "" {
+		return "", 0
+	}
+	now := q.Clock.Now()
+	k := q.known[raw]
+	if k == nil || now-k.at >= quotaAge {
+		k = q.look(raw, k, now)
+		q.known[raw] = k
+	}
+	return k.cgroup, k.cores
+}
+
+// look reads the levels anew.
+func (q *Quotas) look(raw string, last *quota, now int64) *quota {
+	k := &quota{at: now, counts: map[string]int64{}}
+	info, err := q.FS.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return k
+	}
+	c := cpuCgroup(cgroupPaths([]byte(raw)), parseMounts(info))
+	var throttled, lately []cpuLimit
+	for _, l := range cpuLimits(q.FS, c) {
+		n := q.timesThrottled(path.Join(c.mount, l.Path, "cpu.stat"))
+		k.counts[l.Path] = n
+		if n > 0 {
+			throttled = append(throttled, l)
+		}
+		if last != nil && n > last.counts[l.Path] {
+			lately = append(lately, l)
+		}
+	}
+	if len(throttled) > 1 {
+		throttled = lately
+	}
+	if len(throttled) == 1 && throttled[0].PeriodUs > 0 {
+		l := throttled[0]
+		k.cgroup, k.cores = l.Path, float64(l.QuotaUs)/float64(l.PeriodUs)
+	}
+	return k
+}
+
+func (q *Quotas) timesThrottled(stat string) int64 {
+	b, err := q.FS.ReadFile(stat)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(line, "nr_throttled "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64) // 0 where it is none
+			return n
+		}
+	}
+	return 0
+}
