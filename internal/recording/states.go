@@ -2,7 +2,8 @@ package recording
 
 // Actors and states of a segment. Client Receive is the time from the reply in the socket to the read of it while the thread that reads
 // ran something else, OffCPU while it slept. Server Busy is the event loop serving others, server Blocked the thread asleep in a system call
-// or page fault that it cannot leave; Unexplained is what no source saw.
+// or page fault that it cannot leave; Network Way is Out or Back, it is not known which: of calls whose ends two hosts saw (package join);
+// Unexplained is what no source saw.
 const (
 	App         = "app"
 	Client      = "client"
@@ -16,6 +17,7 @@ const (
 	RunQueue    = "run-queue"
 	Out         = "out"
 	Back        = "back"
+	Way         = "way"
 	Retransmit  = "retransmit"
 	Throttled   = "throttled"
 	Frozen      = "frozen"

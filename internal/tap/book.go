@@ -99,6 +99,9 @@ func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
 	return l, r
 }
 
+// takes reports whether an end of connections is to be written down.
+func (b *book) takes(role uint8) bool { return b.Side == "" || b.Side == sideOf(role) }
+
 func sideOf(role uint8) string {
 	if role == roleServer {
 		return recording.Server
@@ -124,13 +127,16 @@ func (b *book) learn(role uint8, client netip.AddrPort, tgid uint32, comm string
 // conn books a connection that opened, closed, or tells how it does.
 func (b *book) conn(e *kernelConnEvent) {
 	client, server := endsOf(&e.Addr)
-	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
 	n, ok := b.node(server, e.Role, e.Tgid)
-	if !ok {
+	if ok && e.Role == roleServer && e.Tgid != 0 {
+		b.serving[e.Tgid] = n
+	}
+	if !b.takes(e.Role) {
 		return
 	}
-	if e.Role == roleServer && e.Tgid != 0 {
-		b.serving[e.Tgid] = n
+	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
+	if !ok {
+		return
 	}
 	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
 		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}
@@ -193,7 +199,7 @@ func (b *book) usage(e *kernelConnEvent, n Node) {
 func (b *book) retransmit(e *kernelRetransEvent) {
 	client, server := endsOf(&e.Addr)
 	n, ok := b.node(server, e.Addr.Role, 0)
-	if !ok {
+	if !ok || !b.takes(e.Addr.Role) {
 		return
 	}
 	from := min(e.LastOut, e.Now)

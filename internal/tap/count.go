@@ -58,6 +58,9 @@ func (t *Tap) count() {
 	t.readOps()
 	for op, name := range t.tally.ops {
 		for role, side := range []string{recording.Server, recording.Client} {
+			if t.Side != "" && t.Side != side {
+				continue
+			}
 			t.histogram(uint32(op)*2+uint32(role), side+" "+name, now)
 		}
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration
+	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel are two hosts to a
+	// recording. Empty: both, and calls that both ends saw as one.
+	Side string
 }
 
 // Defaults.
