@@ -81,7 +81,7 @@ func (h hosts) calls(t *testing.T, lines ...string) string {
 }
 
 // watch records what one end of connections sees, or both, until the function that it gives is called.
-func (h hosts) watch(t *testing.T, path, side string) (end func()) {
+func (h hosts) watch(t *testing.T, path, side string, slow time.Duration) (end func()) {
 	t.Helper()
 	w, err := recording.Create(path, 0)
 	if err != nil {
@@ -89,11 +89,11 @@ func (h hosts) watch(t *testing.T, path, side string) (end func()) {
 	}
 	clk := clock.New()
 	nodes := []tap.Node{{Address: h.address.String(), Remote: h.address}}
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: w, Nodes: nodes, Slow: time.Microsecond, Side: side})
+	source, err := tap.Open(tap.Options{Clock: clk, Sink: w, Nodes: nodes, Slow: slow, Side: side})
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace.Begin(w, clk.Now(), version, 5*time.Millisecond, nodes)
+	trace.Begin(w, clk.Now(), version, slow, nodes)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx) }()
@@ -144,10 +144,9 @@ func TestTwoHosts(t *testing.T) {
 	h := newHosts(t)
 	dir := t.TempDir()
 	both, server, client := filepath.Join(dir, "both.slowpath"), filepath.Join(dir, "server.slowpath"), filepath.Join(dir, "client.slowpath")
-	var ends []func()
-	for path, side := range map[string]string{both: "", server: recording.Server, client: recording.Client} {
-		ends = append(ends, h.watch(t, path, side))
-	}
+	coarse := filepath.Join(dir, "coarse.slowpath")
+	ends := []func(){h.watch(t, both, "", time.Microsecond), h.watch(t, server, recording.Server, time.Microsecond),
+		h.watch(t, coarse, recording.Server, tap.DefaultSlow), h.watch(t, client, recording.Client, time.Microsecond)}
 	script := []string{"SET big " + strings.Repeat("v", 60_000)}
 	for range 8 {
 		script = append(script, "GET big", "DEBUG SLEEP 0.02", "PING", "GET small") // slow on the way, slow at the server, not slow
@@ -167,6 +166,7 @@ func TestTwoHosts(t *testing.T) {
 	if len(known) < len(script)-1 {
 		t.Fatalf("%d calls seen from both ends, %d made", len(known), len(script))
 	}
+	boundOf(t, open(t, shifted(t, client, time.Hour)), open(t, coarse), truth, known)
 	for _, by := range []time.Duration{0, 5 * time.Hour, -7*time.Hour - 3*time.Millisecond} {
 		paths := []string{shifted(t, client, by), server}
 		rec, results, err := join.All([]*recording.Recording{open(t, paths[0]), open(t, paths[1])}, true)
@@ -203,6 +203,33 @@ func TestTwoHosts(t *testing.T) {
 			t.Errorf("a reply that needed %d ns on the wire spent %d there", wire, way)
 		}
 		seenByCommands(t, paths)
+	}
+}
+
+// boundOf: with the usual threshold the server's host has only what was slow there. Of the others it is known that the server had less.
+func boundOf(t *testing.T, client, server, truth *recording.Recording, known map[uint32]recording.Call) {
+	t.Helper()
+	rec, results, err := join.All([]*recording.Recording{client, server}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := results[0]; r.Joined < 8 || r.Quick < 16 || r.Alone > 0 { // the eight DEBUG SLEEP; GET and PING
+		t.Errorf("%+v", r)
+	}
+	bounded := 0
+	for _, c := range rec.Calls {
+		was, ok := known[c.Seq]
+		if !ok || c.Side != recording.Client || c.EndNs-c.IntendedNs < 10e6 {
+			continue
+		}
+		bounded++
+		got, want := spentOnWay(rec, c), spentOnWay(truth, was)
+		if got > want+int64(tap.DefaultSlow) || got < want-2*int64(tap.DefaultSlow) { // once more for what came between two sets of programs
+			t.Errorf("the network is given %d ns of %s; it had %d, and the server less than %v", got, c.Op, want, tap.DefaultSlow)
+		}
+	}
+	if bounded == 0 {
+		t.Error("no reply was slow on the way alone")
 	}
 }
 

@@ -18,15 +18,15 @@ type guest struct {
 	taken          map[string]bool   // subjects of processes that the server's recording had before
 }
 
-// bring adds calls that have no counterpart, in the server's time where that is known.
-func (g guest) bring(calls []int) {
+// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their segments.
+func (g guest) bring(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
 	next := int64(0)
 	for _, c := range g.server.Calls {
 		next = max(next, c.ID)
 	}
 	for _, i := range calls {
 		c := g.client.Calls[i]
-		segs := g.client.Segments[c.ID]
+		segs := made(c, g.client.Segments[c.ID])
 		next++
 		shift := g.clocks.shift(c.IntendedNs)
 		c.ID, c.Node = next, g.node(c.Node)
@@ -36,6 +36,7 @@ func (g guest) bring(calls []int) {
 			s.FromNs, s.ToNs = s.FromNs+shift, s.ToNs+shift
 			moved[j] = s
 		}
+		delete(g.server.Segments, c.ID) // of no call
 		g.server.Call(c, moved...)
 	}
 }

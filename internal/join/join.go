@@ -27,7 +27,9 @@ var (
 type Result struct {
 	Of           int // its place among the recordings
 	Joined       int
-	Alone        int   // calls of the clients' recordings without a counterpart,
+	Quick        int // calls without a counterpart that their server had for less than QuickNs, or its recording would have them
+	QuickNs      int64
+	Alone        int   // calls without a counterpart, of which no more is known,
 	Strange      int   // of these on connections that the server's recording does not have
 	Ambiguous    int   // of which one recording has several: equal commands of one pipeline
 	Contradicted int   // whose two ends do not fit into one call
@@ -40,8 +42,8 @@ type Result struct {
 }
 
 // All joins two recordings or more: one of the server's host, the others of hosts of its clients. Their order does not matter. The result has
-// the times of the server's host. With alone, calls without a counterpart stay, too; without it only those of the server's recording do, since
-// what the server did meanwhile is not known for the others.
+// the times of the server's host. With alone, calls of which the server's recording knows nothing stay, too; without it they do not, since
+// what the server did meanwhile is not known.
 func All(recs []*recording.Recording, alone bool) (*recording.Recording, []Result, error) {
 	best, most := 0, 0
 	for i, s := range recs {
@@ -61,13 +63,15 @@ func All(recs []*recording.Recording, alone bool) (*recording.Recording, []Resul
 	}
 	server := recs[best]
 	var results []Result
+	kept := newKeeper(server)
 	for i, client := range recs {
 		if i == best {
 			continue
 		}
-		r := two(server, client, alone)
+		r := two(server, client, kept, alone)
 		r.Of = i
 		results = append(results, r)
+		server.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow]) // what is slow is so for a caller
 	}
 	server.Index()
 	return server, results, nil
@@ -76,7 +80,8 @@ func All(recs []*recording.Recording, alone bool) (*recording.Recording, []Resul
 // reason says why there is not one pair.
 func reason(recs []*recording.Recording) error {
 	for i, r := range recs {
-		if !slices.ContainsFunc(r.Calls, func(c recording.Call) bool { return c.Seq != 0 }) {
+		calls := slices.ContainsFunc(r.Calls, isTaps)
+		if calls && !slices.ContainsFunc(r.Calls, func(c recording.Call) bool { return c.Seq != 0 }) || !calls && !r.Used(recording.SourceTap) {
 			return fmt.Errorf("recording %d %w", i+1, ErrOld)
 		}
 	}
@@ -84,14 +89,14 @@ func reason(recs []*recording.Recording) error {
 	for i, s := range recs {
 		known := connections(s)
 		for j, c := range recs {
-			if i == j || !has(s, recording.Server) || !has(c, recording.Client) {
-				continue
-			}
-			ends = true
 			for _, call := range c.Calls {
-				if call.Side == recording.Client && known[call.Conn] {
+				if i == j || !isTaps(call) || call.Side != recording.Client {
+					continue
+				}
+				if known[call.Conn] {
 					return ErrNone
 				}
+				ends = ends || len(known) > 0
 			}
 		}
 	}
@@ -101,9 +106,7 @@ func reason(recs []*recording.Recording) error {
 	return ErrNAT
 }
 
-func has(r *recording.Recording, side string) bool {
-	return slices.ContainsFunc(r.Calls, func(c recording.Call) bool { return c.Source == recording.SourceTap && c.Side == side })
-}
+func isTaps(c recording.Call) bool { return c.Source == recording.SourceTap }
 
 // connections are those whose server's end a recording saw, by the address of the client's.
 func connections(r *recording.Recording) map[string]bool {
@@ -125,19 +128,29 @@ func connections(r *recording.Recording) map[string]bool {
 }
 
 // two joins a client's recording into that of the server.
-func two(server, client *recording.Recording, alone bool) Result {
+func two(server, client *recording.Recording, kept *keeper, alone bool) Result {
 	m := match(server, client)
-	r := Result{Joined: len(m.pairs), Alone: len(m.alone), Ambiguous: m.ambiguous, Contradicted: m.contradicted, Reverse: len(match(client, server).pairs)}
+	r := Result{Joined: len(m.pairs), Ambiguous: m.ambiguous, Contradicted: m.contradicted, Reverse: len(match(client, server).pairs)}
 	known := connections(server)
+	clocks := newClocks(m.pairs)
+	var quick, rest []int
 	for _, i := range m.alone {
+		if kept.quick(client.Calls[i], clocks) {
+			quick = append(quick, i)
+			continue
+		}
+		rest = append(rest, i)
 		if !known[client.Calls[i].Conn] {
 			r.Strange++
 		}
 	}
+	r.Alone, r.Quick = len(rest), len(quick)
+	if kept != nil {
+		r.QuickNs = kept.slowNs
+	}
 	if r.Joined == 0 {
 		return r
 	}
-	clocks := newClocks(m.pairs)
 	r.Rejected, r.Unsure = clocks.rejected, clocks.broken
 	if lo, hi, ok := clocks.at(m.pairs[0].start()); ok {
 		r.ApartNs, r.WithinNs = lo+(hi-lo)/2, (hi-lo+1)/2
@@ -148,8 +161,9 @@ func two(server, client *recording.Recording, alone bool) Result {
 		c, segs := p.join(clocks, resent[p.server.Conn])
 		server.Calls[p.at], server.Segments[c.ID] = c, segs
 	}
+	g.bring(quick, kept.partly)
 	if alone {
-		g.bring(m.alone)
+		g.bring(rest, func(_ recording.Call, segs []recording.Segment) []recording.Segment { return segs })
 	}
 	r.Clash = g.evidence()
 	return r
@@ -167,6 +181,8 @@ func (r Result) Blind(name string) []recording.BlindSpot {
 	add(r.Strange, alone, "the server's recording does not have their connections: NAT or a proxy between, or another server", "record on the host that is between, too")
 	add(r.Alone-r.Strange, alone, "the server's end of their connections was seen, and they were not slow there, or not while it was recorded",
 		"record both hosts at the same time, the server's with a lower --slow (200us)")
+	add(r.Quick, "have only a bound for their server's part", fmt.Sprintf("the server had each for less than %v, or its recording would have it", time.Duration(r.QuickNs)),
+		"record the server's host with a lower --slow (200us)")
 	add(r.Ambiguous, "are not joined", "several have the same place on their connection: equal commands of one pipeline", "")
 	add(r.Contradicted, "are not joined", "what the two ends say does not fit into one call", "")
 	add(r.Reverse, "are not joined", "their server is on the host of the clients, and their client on that of the server", "give a recording of the other way alone")

@@ -18,18 +18,20 @@ type world struct {
 	server, client *recording.Recording
 	truth          map[uint32]trip
 	n              uint32
+	offset         int64 // of the last call
 }
 
 // trip is where the time of a call went, in nanoseconds.
 type trip struct{ begin, out, served, back, read int64 }
 
 func newWorld() *world {
-	return &world{recording.New(), recording.New(), map[uint32]trip{}, 0}
+	return &world{recording.New(), recording.New(), map[uint32]trip{}, 0, 0}
 }
 
 // call adds a call whose server's clock is ahead of the client's by offset.
 func (w *world) call(t trip, offset int64) {
 	w.n++
+	w.offset = offset
 	w.truth[w.n] = t
 	arrived := t.begin + t.out
 	sent := arrived + t.served
@@ -316,7 +318,13 @@ func TestNothingToJoin(t *testing.T) {
 		reason error
 	}{
 		{"old", func(w *world) { w.client.Calls[0].Seq = 0 }, ErrOld},
+		{"no kernel source", func(w *world) { w.server.Calls = nil }, ErrOld},
 		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrEnds},
+		{"nothing slow there", func(w *world) {
+			w.server.Calls = nil
+			w.server.SetMeta(recording.MetaSource+recording.SourceTap, recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
+			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		}, ErrNone},
 		{"NAT", func(w *world) { w.server.Calls[0].Conn = "192.0.2.1:1" }, ErrNAT},
 		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNone},
 		{"quick there, by its connection", func(w *world) {
@@ -330,6 +338,77 @@ func TestNothingToJoin(t *testing.T) {
 			if _, _, err := All([]*recording.Recording{w.client, w.server}, true); !errors.Is(err, c.reason) {
 				t.Errorf("%v", err)
 			}
+		})
+	}
+}
+
+// TestQuick: a server's recording has calls from a threshold on. Of those that it lacks it is known that they were below, if it can lack no other.
+func TestQuick(t *testing.T) {
+	const slow = int64(5e6)
+	build := func(t *rapid.T) *world {
+		w := anyWorld(t)
+		w.call(trip{w.client.Calls[w.n-1].EndNs + 1e9, 1e6, 2 * slow, 1e6, 0}, w.offset)
+		w.server.Index() // by time, with the clock's drift
+		first, last := w.server.Calls[0].IntendedNs, w.server.Calls[w.n-1].EndNs
+		w.server.Calls = slices.DeleteFunc(w.server.Calls, func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
+		clear(w.server.Segments)
+		for i, c := range w.server.Calls { // as they would have been written
+			w.server.Calls[i].ID = int64(i + 1)
+			w.server.Segments[int64(i+1)] = []recording.Segment{{Actor: recording.Server, State: recording.Exec, FromNs: c.IntendedNs, ToNs: c.EndNs}}
+		}
+		w.server.Event(recording.Event{TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
+			Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		w.server.SetMeta(recording.MetaEnd, fmt.Sprint(last+1e12))
+		w.server.SetMeta(recording.MetaSlow, "5ms")
+		return w
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := build(t)
+		calls, slowThere := int(w.n), len(w.server.Calls)
+		rec, results, err := All([]*recording.Recording{w.client, w.server}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := results[0]; r.Joined != slowThere || r.Quick != calls-slowThere || r.Alone != 0 || len(rec.Calls) != calls {
+			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
+		}
+		for _, c := range rec.Calls {
+			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
+			at := c.IntendedNs
+			for _, s := range segs {
+				if s.FromNs != at || s.ToNs <= at {
+					t.Fatalf("no partition: %+v of %+v", segs, c)
+				}
+				at = s.ToNs
+			}
+			if at != c.EndNs || in(segs, recording.Network) > truth.out+truth.back || c.Side == recording.Client && in(segs, recording.Nobody) > slow {
+				t.Fatalf("%+v of %+v: %+v", segs, truth, c)
+			}
+		}
+	})
+	for name, spoil := range map[string]func(*recording.Recording){
+		"a report was lost": func(r *recording.Recording) {
+			r.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 1})
+		},
+		"a row was lost":      func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
+		"calls were thinned":  func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
+		"it was killed":       func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
+		"the port was reused": func(r *recording.Recording) { r.Event(r.Events[0]) },
+		"it ended before":     func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
+		"it began afterwards": func(r *recording.Recording) {
+			r.Events[0].TimeNs += 1e15
+			r.Calls = r.Calls[len(r.Calls)-1:]
+			r.Calls[0].ID = 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := build(t)
+				spoil(w.server)
+				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil || results[0].Quick != 0 {
+					t.Fatalf("%+v, %v", results, err)
+				}
+			})
 		})
 	}
 }
