@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -124,7 +125,23 @@ func connections(r *recording.Recording) map[string]bool {
 			known[d.Client] = true
 		}
 	}
+	for conn := range served(r) {
+		known[conn] = true
+	}
 	return known
+}
+
+// served are the connections whose server's end a recording says it has, and since when.
+func served(r *recording.Recording) map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range r.Snapshots { // in order of time
+		if conn, ok := strings.CutPrefix(s.Subject, recording.ConnPrefix); ok && s.Source == recording.SourceTap && s.Name == recording.SnapshotServed {
+			if _, had := out[conn]; !had {
+				out[conn] = s.TimeNs
+			}
+		}
+	}
+	return out
 }
 
 // two joins a client's recording into that of the server.

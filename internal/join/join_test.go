@@ -327,6 +327,10 @@ func TestNothingToJoin(t *testing.T) {
 		}, ErrNone},
 		{"NAT", func(w *world) { w.server.Calls[0].Conn = "192.0.2.1:1" }, ErrNAT},
 		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNone},
+		{"quick there, in a pool", func(w *world) {
+			w.server.Calls[0].Conn = "192.0.2.1:1"
+			w.server.Snapshot(recording.Snapshot{Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+		}, ErrNone},
 		{"quick there, by its connection", func(w *world) {
 			w.server.Calls[0].Conn = "192.0.2.1:1"
 			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
@@ -356,8 +360,12 @@ func TestQuick(t *testing.T) {
 			w.server.Calls[i].ID = int64(i + 1)
 			w.server.Segments[int64(i+1)] = []recording.Segment{{Actor: recording.Server, State: recording.Exec, FromNs: c.IntendedNs, ToNs: c.EndNs}}
 		}
-		w.server.Event(recording.Event{TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
-			Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		if rapid.Bool().Draw(t, "pooled") {
+			w.server.Snapshot(recording.Snapshot{TimeNs: first - 1e12, Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+		} else {
+			w.server.Event(recording.Event{TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
+				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		}
 		w.server.SetMeta(recording.MetaEnd, fmt.Sprint(last+1e12))
 		w.server.SetMeta(recording.MetaSlow, "5ms")
 		return w
@@ -390,13 +398,22 @@ func TestQuick(t *testing.T) {
 		"a report was lost": func(r *recording.Recording) {
 			r.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 1})
 		},
-		"a row was lost":      func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
-		"calls were thinned":  func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
-		"it was killed":       func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
-		"the port was reused": func(r *recording.Recording) { r.Event(r.Events[0]) },
-		"it ended before":     func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
+		"a row was lost":     func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
+		"calls were thinned": func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
+		"it was killed":      func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
+		"the port was reused": func(r *recording.Recording) {
+			for range 2 {
+				r.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+			}
+		},
+		"it ended before": func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
 		"it began afterwards": func(r *recording.Recording) {
-			r.Events[0].TimeNs += 1e15
+			for i := range r.Events {
+				r.Events[i].TimeNs += 1e15
+			}
+			for i := range r.Snapshots {
+				r.Snapshots[i].TimeNs += 1e15
+			}
 			r.Calls = r.Calls[len(r.Calls)-1:]
 			r.Calls[0].ID = 1
 		},

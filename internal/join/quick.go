@@ -44,6 +44,9 @@ func newKeeper(r *recording.Recording) *keeper {
 			seen(c.Conn, c.EndNs) // its order was known by then, and was never lost
 		}
 	}
+	for conn, ns := range served(r) {
+		seen(conn, ns)
+	}
 	opened := map[string]int{}
 	for _, e := range r.Events {
 		if e.Source != recording.SourceTap || e.Kind != recording.KindOpen && e.Kind != recording.KindClose {

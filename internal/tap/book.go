@@ -26,6 +26,7 @@ type book struct {
 	self     int                        // slowpath's own process
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
+	ordered  map[uint64]bool            // connections of which the recording has that the order of calls at their server's end is known
 	readers  readers
 	unread   func(pid uint32) // is told of client processes that leave replies unread for long
 }
@@ -45,7 +46,7 @@ func (p process) String() string {
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
-		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}}
+		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}}
 	for _, n := range o.Nodes {
 		if n.PID != 0 {
 			b.serving[uint32(n.PID)] = n
@@ -164,6 +165,7 @@ func (b *book) conn(e *kernelConnEvent) {
 		}
 		delete(b.greeting, e.Conn)
 		delete(b.told, e.Conn)
+		delete(b.ordered, e.Conn)
 		if e.Role == roleClient {
 			defer func() { delete(b.local, client) }()
 		}
@@ -178,13 +180,21 @@ func (b *book) conn(e *kernelConnEvent) {
 	b.Sink.Event(ev)
 }
 
-// usage is how a client uses one of its connections; see docs/recording.md.
+// usage is how a client uses one of its connections, and that a server's end of one is watched; see docs/recording.md.
 func (b *book) usage(e *kernelConnEvent, n Node) {
 	client, _ := endsOf(&e.Addr)
-	if e.Role != roleClient || b.ends[client].pid == b.self {
+	if b.ends[client].pid == b.self {
 		return
 	}
 	subject := recording.ConnPrefix + client.String()
+	if e.Role == roleServer {
+		if e.Aligned != 0 && !b.ordered[e.Conn] {
+			b.ordered[e.Conn] = true
+			b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: recording.SnapshotServed,
+				Body: recording.Detail(recording.ConnEnds{Node: n.Address})})
+		}
+		return
+	}
 	if p := b.ends[client]; b.told[e.Conn] != p.pid {
 		b.told[e.Conn] = p.pid
 		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
