@@ -20,6 +20,7 @@ var layers = map[string]int{
 	"internal/session":      1,
 	"internal/recording":    1,
 	"internal/account":      2,
+	"internal/join":         4,
 	"internal/probe":        2,
 	"internal/server":       2,
 	"internal/host":         2,

@@ -20,27 +20,28 @@ func (a *app) doctor() *cobra.Command {
 	var asJSON bool
 	var keep string
 	c := &cobra.Command{
-		Use:   "doctor [TARGET...|FILE]",
+		Use:   "doctor [TARGET...|FILE...]",
 		Short: "Watch a server, account for its slow calls, name the cause and the fix",
 		Long: `doctor watches one or more servers, or reads a recording, and says why calls were slow.
 
-A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379. Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster.
+A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379. Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording; several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls that both ends saw are joined, and the network's part of each is the client's time for it minus the server's.
 
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or inconclusive, 1 findings, 2 usage, 3 cannot connect or log in.`,
 		Example: `  slowpath doctor 10.0.0.5:6379
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json
-  slowpath doctor night.slowpath`,
+  slowpath doctor night.slowpath
+  slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := recordingOf(args)
+			files, err := recordingsOf(args)
 			switch {
 			case err != nil:
 				return err
-			case file != "":
+			case len(files) > 0:
 				if err := onlyFor(cmd, "json"); err != nil {
 					return err
 				}
-				return a.diagnose(file, asJSON)
+				return a.diagnose(files, asJSON)
 			case keep == "":
 				dir, err := a.scratch.make()
 				if err != nil {
@@ -52,7 +53,7 @@ Ctrl-C ends the watch early and still prints the verdict; a second one ends at o
 			if err := a.watch(cmd, &w, args, keep); err != nil {
 				return err
 			}
-			return a.diagnose(keep, asJSON)
+			return a.diagnose([]string{keep}, asJSON)
 		},
 	}
 	w.add(c, 30*time.Second)
@@ -102,12 +103,13 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	return closeErr
 }
 
-// diagnose prints the verdict of a recording and sets the exit code.
-func (a *app) diagnose(path string, asJSON bool) error {
-	rec, err := openRecording(path)
+// diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
+func (a *app) diagnose(paths []string, asJSON bool) error {
+	rec, notes, err := openRecordings(paths, false)
 	if err != nil {
 		return err
 	}
+	a.notes(notes)
 	d := cause.Diagnose(rec, version)
 	if d.Verdict == cause.Findings {
 		a.code = exitFindings

@@ -16,10 +16,10 @@ func (a *app) report() *cobra.Command {
   slowpath report night.slowpath --json`,
 		Args: oneArgument("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := recordingOf(args); err != nil {
+			if _, err := recordingsOf(args); err != nil {
 				return err
 			}
-			err := a.diagnose(args[0], asJSON)
+			err := a.diagnose(args, asJSON)
 			a.code = exitClean
 			return err
 		},

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/recording"
 	"slowpath/internal/tap"
 	"slowpath/internal/trace"
 )
@@ -16,11 +14,11 @@ import (
 func (a *app) trace() *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
-		Use:   "trace [TARGET...|FILE]",
+		Use:   "trace [TARGET...|FILE...]",
 		Short: "The calls that the kernel sees, live: the slow ones, each with where its time went",
 		Long: `trace shows each slow call to a server as it happens: whose it was, where its time went, and what it waited for, down to the command and the client that held the server up. The kernel source (eBPF) sees the calls of all clients on this host, and of all clients of the servers on this host; nobody is asked anything. Calls that waited for the same thing share a block (--each: one for each call).
 
-A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE is a recording that was made with the kernel source: its calls pass the same filters and exports.
+A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE is a recording that was made with the kernel source: its calls pass the same filters and exports. Of several, one is of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
 
 Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be resolved, 4 a privilege or kernel feature is missing.`,
 		Example: `  slowpath trace                               every server of this host
@@ -28,7 +26,8 @@ Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 
   slowpath trace --segment 'server.busy>5ms'   calls that waited for others
   slowpath trace --command GET,MGET --client checkout --json
   slowpath trace --for 10s --perfetto calls.json   then open in ui.perfetto.dev
-  slowpath trace night.slowpath --min 100ms`,
+  slowpath trace night.slowpath --min 100ms
+  slowpath trace app-host.slowpath redis-host.slowpath --segment 'network>5ms'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTrace(cmd, &f, args) },
 	}
 	fl := c.Flags()
@@ -106,11 +105,11 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	file, err := recordingOf(args)
+	files, err := recordingsOf(args)
 	if err != nil {
 		return err
 	}
-	if file != "" {
+	if len(files) > 0 {
 		if err := onlyFor(cmd, ofFile...); err != nil {
 			return err
 		}
@@ -123,8 +122,8 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 		return err
 	}
 	defer t.leaveExport()
-	if file != "" {
-		return t.replay(file, cmd.Flags().Changed("slow"))
+	if len(files) > 0 {
+		return t.replay(files, cmd.Flags().Changed("slow"))
 	}
 	nodes, notes, err := a.traced(cmd.Context(), args)
 	if err == nil && a.unnamed(args) && f.whom.PID != 0 {
@@ -154,18 +153,4 @@ func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, note
 		err = usage(err)
 	}
 	return nodes, append(notes, more...), err
-}
-
-// openRecording reads a recording that the command line names.
-func openRecording(path string) (*recording.Recording, error) {
-	rec, err := recording.Open(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path, path)
-	case errors.Is(err, recording.ErrNotRecording):
-		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
-	case err != nil:
-		return nil, usage(err)
-	}
-	return rec, nil
 }

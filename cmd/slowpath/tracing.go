@@ -255,14 +255,15 @@ func (t *tracing) writeExport() error {
 	return nil
 }
 
-// replay shows the calls of a recording. They are slow as they were when it was made, unless --slow says otherwise.
-func (t *tracing) replay(path string, slowGiven bool) error {
-	rec, err := openRecording(path)
+// replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless --slow says otherwise.
+func (t *tracing) replay(paths []string, slowGiven bool) error {
+	rec, notes, err := openRecordings(paths, true)
 	if err != nil {
 		return err
 	}
+	t.app.notes(notes)
 	if !rec.Used(recording.SourceTap) {
-		t.note("%s was made without the kernel source: it has no calls to show", path)
+		t.note("%s was made without the kernel source: it has no calls to show", paths[0])
 	}
 	slow := t.flags.slow
 	if !slowGiven {

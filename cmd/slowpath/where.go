@@ -74,12 +74,12 @@ func mark(f *pflag.FlagSet, own map[string]bool) {
 
 // targets are the servers that the command line names.
 func (a *app) targets(ctx context.Context, args []string) ([]target.Target, error) {
-	file, err := recordingOf(args)
+	files, err := recordingsOf(args)
 	if err != nil {
 		return nil, err
 	}
-	if file != "" {
-		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: slowpath doctor %s", file, file)
+	if len(files) > 0 {
+		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: slowpath doctor %s", files[0], files[0])
 	}
 	a.where.ReadPassword = func() (string, error) { return a.readPassword(ctx) }
 	ts, err := a.where.Targets(args, a.env)
@@ -89,9 +89,9 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 	return ts, nil
 }
 
-// recordingOf decides whether the arguments name a recording, "" where they are targets. A name that is a file is a recording; what
+// recordingsOf decides whether the arguments name recordings, none where they are targets. A name that is a file is a recording; what
 // looks like one and is not there is an error, and not a host for DNS to look for.
-func recordingOf(args []string) (string, error) {
+func recordingsOf(args []string) (files []string, err error) {
 	for _, arg := range args {
 		if strings.Contains(arg, "://") {
 			continue
@@ -100,17 +100,17 @@ func recordingOf(args []string) (string, error) {
 		st, err := os.Stat(arg)
 		switch {
 		case err == nil && st.Mode().IsRegular():
-			if len(args) > 1 {
-				return "", usagef("%s is a file: give one recording alone, or only servers", arg)
-			}
-			return arg, nil
+			files = append(files, arg)
 		case err == nil && st.IsDir() && isPath: // a bare word may be a host: docker names one "redis", next to a directory of that name
-			return "", usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
+			return nil, usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
 		case err == nil && isPath && st.Mode()&fs.ModeSocket == 0:
-			return "", usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT", arg)
+			return nil, usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT", arg)
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
-			return "", usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", arg, arg)
+			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", arg, arg)
 		}
 	}
-	return "", nil
+	if len(files) > 0 && len(files) < len(args) {
+		return nil, usagef("%s is a file: give only recordings, or only servers", files[0])
+	}
+	return files, nil
 }

@@ -5,7 +5,7 @@
 package recording
 
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // Call is one command and its reply as its caller lived it. Times are nanoseconds since the Unix epoch.
 type Call struct {
@@ -25,6 +25,7 @@ type Call struct {
 	Error        string
 	Side         string // tap: from which end of the connection it was seen: server, client, both; empty elsewhere
 	Client       string // tap: the calling process on this host, "redis-cli[1234]"; empty where unknown
+	Seq          uint32 // tap: TCP sequence number of the byte after the request, the same at both ends; 0 where unknown
 }
 
 // Segment is a part of a call's time that a source measured itself: an actor in a state during [FromNs, ToNs).

@@ -150,12 +150,16 @@ const (
 	CloseAborted     = "aborted"     // somebody on this host killed it (ss -K)
 )
 
-// ConnEnds is the body of the tap's snapshot "ends" of a connection: whose it is.
+// ConnEnds is the body of the tap's snapshot "ends" of a connection: whose it is. Of "served" only the node is known.
 type ConnEnds struct {
 	Node string `json:"node"`
 	PID  int    `json:"pid"`
 	Comm string `json:"comm"`
 }
+
+// SnapshotServed says, once for each connection that was in use for a second, that its server's end is watched, with every call that is slow
+// there: the recording of another host may have calls on it that this one has not.
+const SnapshotServed = "served"
 
 // CollectionDetail is the Detail of collection.
 type CollectionDetail struct {

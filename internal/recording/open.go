@@ -126,16 +126,19 @@ func (r *Recording) loadMeta(db *sql.DB) error {
 
 func (r *Recording) loadCalls(db *sql.DB) error {
 	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error"
-	if v := r.Meta[MetaSchema]; v == "1" {
-		columns += ",'','' " // side and client came with version 2
-	} else {
-		columns += ",side,client "
+	switch r.Meta[MetaSchema] {
+	case "1":
+		columns += ",'','',0 " // side and client came with version 2
+	case "2":
+		columns += ",side,client,0 " // seq came with version 3
+	default:
+		columns += ",side,client,seq "
 	}
 	return each(db, "SELECT "+columns+" FROM call ORDER BY intended_ns, id",
 		func(rows *sql.Rows) error {
 			var c Call
 			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
-				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client)
+				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client, &c.Seq)
 			r.Calls = append(r.Calls, c)
 			return err
 		})

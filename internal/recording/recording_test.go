@@ -48,7 +48,8 @@ func create(t *testing.T, path string, bound int64) *Writer {
 func TestRoundTrip(t *testing.T) {
 	path := file(t)
 	w := create(t, path, 0)
-	call := Call{Source: SourceProbe, Conn: "kept", Op: "GET", KeyHash: "h", ArgCount: 2, RequestBytes: 30, ReplyBytes: 5, IntendedNs: 10, StartNs: 11, EndNs: 40, Node: "a:1", Slot: -1, Error: "ERR"}
+	call := Call{Source: SourceProbe, Conn: "kept", Op: "GET", KeyHash: "h", ArgCount: 2, RequestBytes: 30, ReplyBytes: 5, IntendedNs: 10, StartNs: 11, EndNs: 40, Node: "a:1", Slot: -1, Error: "ERR",
+		Side: Server, Client: "app[7]", Seq: 1<<32 - 2}
 	seg := Segment{Actor: "client", State: "run-queue", FromNs: 30, ToNs: 40, Culprit: "slowpath"}
 	w.Call(call, seg)
 	w.Sample(Sample{TimeNs: 5, Source: SourceServer, Subject: "a:1", Name: "used_memory", Value: 1.5})
@@ -179,6 +180,34 @@ func TestNewerSchema(t *testing.T) {
 	w.Close()
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "update slowpath") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Recordings of older versions lack columns, and open.
+func TestOlderSchema(t *testing.T) {
+	for version, columns := range map[string][]string{"1": {"side", "client", "seq"}, "2": {"seq"}} {
+		path := file(t)
+		w := create(t, path, 0)
+		w.Call(Call{Source: SourceTap, Op: "GET", Node: "a:1", Side: Server, Seq: 7})
+		w.SetMeta(MetaSchema, version)
+		w.Close()
+		db, err := openDB(path, "rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range columns {
+			if err := execute(db, "ALTER TABLE call DROP COLUMN "+c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db.Close()
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := r.Calls[0]; c.Op != "GET" || c.Seq != 0 || (c.Side == Server) != (version == "2") {
+			t.Errorf("version %s: %+v", version, c)
+		}
 	}
 }
 

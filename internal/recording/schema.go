@@ -6,7 +6,7 @@ const schema = `
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS call(id INTEGER PRIMARY KEY, source TEXT, conn TEXT, op TEXT, key_hash TEXT, arg_count INTEGER,
   request_bytes INTEGER, reply_bytes INTEGER, intended_ns INTEGER, start_ns INTEGER, end_ns INTEGER, node TEXT, slot INTEGER, error TEXT,
-  side TEXT, client TEXT);
+  side TEXT, client TEXT, seq INTEGER);
 CREATE TABLE IF NOT EXISTS segment(call_id INTEGER, actor TEXT, state TEXT, from_ns INTEGER, to_ns INTEGER, culprit TEXT);
 CREATE TABLE IF NOT EXISTS histogram(second INTEGER, source TEXT, node TEXT, op TEXT, hdr BLOB);
 CREATE TABLE IF NOT EXISTS sample(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, value REAL);
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS profile(time_ns INTEGER, subject TEXT, kind TEXT, ppr
 
 const (
 	insertMeta      = `INSERT INTO meta(key,value) VALUES(?,?) ON CONFLICT(key) DO UPDATE SET value=excluded.value`
-	insertCall      = `INSERT OR REPLACE INTO call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	insertCall      = `INSERT OR REPLACE INTO call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	insertSegment   = `INSERT INTO segment VALUES(?,?,?,?,?,?)`
 	insertHistogram = `INSERT INTO histogram VALUES(?,?,?,?,?)`
 	insertSample    = `INSERT INTO sample VALUES(?,?,?,?,?)`

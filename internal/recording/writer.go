@@ -93,7 +93,7 @@ func (w *Writer) Call(c Call, segs ...Segment) {
 		c.ID = w.nextCall.Add(1)
 	}
 	w.put(row{insertCall, []any{c.ID, c.Source, c.Conn, c.Op, c.KeyHash, c.ArgCount, c.RequestBytes, c.ReplyBytes,
-		c.IntendedNs, c.StartNs, c.EndNs, c.Node, c.Slot, c.Error, c.Side, c.Client}})
+		c.IntendedNs, c.StartNs, c.EndNs, c.Node, c.Slot, c.Error, c.Side, c.Client, c.Seq}})
 	for _, s := range segs {
 		w.put(row{insertSegment, []any{c.ID, s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit}})
 	}

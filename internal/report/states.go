@@ -15,6 +15,7 @@ var saidOf = map[string]string{
 	"client receive":      "reading the reply",
 	"network out":         "request on its way",
 	"network back":        "reply on its way",
+	"network way":         "request or reply on its way, not known which",
 	"network retransmit":  "a packet was lost and sent again",
 	"network delayed-ack": "waiting for a delayed ACK",
 	"proxy queue":         "waiting inside the proxy",

@@ -27,6 +27,7 @@ type book struct {
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
 	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
+	ordered  map[uint64]bool            // connections of which the recording has that the order of calls at their server's end is known
 	readers  readers
 	chosen   *chosen                                 // nil: all calls are passed on
 	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
@@ -58,7 +59,7 @@ func (p process) String() string {
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
 	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, greeting: map[uint64]*greeting{},
-		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
+		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
 	if o.Whom != (Whom{}) {
 		b.chosen = newChosen(o.Whom)
 	}
@@ -123,6 +124,9 @@ func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
 	return l, r
 }
 
+// takes reports whether an end of connections is to be written down.
+func (b *book) takes(role uint8) bool { return b.Side == "" || b.Side == sideOf(role) }
+
 func sideOf(role uint8) string {
 	if role == roleServer {
 		return recording.Server
@@ -147,13 +151,16 @@ func (b *book) learn(role uint8, client netip.AddrPort, tgid uint32, comm string
 // conn books a connection that opened, closed, or tells how it does.
 func (b *book) conn(e *kernelConnEvent) {
 	client, server := endsOf(&e.Addr)
-	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
 	n, ok := b.node(server, e.Role, e.Tgid)
-	if !ok {
+	if ok && e.Role == roleServer && e.Tgid != 0 {
+		b.serving[e.Tgid] = n
+	}
+	if !b.takes(e.Role) {
 		return
 	}
-	if e.Role == roleServer && e.Tgid != 0 {
-		b.serving[e.Tgid] = n
+	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
+	if !ok {
+		return
 	}
 	b.underTLS(&e.Addr, e.Tgid, n)
 	if e.Role == roleServer && client.Addr() != server.Addr() && b.remote != nil {
@@ -197,6 +204,7 @@ func (b *book) conn(e *kernelConnEvent) {
 		}
 		delete(b.greeting, e.Conn)
 		delete(b.told, e.Conn)
+		delete(b.ordered, e.Conn)
 		b.leave(client, b.time(e.Now))
 		if e.Role == roleClient {
 			defer func() { delete(b.local, client) }()
@@ -212,13 +220,21 @@ func (b *book) conn(e *kernelConnEvent) {
 	b.Sink.Event(ev)
 }
 
-// usage is how a client uses one of its connections; see docs/recording.md.
+// usage is how a client uses one of its connections, and that a server's end of one is watched; see docs/recording.md.
 func (b *book) usage(e *kernelConnEvent, n Node) {
 	client, _ := endsOf(&e.Addr)
-	if e.Role != roleClient || b.ends[client].pid == b.self {
+	if b.ends[client].pid == b.self {
 		return
 	}
 	subject := recording.ConnPrefix + client.String()
+	if e.Role == roleServer {
+		if e.Aligned != 0 && !b.ordered[e.Conn] {
+			put(b, b.ordered, e.Conn, true)
+			b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: recording.SnapshotServed,
+				Body: recording.Detail(recording.ConnEnds{Node: n.Address})})
+		}
+		return
+	}
 	if p := b.ends[client]; b.told[e.Conn] != p.pid {
 		put(b, b.told, e.Conn, p.pid)
 		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
@@ -233,7 +249,7 @@ func (b *book) usage(e *kernelConnEvent, n Node) {
 func (b *book) retransmit(e *kernelRetransEvent) {
 	client, server := endsOf(&e.Addr)
 	n, ok := b.node(server, e.Addr.Role, 0)
-	if !ok {
+	if !ok || !b.takes(e.Addr.Role) {
 		return
 	}
 	from := min(e.LastOut, e.Now)

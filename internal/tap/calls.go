@@ -46,9 +46,14 @@ func (b *book) call(e *kernelCallEvent) {
 	}
 	if e.Role == roleServer {
 		b.serving[e.Tgid] = n
-	} else {
-		b.learn(e.Role, client, e.Tgid, comm(e.Comm))
 	}
+	if !b.takes(e.Role) {
+		return
+	}
+	if b.Side != "" {
+		e.Flags &^= flagPaired // what the other end knows
+	}
+	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
 	if b.ends[client].pid == b.self {
 		b.served(n, e, client)
 		return
@@ -70,7 +75,7 @@ func (b *book) call(e *kernelCallEvent) {
 		return
 	}
 	c := recording.Call{Source: recording.SourceTap, Conn: client.String(), Op: op, ArgCount: int(e.Args), RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
-		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role), Client: b.ends[client].String()}
+		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role), Client: b.ends[client].String(), Seq: e.Seq}
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}

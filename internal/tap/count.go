@@ -75,6 +75,9 @@ func (t *Tap) count() {
 			continue
 		}
 		for role, side := range []string{recording.Server, recording.Client} {
+			if t.Side != "" && t.Side != side {
+				continue
+			}
 			t.histogram(uint32(op)*2+uint32(role), c.node, side+" "+c.name, now)
 		}
 	}

@@ -78,7 +78,7 @@ func (h *history) name(d deed, from, to int64) string {
 func (b *book) item(e *kernelItemEvent) {
 	it := e.Item
 	n, ok := b.serving[e.Tgid]
-	if !ok {
+	if !ok || !b.takes(roleServer) {
 		return
 	}
 	client := addrPort(it.Raddr, it.Rport)
@@ -130,6 +130,9 @@ const maxThreads = 4096
 // offCPU books a wait of a thread.
 func (b *book) offCPU(e *kernelOffcpuEvent) {
 	if e.State >= asleep {
+		return
+	}
+	if _, serves := b.serving[e.Tgid]; b.Side != "" && serves != b.takes(roleServer) {
 		return
 	}
 	d := recording.ThreadDetail{TID: int(e.Tid), Share: 1, Comm: comm(e.Comm)}

@@ -63,6 +63,9 @@ type Options struct {
 	Whom    Whom
 	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is not known.
 	Quota func(tid int) (cgroup string, cores float64)
+	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel are two hosts to a
+	// recording. Empty: both, and calls that both ends saw as one.
+	Side string
 }
 
 // Defaults.

@@ -68,7 +68,7 @@ type Spent struct {
 
 var (
 	actors = []string{recording.App, recording.Client, recording.Network, recording.Proxy, recording.Server, recording.Nobody}
-	states = []string{recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue, recording.Out, recording.Back,
+	states = []string{recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue, recording.Out, recording.Back, recording.Way,
 		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec, recording.Withheld, recording.Forward, recording.Send, recording.Receive,
 		recording.OffCPU, recording.Unexplained}
 )

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"slowpath/internal/join"
+	"slowpath/internal/recording"
+	"slowpath/internal/report"
+)
+
+// openRecording reads a recording that the command line names.
+func openRecording(path string) (*recording.Recording, error) {
+	rec, err := recording.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path, path)
+	case errors.Is(err, recording.ErrNotRecording):
+		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
+	case err != nil:
+		return nil, usage(err)
+	}
+	return rec, nil
+}
+
+// openRecordings reads a recording, or joins several. Notes say what was joined and what was not, which the blind spots of a verdict say
+// too. With alone, calls without a counterpart stay.
+func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
+	if len(paths) == 1 {
+		rec, err = openRecording(paths[0])
+		return rec, nil, err
+	}
+	var all []*recording.Recording
+	for i, path := range paths {
+		if slices.Contains(paths[:i], path) {
+			return nil, nil, usagef("%s is named twice: leave it out once", path)
+		}
+		one, err := openRecording(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, one)
+	}
+	rec, results, err := join.All(all, alone)
+	if err != nil {
+		return nil, nil, usagef("%s and %s cannot be joined: %w", paths[0], paths[1], err)
+	}
+	start, _ := rec.Window()
+	for _, r := range results {
+		name := filepath.Base(paths[r.Of])
+		if r.Joined > 0 {
+			notes = append(notes, fmt.Sprintf("%d calls of %s are joined with their server's end; %s", r.Joined, name, r.Clocks()))
+		}
+		for _, b := range r.Blind(name) {
+			notes = append(notes, strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))
+			rec.Event(recording.Event{TimeNs: start, Source: recording.SourceTap, Kind: recording.KindBlindSpot, Detail: recording.Detail(b)})
+		}
+	}
+	return rec, notes, nil
+}
+
+// notes says things beside the data.
+func (a *app) notes(notes []string) {
+	for _, n := range notes {
+		fmt.Fprintln(a.stderr, report.OneLine(n))
+	}
+}

@@ -1,0 +1,165 @@
+package join
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// guest is the client's recording, whose rows move into the server's. What its kernel source saw does; its probe, its questions to the server
+// and the files of its host do not: the server's recording has its own, and two would be mixed up.
+type guest struct {
+	server, client *recording.Recording
+	clocks         clocks
+	nodes          map[string]string // names of nodes in the client's recording, to those in the server's
+	taken          map[string]bool   // subjects of processes that the server's recording had before
+}
+
+// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their segments.
+func (g guest) bring(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
+	next := int64(0)
+	for _, c := range g.server.Calls {
+		next = max(next, c.ID)
+	}
+	for _, i := range calls {
+		c := g.client.Calls[i]
+		segs := made(c, g.client.Segments[c.ID])
+		next++
+		shift := g.clocks.shift(c.IntendedNs)
+		c.ID, c.Node = next, g.node(c.Node)
+		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+shift, c.StartNs+shift, c.EndNs+shift
+		moved := make([]recording.Segment, len(segs))
+		for j, s := range segs {
+			s.FromNs, s.ToNs = s.FromNs+shift, s.ToNs+shift
+			moved[j] = s
+		}
+		delete(g.server.Segments, c.ID) // of no call
+		g.server.Call(c, moved...)
+	}
+}
+
+func (g guest) node(name string) string {
+	if to, ok := g.nodes[name]; ok {
+		return to
+	}
+	return name
+}
+
+// evidence adds what the kernel source saw of the clients' end beside calls. It gives how many processes were left out because the server's
+// host has others by the same number.
+func (g guest) evidence() (clash int) {
+	for _, h := range g.client.Histograms {
+		if h.Source == recording.SourceTap && strings.HasPrefix(h.Op, recording.Client+" ") {
+			h.Node, h.Second = g.node(h.Node), h.Second+int64(math.Round(float64(g.clocks.shift(h.Second*1e9))/1e9))
+			g.server.Histogram(h)
+		}
+	}
+	g.counters()
+	for _, e := range g.client.Events {
+		if e.Kind == recording.KindBlindSpot && e.Source == recording.SourceTap {
+			g.server.Event(e)
+		}
+	}
+	if g.clocks.broken {
+		return 0
+	}
+	left := map[string]bool{}
+	ok := func(subject string) bool {
+		if g.taken[subject] {
+			left[subject] = true
+		}
+		return !g.taken[subject]
+	}
+	for _, e := range g.client.Events {
+		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) && ok(e.Subject) || g.ofConnection(e)) {
+			e.Subject, e.TimeNs = g.node(e.Subject), e.TimeNs+g.clocks.shift(e.TimeNs)
+			g.server.Event(e)
+		}
+	}
+	for _, prefix := range []string{recording.ProcessPrefix, recording.ConnPrefix} {
+		for _, subject := range g.client.Subjects(recording.SourceTap, prefix) {
+			if prefix == recording.ConnPrefix || ok(subject) {
+				g.samples(subject)
+			}
+		}
+	}
+	g.owners()
+	return len(left)
+}
+
+// ofConnection: what happened to a connection of a node that both recordings know.
+func (g guest) ofConnection(e recording.Event) bool {
+	switch e.Kind {
+	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit:
+		return g.nodes[e.Subject] != ""
+	}
+	return false
+}
+
+func (g guest) samples(subject string) {
+	for _, name := range g.client.Names(recording.SourceTap, subject, "") {
+		for _, p := range g.client.Series(recording.SourceTap, subject, name) {
+			g.server.Sample(recording.Sample{TimeNs: p.TimeNs + g.clocks.shift(p.TimeNs), Source: recording.SourceTap, Subject: subject, Name: name, Value: p.Value})
+		}
+	}
+}
+
+// owners moves the snapshots that say whose connections are.
+func (g guest) owners() {
+	for _, s := range g.client.Snapshots {
+		var ends recording.ConnEnds
+		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil {
+			continue
+		}
+		ends.Node = g.node(ends.Node)
+		s.TimeNs, s.Body = s.TimeNs+g.clocks.shift(s.TimeNs), recording.Detail(ends)
+		g.server.Snapshot(s)
+	}
+}
+
+// counters adds up what the kernel programs of both hosts counted.
+func (g guest) counters() {
+	_, end := g.server.Window()
+	for _, name := range g.client.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
+		more, _ := g.client.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
+		have, _ := g.server.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
+		g.server.Sample(recording.Sample{TimeNs: end, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: have + more})
+	}
+}
+
+// processes are the subjects of all processes that a recording tells of.
+func processes(r *recording.Recording) map[string]bool {
+	out := map[string]bool{}
+	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
+		for _, s := range r.Subjects(source, recording.ProcessPrefix) {
+			out[s] = true
+		}
+	}
+	for _, e := range r.Events {
+		if strings.HasPrefix(e.Subject, recording.ProcessPrefix) {
+			out[e.Subject] = true
+		}
+	}
+	for _, c := range r.Calls {
+		if pid := pidOf(c.Client); pid != 0 {
+			out[recording.ProcessPrefix+strconv.Itoa(pid)] = true
+		}
+	}
+	return out
+}
+
+// pidOf reads the number of "redis-cli[1234]"; 0 where there is none.
+func pidOf(process string) int {
+	i := strings.LastIndexByte(process, '[')
+	if i < 0 || !strings.HasSuffix(process, "]") {
+		return 0
+	}
+	n, err := strconv.Atoi(process[i+1 : len(process)-1])
+	if err != nil {
+		return 0
+	}
+	return n
+}

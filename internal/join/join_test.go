@@ -1,0 +1,458 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"slowpath/internal/recording"
+)
+
+// world is calls as they were, by one clock: what two hosts would have recorded of them, each by its own, and the truth.
+type world struct {
+	server, client *recording.Recording
+	truth          map[uint32]trip
+	n              uint32
+	offset         int64 // of the last call
+}
+
+// trip is where the time of a call went, in nanoseconds.
+type trip struct{ begin, out, served, back, read int64 }
+
+func newWorld() *world {
+	return &world{recording.New(), recording.New(), map[uint32]trip{}, 0, 0}
+}
+
+// call adds a call whose server's clock is ahead of the client's by offset.
+func (w *world) call(t trip, offset int64) {
+	w.n++
+	w.offset = offset
+	w.truth[w.n] = t
+	arrived := t.begin + t.out
+	sent := arrived + t.served
+	has := sent + t.back
+	c := recording.Call{Source: recording.SourceTap, Conn: "10.0.0.2:4000", Op: "GET", RequestBytes: 30, Node: "redis:6379", Side: recording.Client, Client: "app[7]", Seq: w.n,
+		IntendedNs: t.begin, StartNs: t.begin, EndNs: has + t.read}
+	seg := func(actor, state string, from, to int64) (out []recording.Segment) {
+		if to > from {
+			out = append(out, recording.Segment{Actor: actor, State: state, FromNs: from, ToNs: to})
+		}
+		return out
+	}
+	send := t.begin + t.out/4
+	w.client.Call(c, slices.Concat(seg(recording.Client, recording.Send, t.begin, send), seg(recording.Nobody, recording.Unexplained, send, has),
+		seg(recording.Client, recording.Receive, has, c.EndNs))...)
+	c.Side, c.Node, c.Client = recording.Server, "127.0.0.1:6379", ""
+	c.IntendedNs, c.StartNs, c.EndNs = arrived+offset, arrived+offset, sent+offset
+	w.server.Call(c, seg(recording.Server, recording.Exec, c.IntendedNs, c.EndNs)...)
+}
+
+// anyWorld draws calls whose clocks are hours apart and drift within what two kernels may slew them by.
+func anyWorld(t *rapid.T) *world {
+	w := newWorld()
+	offset := rapid.Int64Range(-12*3600e9, 12*3600e9).Draw(t, "offset")
+	ppm := rapid.Int64Range(-900, 900).Draw(t, "drift")
+	at := int64(1e18)
+	for range rapid.IntRange(1, 40).Draw(t, "calls") {
+		at += rapid.Int64Range(0, 20e9).Draw(t, "pause")
+		part := func(name string) int64 { return rapid.Int64Range(0, 50e6).Draw(t, name) }
+		one := trip{at, part("out"), part("served"), part("back"), part("read")}
+		w.call(one, offset+(at-1e18)*ppm/1e6)
+		at += one.out + one.served + one.back + one.read
+	}
+	return w
+}
+
+// in adds up a call's time by state; an empty state stands for any.
+func in(segs []recording.Segment, actor string, states ...string) (ns int64) {
+	for _, s := range segs {
+		if s.Actor == actor && (len(states) == 0 || slices.Contains(states, s.State)) {
+			ns += s.ToNs - s.FromNs
+		}
+	}
+	return ns
+}
+
+// TestNetworkShare: whatever the clocks show, the network has of each call what the client waited for without the server's time, the segments
+// are a partition of the call, and what is called out or back was.
+func TestNetworkShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := anyWorld(t)
+		calls := int(w.n)
+		recs := []*recording.Recording{w.client, w.server}
+		if rapid.Bool().Draw(t, "order") {
+			slices.Reverse(recs)
+		}
+		rec, results, err := All(recs, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := results[0]; r.Joined != calls || r.Alone+r.Ambiguous+r.Contradicted+r.Rejected != 0 || r.Unsure || len(rec.Calls) != calls {
+			t.Fatalf("%+v of %d calls", r, calls)
+		}
+		for _, c := range rec.Calls {
+			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
+			at := c.IntendedNs
+			for _, s := range segs {
+				if s.FromNs != at || s.ToNs <= at {
+					t.Fatalf("no partition: %+v of %+v", segs, c)
+				}
+				at = s.ToNs
+			}
+			if at != c.EndNs || c.EndNs-c.IntendedNs != truth.out+truth.served+truth.back+truth.read || c.Side != "both" || c.Client != "app[7]" || c.Node != "127.0.0.1:6379" {
+				t.Fatalf("%+v, %+v", c, truth)
+			}
+			send := in(segs, recording.Client, recording.Send)
+			if share := in(segs, recording.Network) + send; share != truth.out+truth.back || in(segs, recording.Server) != truth.served || in(segs, recording.Client, recording.Receive) != truth.read {
+				t.Fatalf("the network has %d of %+v: %+v", share, truth, segs)
+			}
+			if in(segs, recording.Network, recording.Out) > truth.out || in(segs, recording.Network, recording.Back) > truth.back {
+				t.Fatalf("more certain than true: %+v, %+v", segs, truth)
+			}
+		}
+	})
+}
+
+// TestAnyRows: recordings come from outside. Whatever they hold, the segments of a joined call are a partition of it.
+func TestAnyRows(t *testing.T) {
+	states := []string{recording.Exec, recording.Busy, recording.Unexplained, recording.Retransmit, recording.Send, recording.Out}
+	actors := []string{recording.Server, recording.Client, recording.Network, recording.Nobody}
+	row := func(t *rapid.T, r *recording.Recording, side string, ns int64) {
+		from := rapid.Int64Range(-100, 100).Draw(t, "from")
+		c := recording.Call{Source: recording.SourceTap, Conn: "c", Op: "GET", Side: side, Seq: 1, IntendedNs: from, StartNs: from, EndNs: from + ns}
+		var segs []recording.Segment
+		for range rapid.IntRange(0, 5).Draw(t, "segments") {
+			s := recording.Segment{Actor: rapid.SampledFrom(actors).Draw(t, "actor"), State: rapid.SampledFrom(states).Draw(t, "state"), FromNs: from + rapid.Int64Range(-20, 120).Draw(t, "begin")}
+			s.ToNs = s.FromNs + rapid.Int64Range(-5, 80).Draw(t, "ns")
+			segs = append(segs, s)
+		}
+		r.Call(c, segs...)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		ns := rapid.Int64Range(0, 100).Draw(t, "served")
+		row(t, w.server, recording.Server, ns)
+		row(t, w.client, recording.Client, ns+rapid.Int64Range(0, 50).Draw(t, "more"))
+		w.server.Event(recording.Event{TimeNs: rapid.Int64Range(-100, 200).Draw(t, "resent"), DurationNs: rapid.Int64Range(0, 50).Draw(t, "for"), Source: recording.SourceTap,
+			Kind: recording.KindRetransmit, Detail: recording.Detail(recording.RetransmitDetail{Client: "c"})})
+		rec, _, err := All([]*recording.Recording{w.server, w.client}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := rec.Calls[0]
+		at := c.IntendedNs
+		for _, s := range rec.Segments[c.ID] {
+			if s.FromNs != at || s.ToNs <= at {
+				t.Fatalf("%+v of %+v", rec.Segments[c.ID], c)
+			}
+			at = s.ToNs
+		}
+		if at != c.EndNs {
+			t.Fatalf("%+v of %+v", rec.Segments[c.ID], c)
+		}
+	})
+}
+
+// TestClockThatWasSet: a clock that jumps makes the calls contradict each other. Their shares stay right, and nothing is said of out and back.
+func TestClockThatWasSet(t *testing.T) {
+	w := newWorld()
+	for i := range int64(40) {
+		offset := int64(3600e9)
+		if i >= 20 {
+			offset += 500e6
+		}
+		w.call(trip{i * 1e9, 1e6, 5e6, 2e6, 1e5}, offset)
+	}
+	w.client.Event(recording.Event{TimeNs: 1, DurationNs: 5, Source: recording.SourceTap, Subject: "process:7", Kind: recording.KindRunQueue})
+	rec, results, err := All([]*recording.Recording{w.server, w.client}, false)
+	if err != nil || !results[0].Unsure {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	for _, c := range rec.Calls {
+		segs := rec.Segments[c.ID]
+		if in(segs, recording.Network, recording.Way)+in(segs, recording.Client, recording.Send) != 3e6 {
+			t.Errorf("%+v", segs)
+		}
+	}
+	if len(rec.Events) != 0 {
+		t.Errorf("an event of the client's host was shifted by an unknown time: %+v", rec.Events)
+	}
+	if b := results[0].Blind("app.slowpath"); len(b) != 1 || !strings.Contains(b[0].Why, "contradict") {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestLateNote: one server's end that was noted late does not spoil what the other calls tell of the clocks.
+func TestLateNote(t *testing.T) {
+	w := newWorld()
+	for i := range int64(40) {
+		w.call(trip{i * 1e9, 1e6, 5e6, 1e6, 30e6}, 0)
+	}
+	late := &w.server.Calls[10] // by 20 ms: the client has read for as long
+	late.EndNs += 20e6
+	_, results, err := All([]*recording.Recording{w.server, w.client}, false)
+	if r := results[0]; err != nil || r.Unsure || r.Joined != 40 || r.WithinNs > 1e6+lateNs || r.ApartNs < -1e6 || r.ApartNs > 1e6 {
+		t.Errorf("%+v, %v", results, err)
+	}
+}
+
+// TestNotJoined: what has no one counterpart stays apart, and is counted.
+func TestNotJoined(t *testing.T) {
+	w := newWorld()
+	for i := range int64(8) {
+		w.call(trip{i * 1e9, 1e6, 5e6, 2e6, 1e5}, 7e12)
+	}
+	c, s := w.client, w.server
+	c.Calls[1].Seq = 100                                            // not slow at the server
+	c.Calls[2].Conn = "192.0.2.1:1"                                 // NAT
+	s.Calls[3].RequestBytes++                                       // another request
+	s.Calls[4].EndNs += 1e12                                        // longer than its client waited
+	c.Calls[6].Seq, s.Calls[6].Seq = c.Calls[5].Seq, s.Calls[5].Seq // a pipeline
+	for _, alone := range []bool{false, true} {
+		rec, results, err := All([]*recording.Recording{clone(c), clone(s)}, alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := results[0]
+		if r.Joined != 2 || r.Alone != 2 || r.Strange != 1 || r.Ambiguous != 2 || r.Contradicted != 2 || r.Unsure {
+			t.Errorf("%+v", r)
+		}
+		both, clients := 0, 0
+		for _, call := range rec.Calls {
+			switch call.Side {
+			case "both":
+				both++
+			case recording.Client:
+				clients++
+				i := slices.IndexFunc(c.Calls, func(o recording.Call) bool { return o.Seq == call.Seq })
+				if d := call.IntendedNs - c.Calls[i].IntendedNs - 7e12; d < -2e6 || d > 2e6 {
+					t.Errorf("a call alone is %d ns off", d)
+				}
+			}
+		}
+		if both != 2 || clients != map[bool]int{true: 2}[alone] {
+			t.Errorf("%d joined, %d of clients", both, clients)
+		}
+		if n := len(r.Blind("app.slowpath")); n != 4 {
+			t.Errorf("%d blind spots: %+v", n, r.Blind("app.slowpath"))
+		}
+	}
+}
+
+func clone(r *recording.Recording) *recording.Recording {
+	out := recording.New()
+	for _, c := range r.Calls {
+		out.Call(c, r.Segments[c.ID]...)
+	}
+	for _, e := range r.Events {
+		out.Event(e)
+	}
+	return out
+}
+
+// TestEvidence: what the client's kernel source saw beside calls moves over, in the server's time and by its names.
+func TestEvidence(t *testing.T) {
+	w := newWorld()
+	const offset = int64(-4 * 3600e9)
+	for i := range int64(5) {
+		w.call(trip{1e13 + i*1e9, 10, 5e6, 10, 0}, offset)
+	}
+	c, s := w.client, w.server
+	tap := recording.SourceTap
+	c.Event(recording.Event{TimeNs: 1e13 + 5, DurationNs: 9, Source: tap, Subject: "process:7", Kind: recording.KindThrottled})
+	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "process:8", Kind: recording.KindThrottled})
+	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "redis:6379", Kind: recording.KindOpen})
+	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "other:6379", Kind: recording.KindOpen})
+	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: recording.SourceHost, Subject: "redis:6379", Kind: recording.KindThrottled})
+	c.Sample(recording.Sample{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "calls", Value: 3})
+	c.Snapshot(recording.Snapshot{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "ends", Body: recording.Detail(recording.ConnEnds{Node: "redis:6379", PID: 7})})
+	c.Histogram(recording.Histogram{Second: 10000, Source: tap, Node: "redis:6379", Op: "client GET"})
+	c.Sample(recording.Sample{TimeNs: 1e13, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 2})
+	s.Sample(recording.Sample{TimeNs: 1, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 3})
+	s.Sample(recording.Sample{TimeNs: 1, Source: recording.SourceHost, Subject: "process:8", Name: "cpu_ns", Value: 3})
+	rec, results, err := All([]*recording.Recording{s, c}, false)
+	if err != nil || results[0].Clash != 1 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	near := func(what string, got, want int64) {
+		if got < want-lateNs || got > want+lateNs {
+			t.Errorf("%s at %d, want %d", what, got, want)
+		}
+	}
+	if es := rec.EventsOf(tap, "process:7", recording.KindThrottled); len(es) != 1 {
+		t.Errorf("%+v", rec.Events)
+	} else {
+		near("throttled", es[0].TimeNs, 1e13+5+offset)
+	}
+	if es := rec.EventsOf(tap, "127.0.0.1:6379", recording.KindOpen); len(es) != 1 || len(rec.Events) != 2 {
+		t.Errorf("%+v", rec.Events)
+	}
+	if p := rec.Series(tap, "conn:10.0.0.2:4000", "calls"); len(p) != 1 {
+		t.Errorf("%+v", p)
+	} else {
+		near("sample", p[0].TimeNs, 1e13+5+offset)
+	}
+	var ends recording.ConnEnds
+	if snap, ok := rec.SnapshotOf(tap, "conn:10.0.0.2:4000", "ends"); !ok || json.Unmarshal([]byte(snap.Body), &ends) != nil || ends.Node != "127.0.0.1:6379" {
+		t.Errorf("%+v", snap)
+	}
+	if h := rec.Histograms; len(h) != 1 || h[0].Node != "127.0.0.1:6379" || h[0].Second != (1e13+offset)/1e9 {
+		t.Errorf("%+v", h)
+	}
+	if n, _ := rec.Series(tap, recording.SubjectSelf, "tap.dropped").Last(); n != 5 {
+		t.Errorf("%v reports dropped at both hosts", n)
+	}
+}
+
+// TestNothingToJoin: each reason has its own words, and they end in what to do.
+func TestNothingToJoin(t *testing.T) {
+	same := func() *world { w := newWorld(); w.call(trip{1e9, 1e6, 5e6, 2e6, 1e5}, 0); return w }
+	for _, c := range []struct {
+		name   string
+		spoil  func(*world)
+		reason error
+	}{
+		{"old", func(w *world) { w.client.Calls[0].Seq = 0 }, ErrOld},
+		{"no kernel source", func(w *world) { w.server.Calls = nil }, ErrOld},
+		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrEnds},
+		{"nothing slow there", func(w *world) {
+			w.server.Calls = nil
+			w.server.SetMeta(recording.MetaSource+recording.SourceTap, recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
+			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		}, ErrNone},
+		{"NAT", func(w *world) { w.server.Calls[0].Conn = "192.0.2.1:1" }, ErrNAT},
+		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNone},
+		{"quick there, in a pool", func(w *world) {
+			w.server.Calls[0].Conn = "192.0.2.1:1"
+			w.server.Snapshot(recording.Snapshot{Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+		}, ErrNone},
+		{"quick there, by its connection", func(w *world) {
+			w.server.Calls[0].Conn = "192.0.2.1:1"
+			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		}, ErrNone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := same()
+			c.spoil(w)
+			if _, _, err := All([]*recording.Recording{w.client, w.server}, true); !errors.Is(err, c.reason) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestQuick: a server's recording has calls from a threshold on. Of those that it lacks it is known that they were below, if it can lack no other.
+func TestQuick(t *testing.T) {
+	const slow = int64(5e6)
+	build := func(t *rapid.T) *world {
+		w := anyWorld(t)
+		w.call(trip{w.client.Calls[w.n-1].EndNs + 1e9, 1e6, 2 * slow, 1e6, 0}, w.offset)
+		w.server.Index() // by time, with the clock's drift
+		first, last := w.server.Calls[0].IntendedNs, w.server.Calls[w.n-1].EndNs
+		w.server.Calls = slices.DeleteFunc(w.server.Calls, func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
+		clear(w.server.Segments)
+		for i, c := range w.server.Calls { // as they would have been written
+			w.server.Calls[i].ID = int64(i + 1)
+			w.server.Segments[int64(i+1)] = []recording.Segment{{Actor: recording.Server, State: recording.Exec, FromNs: c.IntendedNs, ToNs: c.EndNs}}
+		}
+		if rapid.Bool().Draw(t, "pooled") {
+			w.server.Snapshot(recording.Snapshot{TimeNs: first - 1e12, Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+		} else {
+			w.server.Event(recording.Event{TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
+				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+		}
+		w.server.SetMeta(recording.MetaEnd, fmt.Sprint(last+1e12))
+		w.server.SetMeta(recording.MetaSlow, "5ms")
+		return w
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := build(t)
+		calls, slowThere := int(w.n), len(w.server.Calls)
+		rec, results, err := All([]*recording.Recording{w.client, w.server}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := results[0]; r.Joined != slowThere || r.Quick != calls-slowThere || r.Alone != 0 || len(rec.Calls) != calls {
+			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
+		}
+		for _, c := range rec.Calls {
+			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
+			at := c.IntendedNs
+			for _, s := range segs {
+				if s.FromNs != at || s.ToNs <= at {
+					t.Fatalf("no partition: %+v of %+v", segs, c)
+				}
+				at = s.ToNs
+			}
+			if at != c.EndNs || in(segs, recording.Network) > truth.out+truth.back || c.Side == recording.Client && in(segs, recording.Nobody) > slow {
+				t.Fatalf("%+v of %+v: %+v", segs, truth, c)
+			}
+		}
+	})
+	for name, spoil := range map[string]func(*recording.Recording){
+		"a report was lost": func(r *recording.Recording) {
+			r.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 1})
+		},
+		"a row was lost":     func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
+		"calls were thinned": func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
+		"it was killed":      func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
+		"the port was reused": func(r *recording.Recording) {
+			for range 2 {
+				r.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+			}
+		},
+		"it ended before": func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
+		"it began afterwards": func(r *recording.Recording) {
+			for i := range r.Events {
+				r.Events[i].TimeNs += 1e15
+			}
+			for i := range r.Snapshots {
+				r.Snapshots[i].TimeNs += 1e15
+			}
+			r.Calls = r.Calls[len(r.Calls)-1:]
+			r.Calls[0].ID = 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := build(t)
+				spoil(w.server)
+				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil || results[0].Quick != 0 {
+					t.Fatalf("%+v, %v", results, err)
+				}
+			})
+		})
+	}
+}
+
+// TestSeveralClients: the recordings of two hosts of clients join that of one server, in whatever order.
+func TestSeveralClients(t *testing.T) {
+	w := newWorld()
+	for i := range int64(6) {
+		w.call(trip{i * 1e9, 1e6, 5e6, 2e6, 1e5}, 1e15)
+	}
+	other := recording.New()
+	for i := range w.client.Calls {
+		if i >= 3 {
+			c := w.client.Calls[i]
+			c.Conn = fmt.Sprintf("10.0.0.3:%d", i)
+			w.server.Calls[i].Conn = c.Conn
+			other.Call(c, w.client.Segments[c.ID]...)
+		}
+	}
+	w.client.Calls = w.client.Calls[:3]
+	rec, results, err := All([]*recording.Recording{w.client, w.server, other}, false)
+	if err != nil || len(results) != 2 || results[0].Joined != 3 || results[1].Joined != 3 || results[1].Of != 2 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	for _, c := range rec.Calls {
+		if c.Side != "both" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
