@@ -42,7 +42,7 @@ func (c *churner) one(close bool) {
 		return a
 	}
 	cookie := func(role uint8) uint64 { return i*2 + uint64(role) }
-	tgid := map[uint8]uint32{roleServer: 1, roleClient: uint32(1000 + i)}
+	tgid := map[uint8]uint32{roleServer: 1, roleClient: uint32(firstPID + i)}
 	opened := c.now
 	conn := func(kind, role uint8) {
 		e := kernelConnEvent{Type: kind, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Now: c.now, Opened: opened, LastIn: c.now, LastOut: c.now}
@@ -78,6 +78,9 @@ func (c *churner) sizes() map[string]int {
 		"leaving": len(b.leaving), "owned": len(b.owned), "names": len(b.names), "readers": len(b.readers), "idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving)}
 }
 
+// firstPID is beyond those of the kernel (2^22), this test's own among them.
+const firstPID = 1 << 23
+
 // TestChurn: connections that come and go are forgotten, after their calls were joined and named.
 func TestChurn(t *testing.T) {
 	c, rec := newChurner()
@@ -111,7 +114,7 @@ func TestChurn(t *testing.T) {
 		t.Errorf("%d calls of %d", len(rec.Calls), conns)
 	}
 	for i, call := range rec.Calls {
-		if want := fmt.Sprintf("app%d[%d]", i+1, 1000+i+1); call.Side != "both" || call.Client != want {
+		if want := fmt.Sprintf("app%d[%d]", i+1, firstPID+i+1); call.Side != "both" || call.Client != want {
 			t.Fatalf("call %d is seen from %s, of %q, not of %q", i, call.Side, call.Client, want)
 		}
 	}

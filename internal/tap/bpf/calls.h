@@ -224,18 +224,19 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	if (!c->outstanding)
 		c->in_flight_since = first;
 	c->plain = 1;
-	c->outstanding += n;
+	__sync_fetch_and_add(&c->outstanding, n); /* another thread of a client may read meanwhile */
 	u32 tail = c->tail;
 	if (tail != c->head) {
 		struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
 		bool same = last->op == c->memo_op && last->start == first && last->bytes == (u32)s->bytes && last->batch == batch &&
 			    last->args == (u16)s->args;
-		if (same || tail - c->head >= RING) {
+		u32 had = last->count;
+		/* none left: a thread that reads has just taken the last */
+		if ((same || tail - c->head >= RING) && had && __sync_val_compare_and_swap(&last->count, had, had + n) == had) {
 			if (!same) {
 				last->flags |= F_MERGED;
 				count(C_MERGED, 1);
 			}
-			last->count += n;
 			last->seq = seq;
 			return 0;
 		}
@@ -250,6 +251,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	p->args = s->args;
 	p->flags = 0;
 	p->unused = 0;
+	barrier();
 	c->tail = tail + 1;
 	return 0;
 }
@@ -485,7 +487,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		return 0;
 	}
 	struct pending *p = &c->ring[c->head & (RING - 1)];
-	c->outstanding--;
+	__sync_fetch_and_add(&c->outstanding, -1);
 	c->calls++;
 	if (!c->outstanding && f->now > c->in_flight_since)
 		c->in_flight_ns += f->now - c->in_flight_since;
@@ -506,7 +508,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	} else {
 		count(C_UNALIGNED, 1);
 	}
-	if (--p->count == 0)
+	if (__sync_fetch_and_add(&p->count, -1) == 1)
 		c->head++;
 	return 0;
 }
@@ -524,15 +526,14 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 		n = p->count;
 	if (n > c->outstanding)
 		n = c->outstanding;
-	c->outstanding -= n;
+	__sync_fetch_and_add(&c->outstanding, -n);
 	c->calls += n;
 	if (!c->outstanding && f->now > c->in_flight_since)
 		c->in_flight_ns += f->now - c->in_flight_since;
 	c->last_ns = ns;
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, n);
 	add_latency(p->op, c->role, ns, n);
-	p->count -= n;
-	if (!p->count)
+	if (__sync_fetch_and_add(&p->count, -n) == n)
 		c->head++;
 	return n;
 }
