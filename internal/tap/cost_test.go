@@ -18,6 +18,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/clock"
@@ -26,7 +28,8 @@ import (
 
 // BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another; the programs are attached
 // and detached in turns, a quarter of a second each, while the load goes on, so that what else the machine does hits both alike. Reported are
-// medians over the pairs: the throughput with the programs to that without, and the same of the server's CPU time per command.
+// medians over the pairs: the throughput with the programs to that without, and the same of the server's CPU time per command. The same with programs
+// that do nothing is what hooks cost by themselves.
 func BenchmarkCost(b *testing.B) {
 	if runtime.NumCPU() < 2 {
 		b.Skip("needs two CPUs")
@@ -37,8 +40,12 @@ func BenchmarkCost(b *testing.B) {
 	}
 	for _, pipeline := range []int{1, 16} {
 		for name, sample := range map[string]int{"default": 0, "all": 1000} {
-			b.Run(fmt.Sprintf("P%d/%s", pipeline, name), func(b *testing.B) { cost(b, bench, pipeline, sample) })
+			b.Run(fmt.Sprintf("P%d/%s", pipeline, name), func(b *testing.B) { costOf(b, bench, pipeline, sample) })
 		}
+		b.Run(fmt.Sprintf("P%d/empty", pipeline), func(b *testing.B) {
+			port, pid := startServerPID(b, "127.0.0.1")
+			cost(b, bench, pipeline, port, pid, emptyPrograms(b))
+		})
 	}
 }
 
@@ -102,9 +109,27 @@ func (nowhere) Event(recording.Event)                     {}
 func (nowhere) Sample(recording.Sample)                   {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
-func cost(b *testing.B, bench string, pipeline, sample int) {
+// emptyPrograms stand at the hooks of each call and do nothing: what they cost is what the kernel takes to come to a program, below which none can be.
+func emptyPrograms(b *testing.B) *loaded {
+	l := &loaded{coll: &ebpf.Collection{Programs: map[string]*ebpf.Program{}}}
+	for _, place := range []string{"sock_recv_length", "sock_send_length", "sk_data_ready", "sched_switch", "sched_waking"} {
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "empty", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: place, License: "Dual MIT/GPL",
+			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+		if err != nil {
+			b.Skip("needs the tracepoints of new kernels: ", err)
+		}
+		l.coll.Programs[place] = p
+		l.wanted = append(l.wanted, place)
+	}
+	b.Cleanup(func() { l.Close() })
+	if err := l.attach(); err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func costOf(b *testing.B, bench string, pipeline, sample int) {
 	port, pid := startServerPID(b, "127.0.0.1")
-	pin(b, pid, 0)
 	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
 	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
 	if err != nil {
@@ -114,7 +139,12 @@ func cost(b *testing.B, bench string, pipeline, sample int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go tap.Run(ctx) //nolint:errcheck // what it would say, the attaching says
-	ask, err := net.Dial("tcp", node.Address)
+	cost(b, bench, pipeline, port, pid, tap.kernel)
+}
+
+func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded) {
+	pin(b, pid, 0)
+	ask, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -136,11 +166,11 @@ func cost(b *testing.B, bench string, pipeline, sample int) {
 	b.ResetTimer()
 	for range b.N {
 		onRate, onPer := window()
-		if err := tap.kernel.detach(); err != nil {
+		if err := programs.detach(); err != nil {
 			b.Fatal(err)
 		}
 		rate, per := window()
-		if err := tap.kernel.attach(); err != nil {
+		if err := programs.attach(); err != nil {
 			b.Fatal(err)
 		}
 		rates, cpus = append(rates, onRate/rate), append(cpus, onPer/per)
