@@ -16,7 +16,7 @@ var acceptBacklogOverflow = Cause{
 	Needs: Needs{
 		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
-		T2: "connections of clients on this host that took a second and more to be made, by process",
+		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were dropped at most",
 	},
 	Explain: explainBacklog,
 }
@@ -28,6 +28,7 @@ type Backlog struct {
 	Limit      float64
 	FreshLost  int  // connections of the probe that had to send again
 	KeptLost   int  // calls on open connections that had to
+	LateDials  int  // connections of clients on this host whose SYN was sent again before they were made
 	KeptSlow   bool // the loop itself was held up: then that is why nobody was let in
 	Attributed bool // the drops are this server's
 }
@@ -60,7 +61,10 @@ func (n *Node) overflow() Backlog {
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
 	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to lay the drops on it.
 	short := b.Limit > 0 && b.Limit < usualBacklog && b.MaxQueue >= b.Limit/2 && n.churn().many()
-	b.Attributed = b.Drops > 0 && (full || (b.FreshLost > 0 || short) && b.KeptLost == 0)
+	// Each connection that came late was dropped once at least.
+	b.LateDials, _, _ = n.lateDials(nil)
+	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
+	b.Attributed = b.Drops > 0 && (full || (b.FreshLost > 0 || short || late) && b.KeptLost == 0)
 	return b
 }
 
@@ -87,7 +91,7 @@ func explainBacklog(n *Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, n.shareOfDrops(b))
 	}
 	f.supportBacklog(b)
-	if counted && b.MaxQueue < b.Limit && b.FreshLost == 0 {
+	if counted && b.MaxQueue < b.Limit && b.FreshLost+b.LateDials == 0 {
 		f.Confidence *= 0.85
 		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of the network namespace together", b.MaxQueue, "connections")
 	}
@@ -109,8 +113,14 @@ func explainBacklog(n *Node) *Finding {
 
 // supportDials says how long the clients of this host took to connect, where a SYN had to be sent again.
 func (f *Finding) supportDials(n *Node) {
-	dials, late, longest := 0, 0, int64(0)
 	who := map[string]int64{}
+	if late, dials, longest := n.lateDials(who); late > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
+	}
+}
+
+// lateDials counts the connections that the kernel source saw being made, and those that took a second and more; who counts those by program.
+func (n *Node) lateDials(who map[string]int64) (late, dials int, longestNs int64) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if d.Side != recording.Client || d.DialNs <= 0 {
@@ -119,13 +129,13 @@ func (f *Finding) supportDials(n *Node) {
 		dials++
 		if d.DialNs >= int64(synWaitNs*0.9) {
 			late++
-			who[d.Comm]++
-			longest = max(longest, d.DialNs)
+			longestNs = max(longestNs, d.DialNs)
+			if who != nil {
+				who[d.Comm]++
+			}
 		}
 	}
-	if late > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
-	}
+	return late, dials, longestNs
 }
 
 // isConnectLoss is time that a new connection waited for a segment to be sent again.

@@ -1,6 +1,10 @@
 package cause
 
-import "testing"
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
 
 func TestAcceptBacklogOverflow(t *testing.T) {
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5) }
@@ -14,7 +18,15 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 	queue := func(e edge, drops, longest, limit float64) edge {
 		return e.host(map[string]float64{"net.ListenOverflows": drops}).level("host", "listen.queue", longest).level("host", "listen.backlog", limit)
 	}
+	late := func(e edge, conns int) edge {
+		for i := range int64(conns) {
+			e.event(recording.SourceTap, recording.KindOpen, (2000+10*i)*edgeMs, 0, recording.ConnDetail{Side: recording.Client, Comm: "app", DialNs: 1003 * edgeMs})
+		}
+		return e
+	}
 	explainEdge(t, acceptBacklogOverflow, []edgeCase{
+		{name: "T2: the queue is short and never seen full, clients came late", rec: late(queue(well(), 300, 0, 4), 200), found: true, min: 0.95, evidence: "200 of 200 connections"},
+		{name: "T2: more came late than were dropped", rec: late(queue(well(), 100, 0, 511), 200)},
 		{name: "T1: the probe was hit", rec: queue(lost(), 300, 17, 16).config(map[string]string{"tcp-backlog": "16"}), found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog 4096"},
 		{name: "T1: the probe was lucky", rec: queue(well(), 300, 17, 16), found: true, min: 0.95, evidence: "dropped 300"},
 		{name: "T1: a neighbour's drops", rec: queue(well(), 300, 0, 511)},

@@ -126,6 +126,7 @@ func TestPoolTestOnBorrow(t *testing.T) {
 		{name: "T0: health checks", rec: counted(20, 2000)},
 		{name: "T0: a monitor that pings", rec: counted(2000, 100)},
 		{name: "T0: only the probe's", rec: counted(200, 100).kept(edgeMs/10, 0, 0)},
+		{name: "T2: a PING per connection, and turns under TLS without a name", rec: newEdge("redis 7.0.15").all("PING", 2000, 3e6).all("?", 2000, 3e6)},
 		{name: "T2: keepalives", rec: newEdge("redis 7.0.15").all("PING", 30, 3e6).all("GET", 100, 3e6)},
 	})
 }

@@ -85,7 +85,8 @@ func (n *Node) borrowPings() (pings, bool) {
 	return p, ok
 }
 
-// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests.
+// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests, and what has no name under
+// TLS may be either.
 func (n *Node) tapPings() pings {
 	p := pings{source: recording.SourceTap}
 	for _, h := range n.Rec.Histograms {
@@ -97,7 +98,7 @@ func (n *Node) tapPings() pings {
 		switch {
 		case op == "PING":
 			p.count, p.pingNs = p.count+count, p.pingNs+ns
-		case !introduces(op):
+		case op != "?" && !introduces(op):
 			p.others, p.othersNs = p.others+count, p.othersNs+ns
 		}
 	}
