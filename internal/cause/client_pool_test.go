@@ -75,11 +75,19 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 }
 
 func TestTimeoutDiscardChurn(t *testing.T) {
+	unheard := overflowing(gaveUp) // the same, but what was given up had been sent again and again
+	for i := range 200 {
+		at := int64(i+1)*10*edgeMs + 30*edgeMs
+		for k := range int64(2) {
+			unheard.event(recording.SourceTap, recording.KindRetransmit, at, (2+3*k)*edgeMs, recording.RetransmitDetail{Client: address(5000 + i), From: recording.Client, State: "established"})
+		}
+	}
 	explainEdge(t, timeoutDiscardChurn, []edgeCase{
 		{name: "T2: a timeout of 10 ms", rec: overflowing(gaveUp), found: true, min: 0.9, evidence: "a timeout of about 10 ms", fix: "ReadTimeout"},
 		{name: "T2: and what they waited for", rec: overflowing(gaveUp).event(recording.SourceServer, recording.KindSlowlog, second, 18*edgeMs, recording.SlowlogDetail{Command: "KEYS", WindowNs: 1e9}), found: true, evidence: "SLOWLOG has commands of up to 18 ms"},
 		{name: "T2: callers that go away", rec: overflowing(func(i int, l *life) { l.waiting, l.idleNs = 1, int64(1+i%50)*edgeMs }), found: true, max: 0.85, against: "no one timeout"},
 		{name: "closed between calls", rec: overflowing(nil)},
+		{name: "requests that never arrived", rec: unheard},
 		{name: "the process ended", rec: newEdge("redis 7.0.15").conn(life{port: 1, to: second, work: 5, callNs: callNs, waiting: 1}).conn(life{port: 2, to: second, work: 5, callNs: callNs, waiting: 1}).conn(life{port: 3, to: second, work: 5, callNs: callNs, waiting: 1})},
 	})
 }

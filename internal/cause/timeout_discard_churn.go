@@ -14,7 +14,7 @@ var timeoutDiscardChurn = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "total_connections_received rising after each slow moment (a hint)",
-		T2: "connections that the client closes while a call waits on them, all at the same age of the call",
+		T2: "connections that the client closes while a call that reached the server waits on them, all at the same age of the call",
 	},
 	Explain: explainTimeouts,
 }
@@ -27,7 +27,11 @@ func explainTimeouts(n *Node) *Finding {
 	var found []*Caller
 	var all redial
 	var cost, given int64
-	for _, r := range n.redials(callers, (*Conn).gaveUp) {
+	lost := map[string]bool{} // requests that were never acknowledged: no timeout would have been long enough
+	for _, s := range n.silences() {
+		lost[s.Client] = lost[s.Client] || s.Again >= resentInVain
+	}
+	for _, r := range n.redials(callers, func(k *Conn) bool { return k.gaveUp() && !lost[k.Client] }) {
 		found, cost = append(found, r.Caller), cost+r.costNs()
 		for _, k := range r.ended {
 			given += k.IdleNs // since the request was sent: waited for nothing
