@@ -31,6 +31,15 @@ type way struct {
 // functions are the programs of internals.h and tls.h; they are loaded, and attached to what a process runs later.
 var functions = []string{"on_enter", "on_leave", "on_plain", "on_plain_done"}
 
+// optional is what can be left out where a kernel does not take it, one after the other.
+var optional = []struct {
+	losing   string
+	programs []string
+}{
+	{"names of commands under TLS", []string{"on_plain", "on_plain_done"}},
+	{"functions inside of the server, and names of commands under TLS", []string{"on_enter", "on_leave"}},
+}
+
 var hooks = []hook{
 	{ways: []way{{"on_switch", 4}, {"on_switch3", 3}}},
 	{ways: []way{{"on_waking", 0}}},

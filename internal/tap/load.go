@@ -138,22 +138,32 @@ func load(c constants) (*loaded, error) {
 	for _, name := range functions {
 		spec.Programs[name].KernelVersion = anyVersion
 	}
-	if l.coll, err = ebpf.NewCollection(spec); err != nil {
-		// A kernel may have no hooks in user space at all; all else does without.
-		for _, name := range functions {
-			delete(spec.Programs, name)
-		}
-		var again error
-		if l.coll, again = ebpf.NewCollection(spec); again != nil {
-			return nil, explain(again)
-		}
-		l.blind = append(l.blind, recording.BlindSpot{What: "functions inside of the server, and names of commands under TLS", Why: "this kernel has no uprobes", Enable: "a kernel with CONFIG_UPROBE_EVENTS"})
+	if err := l.create(spec); err != nil {
+		return nil, err
 	}
 	if err := l.attach(); err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// create loads the programs. All else does without hooks in user space: without those that know TLS, or without any.
+func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
+	if l.coll, err = ebpf.NewCollection(spec); err == nil {
+		return nil
+	}
+	for _, o := range optional {
+		for _, name := range o.programs {
+			delete(spec.Programs, name)
+		}
+		why := err
+		if l.coll, err = ebpf.NewCollection(spec); err == nil {
+			l.blind = append(l.blind, recording.BlindSpot{What: o.losing, Why: fmt.Sprintf("the kernel does not take the programs: %v", why), Enable: "a newer kernel, with CONFIG_UPROBE_EVENTS"})
+			return nil
+		}
+	}
+	return explain(err)
 }
 
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is EPERM, whatever was
