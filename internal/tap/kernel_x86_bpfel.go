@@ -417,7 +417,7 @@ type kernelSealed struct {
 	Turn     uint8
 	TokenLen uint8
 	Unused   uint32
-	Token    [64]uint8
+	Token    [96]uint8
 }
 
 type kernelSealedKey struct {

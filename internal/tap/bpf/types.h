@@ -242,7 +242,7 @@ struct sealed {
 	u8 turn;              /* the next plaintext is the first of its turn */
 	u8 token_len;         /* bytes of an incomplete token */
 	u32 unused;
-	u8 token[2 * TOKEN];  /* the first half is used; what is read of a name may reach into the second */
+	u8 token[3 * TOKEN];  /* the first third is used; what is read of a name may reach beyond it, and the rest is for old verifiers */
 };
 
 /* key of an op: the same command of two nodes has two numbers */
