@@ -27,6 +27,13 @@ type heldCall struct {
 	due  int64
 }
 
+// earlyCall is a client's view of a call that came before the server's: its thread read the reply before the server's had left its send.
+type earlyCall struct {
+	event *kernelCallEvent
+	call  recording.Call
+	due   int64
+}
+
 // joinWithin is how long after its end a server's view waits for the client's.
 const joinWithin = int64(300e6)
 
@@ -88,6 +95,7 @@ func (b *book) call(e *kernelCallEvent) {
 		}
 		if b.local[client] {
 			b.waiting[k] = &heldCall{n, c, segs, end + joinWithin}
+			b.late(k)
 			return
 		}
 		b.pass(c, segs)
@@ -97,8 +105,31 @@ func (b *book) call(e *kernelCallEvent) {
 		delete(b.waiting, k)
 		return
 	}
+	if b.Side == "" && b.waiting[k] == nil && e.Flags&flagPaired == 0 && b.serves(n) {
+		b.early[k] = &earlyCall{e, c, end + joinWithin}
+		return
+	}
 	c, segs := b.joined(e, k, c)
 	b.pass(c, segs)
+}
+
+// late passes on a client's view that waited for the server's.
+func (b *book) late(k callKey) {
+	if h := b.early[k]; h != nil {
+		delete(b.early, k)
+		c, segs := b.joined(h.event, k, h.call)
+		b.pass(c, segs)
+	}
+}
+
+// serves reports whether the server's end of a node's connections was seen on this host.
+func (b *book) serves(n Node) bool {
+	for _, s := range b.serving {
+		if s.Address == n.Address {
+			return true
+		}
+	}
+	return false
 }
 
 // pass books a call for good.

@@ -12,9 +12,10 @@ import (
 
 // churner makes the reports of connections that come and go, each with one slow call seen from both ends.
 type churner struct {
-	b    *book
-	now  uint64
-	next uint64 // connection
+	b           *book
+	now         uint64
+	next        uint64 // connection
+	clientFirst bool   // the client reads before the server has left its send
 }
 
 const churnPort = 6379
@@ -54,7 +55,11 @@ func (c *churner) one(close bool) {
 	conn(evOpen, roleClient)
 	conn(evOpen, roleServer)
 	conn(evStatus, roleClient)
-	for _, role := range []uint8{roleServer, roleClient} {
+	ends := []uint8{roleServer, roleClient}
+	if c.clientFirst {
+		ends = []uint8{roleClient, roleServer}
+	}
+	for _, role := range ends {
 		e := kernelCallEvent{Type: evCall, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Number: 1, Seq: 100,
 			At: [4]uint64{c.now, c.now, c.now, c.now + 10e6}}
 		c.b.call(&e)
@@ -74,7 +79,7 @@ func (c *churner) one(close bool) {
 // sizes are how much the book remembers, by map.
 func (c *churner) sizes() map[string]int {
 	b := c.b
-	return map[string]int{"ends": len(b.ends), "local": len(b.local), "resent": len(b.resent), "waiting": len(b.waiting), "greeting": len(b.greeting), "told": len(b.told),
+	return map[string]int{"ends": len(b.ends), "local": len(b.local), "resent": len(b.resent), "waiting": len(b.waiting), "early": len(b.early), "greeting": len(b.greeting), "told": len(b.told),
 		"leaving": len(b.leaving), "owned": len(b.owned), "names": len(b.names), "readers": len(b.readers), "idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving)}
 }
 
@@ -138,5 +143,24 @@ func TestChurnWithoutEnds(t *testing.T) {
 	}
 	if c.b.forgotten < 5000 {
 		t.Errorf("%d were forgotten", c.b.forgotten)
+	}
+}
+
+// TestClientFirst: a client's view that comes before the server's waits for it.
+func TestClientFirst(t *testing.T) {
+	c, rec := newChurner()
+	c.clientFirst = true
+	const conns = 60
+	for range conns {
+		c.one(true)
+	}
+	c.b.settle(1 << 62)
+	if len(rec.Calls) != conns {
+		t.Errorf("%d calls of %d", len(rec.Calls), conns)
+	}
+	for _, call := range rec.Calls {
+		if call.Side != "both" {
+			t.Fatalf("a call is seen from the %s alone", call.Side)
+		}
 	}
 }

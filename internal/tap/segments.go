@@ -226,6 +226,11 @@ func merged(segs []recording.Segment) []recording.Segment {
 
 // settle passes on the server's views whose client's view did not come, and forgets what ended.
 func (b *book) settle(now int64) {
+	for k, h := range b.early {
+		if now >= h.due {
+			b.late(k)
+		}
+	}
 	for k, h := range b.waiting {
 		if now >= h.due {
 			delete(b.waiting, k)
