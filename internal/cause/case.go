@@ -115,9 +115,6 @@ func (n *Node) Machine(name string) recording.Series {
 // Hosted reports whether the server's main thread was watched through the files of its host.
 func (n *Node) Hosted() bool { return len(n.Host("main.run_ns")) > 0 }
 
-// TapUsed reports whether the kernel source took part.
-func (n *Node) TapUsed() bool { return n.Rec.Used(recording.SourceTap) }
-
 // Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see the thread.
 func (n *Node) Exact(state string) []account.Segment {
 	var out []account.Segment
@@ -164,29 +161,6 @@ func (n *Node) caller() string {
 		return recording.SourceTap
 	}
 	return recording.SourceProbe
-}
-
-// SlowByProcess adds up the slow calls of the server's users by calling process on this host ("worker[1234]"): how many, and the weighted
-// time that match finds in each.
-func (n *Node) SlowByProcess(match func(account.Account, account.Segment) bool) map[string]Waits {
-	out := map[string]Waits{}
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Node != n.Address || a.Call.Source != recording.SourceTap || a.Call.Client == "" {
-			continue
-		}
-		w := out[a.Call.Client]
-		ns := 0.0
-		for _, s := range a.Segments {
-			if match(a, s) {
-				ns += float64(s.Ns()) * a.Weight
-				w.MaxNs = max(w.MaxNs, s.Ns())
-			}
-		}
-		w.Count++
-		w.Ns += int64(ns)
-		out[a.Call.Client] = w
-	}
-	return out
 }
 
 // Config is a parameter of CONFIG GET; ok is false where it was forbidden or does not exist.

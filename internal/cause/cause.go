@@ -100,13 +100,6 @@ func (n *Node) InState(state string) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == account.Server && s.State == state })
 }
 
-// Waiting claims the time that slow calls spent waiting for suspects that match.
-func (n *Node) Waiting(match func(account.Suspect) bool) Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Suspect >= 0 && match(n.Ledger.Suspects[s.Suspect])
-	})
-}
-
 // Open claims the time that nothing explains.
 func (n *Node) Open() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })

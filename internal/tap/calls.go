@@ -21,7 +21,6 @@ type callKey struct {
 
 // heldCall is a server's view of a call that waits for the client's, which is read a little later.
 type heldCall struct {
-	node Node
 	call recording.Call
 	segs []recording.Segment
 	due  int64
@@ -94,7 +93,7 @@ func (b *book) call(e *kernelCallEvent) {
 			return
 		}
 		if b.local[client] {
-			b.waiting[k] = &heldCall{n, c, segs, end + joinWithin}
+			b.waiting[k] = &heldCall{c, segs, end + joinWithin}
 			b.late(k)
 			return
 		}

@@ -132,9 +132,7 @@ func costOf(b *testing.B, bench string, pipeline, sample int) {
 	port, pid := startServerPID(b, "127.0.0.1")
 	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
 	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
-	if err != nil {
-		b.Skip("needs the kernel source: ", err)
-	}
+	needs(b, err)
 	defer tap.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -203,9 +201,7 @@ func added(b *testing.B, pipeline int) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	k, err := load(constants{"slow_ns": uint64(time.Hour)})
-	if err != nil {
-		b.Skip("needs the kernel source: ", err)
-	}
+	needs(b, err)
 	defer k.Close()
 	if err := k.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 		b.Fatal(err)

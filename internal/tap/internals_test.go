@@ -4,7 +4,6 @@ package tap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -41,12 +40,7 @@ func TestInternals(t *testing.T) {
 	seen := until{recording.New(), recording.KindInternal, end}
 	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
 	source, err := Open(Options{Clock: clock.New(), Sink: seen, Nodes: []Node{node}, MinWork: time.Nanosecond})
-	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
-		t.Skip("needs the kernel source: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	needs(t, err)
 	defer func() {
 		if err := source.Close(); err != nil {
 			t.Error(err)

@@ -60,6 +60,16 @@ const (
 	hookAck     = "on_ack"
 )
 
+// losing is what cannot be seen without a hook.
+func losing(hook string) string {
+	for _, h := range hooks {
+		if strings.HasPrefix(h.ways[0].program, hook) {
+			return h.losing
+		}
+	}
+	return hook
+}
+
 // ladder chooses a program for each hook, by what the kernel has, never by its version.
 type ladder struct {
 	kernel   *btf.Spec

@@ -109,9 +109,7 @@ func BenchmarkAgreement(b *testing.B) {
 func BenchmarkAttach(b *testing.B) {
 	for b.Loop() {
 		l, err := load(constants{})
-		if err != nil {
-			b.Skip("needs the kernel source: ", err)
-		}
+		needs(b, err)
 		if err := l.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -143,9 +141,7 @@ func TestAttachDetach(t *testing.T) {
 	before := programs(t)
 	for range attachments() {
 		l, err := load(constants{})
-		if err != nil {
-			t.Skip("needs the kernel source: ", err)
-		}
+		needs(t, err)
 		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 			t.Fatal(err)
 		}

@@ -27,12 +27,7 @@ func openTap(t testing.TB, o Options) (*Tap, *recording.Recording) {
 	rec := recording.New()
 	o.Clock, o.Sink = clock.New(), rec
 	source, err := Open(o)
-	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
-		t.Skip("needs the kernel source: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	needs(t, err)
 	return source, rec
 }
 

@@ -60,7 +60,8 @@ type Options struct {
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration
-	Whom    Whom
+	// Whom restricts whose calls are passed on; its zero value does not.
+	Whom Whom
 	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is not known.
 	Quota func(tid int) (cgroup string, cores float64)
 	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel are two hosts to a

@@ -123,12 +123,7 @@ func TestTLSProcessesFound(t *testing.T) {
 	// By this address the client's end is not one that its server's end tells for.
 	node := Node{Address: "node", Remote: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), uint16(port))}
 	watch, err := Open(Options{Clock: clk, Sink: sink, Nodes: []Node{node}, SamplePerSecond: 1 << 20})
-	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
-		t.Skip("needs the kernel source: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	needs(t, err)
 	if watch.plaintexts.begin == nil {
 		t.Skip("needs uprobe_multi links (Linux 6.6)")
 	}

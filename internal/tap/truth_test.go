@@ -59,6 +59,17 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 	}
 }
 
+// needs skips where the kernel source cannot be, and fails where it should have been: a kernel that refuses the programs is a fault.
+func needs(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
+		t.Skip("needs the kernel source: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // raw is the programs without the book: every report as the kernel made it.
 type raw struct {
 	*loaded
@@ -71,12 +82,7 @@ type raw struct {
 func openRaw(t testing.TB, port int, c constants) *raw {
 	t.Helper()
 	l, err := load(c)
-	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
-		t.Skip("needs the kernel source: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	needs(t, err)
 	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 		t.Fatal(err)
 	}

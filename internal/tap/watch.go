@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -96,6 +97,20 @@ func (t *Tap) Close() error {
 
 // Blind lists what cannot be seen although the source runs.
 func (t *Tap) Blind() []recording.BlindSpot { return t.kernel.blind }
+
+// hearAcks looks at acknowledgements from now on: there is a client on another host.
+func (t *Tap) hearAcks() { t.hear(hookAck) }
+
+// hearSends looks at when sends begin from now on: there is a client whose own end is parsed.
+func (t *Tap) hearSends() { t.hear(hookSending) }
+
+func (t *Tap) hear(hook string) {
+	if err := t.kernel.attachLate(hook); err != nil {
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: losing(hook), Why: reason, Enable: "run as root"})})
+	}
+}
 
 // time turns the programs' time into that of the recording; 0 stays 0.
 func (t *Tap) time(ns uint64) int64 {
