@@ -19,6 +19,8 @@ var layers = map[string]int{
 	"internal/cluster":      1, // parses replies
 	"internal/session":      1,
 	"internal/recording":    1,
+	"internal/workload":     2,
+	"internal/load":         3,
 	"internal/account":      2,
 	"internal/join":         4,
 	"internal/probe":        2,
