@@ -26,7 +26,7 @@ func (a *app) bench() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Target = targets[0]
+			o.Target, o.Cluster = targets[0], a.where.Cluster
 			o.Clock = clock.New()
 			if o.Workload, err = workload.Simple(command, keys, size); err != nil {
 				return usage(err)
@@ -53,6 +53,7 @@ func (a *app) bench() *cobra.Command {
 	fl.IntVar(&size, "value-size", 3, "bytes")
 	fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin")
 	fl.BoolVar(&o.Batch, "batch", false, "batch")
+	fl.StringVar(&o.ReadFrom, "read-from", load.Master, "whom reads are sent to: `"+load.Master+"`, "+load.Replica+" or "+load.Any)
 	a.targetFlags(c)
 	return c
 }
@@ -78,6 +79,9 @@ func (a *app) runBench(ctx context.Context, o load.Options) error {
 		fmt.Fprintf(a.stdout, "late p50 %d p99 %d max %d\n", sum.Late.ValueAtQuantile(50), sum.Late.ValueAtQuantile(99), sum.Late.Max())
 	}
 	seconds := float64(r.EndNs-r.StartNs) / 1e9
+	if len(sum.Nodes) > 0 {
+		fmt.Fprintf(a.stdout, "nodes %v again %v unanswered %d\n", sum.Nodes, sum.Again, sum.Unanswered)
+	}
 	fmt.Fprintf(a.stdout, "%.0f rps %.3fs p50 %v p99 %v max %v errors %v lost %d waits %d reads %d writes %d per call %.2f misses %d inflight %d unsent %d\n", float64(sum.Calls())/seconds, seconds, time.Duration(h.ValueAtQuantile(50)),
 		time.Duration(h.ValueAtQuantile(99)), time.Duration(h.Max()), sum.Errors, sum.Lost, sum.Waits, sum.Reads, sum.Writes, float64(sum.Waits+sum.Reads+sum.Writes)/float64(sum.Calls()), sum.Ops[0].Misses, r.InFlight, r.Unsent)
 	return nil

@@ -28,7 +28,8 @@ type conn struct {
 	out      []byte // to be written
 	full     bool   // the socket took less than all; epoll tells when it takes more
 	dead     bool
-	attempts int // to connect again that failed, while dead
+	attempts int   // to connect again that failed, while dead
+	link     *link // of a routed load, else nil
 }
 
 func newConn(fd, pipeline int) *conn {

@@ -23,9 +23,17 @@ type dialed struct {
 	start   int64 // by the clock
 }
 
+// clientName is what CLIENT LIST shows.
+const clientName = "slowpath-bench"
+
 // dial connects and logs in, and gives the socket.
-func dial(ctx context.Context, t target.Target) (fd int, o session.Opening, err error) {
-	s, o, err := session.Open(ctx, t, "slowpath-bench")
+func (r *run) dial(ctx context.Context, t target.Target) (fd int, o session.Opening, err error) {
+	s, o, err := session.Open(ctx, t, clientName)
+	if err == nil && r.Cluster && r.ReadFrom != Master {
+		if _, err = s.Do(ctx, "READONLY"); err != nil { // a master takes it too, and may become a replica
+			s.Close()
+		}
+	}
 	if err != nil {
 		return -1, o, err
 	}
@@ -52,7 +60,7 @@ func (r *run) connect(ctx context.Context) error {
 		wg.Go(func() {
 			defer func() { <-turn }()
 			start := r.Clock.Now()
-			fd, opening, err := dial(ctx, r.Target)
+			fd, opening, err := r.dial(ctx, r.Target)
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -91,7 +99,7 @@ func (w *worker) redial(seat, attempt int) {
 		start := w.r.Clock.Now()
 		ctx, cancel := context.WithTimeout(w.r.dialing, w.r.DialTimeout)
 		defer cancel()
-		fd, opening, err := dial(ctx, w.r.Target)
+		fd, opening, err := w.r.dial(ctx, w.seatTarget(seat))
 		if w.r.dialing.Err() != nil {
 			if err == nil {
 				unix.Close(fd)
@@ -124,6 +132,10 @@ func (w *worker) admit() {
 		if d.err != nil {
 			w.tally.Errors[errorKind(d.err)]++
 			old.attempts++
+			if w.routing != nil {
+				w.failed(d.seat, old.attempts)
+				continue
+			}
 			w.redial(d.seat, old.attempts)
 			continue
 		}
@@ -136,6 +148,10 @@ func (w *worker) admit() {
 		w.connected[d.seat] = true
 		if err := w.add(d.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
 			w.lost(c, err)
+			continue
+		}
+		if w.routing != nil {
+			w.join(c)
 			continue
 		}
 		for range w.r.Pipeline {

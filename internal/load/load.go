@@ -41,6 +41,10 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
+	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the master of the moment.
+	Cluster  bool
+	ReadFrom string // whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. Workers call it at the same time.
 	OnTally func(*Tally)
 }
@@ -58,6 +62,24 @@ type Result struct {
 	Unsent         int64 // calls of the schedule that were due and were not sent
 }
 
+// routed tells whether a load has, or may come to have, several nodes.
+func (o *Options) routed() bool {
+	return o.Cluster || o.Target.Sentinel != "" || o.ReadFrom != Master
+}
+
+// check finds options that exclude each other, or that there are not.
+func (o *Options) check() error {
+	switch {
+	case o.ReadFrom != Master && o.ReadFrom != Replica && o.ReadFrom != Any:
+		return fmt.Errorf("read from %q: it is %s, %s or %s", o.ReadFrom, Master, Replica, Any)
+	case o.Cluster && o.Target.Sentinel != "":
+		return errors.New("a cluster has no sentinels: leave out -c, or name a node of the cluster")
+	case o.Cluster && o.Target.DB != 0:
+		return errors.New("a cluster has one database: leave out -n")
+	}
+	return nil
+}
+
 // Open tells whether the load follows a schedule.
 func (o *Options) Open() bool { return len(o.Schedule) > 0 }
 
@@ -70,6 +92,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
+	}
+	if o.ReadFrom == "" {
+		o.ReadFrom = Master
+	}
+	if err := o.check(); err != nil {
+		return Result{}, err
 	}
 	if runtime.GOMAXPROCS(0) < o.Threads+1 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
@@ -90,7 +118,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		cancel() // of the dials
 		r.close()
 	}()
-	if err := r.connect(ctx); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.run(ctx)
@@ -102,7 +130,25 @@ type run struct {
 	workers []*worker
 	dialing context.Context
 	dials   sync.WaitGroup
-	start   int64 // by the clock
+	start   int64   // by the clock
+	router  *router // nil: one target, no routing
+}
+
+// begin opens the first connections.
+func (r *run) begin(ctx context.Context) (err error) {
+	if !r.routed() {
+		return r.connect(ctx)
+	}
+	wake := func() {
+		for _, w := range r.workers {
+			w.wakeUp()
+		}
+	}
+	if r.router, err = newRouter(ctx, &r.Options, wake); err != nil {
+		return err
+	}
+	r.dials.Go(func() { r.router.run(r.dialing) })
+	return r.connectRouted(ctx)
 }
 
 func (r *run) close() {

@@ -18,16 +18,21 @@ type Tally struct {
 	Worker int
 	Ops    []OpTally // in the order of the workload
 	// Late is how much later than intended the worker itself sent what it could have sent: an open loop's own inaccuracy, in ns.
-	Late               *hdrhistogram.Histogram
-	BytesOut, BytesIn  int64
-	Errors             map[string]int64 // error replies by code, and what went wrong with connections
-	Waits, Reads       int64            // system calls: epoll_wait, read
-	Writes             int64
-	CPUNs, RunQueueNs  int64 // of the worker's thread: on the CPU, and ready but without one
-	InFlight, Unsent   int64 // at the end of the second: calls without reply; due and not sent
-	Connected          int
-	Lost, Reconnected  int64 // connections
-	MovedAsk, TryAgain int64
+	Late              *hdrhistogram.Histogram
+	BytesOut, BytesIn int64
+	Errors            map[string]int64 // error replies by code, and what went wrong with connections
+	Waits, Reads      int64            // system calls: epoll_wait, read
+	Writes            int64
+	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
+	InFlight, Unsent  int64 // at the end of the second: calls without reply; due and not sent
+	Connected         int
+	Lost, Reconnected int64 // connections
+	Unanswered        int64 // calls whose connection was lost before their reply
+
+	// Of a routed load:
+	Drawn int64            // calls that were made; each ends as one of Calls, Unanswered, or in the Result
+	Again map[string]int64 // calls that were sent again, by the code of the error: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
+	Nodes map[string]int64 // calls that had a reply, by the node's address
 }
 
 // OpTally counts the calls of one op.
@@ -39,7 +44,7 @@ type OpTally struct {
 
 // NewTally is an empty tally of a load with so many ops.
 func NewTally(ops int, open bool) *Tally {
-	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}}
+	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}, Again: map[string]int64{}, Nodes: map[string]int64{}}
 	for i := range t.Ops {
 		t.Ops[i].Service = NewHistogram()
 		if open {
@@ -55,7 +60,9 @@ func NewTally(ops int, open bool) *Tally {
 // reset makes a tally that was added to the total fit for another second.
 func (t *Tally) reset() {
 	clear(t.Errors)
-	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors}
+	clear(t.Again)
+	clear(t.Nodes)
+	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors, Again: t.Again, Nodes: t.Nodes}
 	for i, o := range t.Ops {
 		o.Service.Reset()
 		if o.Response != nil {
@@ -104,8 +111,14 @@ func (t *Tally) Add(u *Tally) {
 	t.RunQueueNs += u.RunQueueNs
 	t.Lost += u.Lost
 	t.Reconnected += u.Reconnected
-	t.MovedAsk += u.MovedAsk
-	t.TryAgain += u.TryAgain
+	t.Unanswered += u.Unanswered
+	t.Drawn += u.Drawn
+	for k, n := range u.Again {
+		t.Again[k] += n
+	}
+	for k, n := range u.Nodes {
+		t.Nodes[k] += n
+	}
 }
 
 // Calls is the number of calls that had a reply.

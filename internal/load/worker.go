@@ -27,6 +27,7 @@ type worker struct {
 	due      int64     // next arrival, by the clock
 	more     bool      // there is a next one
 	idle     queue     // open loop: one entry for each call that could be sent now
+	routing  *routing  // nil: all calls go to one target
 
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
@@ -118,6 +119,10 @@ func (w *worker) begin() {
 	if w.arrivals != nil {
 		w.advance()
 	}
+	if w.routing != nil {
+		w.beginRouted()
+		return
+	}
 	w.admit()
 }
 
@@ -136,11 +141,14 @@ func (w *worker) timeout() time.Duration {
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
-	if w.arrivals != nil && w.more && !w.idle.empty() {
+	switch {
+	case w.routing != nil:
+		until = w.nextRouted(until)
+	case w.arrivals != nil && w.more && !w.idle.empty():
 		until = min(until, w.due)
-		if until <= w.now {
-			w.now = w.r.Clock.Now()
-		}
+	}
+	if until <= w.now {
+		w.now = w.r.Clock.Now()
 	}
 	return time.Duration(until - w.now)
 }
@@ -166,13 +174,20 @@ func (w *worker) handle(e *unix.EpollEvent) {
 
 // drain waits for the calls in flight.
 func (w *worker) drain() {
-	w.left = 0
-	until := w.now + int64(w.r.Drain)
 	if w.arrivals != nil {
 		w.leave()
 	}
+	w.left = 0
+	until := w.now + int64(w.r.Drain)
+	if w.routing != nil {
+		w.leaveRouted()
+	}
 	for w.inFlight > 0 && w.now < until {
-		n, err := w.wait(time.Duration(until - w.now))
+		next := until
+		if w.routing != nil {
+			next = w.nextRouted(until)
+		}
+		n, err := w.wait(time.Duration(next - w.now))
 		if err != nil {
 			break
 		}
@@ -180,13 +195,16 @@ func (w *worker) drain() {
 		for i := range n {
 			w.handle(&w.events[i])
 		}
+		if w.routing != nil {
+			w.dispatchRouted()
+		}
 	}
 	w.roll()
 }
 
 // leave counts what the schedule had due before the end and nobody could send.
 func (w *worker) leave() {
-	for w.more && w.due < w.ended {
+	for w.more && w.due < w.ended && w.left != 0 { // after the last of its calls a load has none that it could not send
 		w.unsent++
 		w.advance()
 	}
@@ -200,6 +218,9 @@ func (w *worker) roll() {
 		if !c.dead {
 			w.tally.Connected++
 		}
+	}
+	if w.routing != nil {
+		w.rollRouted()
 	}
 	if w.r.OnTally != nil {
 		w.r.OnTally(w.tally)

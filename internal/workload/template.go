@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 
+	"slowpath/internal/cluster"
 	"slowpath/internal/resp"
 )
 
@@ -55,5 +56,6 @@ func (t *template) append(dst []byte, s *Stream, op uint16) ([]byte, Request) {
 		digits[i] = byte('0' + n%10)
 		n /= 10
 	}
+	r.Slot = int16(cluster.Slot(dst[at+t.keyAt-len(Prefix+"key:") : at+t.keyAt+keyDigits]))
 	return dst, r
 }
