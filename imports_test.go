@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"internal/lab/fleet":    1,
 	"internal/lab/traffic":  1,
 	"internal/lab/clients":  1,
+	"internal/lab/sink":     0,
 	"internal/lab/incident": 5,
 	"internal/lab/grade":    6,
 	"cmd/slowpath":          7,
