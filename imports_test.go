@@ -25,6 +25,7 @@ var layers = map[string]int{
 	"internal/server":       2,
 	"internal/host":         2,
 	"internal/tap":          2,
+	"internal/workload":     2,
 	"internal/trace":        3,
 	"internal/cause":        3,
 	"internal/watch":        4,
