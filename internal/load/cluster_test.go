@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cluster"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/load"
 )
@@ -72,7 +73,8 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 	eventually(t, "a cluster of four", func() bool {
 		for _, n := range append([]*fleet.Instance{added}, c.Nodes...) {
 			text, _ := do(t, n, "CLUSTER", "NODES").(string)
-			if strings.Count(text, "connected") != 4 || strings.Contains(text, "handshake") {
+			state, _ := do(t, n, "CLUSTER", "INFO").(string)
+			if strings.Count(text, "connected") != 4 || strings.Contains(text, "handshake") || !strings.Contains(state, "cluster_state:ok") {
 				return false
 			}
 		}
@@ -153,6 +155,59 @@ func TestAskIsFollowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKeysOfOneRequest: commands of several keys and blocks go to one slot, while it moves too.
+func TestKeysOfOneRequest(t *testing.T) {
+	l := newLab(t)
+	c := l.cluster(t, 2, 0, fleet.Spec{})
+	from, to := c.Nodes[0], c.Nodes[1]
+	const keys = 1000
+	for _, command := range []string{"mset", "mget", "MULTI; SET key:{key} {value}; GET key:{same}; EXEC"} {
+		o := load.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 2, Requests: 4000}
+		if sum := startLoad(t, o, from.Addr, command, keys).wait(t); sum.Calls() != o.Requests || len(sum.Errors) > 0 || len(sum.Again) > 0 {
+			t.Errorf("%s: %d calls, errors %v, again %v", command, sum.Calls(), sum.Errors, sum.Again)
+		}
+	}
+	moving := halfMove(t, from, to)
+	// What a request wants of a slot of which some keys are gone is refused until the slot has moved.
+	block := startLoad(t, load.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 1}, from.Addr,
+		"MULTI; SET key:{key} {value}; GET key:{same}; EXEC", keys)
+	several := startLoad(t, load.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 1,
+		Schedule: []load.Stretch{{Lasts: time.Hour, From: 1000, To: 1000}}}, from.Addr, "mset", keys)
+	eventually(t, "TRYAGAIN and ASK", func() bool {
+		return several.seen(func(sum *load.Tally) bool { return sum.Again["TRYAGAIN"] > 0 }) && block.seen(func(sum *load.Tally) bool { return sum.Again["ASK"] > 0 })
+	})
+	toID := do(t, to, "CLUSTER", "MYID").(string)
+	for _, slot := range moving {
+		moveKeys(t, from, to, slot)
+		do(t, to, "CLUSTER", "SETSLOT", slot, "NODE", toID)
+		do(t, from, "CLUSTER", "SETSLOT", slot, "NODE", toID)
+	}
+	for _, u := range []*under{several, block} {
+		sum := u.stop(t)
+		t.Logf("calls %v, again %v", sum.Nodes, sum.Again)
+		if len(sum.Errors) > 0 || sum.Unanswered > 0 || u.result.InFlight > 0 {
+			t.Errorf("errors %v, unanswered %d, in flight %d", sum.Errors, sum.Unanswered, u.result.InFlight)
+		}
+	}
+}
+
+// halfMove begins to move the slots of a node that have keys, and moves one key of each. It gives the slots.
+func halfMove(t *testing.T, from, to *fleet.Instance) (slots []string) {
+	t.Helper()
+	fromID, toID := do(t, from, "CLUSTER", "MYID").(string), do(t, to, "CLUSTER", "MYID").(string)
+	host, port, _ := strings.Cut(to.Addr, ":")
+	first := map[string]string{}
+	for _, k := range do(t, from, "KEYS", "*").([]any) {
+		first[strconv.Itoa(int(cluster.Slot([]byte(k.(string)))))] = k.(string)
+	}
+	for slot, key := range first {
+		do(t, to, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromID)
+		do(t, from, "CLUSTER", "SETSLOT", slot, "MIGRATING", toID)
+		do(t, from, "MIGRATE", host, port, key, "0", "5000")
+	}
+	return slices.Collect(maps.Keys(first))
 }
 
 // TestMasterFails kills a master under load. Its slots go to its replica, and so does the load.

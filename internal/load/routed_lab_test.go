@@ -135,7 +135,7 @@ func startLoad(t *testing.T, o load.Options, address, command string, keys uint6
 	if o.Target, err = target.Parse(address); err != nil {
 		t.Fatal(err)
 	}
-	if o.Workload, err = workload.Simple(command, keys, 3); err != nil {
+	if o.Workload, err = workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: keys - 1}, Cluster: o.Cluster}); err != nil {
 		t.Fatal(err)
 	}
 	o.Clock, o.Drain, o.Seed = clock.New(), patience, 1

@@ -80,6 +80,29 @@ func newRouter(ctx context.Context, o *Options, wake func()) (*router, error) {
 	return rt, nil
 }
 
+// Masters are the servers that hold the data of a load's target: the target itself, the masters of its cluster with slots, or the master that
+// its sentinels name. Errors are those of Run.
+func Masters(ctx context.Context, o Options) ([]target.Target, error) {
+	if o.ReadFrom == "" {
+		o.ReadFrom = Master
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if !o.routed() {
+		return []target.Target{o.Target}, nil
+	}
+	rt, err := newRouter(ctx, &o, func() {})
+	if err != nil {
+		return nil, err
+	}
+	var list []target.Target
+	for _, n := range rt.current.Load().all {
+		list = append(list, rt.node(n))
+	}
+	return list, nil
+}
+
 // Pauses between two looks at the topology: random between half and whole, and longer each time as long as nothing has changed, since CLUSTER
 // SLOTS is work for a server.
 const (

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -157,14 +158,11 @@ func (w *worker) reroute() {
 	if x.waiting == 0 {
 		return
 	}
-	queues := []waiting{x.homeless}
-	x.homeless = waiting{}
-	for _, n := range x.nodes {
-		for i := range n.waiting {
-			if n.waiting[i].n > 0 {
-				queues = append(queues, n.waiting[i])
-				n.waiting[i] = waiting{}
-			}
+	var queues []waiting
+	for _, q := range x.queues() {
+		if q.n > 0 {
+			queues = append(queues, *q)
+			*q = waiting{}
 		}
 	}
 	for i := range queues {
@@ -182,31 +180,55 @@ func (w *worker) reroute() {
 // leaveRouted gives back the calls that were never sent: they were due, and nobody could send them.
 func (w *worker) leaveRouted() {
 	x := w.routing
-	drop := func(q *waiting) {
+	for _, q := range x.queues() {
 		for n := q.n; n > 0; n-- {
 			x.waiting--
 			k, request := q.take()
 			if k.tries > 0 {
 				x.waiting++
-				q.put(k, append([]byte(nil), request...))
+				q.put(k, bytes.Clone(request))
 				continue
 			}
 			w.inFlight--
 			w.unsent++
+			if w.arrivals != nil {
+				w.tally.age(&w.tally.AgeFromIntended, w.ended-k.intended)
+			} else {
+				w.tally.age(&w.tally.AgeFromSend, w.ended-k.intended)
+			}
 		}
 	}
-	drop(&x.homeless)
+}
+
+// abandonRouted counts the calls that were to be sent again and have no reply yet.
+func (w *worker) abandonRouted() {
+	for _, q := range w.routing.queues() {
+		for i := range q.n {
+			w.outlived(&q.calls[(q.head+i)&(len(q.calls)-1)].flight)
+		}
+	}
+	for i := range w.routing.later {
+		w.outlived(&w.routing.later[i].call.flight)
+	}
+}
+
+// queues are all in which calls wait for a connection.
+func (x *routing) queues() []*waiting {
+	list := []*waiting{&x.homeless}
 	for _, n := range x.nodes {
 		for i := range n.waiting {
-			drop(&n.waiting[i])
+			list = append(list, &n.waiting[i])
 		}
 	}
+	return list
 }
 
 // rollRouted counts what each node answered.
 func (w *worker) rollRouted() {
 	x := w.routing
-	w.tally.Unsent = int64(x.waiting)
+	if !w.tally.Last {
+		w.tally.Unsent = int64(x.waiting)
+	}
 	for number, n := range x.nodes {
 		if n.calls > 0 {
 			w.tally.Nodes[w.r.router.node(int16(number)).Addr()] += n.calls

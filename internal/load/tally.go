@@ -33,6 +33,13 @@ type Tally struct {
 	Drawn int64            // calls that were made; each ends as one of Calls, Unanswered, or in the Result
 	Again map[string]int64 // calls that were sent again, by the code of the error: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
 	Nodes map[string]int64 // calls that had a reply, by the node's address
+
+	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
+	Last    bool  // the worker has ended
+	Drained int64 // calls whose reply came after the end of sending: they belong to the latencies, and not to the rate
+	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that long. The second has
+	// those too that the schedule had due and nobody sent. nil where there are none, and the second in a closed loop.
+	AgeFromSend, AgeFromIntended *hdrhistogram.Histogram
 }
 
 // OpTally counts the calls of one op.
@@ -57,8 +64,8 @@ func NewTally(ops int, open bool) *Tally {
 	return t
 }
 
-// reset makes a tally that was added to the total fit for another second.
-func (t *Tally) reset() {
+// Reset makes a tally that was added to the total fit for another second.
+func (t *Tally) Reset() {
 	clear(t.Errors)
 	clear(t.Again)
 	clear(t.Nodes)
@@ -99,6 +106,8 @@ func (t *Tally) Add(u *Tally) {
 	if u.Late != nil {
 		t.Late.Merge(u.Late)
 	}
+	mergeAges(&t.AgeFromSend, u.AgeFromSend)
+	mergeAges(&t.AgeFromIntended, u.AgeFromIntended)
 	for k, n := range u.Errors {
 		t.Errors[k] += n
 	}
@@ -119,6 +128,7 @@ func (t *Tally) Add(u *Tally) {
 	for k, n := range u.Nodes {
 		t.Nodes[k] += n
 	}
+	t.Drained += u.Drained
 }
 
 // Calls is the number of calls that had a reply.
