@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits, "complains": complains,
 			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
-			"cli": callServer, "load": load,
+			"cli": callServer, "load": makeLoad,
 		},
 	})
 }

@@ -57,7 +57,7 @@ func callServer(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // load is "load [tls] ADDRESS": a little load on four connections until the script ends.
-func load(ts *testscript.TestScript, neg bool, args []string) {
+func makeLoad(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: load [tls] ADDRESS")
 	}

@@ -176,3 +176,9 @@ func (s *Session) RemoteAddr() string { return s.conn.RemoteAddr().String() }
 
 // Conn is the connection, for its TCP_INFO and its peer. Reading or writing it would break the session.
 func (s *Session) Conn() *target.Conn { return s.conn }
+
+// Detach gives the connection to a caller that speaks on it himself, as a load generator does; s cannot be used any more.
+func (s *Session) Detach() *target.Conn {
+	s.broken = ErrClosed
+	return s.conn
+}

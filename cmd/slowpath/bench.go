@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/clock"
+	"slowpath/internal/report"
+	"slowpath/internal/watch"
+)
+
+func (a *app) bench() *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:   "bench [TARGET]",
+		Short: "A load generator that is honest and says what limited the result",
+		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel them.
+
+It reads and writes only keys that begin with slowpath:. Ctrl-C ends the load and prints the result so far.`,
+		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
+  slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
+  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv`,
+		Args: oneTarget,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
+	}
+	f.add(c)
+	a.targetFlags(c)
+	return c
+}
+
+// oneTarget: a load has one target; none is the server of redis-cli's defaults.
+func oneTarget(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s loads one server, not %d; see: %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+	}
+	return nil
+}
+
+// greetTimeout bounds the first connection to the server.
+const greetTimeout = watch.DefaultTimeout
+
+func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	targets, err := a.targets(ctx, args)
+	if err != nil {
+		return err
+	}
+	b := &benching{app: a, flags: f, options: o}
+	b.options.Load.Target = targets[0]
+	b.options.Load.Clock = clock.New()
+	b.options.Version = version
+	return b.run(ctx)
+}
+
+// benching is a load and what goes on around it.
+type benching struct {
+	app     *app
+	flags   *benchFlags
+	options bench.Options
+}
+
+func (b *benching) run(ctx context.Context) error {
+	a, t := b.app, b.options.Load.Target
+	a.progress("connecting to %s", t.Addr())
+	g, err := watch.Greet(ctx, t, greetTimeout)
+	if err != nil {
+		a.progressDone()
+		return err
+	}
+	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
+	r, err := bench.Run(ctx, b.options)
+	a.progressDone()
+	if err != nil {
+		return err
+	}
+	return b.print(r)
+}
+
+func kindOfServer(g watch.Greeting) string {
+	switch {
+	case g.Identity.ClusterEnabled:
+		return "cluster"
+	case g.Identity.Server == "":
+		return "unknown"
+	}
+	return "standalone"
+}
+
+func (b *benching) print(r *bench.Result) error {
+	if b.flags.asJSON {
+		return report.LoadJSON(b.app.stdout, r)
+	}
+	return report.Load(b.app.stdout, r, b.app.style())
+}

@@ -1,0 +1,63 @@
+//go:build linux
+
+package load
+
+import (
+	"golang.org/x/sys/unix"
+	"unsafe"
+)
+
+// flight is a call that has been sent. Times are nanoseconds of the run's clock.
+type flight struct {
+	intended, sent int64
+	key            int64
+	op             uint16
+	replies        uint16 // still to come
+}
+
+// conn is a connection of a worker.
+type conn struct {
+	fd      int
+	index   int // in worker.conns
+	flights []flight
+	head    int // of flights, a ring of a power of two
+	count   int
+
+	scan     scanner
+	carry    []byte // read, and not yet consumed: less than a line
+	out      []byte // to be written
+	full     bool   // the socket took less than all; epoll tells when it takes more
+	dead     bool
+	attempts int // to connect again that failed, while dead
+}
+
+func newConn(fd, pipeline int) *conn {
+	size := 1
+	for size < pipeline {
+		size *= 2
+	}
+	return &conn{fd: fd, flights: make([]flight, size)}
+}
+
+func (c *conn) push(f flight) {
+	c.flights[(c.head+c.count)&(len(c.flights)-1)] = f
+	c.count++
+}
+
+func (c *conn) first() *flight { return &c.flights[c.head] }
+
+func (c *conn) pop() {
+	c.head = (c.head + 1) & (len(c.flights) - 1)
+	c.count--
+}
+
+// read and write are the system calls without the Go scheduler's part: on a non-blocking socket they do not wait.
+func read(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return int(n), errno
+}
+
+func write(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), errno
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+// Package load is the load generator: it sends calls over many connections, in a closed loop or at the moments of a schedule, and counts what
+// came back and when. Each worker is a thread of its own with an edge-triggered epoll: per batch of replies one read, one time stamp, one write;
+// nothing is allocated and nothing locked per call.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/target"
+	"slowpath/internal/workload"
+)
+
+// Options of a load. Connections, Pipeline and Threads are at least 1.
+type Options struct {
+	Target      target.Target
+	Workload    *workload.Workload
+	Clock       *clock.Real
+	Connections int
+	Pipeline    int  // calls in flight on a connection
+	Batch       bool // send Pipeline calls at once when all of the batch before have their replies; else keep Pipeline calls in flight
+	Threads     int
+	BusyPoll    bool // spin instead of sleeping
+
+	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
+	// connection is due when one has come back.
+	Schedule []Stretch
+	Arrivals string // Uniform or Poisson
+
+	Duration time.Duration // 0: no limit
+	Requests int64         // 0: no limit
+	Drain    time.Duration // how long calls that are in flight at the end may take; 0: DefaultDrain
+	// DialTimeout bounds each attempt to connect again; 0: DefaultDialTimeout.
+	DialTimeout time.Duration
+	Seed        uint64
+
+	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
+	OnTally func(*Tally)
+}
+
+// Defaults of Options.
+const (
+	DefaultDrain       = time.Second
+	DefaultDialTimeout = 5 * time.Second
+)
+
+// Result is what a load was, beside its tallies.
+type Result struct {
+	StartNs, EndNs int64 // by Options.Clock; the end is that of sending
+	InFlight       int64 // calls that had no reply when the load ended
+	Unsent         int64 // calls of the schedule that were due and were not sent
+}
+
+// Open tells whether the load follows a schedule.
+func (o *Options) Open() bool { return len(o.Schedule) > 0 }
+
+// Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
+// ones are counted, and tried again.
+func Run(ctx context.Context, o Options) (Result, error) {
+	o.Threads = min(max(o.Threads, 1), o.Connections)
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = DefaultDialTimeout
+	}
+	if runtime.GOMAXPROCS(0) < o.Threads+1 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
+	}
+	r := &run{Options: o}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.dialing = ctx
+	for i := range o.Threads {
+		w, err := newWorker(r, i)
+		if err != nil {
+			r.close()
+			return Result{}, err
+		}
+		r.workers = append(r.workers, w)
+	}
+	defer func() {
+		cancel() // of the dials
+		r.close()
+	}()
+	if err := r.connect(ctx); err != nil {
+		return Result{}, err
+	}
+	return r.run(ctx)
+}
+
+// run is a load under way.
+type run struct {
+	Options
+	workers []*worker
+	tallies chan *Tally // full ones, on their way to OnTally
+	dialing context.Context
+	dials   sync.WaitGroup
+	start   int64 // by the clock
+}
+
+func (r *run) close() {
+	r.dials.Wait()
+	for _, w := range r.workers {
+		w.close()
+	}
+}
+
+func (r *run) run(ctx context.Context) (Result, error) {
+	r.start = r.Clock.Now()
+	told := r.tellTallies()
+	var wg sync.WaitGroup
+	errs := make([]error, len(r.workers))
+	for i, w := range r.workers {
+		wg.Go(func() { errs[i] = w.run() })
+	}
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			for _, w := range r.workers {
+				w.stop()
+			}
+		case <-ended:
+		}
+	}()
+	wg.Wait()
+	close(ended)
+	close(r.tallies)
+	<-told
+	res := Result{StartNs: r.start}
+	for _, w := range r.workers {
+		res.EndNs = max(res.EndNs, w.ended)
+		res.InFlight += w.inFlight
+		res.Unsent += w.unsent
+	}
+	if err := errors.Join(errs...); err != nil {
+		return res, fmt.Errorf("the load generator: %w", err)
+	}
+	return res, nil
+}

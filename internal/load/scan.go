@@ -1,0 +1,170 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"slowpath/internal/resp"
+)
+
+// Bounds of what a server may send. A line is that of a simple reply or of a header.
+const (
+	maxLine     = 64 << 10
+	maxBulk     = 512 << 20 // proto-max-bulk-len of Redis
+	maxElements = 1 << 31
+	maxDepth    = 64
+)
+
+// scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they come, so that what is kept
+// between reads is never more than a line.
+type scanner struct {
+	skip  int     // bytes of a blob and its line end that are still to come
+	stack []int64 // values still to come at each level of the reply that has begun; empty at its beginning or in a blob of the top
+	// keep leaves a blob that is a reply of its own where it is until all of it is there (for --verify).
+	keep bool
+
+	// Of the reply that ended last:
+	kind byte   // its first byte; that of the value, not of attributes before it
+	null bool   // null of RESP2 or RESP3
+	line []byte // an error's text, valid until the next call
+	body []byte // with keep, the bytes of a blob
+}
+
+var crlf = []byte("\r\n")
+
+// next consumes bytes of b up to the end of one reply; done says that it has ended. Where done is false all that can be consumed is, and
+// the rest must come again, with more behind it.
+func (s *scanner) next(b []byte) (n int, done bool, err error) {
+	for {
+		if s.skip > 0 {
+			take := min(s.skip, len(b)-n)
+			n, s.skip = n+take, s.skip-take
+			if s.skip > 0 {
+				return n, false, nil
+			}
+			if s.ended() {
+				return n, true, nil
+			}
+		}
+		end := bytes.IndexByte(b[n:], '\n')
+		if end < 0 {
+			if len(b)-n > maxLine {
+				return n, false, fmt.Errorf("%w: a line of more than %d bytes", resp.ErrProtocol, maxLine)
+			}
+			return n, false, nil
+		}
+		if end < 2 || b[n+end-1] != '\r' {
+			return n, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(b[n:]))
+		}
+		size, blob, err := s.header(b[n : n+end-1])
+		if err != nil {
+			return n, false, err
+		}
+		switch {
+		case blob && s.keep && len(s.stack) == 0:
+			if len(b)-n < end+1+size+2 {
+				return n, false, nil
+			}
+			s.body = b[n+end+1 : n+end+1+size]
+			return n + end + 1 + size + 2, true, nil
+		case blob:
+			s.skip = size + len(crlf)
+			n += end + 1
+		default:
+			n += end + 1
+			if size > 0 {
+				s.stack = append(s.stack, int64(size))
+			} else if s.ended() {
+				return n, true, nil
+			}
+		}
+	}
+}
+
+// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow.
+func (s *scanner) header(line []byte) (size int, blob bool, err error) {
+	kind := line[0]
+	top := len(s.stack) == 0 || len(s.stack) == 1 && s.stack[0] == 1 && s.kind == '|'
+	if top {
+		s.kind, s.null, s.line, s.body = kind, false, nil, nil
+	}
+	switch kind {
+	case '+', ':', ',', '#', '(':
+		return 0, false, nil
+	case '-':
+		if top {
+			s.line = line[1:]
+		}
+		return 0, false, nil
+	case '_':
+		s.null = s.null || top
+		return 0, false, nil
+	case '$', '=', '!':
+		n, err := number(line, maxBulk)
+		if n < 0 {
+			s.null = s.null || top
+			return 0, false, err
+		}
+		if top && kind == '!' {
+			s.line = []byte("ERR")
+		}
+		return n, true, err
+	case '*', '~', '>':
+		n, err := number(line, maxElements)
+		if n < 0 {
+			s.null = s.null || top
+			n = 0
+		}
+		return n, false, s.depth(n, err)
+	case '%':
+		n, err := number(line, maxElements/2)
+		return 2 * max(n, 0), false, s.depth(n, err)
+	case '|':
+		// What it says comes first, and the value that it belongs to is still to come, at the same level.
+		n, err := number(line, maxElements/2)
+		return 2*max(n, 0) + 1, false, s.depth(n, err)
+	}
+	return 0, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(line))
+}
+
+func (s *scanner) depth(n int, err error) error {
+	if err == nil && n > 0 && len(s.stack) >= maxDepth {
+		return fmt.Errorf("%w: more than %d levels", resp.ErrTooDeep, maxDepth)
+	}
+	return err
+}
+
+// ended counts a value that has ended, and whether with it the reply has.
+func (s *scanner) ended() bool {
+	for top := len(s.stack) - 1; top >= 0; top-- {
+		s.stack[top]--
+		if s.stack[top] > 0 {
+			return false
+		}
+		s.stack = s.stack[:top]
+	}
+	return true
+}
+
+var errSize = errors.New("a size that is no number")
+
+// number reads the size in a header; -1 is a null.
+func number(line []byte, most int) (int, error) {
+	if len(line) == 3 && line[1] == '-' && line[2] == '1' {
+		return -1, nil
+	}
+	n := 0
+	for _, c := range line[1:] {
+		if c < '0' || c > '9' || n > most {
+			return 0, fmt.Errorf("%w: %w: %q", resp.ErrProtocol, errSize, clip(line))
+		}
+		n = 10*n + int(c-'0')
+	}
+	if len(line) == 1 || n > most {
+		return 0, fmt.Errorf("%w: size %q", resp.ErrProtocol, clip(line))
+	}
+	return n, nil
+}
+
+func clip(b []byte) []byte { return b[:min(len(b), 40)] }

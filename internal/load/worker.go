@@ -1,0 +1,166 @@
+//go:build linux
+
+package load
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/workload"
+)
+
+// worker is a thread with its share of the connections and of the load.
+type worker struct {
+	poller
+	r         *run
+	index     int
+	stream    *workload.Stream
+	conns     []*conn      // by seat
+	connected map[int]bool // seats that had a connection before
+	buf       []byte       // read into; what is left of it goes to the connection's carry
+
+	arrivals *arrivals // nil: closed loop
+	due      int64     // next arrival, by the clock
+	more     bool      // there is a next one
+	idle     queue     // open loop: one entry for each call that could be sent now
+
+	now      int64 // after the last read or wait
+	second   int64 // end of the running one
+	tally    *Tally
+	spare    chan *Tally // empty ones
+	meter    *meter
+	left     int64 // calls that may still be sent; negative: any number
+	inFlight int64
+	unsent   int64
+	ended    int64 // when sending ended
+
+	inboxMu  sync.Mutex
+	inbox    []dialed
+	stopping atomic.Bool
+}
+
+const bufferBytes = 256 << 10
+
+func newWorker(r *run, index int) (*worker, error) {
+	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
+	w.makeTallies()
+	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
+	if r.Requests > 0 {
+		n := int64(r.Threads)
+		w.left = r.Requests / n
+		if int64(index) < r.Requests%n {
+			w.left++
+		}
+	}
+	if r.Open() {
+		var err error
+		if w.arrivals, err = newArrivals(r.Schedule, r.Arrivals, index, r.Threads, r.Seed); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.open()
+}
+
+func (w *worker) close() {
+	for _, c := range w.conns {
+		if !c.dead {
+			unix.Close(c.fd)
+		}
+	}
+	for _, d := range w.inbox {
+		if d.err == nil {
+			unix.Close(d.fd)
+		}
+	}
+	w.poller.close()
+}
+
+// stop ends the load; any thread may call it.
+func (w *worker) stop() {
+	w.stopping.Store(true)
+	w.wakeUp()
+}
+
+// run is the event loop.
+func (w *worker) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Timeouts are exact to a microsecond instead of 50 (prctl(2)).
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	w.beginTally()
+	defer w.meter.close()
+	w.begin()
+	for !w.finished() {
+		n, err := w.wait(w.timeout())
+		if err != nil {
+			return err
+		}
+		w.tally.Waits++
+		w.now = w.r.Clock.Now()
+		for i := range n {
+			w.handle(&w.events[i])
+		}
+		w.dispatch()
+		if w.now >= w.second {
+			w.roll()
+		}
+	}
+	w.ended = w.now
+	w.drain()
+	return nil
+}
+
+// begin takes the first connections and sends the first calls.
+func (w *worker) begin() {
+	if w.arrivals != nil {
+		w.advance()
+	}
+	w.admit()
+}
+
+// finished tells whether nothing more is to be sent.
+func (w *worker) finished() bool {
+	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 && w.inFlight == 0 ||
+		w.arrivals != nil && !w.more && w.inFlight == 0
+}
+
+// timeout is how long there is nothing to do unless something comes.
+func (w *worker) timeout() time.Duration {
+	if w.r.BusyPoll {
+		return 0
+	}
+	until := w.second
+	if w.r.Duration > 0 {
+		until = min(until, w.r.start+int64(w.r.Duration))
+	}
+	if w.arrivals != nil && w.more && !w.idle.empty() {
+		until = min(until, w.due)
+		if until <= w.now {
+			w.now = w.r.Clock.Now()
+		}
+	}
+	return time.Duration(until - w.now)
+}
+
+func (w *worker) handle(e *unix.EpollEvent) {
+	if e.Fd == wakeIndex {
+		w.drainWake()
+		w.admit()
+		return
+	}
+	c := w.conns[e.Fd]
+	if c.dead {
+		return
+	}
+	if e.Events&unix.EPOLLOUT != 0 && c.full {
+		c.full = false
+		w.flush(c)
+	}
+	if e.Events&^unix.EPOLLOUT != 0 {
+		w.receive(c)
+	}
+}
