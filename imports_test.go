@@ -21,6 +21,8 @@ var layers = map[string]int{
 	"internal/recording":    1,
 	"internal/workload":     2,
 	"internal/load":         3,
+	"internal/limit":        0,
+	"internal/vitals":       3,
 	"internal/account":      2,
 	"internal/join":         4,
 	"internal/probe":        2,

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -85,14 +86,17 @@ func (m *Meter) Read() (Usage, error) {
 			u.State, u.CPU = s.state, s.cpu
 		}
 	}
-	if b, err := m.fs.ReadFile(m.name("status")); err == nil {
-		for cpu := range parseCPUSet(statusField(b, "Cpus_allowed_list")) {
-			u.CPUs = append(u.CPUs, cpu)
-		}
-		slices.Sort(u.CPUs)
-	}
-	u.Quotas = m.quotas()
+	u.CPUs, u.Quotas = m.CPUs(), m.Quotas()
 	return u, nil
+}
+
+// CPUs are those on which the main thread may run, sorted; none where that is not to be seen.
+func (m *Meter) CPUs() []int {
+	b, err := m.fs.ReadFile(m.name("status"))
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(parseCPUSet(statusField(b, "Cpus_allowed_list"))))
 }
 
 func (m *Meter) thread(tid int) (ThreadUsage, error) {
@@ -108,7 +112,8 @@ func (m *Meter) thread(tid int) (ThreadUsage, error) {
 	return ThreadUsage{TID: tid, Name: comm, Run: time.Duration(s.runNs), Ready: time.Duration(s.delayNs)}, nil
 }
 
-func (m *Meter) quotas() []QuotaUsage {
+// Quotas are the levels of its cgroup that have a CPU quota, with what they held back.
+func (m *Meter) Quotas() []QuotaUsage {
 	var out []QuotaUsage
 	for _, l := range m.limits {
 		if l.PeriodUs <= 0 {
