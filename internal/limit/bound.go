@@ -160,7 +160,7 @@ func (c *reasoning) waiting() Verdict {
 			c.Pool.Size, c.Pool.Callers, span(c.Pool.Wait), span(l.Service), c.both())
 	case n.LinkBits > 0 && n.LinkUsedBits >= linkFull*n.LinkBits:
 		return verdict(ByNetwork, 0.95, "the link is the limit: %s of %s on %s (%s)", bits(n.LinkUsedBits), bits(n.LinkBits), n.Link, c.both())
-	case n.RwndLimited >= 3*noticeable || c.server.Queued >= most:
+	case n.RwndLimited >= 3*noticeable || n.Queued >= most || c.server.Queued >= most:
 		return verdict(ByNetwork, 0.8, "the network is the limit: %s wait to get onto the way, at %s/s (%s)", c.waitingBytes(), size(n.BytesPerSec), c.both())
 	case n.MinRTT > 0 && n.MinRTT.Seconds() >= most*l.Service.Seconds():
 		return verdict(ByRoundTrip, 0.95, "the round trip is the limit: %s in flight at %s, %s of them the network's, gives %s (%s); use more --connections or --pipeline, or be nearer",
@@ -206,7 +206,7 @@ func (c *reasoning) flights() string {
 
 func (c *reasoning) waitingBytes() string {
 	var who []string
-	if c.Network.RwndLimited >= 3*noticeable {
+	if c.Network.RwndLimited >= 3*noticeable || c.Network.Queued >= most {
 		who = append(who, "requests")
 	}
 	if c.server.Queued >= most {

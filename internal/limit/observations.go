@@ -90,6 +90,7 @@ type Network struct {
 	MinRTT       time.Duration // least round trip of the kernels, 0 where unknown
 	Retransmits  int64         // segments that the generator sent again
 	RwndLimited  float64       // share of the window in which a socket could not send since the server did not read, on average
+	Queued       float64       // share of looks at the generator's sockets at which requests waited in them to get onto the way
 	BytesPerSec  float64       // of payload, the larger direction
 	Link         string        // interface
 	LinkBits     float64       // its speed per second, 0 where unknown

@@ -20,7 +20,8 @@ type sockets struct {
 
 	reading series[socketSums]
 	minRTT  time.Duration
-	looks   int
+	looks   float64
+	queued  float64
 }
 
 // served are the sockets of one server.
@@ -33,12 +34,16 @@ type served struct {
 // socketSums are sums over the sockets of one look.
 type socketSums struct {
 	sockets     int
+	queued      int
 	retransmits int64
 	limited     time.Duration
 }
 
 // mostSockets of each side are looked at: a look takes about 1 µs for each.
 const mostSockets = 512
+
+// fewestLooks: the first is before the load, and the last after it.
+const fewestLooks = 3
 
 const established = 1 // TCP_ESTABLISHED, include/net/tcp_states.h
 
@@ -103,6 +108,9 @@ func (s *sockets) lookAtOwn(now int64) {
 			return true
 		}
 		sums.sockets++
+		if k.NotsentBytes > 0 {
+			sums.queued++
+		}
 		sums.retransmits += int64(k.TotalRetrans)
 		sums.limited += time.Duration(k.RwndLimitedNs)
 		if rtt := time.Duration(k.MinRTTNs); rtt > 0 && (s.minRTT == 0 || rtt < s.minRTT) {
@@ -111,6 +119,8 @@ func (s *sockets) lookAtOwn(now int64) {
 		return sums.sockets < mostSockets
 	})
 	if sums.sockets > 0 {
+		s.looks++
+		s.queued += float64(sums.queued) / float64(sums.sockets)
 		s.reading.add(now, sums)
 	}
 }
@@ -118,6 +128,9 @@ func (s *sockets) lookAtOwn(now int64) {
 // network is what the sockets tell of the way.
 func (s *sockets) network(endNs int64, window time.Duration) limit.Network {
 	n := limit.Network{MinRTT: s.minRTT}
+	if s.looks >= fewestLooks {
+		n.Queued = s.queued / (s.looks - 2)
+	}
 	from, to, scale, ok := s.reading.span(endNs, window)
 	if !ok || window <= 0 {
 		return n
@@ -130,7 +143,7 @@ func (s *sockets) network(endNs int64, window time.Duration) limit.Network {
 // repliesQueued is the share of a server's sockets that had replies waiting to be sent, on average; -1 where they cannot be seen.
 func (s *sockets) repliesQueued(n *node) float64 {
 	x := s.served[n]
-	if x == nil || x.looks < 3 { // of these the first is before the load and the last after it
+	if x == nil || x.looks < fewestLooks {
 		return -1
 	}
 	return x.queued / (x.looks - 2)

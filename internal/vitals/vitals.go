@@ -30,7 +30,7 @@ type Options struct {
 const (
 	every       = 200 * time.Millisecond
 	askEvery    = 500 * time.Millisecond
-	socketEvery = 2 * time.Second
+	socketEvery = time.Second / 2
 	askTimeout  = 2 * time.Second
 	findTimeout = 4 * time.Second
 	maxNodes    = 64
