@@ -30,6 +30,7 @@ type worker struct {
 
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
+	sweepAt  int64 // when calls that wait for too long are looked for
 	tally    *Tally
 	left     int64 // calls that may still be sent; negative: any number
 	inFlight int64
@@ -64,14 +65,12 @@ func newWorker(r *run, index int) (*worker, error) {
 
 func (w *worker) close() {
 	for _, c := range w.conns {
-		if !c.dead {
+		if !c.dead && !c.away {
 			unix.Close(c.fd)
 		}
 	}
-	for _, d := range w.inbox {
-		if d.err == nil {
-			unix.Close(d.fd)
-		}
+	for i := range w.inbox {
+		w.inbox[i].close()
 	}
 	w.poller.close()
 }
@@ -88,7 +87,7 @@ func (w *worker) run() error {
 	defer runtime.UnlockOSThread()
 	// Timeouts are exact to a microsecond instead of 50 (prctl(2)).
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	w.tally = NewTally(len(w.r.Workload.Ops), w.r.Open())
+	w.tally = w.r.NewTally()
 	w.tally.Worker = w.index
 	w.now = w.r.Clock.Now()
 	w.second = w.r.start + int64(time.Second)
@@ -104,6 +103,9 @@ func (w *worker) run() error {
 			w.handle(&w.events[i])
 		}
 		w.dispatch()
+		if w.now >= w.sweepAt {
+			w.sweep()
+		}
 		if w.now >= w.second {
 			w.roll()
 		}
@@ -115,8 +117,12 @@ func (w *worker) run() error {
 
 // begin takes the first connections and sends the first calls.
 func (w *worker) begin() {
+	w.sweepAt = w.nextSweep()
 	if w.arrivals != nil {
 		w.advance()
+	}
+	if w.r.PerCall || w.r.ColdStart {
+		w.sit()
 	}
 	w.admit()
 }
@@ -132,7 +138,7 @@ func (w *worker) timeout() time.Duration {
 	if w.r.BusyPoll {
 		return 0
 	}
-	until := w.second
+	until := min(w.second, w.sweepAt)
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
@@ -160,6 +166,7 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		w.flush(c)
 	}
 	if e.Events&^unix.EPOLLOUT != 0 {
+		c.ending = c.ending || e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 		w.receive(c)
 	}
 }
@@ -197,7 +204,7 @@ func (w *worker) leave() {
 func (w *worker) roll() {
 	w.tally.InFlight = w.inFlight
 	for _, c := range w.conns {
-		if !c.dead {
+		if !c.dead && !c.away {
 			w.tally.Connected++
 		}
 	}
