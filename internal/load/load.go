@@ -92,9 +92,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
 	}
 	r := &run{Options: o}
-	ctx, cancel := context.WithCancel(ctx)
+	// Dials outlive ctx: a call that has begun with one is waited for.
+	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r.dialing = ctx
+	r.dialing = dialing
 	for i := range o.Threads {
 		w, err := newWorker(r, i)
 		if err != nil {

@@ -147,3 +147,14 @@ func oneKey(t *testing.T, command string, valueBytes int) *workload.Workload {
 	}
 	return w
 }
+
+// await polls until something holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Error("it did not come about within 30 s")
+			return
+		}
+	}
+}
