@@ -230,6 +230,7 @@ func (w *worker) notDialed(d *dialed) {
 		w.redial(d.seat, old.attempts)
 		return
 	}
+	old.pop()
 	w.inFlight--
 	w.failed(1, errorKind(d.err))
 	w.rest(old)

@@ -45,9 +45,9 @@ func (w *worker) seats() int {
 func (w *worker) sit() {
 	for seat := range w.seats() {
 		if w.r.PerCall {
-			c := &conn{fd: -1, index: seat, away: true, quota: 1}
-			w.conns = append(w.conns, c)
-			w.free(c)
+			w.conns = append(w.conns, nil)
+			w.vacate(seat)
+			w.free(w.conns[seat])
 		} else {
 			w.conns = append(w.conns, &conn{dead: true, index: seat})
 			w.dialAfter(0, dialed{seat: seat, due: w.r.start})
@@ -58,6 +58,7 @@ func (w *worker) sit() {
 // depart begins a call on a seat that connects for each.
 func (w *worker) depart(c *conn, intended int64) {
 	w.begun()
+	c.push(flight{intended: intended, sent: w.now})
 	w.dialAfter(0, dialed{seat: c.index, due: intended, call: true})
 }
 
@@ -82,7 +83,9 @@ func (w *worker) retire(c *conn) {
 
 // vacate leaves a seat without connection, for a load that connects for each call.
 func (w *worker) vacate(seat int) {
-	w.conns[seat] = &conn{fd: -1, index: seat, away: true, quota: 1}
+	c := newConn(-1, 1)
+	c.index, c.away, c.quota = seat, true, 1
+	w.conns[seat] = c
 	w.connected[seat] = false // the next connection of the seat is not one that came back
 }
 

@@ -19,7 +19,7 @@ const (
 // scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they come, so that what is kept
 // between reads is never more than a line.
 type scanner struct {
-	skip  int     // bytes of a blob and its line end that are still to come
+	skip int // bytes of a blob and its line end that are still to come
 	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come before the value
 	// that they belong to, count up to 0.
 	stack []int64

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,10 +59,15 @@ func to(i *fleet.Instance) target.Target {
 	return t
 }
 
-// simple is a workload of one command.
+// simple is a workload of one command with a thousand keys.
 func simple(t *testing.T, command string, valueBytes int) *workload.Workload {
 	t.Helper()
-	w, err := workload.Simple(command, 1000, valueBytes)
+	return compiled(t, command, 999, valueBytes)
+}
+
+func compiled(t *testing.T, command string, lastKey uint64, valueBytes int) *workload.Workload {
+	t.Helper()
+	w, err := workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: lastKey}, Sizes: workload.FixedSize(valueBytes)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +84,8 @@ func options(t *testing.T, to target.Target) Options {
 // sum runs a load and adds up what it counted.
 func sum(t *testing.T, ctx context.Context, o Options) (*Tally, Result) {
 	t.Helper()
-	var mu sync.Mutex
 	total := o.NewTally()
-	o.OnTally = func(t *Tally) {
-		mu.Lock()
-		defer mu.Unlock()
-		total.Add(t)
-	}
+	o.OnTally = total.Add
 	r, err := Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -141,11 +140,7 @@ func served(t *testing.T, i *fleet.Instance, command string) int64 {
 // oneKey is a workload of a single key, which is there after the first SET.
 func oneKey(t *testing.T, command string, valueBytes int) *workload.Workload {
 	t.Helper()
-	w, err := workload.Simple(command, 1, valueBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return compiled(t, command, 0, valueBytes)
 }
 
 // await polls until something holds.

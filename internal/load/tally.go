@@ -40,6 +40,13 @@ type Tally struct {
 	Delivered          int64                   // messages that subscribers got
 	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
 	MovedAsk, TryAgain int64
+
+	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
+	Last    bool  // the worker has ended
+	Drained int64 // calls whose reply came after the end of sending: they belong to the latencies, and not to the rate
+	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that long. The second has
+	// those too that the schedule had due and nobody sent. nil where there are none, and the second in a closed loop.
+	AgeFromSend, AgeFromIntended *hdrhistogram.Histogram
 }
 
 // OpTally counts the calls of one op.
@@ -64,8 +71,8 @@ func NewTally(ops int, twoTimes bool) *Tally {
 	return t
 }
 
-// reset makes a tally that was added to the total fit for another second.
-func (t *Tally) reset() {
+// Reset makes a tally that was added to the total fit for another second.
+func (t *Tally) Reset() {
 	clear(t.Errors)
 	clear(t.ConnErrors)
 	clear(t.Mismatches)
@@ -107,6 +114,8 @@ func (t *Tally) Add(u *Tally) {
 	}
 	mergeInto(&t.Late, u.Late)
 	mergeInto(&t.PoolWait, u.PoolWait)
+	mergeInto(&t.AgeFromSend, u.AgeFromSend)
+	mergeInto(&t.AgeFromIntended, u.AgeFromIntended)
 	t.Dials.merge(&u.Dials)
 	addKinds(t.Errors, u.Errors)
 	addKinds(t.ConnErrors, u.ConnErrors)
@@ -127,6 +136,7 @@ func (t *Tally) Add(u *Tally) {
 	t.Delivered += u.Delivered
 	t.MovedAsk += u.MovedAsk
 	t.TryAgain += u.TryAgain
+	t.Drained += u.Drained
 }
 
 func addKinds(to, from map[string]int64) {

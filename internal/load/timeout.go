@@ -30,7 +30,7 @@ func (w *worker) sweep() {
 	w.sweepAt = w.nextSweep()
 	limit := w.now - int64(w.r.Timeout)
 	for _, c := range w.conns {
-		if !c.dead && c.count > 0 && c.first().sent <= limit {
+		if !c.dead && !c.away && c.count > 0 && c.first().sent <= limit {
 			w.giveUp(c, c.sentBefore(limit))
 		}
 	}
@@ -62,8 +62,12 @@ func (w *worker) failed(n int64, kind string) {
 	}
 }
 
-// lost gives up a connection and the calls that were on it, and sees to another.
+// lost gives up a connection and the calls that were on it, and sees to another. Of one that is given up it may tell again: its end can come with
+// the reply after which it was closed.
 func (w *worker) lost(c *conn, err error) {
+	if c.dead {
+		return
+	}
 	kind := errorKind(err)
 	c.dead = true
 	unix.Close(c.fd)

@@ -32,6 +32,8 @@ type worker struct {
 	second   int64 // end of the running one
 	sweepAt  int64 // when calls that wait for too long are looked for
 	tally    *Tally
+	spare    chan *Tally // empty ones
+	meter    *meter
 	left     int64 // calls that may still be sent; negative: any number
 	inFlight int64
 	unsent   int64
@@ -46,7 +48,8 @@ const bufferBytes = 256 << 10
 
 func newWorker(r *run, index int) (*worker, error) {
 	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
-	w.stream = r.Workload.Stream(r.Seed + uint64(index)*0x9e3779b97f4a7c15)
+	w.makeTallies()
+	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
 	if r.Requests > 0 {
 		n := int64(r.Threads)
 		w.left = r.Requests / n
@@ -87,10 +90,8 @@ func (w *worker) run() error {
 	defer runtime.UnlockOSThread()
 	// Timeouts are exact to a microsecond instead of 50 (prctl(2)).
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	w.tally = w.r.NewTally()
-	w.tally.Worker = w.index
-	w.now = w.r.Clock.Now()
-	w.second = w.r.start + int64(time.Second)
+	w.beginTally()
+	defer w.meter.close()
 	w.begin()
 	for !w.finished() {
 		n, err := w.wait(w.timeout())
@@ -169,50 +170,4 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		c.ending = c.ending || e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 		w.receive(c)
 	}
-}
-
-// drain waits for the calls in flight.
-func (w *worker) drain() {
-	w.left = 0
-	until := w.now + int64(w.r.Drain)
-	if w.arrivals != nil {
-		w.leave()
-	}
-	for w.inFlight > 0 && w.now < until {
-		n, err := w.wait(time.Duration(until - w.now))
-		if err != nil {
-			break
-		}
-		w.now = w.r.Clock.Now()
-		for i := range n {
-			w.handle(&w.events[i])
-		}
-	}
-	w.roll()
-}
-
-// leave counts what the schedule had due before the end and nobody could send.
-func (w *worker) leave() {
-	for w.more && w.due < w.ended {
-		w.unsent++
-		w.advance()
-	}
-	w.more = false
-}
-
-// roll passes on what was counted since the last time.
-func (w *worker) roll() {
-	w.tally.InFlight = w.inFlight
-	for _, c := range w.conns {
-		if !c.dead && !c.away {
-			w.tally.Connected++
-		}
-	}
-	if w.r.OnTally != nil {
-		w.r.OnTally(w.tally)
-	}
-	second := int((w.now - w.r.start) / int64(time.Second))
-	w.tally.reset()
-	w.tally.Second, w.tally.Worker = second, w.index
-	w.second = w.r.start + int64(second+1)*int64(time.Second)
 }
