@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/bench"
 	"slowpath/internal/clock"
+	"slowpath/internal/load"
 	"slowpath/internal/report"
 	"slowpath/internal/watch"
 )
@@ -73,12 +75,30 @@ func (b *benching) run(ctx context.Context) error {
 		return err
 	}
 	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
-	r, err := bench.Run(ctx, b.options)
-	a.progressDone()
+	files, err := openFiles(b.flags)
 	if err != nil {
 		return err
 	}
-	return b.print(r)
+	r, err := b.load(ctx, files)
+	a.progressDone()
+	if err != nil {
+		files.discard()
+		return err
+	}
+	return errors.Join(b.print(r), files.close())
+}
+
+// load makes the load, and shows how far it is.
+func (b *benching) load(ctx context.Context, files *benchFiles) (*bench.Result, error) {
+	o := b.options
+	shown := &live{app: b.app, connections: o.Load.Connections, total: o.Load.Duration}
+	o.Load.OnStart = func(startNs int64) { files.begin(&o.Load, startNs) }
+	o.OnSecond = func(s bench.Second, t *load.Tally) {
+		files.second(s, t)
+		shown.second(s, t)
+	}
+	b.app.progress("making %d connections to %s", o.Load.Connections, o.Load.Target.Addr())
+	return bench.Run(ctx, o)
 }
 
 func kindOfServer(g watch.Greeting) string {

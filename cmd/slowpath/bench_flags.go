@@ -24,7 +24,8 @@ type benchFlags struct {
 	keys      uint64
 	valueSize int
 
-	asJSON bool
+	asJSON    bool
+	csv, hlog string
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -53,6 +54,8 @@ func (f *benchFlags) add(c *cobra.Command) {
 	})
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
+		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
 	})
 }
 
