@@ -19,7 +19,6 @@ var layers = map[string]int{
 	"internal/cluster":      1, // parses replies
 	"internal/session":      1,
 	"internal/recording":    1,
-	"internal/workload":     2,
 	"internal/load":         3,
 	"internal/account":      2,
 	"internal/join":         4,
@@ -27,6 +26,7 @@ var layers = map[string]int{
 	"internal/server":       2,
 	"internal/host":         2,
 	"internal/tap":          2,
+	"internal/workload":     2,
 	"internal/trace":        3,
 	"internal/cause":        3,
 	"internal/watch":        4,
