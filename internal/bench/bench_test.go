@@ -54,7 +54,7 @@ func options(t *testing.T, i *fleet.Instance) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := workload.Simple("get", 1000, 3)
+	w, err := workload.Compile(workload.Options{Keys: workload.Keys{High: 999}})
 	if err != nil {
 		t.Fatal(err)
 	}
