@@ -19,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
+	"slowpath/internal/bench"
 	"slowpath/internal/cause"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/recording"
@@ -187,7 +188,7 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}} {
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
 			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {
@@ -197,8 +198,11 @@ func TestJSONDocument(t *testing.T) {
 	}
 }
 
-// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once.
+// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so is that of latencies.
 func documentedAsAWhole(section, field string) bool {
+	if i := strings.LastIndexByte(field, '.'); i > 0 && strings.Contains(section, "| `"+field[:i]+"` | as `latency`") {
+		return strings.Contains(section, "| `latency"+field[i:]+"` |")
+	}
 	list, _, ok := strings.Cut(field, "[].")
 	rest := strings.TrimPrefix(field, list+"[].")
 	for ok {
@@ -221,6 +225,8 @@ func sectionOf(text, heading string) string {
 // fieldsOf lists the leaves of a struct as JSON paths: "target.kind", "findings[].cause".
 func fieldsOf(typ reflect.Type, path string) []string {
 	switch {
+	case typ.Kind() == reflect.Pointer:
+		return fieldsOf(typ.Elem(), path)
 	case typ.Kind() == reflect.Slice:
 		return fieldsOf(typ.Elem(), path+"[]")
 	case typ.Kind() == reflect.Struct && typ != reflect.TypeFor[time.Time]():

@@ -2,83 +2,98 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/bench"
 	"slowpath/internal/clock"
-	"slowpath/internal/load"
-	"slowpath/internal/workload"
+	"slowpath/internal/report"
+	"slowpath/internal/watch"
 )
 
 func (a *app) bench() *cobra.Command {
-	o := load.Options{Arrivals: load.Uniform}
-	var command, rate string
-	var keys uint64
-	var size int
+	var f benchFlags
 	c := &cobra.Command{
 		Use:   "bench [TARGET]",
 		Short: "A load generator that is honest and says what limited the result",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := a.targets(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			o.Target = targets[0]
-			o.Clock = clock.New()
-			if o.Workload, err = workload.Simple(command, keys, size); err != nil {
-				return usage(err)
-			}
-			if rate != "" {
-				r, err := parseRate(rate)
-				if err != nil {
-					return usagef("--rate %q: %w", rate, err)
-				}
-				o.Schedule = []load.Stretch{{Lasts: o.Duration, From: r, To: r}}
-			}
-			return a.runBench(cmd.Context(), o)
-		},
+		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel them.
+
+It reads and writes only keys that begin with slowpath:. Ctrl-C ends the load and prints the result so far.`,
+		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
+  slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
+  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv`,
+		Args: oneTarget,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
 	}
-	fl := c.Flags()
-	fl.IntVar(&o.Connections, "connections", 50, "connections")
-	fl.IntVar(&o.Pipeline, "pipeline", 1, "calls in flight per connection")
-	fl.IntVar(&o.Threads, "threads", 1, "threads")
-	fl.Int64Var(&o.Requests, "requests", 0, "calls")
-	fl.DurationVar(&o.Duration, "for", 0, "how long")
-	fl.StringVar(&command, "command", "get", "command")
-	fl.StringVar(&rate, "rate", "", "rate")
-	fl.Uint64Var(&keys, "keys", 1000000, "keys")
-	fl.IntVar(&size, "value-size", 3, "bytes")
-	fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin")
-	fl.BoolVar(&o.Batch, "batch", false, "batch")
+	f.add(c)
 	a.targetFlags(c)
 	return c
 }
 
-func (a *app) runBench(ctx context.Context, o load.Options) error {
-	var mu sync.Mutex
-	var sum *load.Tally
-	o.OnTally = func(t *load.Tally) {
-		mu.Lock()
-		defer mu.Unlock()
-		if sum == nil {
-			sum = load.NewTally(len(o.Workload.Ops), o.Open())
-		}
-		sum.Add(t)
+// oneTarget: a load has one target; none is the server of redis-cli's defaults.
+func oneTarget(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s loads one server, not %d; see: %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
 	}
-	r, err := load.Run(ctx, o)
+	return nil
+}
+
+// greetTimeout bounds the first connection to the server.
+const greetTimeout = watch.DefaultTimeout
+
+func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
+	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	h := sum.Ops[0].Service
-	if o.Open() {
-		h = sum.Ops[0].Response
-		fmt.Fprintf(a.stdout, "late p50 %d p99 %d max %d\n", sum.Late.ValueAtQuantile(50), sum.Late.ValueAtQuantile(99), sum.Late.Max())
+	targets, err := a.targets(ctx, args)
+	if err != nil {
+		return err
 	}
-	seconds := float64(r.EndNs-r.StartNs) / 1e9
-	fmt.Fprintf(a.stdout, "%.0f rps %.3fs p50 %v p99 %v max %v errors %v lost %d waits %d reads %d writes %d per call %.2f misses %d inflight %d unsent %d\n", float64(sum.Calls())/seconds, seconds, time.Duration(h.ValueAtQuantile(50)),
-		time.Duration(h.ValueAtQuantile(99)), time.Duration(h.Max()), sum.Errors, sum.Lost, sum.Waits, sum.Reads, sum.Writes, float64(sum.Waits+sum.Reads+sum.Writes)/float64(sum.Calls()), sum.Ops[0].Misses, r.InFlight, r.Unsent)
-	return nil
+	b := &benching{app: a, flags: f, options: o}
+	b.options.Load.Target = targets[0]
+	b.options.Load.Clock = clock.New()
+	b.options.Version = version
+	return b.run(ctx)
+}
+
+// benching is a load and what goes on around it.
+type benching struct {
+	app     *app
+	flags   *benchFlags
+	options bench.Options
+}
+
+func (b *benching) run(ctx context.Context) error {
+	a, t := b.app, b.options.Load.Target
+	a.progress("connecting to %s", t.Addr())
+	g, err := watch.Greet(ctx, t, greetTimeout)
+	if err != nil {
+		a.progressDone()
+		return err
+	}
+	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
+	r, err := bench.Run(ctx, b.options)
+	a.progressDone()
+	if err != nil {
+		return err
+	}
+	return b.print(r)
+}
+
+func kindOfServer(g watch.Greeting) string {
+	switch {
+	case g.Identity.ClusterEnabled:
+		return "cluster"
+	case g.Identity.Server == "":
+		return "unknown"
+	}
+	return "standalone"
+}
+
+func (b *benching) print(r *bench.Result) error {
+	if b.flags.asJSON {
+		return report.LoadJSON(b.app.stdout, r)
+	}
+	return report.Load(b.app.stdout, r, b.app.style())
 }

@@ -31,11 +31,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
 	commands(&b, cmd)
-	own, where := flagGroups(cmd)
-	for _, g := range []struct {
-		title string
-		flags *pflag.FlagSet
-	}{{"Flags", own}, {"Where and who, as in redis-cli", where}} {
+	for _, g := range flagGroups(cmd) {
 		if g.flags.HasAvailableFlags() {
 			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
 		}
@@ -65,26 +61,64 @@ func commands(w io.Writer, cmd *cobra.Command) {
 	fmt.Fprintf(w, "\nMore on each: %s COMMAND --help\n", cmd.CommandPath())
 }
 
-// flagGroups parts a command's own flags from those that say where and who.
-func flagGroups(cmd *cobra.Command) (own, where *pflag.FlagSet) {
-	own, where = pflag.NewFlagSet("own", pflag.ContinueOnError), pflag.NewFlagSet("where", pflag.ContinueOnError)
-	own.SortFlags, where.SortFlags = false, false
-	add := func(f *pflag.Flag) {
-		if _, ok := f.Annotations[whereAnnotation]; ok {
-			where.AddFlag(f)
-		} else {
-			own.AddFlag(f)
+// flagGroup is flags that stand under a title of their own in the help.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// groupAnnotation names the group of a flag.
+const groupAnnotation = "group"
+
+// group marks the flags that define adds as one group of the help.
+func group(fl *pflag.FlagSet, title string, define func()) {
+	had := map[string]bool{}
+	fl.VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
+	define()
+	fl.VisitAll(func(f *pflag.Flag) {
+		if !had[f.Name] {
+			_ = fl.SetAnnotation(f.Name, groupAnnotation, []string{title}) // the flag exists
 		}
+	})
+}
+
+// flagGroups parts a command's own flags, in the groups that it made of them, from those that say where and who.
+func flagGroups(cmd *cobra.Command) []flagGroup {
+	var groups []flagGroup
+	add := func(title string, f *pflag.Flag) {
+		for _, g := range groups {
+			if g.title == title {
+				g.flags.AddFlag(f)
+				return
+			}
+		}
+		g := flagGroup{title, pflag.NewFlagSet(title, pflag.ContinueOnError)}
+		g.flags.SortFlags = false
+		g.flags.AddFlag(f)
+		groups = append(groups, g)
+	}
+	where := flagGroup{"Where and who, as in redis-cli", pflag.NewFlagSet("where", pflag.ContinueOnError)}
+	where.flags.SortFlags = false
+	sort := func(f *pflag.Flag) {
+		if _, ok := f.Annotations[whereAnnotation]; ok {
+			where.flags.AddFlag(f)
+			return
+		}
+		title := "Flags"
+		if g := f.Annotations[groupAnnotation]; len(g) == 1 {
+			title = g[0]
+		}
+		add(title, f)
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
-			add(f)
+			sort(f)
 		}
 	})
 	if f := cmd.Flag("help"); f != nil {
-		add(f)
+		sort(f)
 	}
-	return own, where
+	return append(groups, where)
 }
 
 func flagNames(f *pflag.FlagSet) (names []string) {

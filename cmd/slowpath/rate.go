@@ -2,13 +2,20 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// mostPerSecond bounds the rates of calls that doctor and probe make.
+const mostPerSecond = 1e6
+
 // parseRate reads "10/s", "600/m" or "10" (per second) and gives calls per second.
-func parseRate(s string) (float64, error) {
+func parseRate(s string) (float64, error) { return parseRateUpTo(s, mostPerSecond) }
+
+// parseRateUpTo is parseRate with another bound, in calls per second.
+func parseRateUpTo(s string, most float64) (float64, error) {
 	number, unit, ok := strings.Cut(s, "/")
 	per := time.Second
 	if ok {
@@ -23,8 +30,8 @@ func parseRate(s string) (float64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(n > 0) || n > 1e6 {
-		return 0, errors.New("give a rate such as 10/s, above 0 and at most 1000000/s")
+	if rate := n / per.Seconds(); err == nil && rate > 0 && rate <= most {
+		return rate, nil
 	}
-	return n / per.Seconds(), nil
+	return 0, fmt.Errorf("give a rate such as 10/s, above 0 and at most %.0f/s", most)
 }

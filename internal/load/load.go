@@ -41,7 +41,7 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
-	// OnTally takes what a worker counted in a second; it is valid until the call returns. Workers call it at the same time.
+	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
 
@@ -100,6 +100,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 type run struct {
 	Options
 	workers []*worker
+	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
 	dials   sync.WaitGroup
 	start   int64 // by the clock
@@ -114,6 +115,7 @@ func (r *run) close() {
 
 func (r *run) run(ctx context.Context) (Result, error) {
 	r.start = r.Clock.Now()
+	told := r.tellTallies()
 	var wg sync.WaitGroup
 	errs := make([]error, len(r.workers))
 	for i, w := range r.workers {
@@ -131,6 +133,8 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	}()
 	wg.Wait()
 	close(ended)
+	close(r.tallies)
+	<-told
 	res := Result{StartNs: r.start}
 	for _, w := range r.workers {
 		res.EndNs = max(res.EndNs, w.ended)

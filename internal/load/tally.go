@@ -28,6 +28,13 @@ type Tally struct {
 	Connected          int
 	Lost, Reconnected  int64 // connections
 	MovedAsk, TryAgain int64
+
+	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
+	Last    bool  // the worker has ended
+	Drained int64 // calls whose reply came after the end of sending: they belong to the latencies, and not to the rate
+	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that long. The second has
+	// those too that the schedule had due and nobody sent. nil where there are none, and the second in a closed loop.
+	AgeFromSend, AgeFromIntended *hdrhistogram.Histogram
 }
 
 // OpTally counts the calls of one op.
@@ -52,8 +59,8 @@ func NewTally(ops int, open bool) *Tally {
 	return t
 }
 
-// reset makes a tally that was added to the total fit for another second.
-func (t *Tally) reset() {
+// Reset makes a tally that was added to the total fit for another second.
+func (t *Tally) Reset() {
 	clear(t.Errors)
 	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors}
 	for i, o := range t.Ops {
@@ -92,6 +99,8 @@ func (t *Tally) Add(u *Tally) {
 	if u.Late != nil {
 		t.Late.Merge(u.Late)
 	}
+	mergeAges(&t.AgeFromSend, u.AgeFromSend)
+	mergeAges(&t.AgeFromIntended, u.AgeFromIntended)
 	for k, n := range u.Errors {
 		t.Errors[k] += n
 	}
@@ -106,6 +115,7 @@ func (t *Tally) Add(u *Tally) {
 	t.Reconnected += u.Reconnected
 	t.MovedAsk += u.MovedAsk
 	t.TryAgain += u.TryAgain
+	t.Drained += u.Drained
 }
 
 // Calls is the number of calls that had a reply.

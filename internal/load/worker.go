@@ -31,6 +31,8 @@ type worker struct {
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
 	tally    *Tally
+	spare    chan *Tally // empty ones
+	meter    *meter
 	left     int64 // calls that may still be sent; negative: any number
 	inFlight int64
 	unsent   int64
@@ -45,6 +47,7 @@ const bufferBytes = 256 << 10
 
 func newWorker(r *run, index int) (*worker, error) {
 	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
+	w.makeTallies()
 	w.stream = r.Workload.Stream(r.Seed + uint64(index)*0x9e3779b97f4a7c15)
 	if r.Requests > 0 {
 		n := int64(r.Threads)
@@ -88,10 +91,8 @@ func (w *worker) run() error {
 	defer runtime.UnlockOSThread()
 	// Timeouts are exact to a microsecond instead of 50 (prctl(2)).
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	w.tally = NewTally(len(w.r.Workload.Ops), w.r.Open())
-	w.tally.Worker = w.index
-	w.now = w.r.Clock.Now()
-	w.second = w.r.start + int64(time.Second)
+	w.beginTally()
+	defer w.meter.close()
 	w.begin()
 	for !w.finished() {
 		n, err := w.wait(w.timeout())
@@ -162,50 +163,4 @@ func (w *worker) handle(e *unix.EpollEvent) {
 	if e.Events&^unix.EPOLLOUT != 0 {
 		w.receive(c)
 	}
-}
-
-// drain waits for the calls in flight.
-func (w *worker) drain() {
-	w.left = 0
-	until := w.now + int64(w.r.Drain)
-	if w.arrivals != nil {
-		w.leave()
-	}
-	for w.inFlight > 0 && w.now < until {
-		n, err := w.wait(time.Duration(until - w.now))
-		if err != nil {
-			break
-		}
-		w.now = w.r.Clock.Now()
-		for i := range n {
-			w.handle(&w.events[i])
-		}
-	}
-	w.roll()
-}
-
-// leave counts what the schedule had due before the end and nobody could send.
-func (w *worker) leave() {
-	for w.more && w.due < w.ended {
-		w.unsent++
-		w.advance()
-	}
-	w.more = false
-}
-
-// roll passes on what was counted since the last time.
-func (w *worker) roll() {
-	w.tally.InFlight = w.inFlight
-	for _, c := range w.conns {
-		if !c.dead {
-			w.tally.Connected++
-		}
-	}
-	if w.r.OnTally != nil {
-		w.r.OnTally(w.tally)
-	}
-	second := int((w.now - w.r.start) / int64(time.Second))
-	w.tally.reset()
-	w.tally.Second, w.tally.Worker = second, w.index
-	w.second = w.r.start + int64(second+1)*int64(time.Second)
 }

@@ -8,21 +8,27 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"slowpath/internal/bench"
 	"slowpath/internal/cause"
 )
 
 // JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null. It fails
 // on a number or a time that JSON cannot express.
-func JSON(w io.Writer, d cause.Diagnosis) error {
+func JSON(w io.Writer, d cause.Diagnosis) error { return document(w, "the diagnosis", listed(d)) }
+
+// LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
+func LoadJSON(w io.Writer, r *bench.Result) error { return document(w, "the result", r) }
+
+func document(w io.Writer, what string, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false) // a fix is to be copied: "echo max > …", not "echo max \u003e …"
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(listed(d)); err != nil {
-		return fmt.Errorf("encoding the diagnosis: %w", err)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encoding %s: %w", what, err)
 	}
 	if _, err := w.Write(harmless(buf.Bytes())); err != nil {
-		return fmt.Errorf("writing the diagnosis: %w", err)
+		return fmt.Errorf("writing %s: %w", what, err)
 	}
 	return nil
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/load"
+	"slowpath/internal/workload"
+)
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	load     load.Options
+	mode     string
+	rate     string
+	ramp     string
+	schedule string
+
+	command   string
+	keys      uint64
+	valueSize int
+
+	asJSON bool
+}
+
+func (f *benchFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	o := &f.load
+	group(fl, "Load", func() {
+		fl.IntVar(&o.Connections, "connections", 50, "`number` of connections")
+		fl.IntVar(&o.Pipeline, "pipeline", 1, "calls in flight on each connection")
+		fl.StringVar(&f.mode, "pipeline-mode", "window", "`window`: keep so many in flight; batch: send so many when all before are back")
+		fl.IntVar(&o.Threads, "threads", 1, "`number` of threads that send and receive")
+		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given)")
+		fl.Int64Var(&o.Requests, "requests", 0, "`number` of calls after which it ends")
+		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
+		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
+	})
+	group(fl, "Open loop", func() {
+		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are back: 5000/s")
+		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
+		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second")
+		fl.StringVar(&o.Arrivals, "arrivals", load.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
+	})
+	group(fl, "Work", func() {
+		fl.StringVar(&f.command, "command", "get", "`command` to send: get, set, ping")
+		fl.Uint64Var(&f.keys, "keys", 1_000_000, "`number` of keys to draw from")
+		fl.IntVar(&f.valueSize, "value-size", 3, "`bytes` of each value")
+	})
+	group(fl, "Output", func() {
+		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+	})
+}
+
+// options checks the flags.
+func (f *benchFlags) options() (bench.Options, error) {
+	var o bench.Options
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"connections", int64(f.load.Connections)}, {"pipeline", int64(f.load.Pipeline)}, {"threads", int64(f.load.Threads)}} {
+		if n.value < 1 {
+			return o, usagef("--%s %d: give at least 1", n.name, n.value)
+		}
+	}
+	if f.load.Requests < 0 {
+		return o, usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)
+	}
+	if err := notNegative("for", f.load.Duration); err != nil {
+		return o, err
+	}
+	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" {
+		f.load.Duration = defaultDuration
+	}
+	if err := f.checkThreads(runtime.NumCPU()); err != nil {
+		return o, err
+	}
+	switch f.mode {
+	case "window":
+	case "batch":
+		f.load.Batch = true
+	default:
+		return o, usagef("--pipeline-mode %q: give window or batch", f.mode)
+	}
+	var err error
+	if f.load.Schedule, err = f.stretches(); err != nil {
+		return o, err
+	}
+	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
+		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
+	}
+	if f.load.Workload, err = workload.Simple(strings.ToLower(f.command), f.keys, f.valueSize); err != nil {
+		return o, usagef("--command: %w", err)
+	}
+	o.Load = f.load
+	o.Workload = map[string]any{"command": []string{f.command}, "keys": f.keys, "value_size": f.valueSize}
+	return o, nil
+}
+
+// checkThreads: threads that spin must leave a CPU to the rest of this host, which may be the server itself.
+func (f *benchFlags) checkThreads(cpus int) error {
+	threads := min(f.load.Threads, f.load.Connections)
+	if f.load.BusyPoll && threads >= cpus {
+		return usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give at most %d, or leave it out", threads, cpus, cpus-1)
+	}
+	return nil
+}
+
+// defaultDuration of a load that has neither a time nor a number of calls.
+const defaultDuration = 10 * time.Second
+
+// endless is the length of a schedule that ends with the number of calls, or by Ctrl-C.
+const endless = 100 * 365 * 24 * time.Hour

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/lab/sink"
+)
+
+func (a *app) labSink() *cobra.Command {
+	var port int
+	c := &cobra.Command{
+		Use:   "sink",
+		Short: "A server that answers +OK to everything at once, until Ctrl-C: what a load generator can do at most",
+		Example: `  slowpath lab sink --port 7777 &
+  slowpath bench 127.0.0.1:7777 --command set`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+			if err != nil {
+				return usage(err)
+			}
+			defer l.Close()
+			fmt.Fprintf(a.stdout, "127.0.0.1:%d\n", l.Addr().(*net.TCPAddr).Port)
+			err = sink.Serve(cmd.Context(), l)
+			return errors.Join(err, cmd.Context().Err())
+		},
+	}
+	c.Flags().IntVar(&port, "port", 0, "on loopback; 0: any that is free, which is printed")
+	return c
+}

@@ -1,0 +1,74 @@
+//go:build linux
+
+package bench
+
+import "fmt"
+
+// notes are the sentences without which the figures would mislead.
+func (s *summary) notes(r *Result) []string {
+	var out []string
+	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if r.Settings.Loop == Closed {
+		note("Closed loop: while the server stalls nothing is sent, so these latencies cannot show what users would have felt during a stall; --rate can.")
+	}
+	if r.Settings.BusyPoll {
+		note("Busy polling: the generator spins on %s instead of sleeping, so latencies leave out the wake-up that a usual client has.", threads(r.Settings.Threads))
+	}
+	if n := r.Schedule; n != nil && !n.Kept && n.LateP99Ns > int64(KeptWithin) {
+		note("The schedule was not kept within %s: the generator sent 1 %% of the calls %s or more after their time, and their latency has that delay. Give it more threads, or CPUs of its own.", spelled(int64(KeptWithin)), spelled(n.LateP99Ns))
+	}
+	if r.Settings.Loop == Open && parted(r) {
+		note("The two times part: 1 %% of the calls took %s or more from when they were due, and %s from when they were sent. The rest they waited for a connection with room, as users would: add connections, or find what stalls the server.", spelled(r.Latency.P99Ns), spelled(r.Service.P99Ns))
+	}
+	if n := r.Unanswered.Unsent; n > 0 {
+		note("%s due by the schedule and never sent, since all connections were busy: counted with their age at the end, which is less than they would have taken.", wereCalls(n))
+	}
+	if n := r.Unanswered.InFlight; n > 0 {
+		note("%s without a reply at the end: counted with their age, which is less than they would have taken.", wereCalls(n))
+	}
+	if r.Misses > 0 && r.Misses == reads(s, r) {
+		note("All reads missed: the keys do not exist. --prefill writes them first.")
+	}
+	return out
+}
+
+// parted: the wait before the send is more than half of the time of the slow calls, and more than the generator's own delay.
+func parted(r *Result) bool {
+	waited := r.Latency.P99Ns - r.Service.P99Ns
+	return waited > r.Latency.P99Ns/2 && waited > 2*r.Schedule.LateP99Ns
+}
+
+// reads are the calls of ops that read.
+func reads(s *summary, r *Result) (n int64) {
+	for i, op := range r.Ops {
+		if s.Load.Workload.Ops[i].Reads {
+			n += op.Requests
+		}
+	}
+	return n
+}
+
+// spelled prints nanoseconds for people: 50 µs, 1.24 ms.
+func spelled(ns int64) string {
+	switch {
+	case ns < 1e6:
+		return fmt.Sprintf("%.3g µs", float64(ns)/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
+	}
+	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
+}
+
+func wereCalls(n int64) string {
+	if n == 1 {
+		return "1 call was"
+	}
+	return fmt.Sprintf("%d calls were", n)
+}
+
+func threads(n int) string {
+	if n == 1 {
+		return "one CPU"
+	}
+	return fmt.Sprintf("%d CPUs", n)
+}

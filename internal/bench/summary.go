@@ -1,0 +1,119 @@
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"slowpath/internal/load"
+)
+
+// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept: what one keeps whose threads
+// find a free CPU when they wake up (docs/benchmarks.md).
+const KeptWithin = 50 * time.Microsecond
+
+// summary makes the result of what was collected.
+type summary struct {
+	Options
+	*collector
+	ran         load.Result
+	cpu         time.Duration
+	interrupted bool
+}
+
+func (s *summary) result() (*Result, error) {
+	t := s.total
+	seconds := float64(s.ran.EndNs-s.ran.StartNs) / 1e9
+	r := &Result{Schema: Schema, Version: s.Version, Target: s.Target, Settings: s.settings(), Start: time.Unix(0, s.ran.StartNs).UTC(), Seconds: seconds,
+		Interrupted: s.interrupted, Requests: t.Calls(), Errors: t.Errors, Series: s.series, Ops: []Op{}, Notes: []string{},
+		Unanswered:  Unanswered{InFlight: s.ran.InFlight, Unsent: s.ran.Unsent},
+		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
+	r.RequestsPerSecond = rate(r.Requests-t.Drained, seconds)
+	r.Generator = Generator{CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
+		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
+	var err error
+	latency, service := Histograms(t)
+	if r.Latency, err = latencyOf(latency); err != nil {
+		return nil, err
+	}
+	if r.Service, err = latencyOf(service); err != nil {
+		return nil, err
+	}
+	for i := range t.Ops {
+		op, err := s.op(i, seconds)
+		if err != nil {
+			return nil, err
+		}
+		r.Misses += op.Misses
+		r.Ops = append(r.Ops, op)
+	}
+	if s.open {
+		r.Schedule = s.schedule(r)
+	}
+	r.Notes = append(r.Notes, s.notes(r)...)
+	return r, nil
+}
+
+// rate is n per unit, 0 where there was none.
+func rate(n int64, units float64) float64 {
+	if units <= 0 {
+		return 0
+	}
+	return float64(n) / units
+}
+
+func (s *summary) op(i int, seconds float64) (Op, error) {
+	o, t := s.Load.Workload.Ops[i], s.total.Ops[i]
+	op := Op{Op: o.Name, Ratio: o.Ratio, Requests: t.Calls, RequestsPerSecond: rate(t.Calls, seconds), Errors: t.Errors, Misses: t.Misses}
+	service, err := latencyOf(t.Service)
+	if err != nil {
+		return op, fmt.Errorf("%s: %w", o.Name, err)
+	}
+	op.Service, op.Latency = service, service
+	if t.Response != nil {
+		op.Latency, err = latencyOf(t.Response)
+	}
+	return op, err
+}
+
+func (s *summary) settings() Settings {
+	o := &s.Load
+	out := Settings{Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window", Threads: s.workers, BusyPoll: o.BusyPoll,
+		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2), TLS: o.Target.TLS != nil, Workload: s.Workload}
+	if o.Batch {
+		out.PipelineMode = "batch"
+	}
+	if s.open {
+		out.Loop, out.Arrivals = Open, o.Arrivals
+		for _, p := range o.Schedule {
+			out.Stretches = append(out.Stretches, Stretch{DurationNs: int64(p.Lasts), From: p.From, To: p.To})
+		}
+	}
+	return out
+}
+
+// schedule says how well the schedule was kept.
+func (s *summary) schedule(r *Result) *Schedule {
+	late := s.total.Late
+	out := &Schedule{LateP50Ns: late.ValueAtQuantile(50), LateP99Ns: late.ValueAtQuantile(99), LateMaxNs: late.Max()}
+	out.PerSecond = meanRate(s.Load.Schedule, time.Duration(r.Seconds*1e9))
+	out.Kept = out.LateP99Ns <= int64(KeptWithin) && s.ran.Unsent == 0
+	return out
+}
+
+// meanRate is the rate of a schedule over the time that it ran.
+func meanRate(stretches []load.Stretch, ran time.Duration) float64 {
+	var calls float64
+	left := ran
+	for _, p := range stretches {
+		if left <= 0 {
+			break
+		}
+		took := min(left, p.Lasts)
+		end := p.From + (p.To-p.From)*float64(took)/float64(p.Lasts)
+		calls += (p.From + end) / 2 * took.Seconds()
+		left -= took
+	}
+	return rate(int64(calls*1e6), (ran-left).Seconds()*1e6)
+}

@@ -1,0 +1,187 @@
+//go:build linux
+
+// Package sink is a server that answers +OK to every command at once: against it a load generator shows its own limit.
+package sink
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	reply = []byte("+OK\r\n")
+
+	errNotCommand = errors.New("not a command")
+)
+
+// Serve answers on all connections of l, by one thread, until ctx ends.
+func Serve(ctx context.Context, l *net.TCPListener) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &server{buf: make([]byte, 1<<20), conns: map[int32]*conn{}}
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := raw.Control(func(fd uintptr) { s.listener, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, controlErr); err != nil {
+		return err
+	}
+	defer unix.Close(s.listener)
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("epoll_create1: %w", err)
+	}
+	defer s.close()
+	if err := s.add(s.listener, 0); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := s.turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type server struct {
+	epoll, listener int
+	conns           map[int32]*conn
+	buf, out        []byte
+	events          [256]unix.EpollEvent
+}
+
+// conn is what is left of a request that has come in part.
+type conn struct {
+	carry []byte // less than a line
+	skip  int    // bytes of an argument and its line end
+	args  int    // arguments to come
+}
+
+func (s *server) add(fd int, events uint32) error {
+	e := unix.EpollEvent{Events: unix.EPOLLIN | events, Fd: int32(fd)}
+	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &e)
+}
+
+func (s *server) close() {
+	for fd := range s.conns {
+		unix.Close(int(fd))
+	}
+	unix.Close(s.epoll)
+}
+
+func (s *server) turn() error {
+	const look = 100 // ms, after which the context is looked at
+	n, err := unix.EpollWait(s.epoll, s.events[:], look)
+	if err != nil && err != unix.EINTR {
+		return fmt.Errorf("epoll_wait: %w", err)
+	}
+	for i := range max(n, 0) {
+		fd := s.events[i].Fd
+		if fd == int32(s.listener) {
+			s.accept()
+			continue
+		}
+		if !s.serve(int(fd), s.conns[fd]) {
+			unix.Close(int(fd))
+			delete(s.conns, fd)
+		}
+	}
+	return nil
+}
+
+func (s *server) accept() {
+	fd, _, err := unix.Accept4(s.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	if err != nil {
+		return
+	}
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	s.conns[int32(fd)] = &conn{}
+	if s.add(fd, unix.EPOLLET) != nil {
+		unix.Close(fd)
+		delete(s.conns, int32(fd))
+	}
+}
+
+// serve reads what there is and answers it; false when the connection is at its end.
+func (s *server) serve(fd int, c *conn) bool {
+	for {
+		kept := copy(s.buf, c.carry)
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.buf[kept])), uintptr(len(s.buf)-kept))
+		if errno == unix.EAGAIN {
+			return true
+		}
+		if errno != 0 || n == 0 {
+			return false
+		}
+		in := s.buf[:kept+int(n)]
+		calls, used, err := c.requests(in)
+		if err != nil {
+			return false
+		}
+		c.carry = append(c.carry[:0], in[used:]...)
+		if !s.answer(fd, calls) {
+			return false
+		}
+		if len(in) < len(s.buf) {
+			return true
+		}
+	}
+}
+
+func (s *server) answer(fd, calls int) bool {
+	for len(s.out) < calls*len(reply) {
+		s.out = append(s.out, reply...)
+	}
+	for b := s.out[:calls*len(reply)]; len(b) > 0; {
+		n, err := unix.Write(fd, b)
+		switch err {
+		case nil:
+			b = b[n:]
+		case unix.EAGAIN, unix.EINTR: // the reader is behind: wait for it, there is nothing better to do
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+			_, _ = unix.Poll(p, 100)
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// requests counts the requests that end in b, and says how many bytes of it are done with.
+func (c *conn) requests(b []byte) (calls, used int, err error) {
+	for {
+		take := min(c.skip, len(b)-used)
+		used, c.skip = used+take, c.skip-take
+		end := bytes.IndexByte(b[used:], '\n')
+		if c.skip > 0 || end < 0 {
+			return calls, used, nil
+		}
+		line := b[used : used+end+1]
+		if len(line) < len("*1\r\n") {
+			return calls, used, fmt.Errorf("%w: %q", errNotCommand, line)
+		}
+		n := 0
+		for _, d := range line[1 : len(line)-2] {
+			n = 10*n + int(d-'0')
+		}
+		switch {
+		case c.args == 0 && line[0] == '*' && n > 0:
+			c.args = n
+		case c.args > 0 && line[0] == '$':
+			c.skip = n + 2
+			if c.args--; c.args == 0 {
+				calls++ // when its last argument has begun: near enough for who sends it whole
+			}
+		default:
+			return calls, used, fmt.Errorf("%w: %q", errNotCommand, line)
+		}
+		used += len(line)
+	}
+}

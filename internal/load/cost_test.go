@@ -1,0 +1,54 @@
+//go:build linux
+
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/workload"
+)
+
+// BenchmarkCall is what a call costs beside its system calls: its reply scanned and counted, and the next request made. It must not allocate.
+func BenchmarkCall(b *testing.B) {
+	for _, reply := range []struct {
+		name string
+		text []byte
+	}{{"null", []byte("$-1\r\n")}, {"3B", []byte("$3\r\nabc\r\n")}, {"1KiB", append(append([]byte("$1024\r\n"), make([]byte, 1024)...), '\r', '\n')}} {
+		for _, pipeline := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/pipeline=%d", reply.name, pipeline), func(b *testing.B) {
+				w, c := benchWorker(b, pipeline)
+				replies := bytes.Repeat(reply.text, pipeline)
+				b.ReportAllocs()
+				for n := 0; n < b.N; n += pipeline {
+					w.now = w.r.Clock.Now()
+					if err := w.replies(c, replies); err != nil {
+						b.Fatal(err)
+					}
+					c.out = c.out[:0]
+				}
+			})
+		}
+	}
+}
+
+func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
+	load, err := workload.Simple("get", 1_000_000, 3)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1}}, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(w.close)
+	w.tally = NewTally(len(load.Ops), false)
+	c := newConn(-1, pipeline)
+	c.dead = true // nothing is written
+	for range pipeline {
+		w.free(c)
+	}
+	return w, c
+}

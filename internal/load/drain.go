@@ -1,0 +1,54 @@
+//go:build linux
+
+package load
+
+import "time"
+
+// drain waits for the calls in flight, and counts those that do not come back with their age.
+func (w *worker) drain() {
+	before := w.tally.Calls()
+	w.left = 0
+	until := w.now + int64(w.r.Drain)
+	if w.arrivals != nil {
+		w.leave()
+	}
+	for w.inFlight > 0 && w.now < until {
+		n, err := w.wait(time.Duration(until - w.now))
+		if err != nil {
+			break
+		}
+		w.now = w.r.Clock.Now()
+		for i := range n {
+			w.handle(&w.events[i])
+		}
+	}
+	w.abandon()
+	w.tally.Drained, w.tally.Unsent, w.tally.Last = w.tally.Calls()-before, w.unsent, true
+	w.handOver()
+}
+
+// leave counts what the schedule had due before the end and nobody could send.
+func (w *worker) leave() {
+	for w.more && w.due < w.ended {
+		w.unsent++
+		w.tally.age(&w.tally.AgeFromIntended, w.ended-w.due)
+		w.advance()
+	}
+	w.more = false
+}
+
+// abandon counts the calls that have no reply yet.
+func (w *worker) abandon() {
+	for _, c := range w.conns {
+		if c.dead {
+			continue
+		}
+		for i := range c.count {
+			f := &c.flights[(c.head+i)&(len(c.flights)-1)]
+			w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
+			if w.arrivals != nil {
+				w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"slowpath/internal/bench"
+)
+
+// Load writes the result of a load for a person: how fast, how late, how the latencies spread, and what one must know to read that.
+func Load(w io.Writer, r *bench.Result, s Style) error {
+	p := newPage(s)
+	p.loadHead(r)
+	p.loadLatency(r)
+	if len(r.Ops) > 1 {
+		p.loadOps(r.Ops)
+	}
+	if err := p.spectrum(r); err != nil {
+		return err
+	}
+	p.loadFacts(r)
+	for _, n := range r.Notes {
+		p.gap()
+		p.paragraph("", "", n, none)
+	}
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// loadHead says what was done, and how fast it went.
+func (p *page) loadHead(r *bench.Result) {
+	s := r.Settings
+	facts := []string{r.Target.Address}
+	if r.Target.Server != "" {
+		facts = append(facts, r.Target.Server)
+	}
+	facts = append(facts, s.Loop+" loop"+p.rateAsked(r), count(s.Connections, "connection"))
+	if s.Pipeline > 1 {
+		how := "in flight on each"
+		if s.PipelineMode == "batch" {
+			how = "in a batch on each"
+		}
+		facts = append(facts, fmt.Sprintf("%d %s", s.Pipeline, how))
+	}
+	facts = append(facts, count(s.Threads, "thread"))
+	if s.BusyPoll {
+		facts = append(facts, "busy polling")
+	}
+	p.facts("", facts, dim)
+	p.gap()
+	ended := ""
+	if r.Interrupted {
+		ended = ", ended early"
+	}
+	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", grouped(int64(r.RequestsPerSecond+0.5)), grouped(r.Requests), duration(int64(r.Seconds*1e9)), ended), bold)
+}
+
+func (p *page) rateAsked(r *bench.Result) string {
+	if r.Schedule == nil {
+		return ""
+	}
+	return fmt.Sprintf(" at %s/s, %s", grouped(int64(r.Schedule.PerSecond+0.5)), r.Settings.Arrivals)
+}
+
+// Columns of latencies: a label, and figures of nine columns each.
+const latencyLabel, latencyColumn = 22, 9
+
+// loadLatency prints the percentiles; from the intended time and from the send where these differ.
+func (p *page) loadLatency(r *bench.Result) {
+	p.gap()
+	head := pad("", latencyLabel)
+	for _, h := range []string{"P50", "P90", "P99", "P99.9", "P99.99", "MAX"} {
+		head += padLeft(h, latencyColumn)
+	}
+	p.line(p.in(dim, head))
+	if r.Settings.Loop == bench.Closed {
+		p.line(p.latencyRow("latency", r.Latency))
+		return
+	}
+	p.line(p.latencyRow("from intended time", r.Latency))
+	p.line(p.latencyRow("from send", r.Service))
+}
+
+func (p *page) latencyRow(label string, l bench.Latency) string {
+	row := pad(label, latencyLabel)
+	for _, ns := range []int64{l.P50Ns, l.P90Ns, l.P99Ns, l.P999Ns, l.P9999Ns, l.MaxNs} {
+		row += padLeft(p.time(l, ns), latencyColumn)
+	}
+	return row
+}
+
+// time prints a latency, or that there is none.
+func (p *page) time(l bench.Latency, ns int64) string {
+	if l.Calls == 0 {
+		return "-"
+	}
+	return p.text(duration(ns))
+}
+
+// loadOps prints a line per op of a mix.
+func (p *page) loadOps(ops []bench.Op) {
+	p.gap()
+	widths := []int{10, 9, 9, 9, 9, 9, 6, 6}
+	line := func(name string, cells ...string) string {
+		s := pad(p.shorten(name, 12), 13)
+		for i, c := range cells {
+			s += padLeft(c, widths[i])
+		}
+		return s
+	}
+	p.line(p.in(dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
+	for _, o := range ops {
+		l := o.Latency
+		p.line(line(p.text(o.Op), short(o.Requests), short(int64(o.RequestsPerSecond+0.5)), p.time(l, l.P50Ns), p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
+			short(o.Errors), short(o.Misses)))
+	}
+}
+
+// loadFacts prints what else was counted.
+func (p *page) loadFacts(r *bench.Result) {
+	p.gap()
+	if len(r.Errors) > 0 {
+		p.paragraph("errors: ", "        ", errorsText(r.Errors), alarm)
+	}
+	var facts []string
+	if r.Misses > 0 {
+		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
+	}
+	if c := r.Connections; c.Lost > 0 {
+		facts = append(facts, fmt.Sprintf("%s lost, %d made again", count(int(c.Lost), "connection"), c.Reconnected))
+	}
+	if s := r.Schedule; s != nil {
+		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns), duration(s.LateMaxNs)))
+	}
+	g := r.Generator
+	facts = append(facts, fmt.Sprintf("generator: %s CPU s per million requests, %s system calls per request", digits(g.CPUSecondsPerMillion), digits(g.SystemCallsPerRequest)))
+	p.facts("", facts, none)
+}
+
+// errorsText lists kinds of errors, the most frequent first.
+func errorsText(errors map[string]int64) string {
+	kinds := make([]string, 0, len(errors))
+	for k := range errors {
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b string) int {
+		if d := errors[b] - errors[a]; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return strings.Compare(a, b)
+	})
+	for i, k := range kinds {
+		kinds[i] = fmt.Sprintf("%s × %s", grouped(errors[k]), OneLine(k))
+	}
+	return strings.Join(kinds, "; ")
+}
+
+// grouped prints a number in groups of three digits: 1 432 100.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}
+
+// short prints a number in at most six columns: 99999, 1.23M.
+func short(n int64) string {
+	if n < 100_000 {
+		return fmt.Sprint(n)
+	}
+	v, unit := float64(n)/1e3, "k"
+	for _, next := range []string{"M", "G", "T"} {
+		if v < 999.5 {
+			break
+		}
+		v, unit = v/1e3, next
+	}
+	return digits(v) + unit
+}
