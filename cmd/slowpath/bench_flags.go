@@ -2,7 +2,6 @@ package main
 
 import (
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,8 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
 		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
 	}
-	if f.load.Workload, err = workload.Simple(strings.ToLower(f.command), f.keys, f.valueSize); err != nil {
+	if f.load.Workload, err = workload.Compile(workload.Options{Commands: []string{f.command}, Keys: workload.Keys{High: max(f.keys, 1) - 1},
+		Sizes: workload.FixedSize(f.valueSize), Seed: f.load.Seed}); err != nil {
 		return o, usagef("--command: %w", err)
 	}
 	o.Load = f.load

@@ -14,7 +14,8 @@ func (a *app) labSink() *cobra.Command {
 	var port int
 	c := &cobra.Command{
 		Use:   "sink",
-		Short: "A server that answers +OK to everything at once, until Ctrl-C: what a load generator can do at most",
+		Short: "A server that answers +OK to everything, until Ctrl-C",
+		Long:  "sink answers +OK to every command at once, so that a load generator shows what it can do at most.",
 		Example: `  slowpath lab sink --port 7777 &
   slowpath bench 127.0.0.1:7777 --command set`,
 		Args: cobra.NoArgs,

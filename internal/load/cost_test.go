@@ -35,7 +35,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
-	load, err := workload.Simple("get", 1_000_000, 3)
+	load, err := workload.Compile(workload.Options{Commands: []string{"get"}, Keys: workload.Keys{High: 999_999}, Sizes: workload.FixedSize(3)})
 	if err != nil {
 		b.Fatal(err)
 	}

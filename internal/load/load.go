@@ -41,6 +41,8 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
+	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
+	Begin func(context.Context) error
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
@@ -114,6 +116,11 @@ func (r *run) close() {
 }
 
 func (r *run) run(ctx context.Context) (Result, error) {
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	r.start = r.Clock.Now()
 	told := r.tellTallies()
 	var wg sync.WaitGroup

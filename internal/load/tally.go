@@ -23,6 +23,7 @@ type Tally struct {
 	Errors             map[string]int64 // error replies by code, and what went wrong with connections
 	Waits, Reads       int64            // system calls: epoll_wait, read
 	Writes             int64
+	EmptyWaits         int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
 	CPUNs, RunQueueNs  int64 // of the worker's thread: on the CPU, and ready but without one
 	InFlight, Unsent   int64 // at the end of the second: calls without reply; due and not sent
 	Connected          int
@@ -107,6 +108,7 @@ func (t *Tally) Add(u *Tally) {
 	t.BytesOut += u.BytesOut
 	t.BytesIn += u.BytesIn
 	t.Waits += u.Waits
+	t.EmptyWaits += u.EmptyWaits
 	t.Reads += u.Reads
 	t.Writes += u.Writes
 	t.CPUNs += u.CPUNs

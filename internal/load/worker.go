@@ -48,7 +48,7 @@ const bufferBytes = 256 << 10
 func newWorker(r *run, index int) (*worker, error) {
 	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
 	w.makeTallies()
-	w.stream = r.Workload.Stream(r.Seed + uint64(index)*0x9e3779b97f4a7c15)
+	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
 	if r.Requests > 0 {
 		n := int64(r.Threads)
 		w.left = r.Requests / n
@@ -100,6 +100,9 @@ func (w *worker) run() error {
 			return err
 		}
 		w.tally.Waits++
+		if n == 0 {
+			w.tally.EmptyWaits++
+		}
 		w.now = w.r.Clock.Now()
 		for i := range n {
 			w.handle(&w.events[i])

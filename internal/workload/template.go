@@ -1,59 +1,283 @@
 package workload
 
 import (
-	"fmt"
+	"strconv"
 
-	"slowpath/internal/resp"
+	"slowpath/internal/cluster"
 )
 
-// Prefix begins every key that a load writes or reads.
+// Prefix begins every key that a load writes or reads, and every channel.
 const Prefix = "slowpath:"
 
-// template is an encoded request whose key number is patched in.
+// template is a request ready to be sent: stretches of bytes in which only numbers of keys change, and between them what changes its
+// length. It is not changed after compile.
 type template struct {
-	bytes []byte
-	keyAt int // offset of the key's digits, -1 without a key
-	keys  uint64
+	steps   []step
+	replies uint16
+	hasKey  bool
+	slots   *slotTable // of the first key, where only its number changes; else its slot is computed from its bytes
+	noSlot  bool       // it has no key argument
 }
 
-const keyDigits = 12
+// step is bytes that are copied, with numbers put in their places, and then an argument of varying length.
+type step struct {
+	bytes   []byte
+	numbers []number
+	then    argument // with its "$LENGTH"; nil at the end
+	isKey   bool     // then is the first key
+	value   int      // instead of then, a value of this size, whose length stands in bytes already; -1: none
+}
 
-// Simple is a workload of one of the named commands get, set and ping, with keys drawn uniformly from a range, and values of one size.
-func Simple(command string, keys uint64, valueBytes int) (*Workload, error) {
-	key := Prefix + "key:" + "000000000000"
-	t := template{keyAt: -1, keys: keys}
-	op := Op{Ratio: 1}
-	switch command {
-	case "get":
-		op.Name, op.Reads = "GET", true
-		t.bytes = resp.AppendCommand(nil, "GET", key)
-		t.keyAt = len(t.bytes) - 2 - keyDigits
-	case "set":
-		op.Name = "SET"
-		t.bytes = resp.AppendCommand(nil, "SET", key, string(make([]byte, valueBytes)))
-		t.keyAt = len(resp.AppendCommand(nil, "SET", key)) - 2 - keyDigits
-	case "ping":
-		op.Name = "PING"
-		t.bytes = resp.AppendCommand(nil, "PING")
+// number is the place of a key's number in the bytes of a step.
+type number struct {
+	at   int
+	kind partKind // keyPart, samePart or tagPart
+	next bool     // another key than the one before it in the request
+}
+
+// style is how the numbers of keys are written: in plain digits, or with the first of them as hash tag.
+type style struct {
+	tagged   bool
+	tagPairs int // pairs of digits that are in the tag
+}
+
+// styleFor is the style of a workload whose requests have at most so many key arguments, and so many keys. A request's keys have a tag in
+// common, so that there are as many of them as the digits outside of the tag allow.
+func styleFor(arguments, drawn int) style {
+	s := style{tagged: arguments > 1, tagPairs: keyDigits/2 - 1}
+	if drawn > 100 {
+		s.tagPairs = keyDigits/2 - 2
+	}
+	return s
+}
+
+// group is how many keys share a hash tag.
+func (s style) group() uint64 {
+	if s.tagPairs == keyDigits/2-1 {
+		return 100
+	}
+	return maxKeysPerRequest
+}
+
+// numberLen is how many bytes appendNumber appends.
+func (s style) numberLen(kind partKind, isKey bool) int {
+	switch {
+	case kind == tagPart && s.tagged:
+		return 2*s.tagPairs + 2
+	case kind == tagPart || isKey && s.tagged:
+		return keyDigits + 2
+	}
+	return keyDigits
+}
+
+// appendNumber appends the number of a key in a key argument (isKey) or in another, where it is plain.
+func (s style) appendNumber(dst []byte, n uint64, kind partKind, isKey bool) []byte {
+	var digits [keyDigits]byte
+	p := pairsOf(n)
+	p.putAll(digits[:])
+	tag := 2 * s.tagPairs
+	switch {
+	case kind == tagPart && s.tagged:
+		return append(append(append(dst, '{'), digits[:tag]...), '}')
+	case kind == tagPart:
+		return append(append(append(dst, '{'), digits[:]...), '}')
+	case isKey && s.tagged:
+		return append(append(append(append(dst, '{'), digits[:tag]...), '}'), digits[tag:]...)
+	}
+	return append(dst, digits[:]...)
+}
+
+// put writes a number over one that appendNumber wrote.
+func (s style) put(dst []byte, p *pairs, kind partKind) {
+	switch {
+	case kind == tagPart && s.tagged:
+		p.put(dst[1:], 0, s.tagPairs)
+	case kind == tagPart:
+		p.putAll(dst[1:])
+	case s.tagged && dst[0] == '{':
+		p.put(dst[1:], 0, s.tagPairs)
+		p.put(dst[2+2*s.tagPairs:], s.tagPairs, keyDigits/2)
 	default:
-		return nil, fmt.Errorf("unknown command %q", command)
+		p.putAll(dst)
 	}
-	return &Workload{Ops: []Op{op}, templates: []template{t}, ratios: []float64{1}}, nil
 }
 
-func (t *template) append(dst []byte, s *Stream, op uint16) ([]byte, Request) {
-	at := len(dst)
-	dst = append(dst, t.bytes...)
-	r := Request{Op: op, Replies: 1, Slot: -1, Key: -1}
-	if t.keyAt < 0 {
-		return dst, r
+// compiler makes a template of a request.
+type compiler struct {
+	style style
+	vals  *values
+	t     template
+	last  step
+	drawn int // {key}s so far
+}
+
+// compile encodes a request. Its first key decides the slot.
+func compile(r request, s style, vals *values) template {
+	c := compiler{style: s, vals: vals, t: template{replies: uint16(len(r.commands)), noSlot: true}, last: step{value: -1}}
+	for i, cmd := range r.commands {
+		c.last.bytes = append(strconv.AppendInt(append(c.last.bytes, '*'), int64(len(cmd)), 10), '\r', '\n')
+		isKey := map[int]bool{}
+		for _, at := range r.keys[i] {
+			isKey[at] = true
+		}
+		for at, a := range cmd {
+			if isKey[at] && c.t.noSlot {
+				c.firstKey(a)
+			}
+			c.argument(a, isKey[at])
+		}
 	}
-	n := s.rng.below(t.keys)
-	r.Key = int64(n)
-	digits := dst[at+t.keyAt : at+t.keyAt+keyDigits]
-	for i := keyDigits - 1; n > 0; i-- {
-		digits[i] = byte('0' + n%10)
-		n /= 10
+	c.t.steps = append(c.t.steps, c.last)
+	return c.t
+}
+
+// firstKey prepares the slot: from a table where only the number of the key changes.
+func (c *compiler) firstKey(a argument) {
+	c.t.noSlot = false
+	if a.varying() > 0 {
+		return
+	}
+	c.t.slots = newSlotTable(func(n uint64) []byte {
+		var key []byte
+		for _, p := range a {
+			key = c.appendPart(key, p, n, true)
+		}
+		return key
+	})
+}
+
+func (c *compiler) appendPart(dst []byte, p part, n uint64, isKey bool) []byte {
+	if p.kind == literalPart {
+		return append(dst, p.text...)
+	}
+	return c.style.appendNumber(dst, n, p.kind, isKey)
+}
+
+func (c *compiler) argument(a argument, isKey bool) {
+	size, fixed := c.vals.fixed()
+	switch {
+	case a.is(valuePart) && fixed:
+		c.last.bytes = appendLength(c.last.bytes, size)
+		c.last.value = size
+		c.endStep()
+		c.last.bytes = append(c.last.bytes, '\r', '\n')
+	case a.varying() > 0:
+		c.last.then = c.marked(a, isKey)
+		c.last.isKey = isKey && c.t.slots == nil && !c.hasVaryingKey()
+		c.endStep()
+	default:
+		c.constant(a, isKey)
+	}
+}
+
+func (c *compiler) hasVaryingKey() bool {
+	for _, s := range c.t.steps {
+		if s.isKey {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *compiler) endStep() {
+	c.t.steps = append(c.t.steps, c.last)
+	c.last = step{value: -1}
+}
+
+// constant appends an argument whose length is always the same.
+func (c *compiler) constant(a argument, isKey bool) {
+	var body []byte
+	var numbers []number
+	for _, p := range a {
+		if p.kind != literalPart {
+			numbers = append(numbers, number{at: len(body), kind: p.kind, next: c.isNext(p)})
+		}
+		body = c.appendPart(body, p, 0, isKey)
+	}
+	c.last.bytes = appendLength(c.last.bytes, len(body))
+	for _, n := range numbers {
+		n.at += len(c.last.bytes)
+		c.last.numbers = append(c.last.numbers, n)
+	}
+	c.last.bytes = append(append(c.last.bytes, body...), '\r', '\n')
+}
+
+// isNext: every {key} but the first of a request moves on to another key.
+func (c *compiler) isNext(p part) bool {
+	if p.kind == keyPart || p.kind == samePart || p.kind == tagPart {
+		c.t.hasKey = true
+	}
+	if p.kind != keyPart {
+		return false
+	}
+	c.drawn++
+	return c.drawn > 1
+}
+
+// marked notes in the parts of an argument of varying length what constant notes in numbers: times 1 moves on to another key, low 1 is
+// a number in a key argument.
+func (c *compiler) marked(a argument, isKey bool) argument {
+	out := append(argument(nil), a...)
+	for i, p := range a {
+		if p.kind == literalPart || p.kind == randPart || p.kind == valuePart || p.kind == uniquePart {
+			continue
+		}
+		out[i].times, out[i].low = 0, 0
+		if c.isNext(p) {
+			out[i].times = 1
+		}
+		if isKey {
+			out[i].low = 1
+		}
+	}
+	return out
+}
+
+func appendLength(dst []byte, n int) []byte {
+	return append(strconv.AppendInt(append(dst, '$'), int64(n), 10), '\r', '\n')
+}
+
+// append appends a request for the key that was drawn.
+func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
+	r := Request{Op: op, Replies: t.replies, Slot: -1, Key: -1}
+	p := pairsOf(key)
+	if t.hasKey {
+		r.Key = int64(key)
+	}
+	if t.slots != nil {
+		r.Slot = t.slots.slot(&p)
+	}
+	current := key
+	for i := range t.steps {
+		st := &t.steps[i]
+		at := len(dst)
+		dst = append(dst, st.bytes...)
+		for _, n := range st.numbers {
+			if n.next {
+				current = s.w.neighbour(current)
+				p = pairsOf(current)
+			}
+			s.w.style.put(dst[at+n.at:], &p, n.kind)
+		}
+		switch {
+		case st.value >= 0:
+			dst = s.w.values.append(dst, t.valueKey(s, current), st.value)
+		case st.then != nil:
+			var start int
+			dst, start, current = st.then.append(dst, s, current)
+			p = pairsOf(current)
+			if st.isKey {
+				r.Slot = int16(cluster.Slot(dst[start : len(dst)-2]))
+			}
+		}
 	}
 	return dst, r
+}
+
+// valueKey is whose value is written: that of the key before it; without keys any.
+func (t *template) valueKey(s *Stream, current uint64) uint64 {
+	if t.hasKey {
+		return current
+	}
+	return s.rng.next()
 }

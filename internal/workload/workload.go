@@ -1,12 +1,15 @@
-// Package workload is what a load sends: commands with their keys and values, drawn from distributions and encoded. It opens no
-// connection and reads no clock.
+// Package workload is what a load sends: commands with their keys and values, drawn from distributions and encoded; what is to be there
+// before the load (Prefill), how a reply is told from a wrong one (Check), and what is to be removed after it (Cleanup). It opens no
+// connection and reads no clock. A Replay sends what a log of commands has instead.
 package workload
 
 // Op is one kind of call of a workload: a command template, or a MULTI block of several.
 type Op struct {
-	Name  string // "GET"; of a template its command, upper case, with its subcommand; "MULTI" for a block
-	Ratio float64
-	Reads bool // a null reply is a miss
+	Name    string  // "GET"; of a template its command, upper case, with its subcommand; "MULTI" for a block
+	Ratio   float64 // share of the requests, as given
+	Reads   bool    // a null reply is a miss
+	Checked bool    // Stream.Check can tell a wrong reply: asked for by Options.Verify
+	Blocks  bool    // the reply may come only when there is data (BLPOP)
 }
 
 // Request is what a Stream says of the request it appended.
@@ -19,29 +22,71 @@ type Request struct {
 
 // Workload is a compiled mix. It is not changed after Compile, so that many streams can draw from it.
 type Workload struct {
-	Ops []Op
+	Ops      []Op
+	Channels []string // patterns for PSUBSCRIBE that match what PUBLISH of the workload publishes to
 
-	templates []template
-	ratios    []float64 // cumulative, the last is 1
+	templates  []template
+	thresholds []uint64 // cumulated ratios in parts of 2^64, the last is implied
+	requests   []request
+	options    Options
+	style      style
+	keys       drawer
+	values     values
+	setup      [][]string
+	checks     []checkKind // by op, where Options.Verify asks for it
 }
+
+// Setup are commands to be sent to each node before the load: SCRIPT LOAD of the scripts whose digests are sent. A server that lost
+// them answers NOSCRIPT.
+func (w *Workload) Setup() [][]string { return w.setup }
 
 // Stream draws the requests of one worker. It is not safe for concurrent use.
 type Stream struct {
-	w   *Workload
-	rng rng
+	w         *Workload
+	rng       rng
+	step      uint64   // how many streams there are
+	next      []uint64 // where sequential keys stand, by op
+	unique    uint64
+	keyed     bool // the template at hand has a key
+	drawn     [maxParts]uint64
+	valueKeys [maxParts]uint64
 }
 
-// Stream gives the stream of one worker; the same seed gives the same requests.
-func (w *Workload) Stream(seed uint64) *Stream { return &Stream{w: w, rng: newRNG(seed)} }
+// Stream gives stream number index (from 0) of count. The same seed, index and count give the same requests; of sequential keys each of
+// the streams has every count-th.
+func (w *Workload) Stream(seed uint64, index, count int) *Stream {
+	mix := newRNG(seed + uint64(index)*0x9e3779b97f4a7c15)
+	s := &Stream{w: w, rng: newRNG(mix.next()), step: uint64(max(count, 1)), unique: uint64(index)}
+	s.next = make([]uint64, len(w.templates))
+	for op := range s.next {
+		s.next[op] = uint64(index) % w.keys.n
+	}
+	return s
+}
 
 // Next appends the next request to dst. It does not allocate but to make dst longer.
 func (s *Stream) Next(dst []byte) ([]byte, Request) {
 	op := 0
-	if len(s.w.ratios) > 1 {
-		x := s.rng.float()
-		for s.w.ratios[op] < x {
-			op++
+	if len(s.w.thresholds) > 0 {
+		for x := s.rng.next(); op < len(s.w.thresholds) && s.w.thresholds[op] <= x; op++ {
 		}
 	}
-	return s.w.templates[op].append(dst, s, uint16(op))
+	t := &s.w.templates[op]
+	key := uint64(0)
+	if t.hasKey {
+		key = s.w.keys.draw(&s.rng, &s.next[op], s.step)
+	}
+	s.keyed = t.hasKey
+	return t.append(dst, s, uint16(op), key)
+}
+
+// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the first.
+func (w *Workload) neighbour(key uint64) uint64 {
+	size := w.style.group()
+	low := max(key/size*size, w.keys.keys.Low)
+	high := min(key/size*size+size-1, w.keys.keys.High)
+	if key >= high {
+		return low
+	}
+	return key + 1
 }

@@ -1,0 +1,222 @@
+package workload
+
+import (
+	"strconv"
+	"strings"
+)
+
+// command is what is known of a command of Redis or Valkey.
+type command struct {
+	first, last, step int    // positions of its keys as in COMMAND's reply; a negative last counts from the end; first 0: no key
+	kind              kind   // of the value at its keys; none where it takes any
+	keys              finder // instead of the positions, where they depend on the arguments
+}
+
+// kind is the type of the value that a key holds.
+type kind uint8
+
+const (
+	anyKind kind = iota
+	stringKind
+	listKind
+	hashKind
+	setKind
+	zsetKind
+	streamKind
+)
+
+var kindNames = [...]string{"any type", "string", "list", "hash", "set", "sorted set", "stream"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// finder gives the positions of the keys in a command with its arguments: nil where they cannot be told, empty where there is none.
+type finder func(args []string) []int
+
+// commands has those whose keys are known, as COMMAND of redis 8.0.2 and valkey 8.1.1 has them; a test holds it against real servers.
+// The commands of modules are as in their documentation.
+var commands = func() map[string]command {
+	table := map[string]command{}
+	add := func(c command, names string) {
+		for name := range strings.FieldsSeq(names) {
+			table[name] = c
+		}
+	}
+	one, pair, all := command{first: 1, last: 1, step: 1}, command{first: 1, last: 2, step: 1}, command{first: 1, last: -1, step: 1}
+	of := func(c command, k kind) command { c.kind = k; return c }
+	with := func(k kind, f finder) command { return command{first: 1, last: 1, step: 1, kind: k, keys: f} }
+
+	add(command{}, "PING ECHO TIME DBSIZE LASTSAVE LOLWUT COMMAND INFO ROLE WAIT WAITAOF MULTI EXEC DISCARD UNWATCH RANDOMKEY SCAN PUBSUB LATENCY SLOWLOG")
+	add(one, `DUMP TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXPIRE EXPIREAT PEXPIRE PEXPIREAT PERSIST RESTORE MOVE`)
+	add(with(anyKind, sortKeys), "SORT SORT_RO")
+	add(pair, "RENAME RENAMENX COPY")
+	add(all, "DEL UNLINK EXISTS TOUCH WATCH")
+	add(with(anyKind, subcommandKey("ENCODING", "FREQ", "IDLETIME", "REFCOUNT")), "OBJECT")
+	add(with(anyKind, subcommandKey("USAGE")), "MEMORY")
+
+	add(of(one, stringKind), `GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN SUBSTR GETRANGE SETRANGE INCR DECR INCRBY DECRBY
+		INCRBYFLOAT GETBIT SETBIT BITCOUNT BITPOS BITFIELD BITFIELD_RO PFADD`)
+	add(of(pair, stringKind), "LCS")
+	add(of(all, stringKind), "MGET PFCOUNT PFMERGE")
+	add(command{first: 1, last: -1, step: 2, kind: stringKind}, "MSET MSETNX")
+	add(command{first: 2, last: -1, step: 1, kind: stringKind}, "BITOP")
+
+	add(of(one, listKind), "LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN LINDEX LRANGE LTRIM LSET LREM LINSERT LPOS")
+	add(of(pair, listKind), "RPOPLPUSH LMOVE BLMOVE BRPOPLPUSH")
+	add(command{first: 1, last: -2, step: 1, kind: listKind}, "BLPOP BRPOP")
+	add(with(listKind, counted(1)), "LMPOP")
+	add(with(listKind, counted(2)), "BLMPOP")
+
+	add(of(one, hashKind), `HSET HMSET HSETNX HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HINCRBY HINCRBYFLOAT HSCAN HRANDFIELD
+		HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HTTL HPTTL HEXPIRETIME HPEXPIRETIME HPERSIST HGETDEL HGETEX HSETEX`)
+
+	add(of(one, setKind), "SADD SREM SPOP SCARD SISMEMBER SMISMEMBER SMEMBERS SRANDMEMBER SSCAN")
+	add(of(pair, setKind), "SMOVE")
+	add(of(all, setKind), "SDIFF SINTER SUNION SDIFFSTORE SINTERSTORE SUNIONSTORE")
+	add(with(setKind, counted(1)), "SINTERCARD")
+
+	add(of(one, zsetKind), `ZADD ZINCRBY ZREM ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE
+		ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZRANDMEMBER ZSCAN ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
+		GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO`)
+	add(of(pair, zsetKind), "ZRANGESTORE GEOSEARCHSTORE")
+	add(command{first: 1, last: -2, step: 1, kind: zsetKind}, "BZPOPMIN BZPOPMAX")
+	add(with(anyKind, counted(1)), "ZDIFF ZINTER ZUNION ZINTERCARD")
+	add(with(anyKind, destination), "ZDIFFSTORE ZINTERSTORE ZUNIONSTORE")
+	add(with(zsetKind, counted(1)), "ZMPOP")
+	add(with(zsetKind, counted(2)), "BZMPOP")
+	add(with(zsetKind, sortKeys), "GEORADIUS GEORADIUSBYMEMBER")
+
+	add(of(one, streamKind), "XADD XLEN XRANGE XREVRANGE XDEL XTRIM XACK XCLAIM XAUTOCLAIM XPENDING XSETID")
+	add(with(streamKind, streamKeys), "XREAD XREADGROUP")
+	add(with(streamKind, subcommandKey("STREAM", "GROUPS", "CONSUMERS")), "XINFO")
+	add(with(streamKind, subcommandKey("CREATE", "SETID", "DESTROY", "CREATECONSUMER", "DELCONSUMER")), "XGROUP")
+
+	add(with(anyKind, counted(2)), "EVAL EVAL_RO EVALSHA EVALSHA_RO FCALL FCALL_RO")
+	add(one, "PUBLISH SPUBLISH") // a channel takes the prefix as a key does
+	add(one, `JSON.SET JSON.GET JSON.DEL JSON.TYPE JSON.NUMINCRBY JSON.STRAPPEND JSON.STRLEN JSON.ARRAPPEND JSON.ARRLEN JSON.ARRPOP JSON.OBJKEYS
+		JSON.OBJLEN JSON.MERGE BF.ADD BF.EXISTS BF.MADD BF.MEXISTS BF.RESERVE BF.INSERT BF.CARD CF.ADD CF.EXISTS CF.DEL CF.RESERVE TS.ADD TS.GET
+		TS.RANGE TS.CREATE VADD VSIM VCARD VDIM VEMB VREM`)
+	return table
+}()
+
+// keyPositions gives the positions of the keys of a known command, as a finder does.
+func keyPositions(args []string) []int {
+	c := commands[strings.ToUpper(args[0])]
+	if c.first == 0 {
+		return []int{}
+	}
+	if c.keys != nil {
+		return c.keys(args)
+	}
+	last := c.last
+	if last < 0 {
+		last += len(args)
+	}
+	at := []int{}
+	for i := c.first; i <= last && i < len(args); i += c.step {
+		at = append(at, i)
+	}
+	return at
+}
+
+// counted finds keys after their number, which stands at a position.
+func counted(at int) finder {
+	return func(args []string) []int {
+		if at >= len(args) {
+			return nil
+		}
+		n, err := strconv.Atoi(args[at])
+		if err != nil || n < 0 || n >= len(args)-at {
+			return nil
+		}
+		keys := make([]int, n)
+		for i := range keys {
+			keys[i] = at + 1 + i
+		}
+		return keys
+	}
+}
+
+// destination finds the key that is written and those that are counted after it.
+func destination(args []string) []int {
+	sources := counted(2)(args)
+	if sources == nil {
+		return nil
+	}
+	return append([]int{1}, sources...)
+}
+
+// subcommandKey finds the key after one of some subcommands.
+func subcommandKey(names ...string) finder {
+	return func(args []string) []int {
+		for _, name := range names {
+			if len(args) > 2 && strings.EqualFold(args[1], name) {
+				return []int{2}
+			}
+		}
+		return []int{}
+	}
+}
+
+// streamKeys finds the first half of what follows STREAMS.
+func streamKeys(args []string) []int {
+	options := 1
+	if strings.EqualFold(args[0], "XREADGROUP") {
+		options = 4 // GROUP, and two names that could be anything
+	}
+	for i := options; i < len(args); i++ {
+		if strings.EqualFold(args[i], "STREAMS") {
+			n := (len(args) - i - 1) / 2
+			keys := make([]int, n)
+			for k := range keys {
+				keys[k] = i + 1 + k
+			}
+			return keys
+		}
+	}
+	return nil
+}
+
+// sortKeys finds the first key and those after STORE, STOREDIST, BY and GET, of SORT and GEORADIUS. What BY and GET name are patterns of
+// keys; `BY nosort` and `GET #` are none.
+func sortKeys(args []string) []int {
+	if len(args) < 2 {
+		return nil
+	}
+	keys := []int{1}
+	geo := strings.HasPrefix(strings.ToUpper(args[0]), "GEO")
+	for i := 2; i+1 < len(args); i++ {
+		switch strings.ToUpper(args[i]) {
+		case "STORE", "STOREDIST":
+			keys = append(keys, i+1)
+		case "BY", "GET":
+			if !geo && args[i+1] != "#" && !strings.EqualFold(args[i+1], "nosort") {
+				keys = append(keys, i+1)
+			}
+		}
+	}
+	return keys
+}
+
+// missReads are the commands whose null reply means that there was nothing to read.
+var missReads = setOf(`GET GETDEL GETEX GETSET HGET HGETDEL LPOP RPOP LINDEX LPOS RPOPLPUSH LMOVE SPOP SRANDMEMBER ZSCORE ZRANK ZREVRANK ZRANDMEMBER
+	HRANDFIELD BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX LMPOP ZMPOP BLMPOP BZMPOP GEODIST DUMP XREAD XREADGROUP JSON.GET VEMB`)
+
+// subcommanded are the commands whose first argument is a part of their name.
+var subcommanded = setOf("OBJECT MEMORY XINFO XGROUP CLIENT SLOWLOG LATENCY PUBSUB COMMAND SCRIPT FUNCTION CONFIG CLUSTER ACL MODULE DEBUG")
+
+func setOf(names string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		set[name] = true
+	}
+	return set
+}
+
+// opName is how calls of a command are named: in upper case, with its subcommand.
+func opName(args []string) string {
+	name := strings.ToUpper(args[0])
+	if subcommanded[name] && len(args) > 1 {
+		name += " " + strings.ToUpper(args[1])
+	}
+	return name
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/resp"
+)
+
+// start starts a real server.
+func start(t *testing.T, name servers.Name) *fleet.Instance {
+	t.Helper()
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := cache.Get(t.Context(), name, io.Discard)
+	if err != nil {
+		t.Skipf("%s cannot be had: %v", name, err)
+	}
+	i, err := f.Start(t.Context(), bin, fleet.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
+
+// client is a connection for tests. It is a Node.
+type client struct {
+	t    *testing.T
+	conn net.Conn
+	r    *resp.Reader
+}
+
+func dial(t *testing.T, i *fleet.Instance) *client {
+	t.Helper()
+	conn, err := net.Dial("tcp", i.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, conn, resp.NewReader(conn, resp.Limits{})}
+}
+
+// send sends encoded requests and gives as many replies.
+func (c *client) send(requests []byte, replies int) []resp.Value {
+	c.t.Helper()
+	if _, err := c.conn.Write(requests); err != nil {
+		c.t.Fatal(err)
+	}
+	out := make([]resp.Value, replies)
+	for i := range out {
+		v, err := c.r.Read()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		out[i] = v
+	}
+	return out
+}
+
+func (c *client) do(args ...string) resp.Value {
+	c.t.Helper()
+	return c.send(resp.AppendCommand(nil, args...), 1)[0]
+}
+
+func (c *client) Pipeline(_ context.Context, commands [][]string) ([]resp.Value, error) {
+	var all []byte
+	for _, args := range commands {
+		all = resp.AppendCommand(all, args...)
+	}
+	return c.send(all, len(commands)), nil
+}
+
+func (c *client) setup(w *Workload) {
+	c.t.Helper()
+	for _, args := range w.Setup() {
+		if err := c.do(args...).Err(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *client) prefill(w *Workload) *Prefill {
+	c.t.Helper()
+	p := w.Prefill()
+	for i := range 2 {
+		for s := p.Stream(1, i, 2); ; {
+			b, r, ok := s.Next(nil)
+			if !ok {
+				break
+			}
+			for _, v := range c.send(b, int(r.Replies)) {
+				if err := v.Err(); err != nil {
+					c.t.Fatalf("prefill %s: %v of %q", p.Ops[r.Op].Name, err, b)
+				}
+			}
+		}
+	}
+	return p
+}
