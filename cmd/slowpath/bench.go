@@ -21,7 +21,11 @@ func (a *app) bench() *cobra.Command {
 It reads and writes only keys that begin with slowpath:. Ctrl-C ends the load and prints the result so far.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
-  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv`,
+  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv
+  slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
+  slowpath bench 10.0.0.5:6379 --find-max 'p99<1ms and errors<0.1%'
+  slowpath bench 10.0.0.5:6379 --repeat 6 --json > before.json
+  slowpath bench 10.0.0.5:6379 --compare before.json`,
 		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
 	}
@@ -42,6 +46,9 @@ func oneTarget(cmd *cobra.Command, args []string) error {
 const greetTimeout = watch.DefaultTimeout
 
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
+	if err := f.search.check(f); err != nil {
+		return err
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -73,6 +80,9 @@ func (b *benching) run(ctx context.Context) error {
 		return err
 	}
 	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
+	if b.flags.search.asked() {
+		return b.makeSearch(ctx)
+	}
 	r, err := bench.Run(ctx, b.options)
 	a.progressDone()
 	if err != nil {

@@ -24,6 +24,7 @@ type benchFlags struct {
 	valueSize int
 
 	asJSON bool
+	search searchFlags
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -50,8 +51,9 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.Uint64Var(&f.keys, "keys", 1_000_000, "`number` of keys to draw from")
 		fl.IntVar(&f.valueSize, "value-size", 3, "`bytes` of each value")
 	})
+	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
-		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 )
 
 // Knee is where more concurrency stops to pay: from there on twice as much gives less than Gain more throughput.
@@ -96,11 +95,11 @@ func (s *Sweep) kneeSentence(points []Point) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "From %s on%s, twice as many give less than %.0f %% more requests per second; from %d to %d p99 goes from %s to %s.",
 		s.amount(k.Value), within(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns), brief(last.Latency.P99Ns))
-	if l := s.Law; l != nil && l.Holds && l.Peak != nil {
+	if l := s.Law; l != nil && l.Holds && l.Peak != nil && l.Kappa.Low != nil && *l.Kappa.Low > 0 {
 		switch {
 		case l.Peak.Value <= float64(last.Value):
 			fmt.Fprintf(&b, " The peak is at %s%s: more make it slower.", s.amount(l.Peak.Value), within(*l.Peak))
-		case l.Kappa.Low != nil && *l.Kappa.Low > 0:
+		default:
 			fmt.Fprintf(&b, " The law has its peak at %s%s, beyond what was measured.", s.amount(l.Peak.Value), within(*l.Peak))
 		}
 	}
@@ -124,71 +123,4 @@ func rateSentence(points []Point) string {
 	first, last := points[0], points[len(points)-1]
 	return fmt.Sprintf("The server kept up with all rates to %s/s; p99 went from %s to %s.", thousands(float64(last.Value)), brief(first.Latency.P99Ns),
 		brief(last.Latency.P99Ns))
-}
-
-// addNotes says what one must know to read the sweep.
-func (s *Sweep) addNotes(o SweepOptions) {
-	note := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
-	var limited []string
-	for _, p := range s.Points {
-		if p.GeneratorLimited {
-			limited = append(limited, fmt.Sprint(p.Value))
-		}
-	}
-	if len(limited) > 0 {
-		note("The generator was the limit at %s: these are left out of law and knee, and the server may do more. Use more --threads, or more machines.", strings.Join(limited, ", "))
-	}
-	switch l := s.Law; {
-	case l == nil && o.Axis.concurrency():
-		note("No law of scalability is fitted: %s.", s.NoLaw)
-	case l != nil && !l.Holds:
-		note("The universal scalability law does not describe this: at %d it is %+.0f %% off, more than noise explains (R² %.3f). The knee is that of the points.", l.WorstAt, l.WorstOff*100, l.R2)
-	}
-	if o.Repeats < 2 {
-		note("One load per value: the spread is not known, and noise can look like a knee. --repeat 3 tells.")
-	}
-	if s.Interrupted {
-		note("The sweep was ended early: not all values have all their loads.")
-	}
-}
-
-// amount is a value of the axis for people.
-func (s *Sweep) amount(v float64) string {
-	switch s.Axis {
-	case Pipeline:
-		return fmt.Sprintf("%.0f in flight per connection", v)
-	default:
-		return fmt.Sprintf("%.0f %s", v, s.Axis)
-	}
-}
-
-// within is an interval for people, empty where it has no end.
-func within(e Estimate) string {
-	if e.Low == nil || e.High == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (95 %%: %.0f to %.0f)", *e.Low, *e.High)
-}
-
-// brief is a duration of three digits.
-func brief(ns int64) string {
-	d := time.Duration(ns)
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
-// thousands is a rate of three digits, in groups: 84 300.
-func thousands(v float64) string {
-	if v < 1000 {
-		return fmt.Sprintf("%.3g", v)
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
-	text := fmt.Sprintf("%.0f", math.Round(v/unit)*unit)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + " " + text[i:]
-	}
-	return text
 }

@@ -15,9 +15,11 @@ type Law struct {
 	R2     float64   `json:"r_squared"`
 	// LackOfFit is the chance of being so far off by the noise between repeats alone; absent without repeats.
 	LackOfFit *float64 `json:"lack_of_fit_p,omitempty"`
-	WorstAt   int      `json:"worst_value"` // where it is furthest from what was measured
-	WorstOff  float64  `json:"worst_off"`   // by this share: above 0 it promises too much
-	Holds     bool     `json:"holds"`       // it describes what was measured
+	// Noise is the standard deviation of repeats from their mean, as a share of it; absent without repeats.
+	Noise    *float64 `json:"noise,omitempty"`
+	WorstAt  int      `json:"worst_value"` // where it is furthest from what was measured
+	WorstOff float64  `json:"worst_off"`   // by this share: above 0 it promises too much
+	Holds    bool     `json:"holds"`       // it describes what was measured, as far as the noise lets tell
 }
 
 // Estimate is a value with its interval of 95 % confidence; a bound that is not known is null.
@@ -44,7 +46,7 @@ func finite(v float64) *float64 {
 func lawOf(f *usl.Fit) *Law {
 	worst := f.Worst()
 	l := &Law{Lambda: estimateIn(f.Lambda, f.LambdaIn), Sigma: estimateIn(f.Sigma, f.SigmaIn), Kappa: estimateIn(f.Kappa, f.KappaIn),
-		R2: f.R2, LackOfFit: finite(f.LackOfFit), WorstAt: int(worst.N), WorstOff: worst.Off(), Holds: f.Holds()}
+		R2: f.R2, LackOfFit: finite(f.LackOfFit), Noise: finite(f.Noise), WorstAt: int(worst.N), WorstOff: worst.Off(), Holds: f.Holds()}
 	if p := f.Peak(); !math.IsInf(p, 1) {
 		e := estimateIn(p, f.PeakIn)
 		l.Peak = &e

@@ -38,6 +38,8 @@ type Fit struct {
 	// LackOfFit is the chance of points this far off if the law held and only the noise between repeats were in the way (F test);
 	// NaN without repeats.
 	LackOfFit float64
+	// Noise is the standard deviation of repeats from their mean, as a share of it; NaN without repeats.
+	Noise float64
 }
 
 // Confidence of the intervals.
@@ -69,7 +71,7 @@ func New(obs []Observation, gain float64, seed uint64) (*Fit, error) {
 		points[i].Fitted = f.At(points[i].N)
 	}
 	f.R2 = f.explained()
-	f.LackOfFit = f.lackOfFit(obs)
+	f.LackOfFit, f.Noise = f.lackOfFit(obs)
 	f.intervals(obs, seed)
 	return f, nil
 }
@@ -123,8 +125,8 @@ func (f *Fit) explained() float64 {
 	return 1 - left/all
 }
 
-// lackOfFit compares how far points are off with how far their repeats are from each other.
-func (f *Fit) lackOfFit(obs []Observation) float64 {
+// lackOfFit compares how far points are off with how far their repeats are from each other, the noise.
+func (f *Fit) lackOfFit(obs []Observation) (p, deviation float64) {
 	var off, noise float64
 	for _, p := range f.Points {
 		off += float64(p.Repeats) * p.Off() * p.Off()
@@ -135,16 +137,16 @@ func (f *Fit) lackOfFit(obs []Observation) float64 {
 	}
 	d1, d2 := float64(len(f.Points)-3), float64(len(obs)-len(f.Points))
 	if d2 == 0 {
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
 	if noise == 0 {
 		if off < 1e-12 {
-			return 1
+			return 1, 0
 		}
-		return 0
+		return 0, 0
 	}
 	ratio := (off / d1) / (noise / d2)
-	return mathx.BetaInc(d2/(d2+d1*ratio), d2/2, d1/2) // the upper tail of F with d1, d2
+	return mathx.BetaInc(d2/(d2+d1*ratio), d2/2, d1/2), math.Sqrt(noise / d2) // the upper tail of F with d1, d2
 }
 
 // Worst is the point that the law misses most, by its share.
