@@ -128,7 +128,7 @@ func TestOtherNamespaces(t *testing.T) {
 func TestAcceptQueue(t *testing.T) {
 	needReal(t)
 	redis := startRedis(t, 22024, "--tcp-backlog", "4")
-	sink := watchFor(t, redis.Process.Pid, 22024, func() {
+	sink := watchFor(t, redis.Process.Pid, 22024, func(*memory) {
 		sh(t, "kill -STOP %d", redis.Process.Pid)
 		defer sh(t, "kill -CONT %d", redis.Process.Pid)
 		for range 5 {
@@ -164,7 +164,7 @@ func TestClientsOnThisHost(t *testing.T) {
 		eachSocket(Root{}, redis.Process.Pid, SocketQuery{States: 1 << tcpEstablished, LocalPort: 22025}, func(*Socket) bool { n++; return true })
 		return n >= 7
 	})
-	sink := watchFor(t, redis.Process.Pid, 22025, func() { time.Sleep(1500 * time.Millisecond) })
+	sink := watchFor(t, redis.Process.Pid, 22025, func(*memory) { time.Sleep(1500 * time.Millisecond) })
 	subject := fmt.Sprintf("process:%d", bench.Process.Pid)
 	sink.want(t, subject, "connections", 7)
 	for _, name := range []string{"rss_bytes", "fd.limit", "minflt"} {

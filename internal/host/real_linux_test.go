@@ -113,7 +113,7 @@ func write(t *testing.T, file, text string) {
 }
 
 // watchFor watches a process while do runs.
-func watchFor(t *testing.T, pid, port int, do func()) *memory {
+func watchFor(t *testing.T, pid, port int, do func(*memory)) *memory {
 	t.Helper()
 	p, err := Locate(nil, Query{Listen: fmt.Sprintf("127.0.0.1:%d", port), WantPID: pid})
 	if err != nil {
@@ -127,7 +127,7 @@ func watchFor(t *testing.T, pid, port int, do func()) *memory {
 	done := make(chan error, 1)
 	go func() { done <- Watch(ctx, Options{Sink: sink, Node: node, Process: p}) }()
 	eventually(t, "the watch has begun", func() bool { _, ok := sink.value(node, "main.delay_ns"); return ok })
-	do()
+	do(sink)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -180,9 +180,10 @@ func TestThrottledStretches(t *testing.T) {
 	redis := startRedis(t, 22001)
 	write(t, dir+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
 	var before, after int64
-	sink := watchFor(t, redis.Process.Pid, 22001, func() {
+	sink := watchFor(t, redis.Process.Pid, 22001, func(*memory) {
 		before = throttledNs(t, dir)
-		load := start(t, "redis-benchmark", "-p", "22001", "-t", "get", "-n", "100000000", "-c", "10", "-q")
+		// A millisecond or so of the server each: it wants all of a CPU, however little the clients get.
+		load := start(t, "redis-benchmark", "-p", "22001", "-n", "100000000", "-c", "10", "-q", "eval", "local n = 0 for i = 1, 1e5 do n = n + i end return n", "0")
 		eventually(t, "the server is throttled for two seconds", func() bool { return throttledNs(t, dir)-before > 2e9 })
 		endLoad(t, load, redis)
 		after = throttledNs(t, dir)
@@ -207,7 +208,7 @@ func TestFrozenBySignal(t *testing.T) {
 	needReal(t)
 	redis := startRedis(t, 22002)
 	var length frozenFor
-	sink := watchFor(t, redis.Process.Pid, 22002, func() {
+	sink := watchFor(t, redis.Process.Pid, 22002, func(*memory) {
 		length = freeze(func() { sh(t, "kill -STOP %d", redis.Process.Pid) }, func() { sh(t, "kill -CONT %d", redis.Process.Pid) })
 	})
 	length.check(t, sink)
@@ -260,7 +261,7 @@ func TestFrozenByFreezer(t *testing.T) {
 	thaw := func() { write(t, dir+"/freezer.state", "THAWED") }
 	t.Cleanup(thaw)
 	var length frozenFor
-	sink := watchFor(t, redis.Process.Pid, 22003, func() {
+	sink := watchFor(t, redis.Process.Pid, 22003, func(*memory) {
 		length = freeze(func() { write(t, dir+"/freezer.state", "FROZEN") }, thaw)
 	})
 	if d := recording.DetailOf[recording.ThreadDetail](length.check(t, sink)); d.Cgroup != "/slowpath-test-freezer" {
@@ -279,7 +280,7 @@ func TestFrozenByCgroupV2(t *testing.T) {
 	thaw := func() { write(t, dir+"/cgroup.freeze", "0") }
 	t.Cleanup(thaw)
 	var length frozenFor
-	sink := watchFor(t, redis.Process.Pid, 22004, func() {
+	sink := watchFor(t, redis.Process.Pid, 22004, func(*memory) {
 		length = freeze(func() { write(t, dir+"/cgroup.freeze", "1") }, thaw)
 	})
 	length.check(t, sink)
@@ -291,7 +292,7 @@ func TestNeighbourOnTheSameCPU(t *testing.T) {
 	sh(t, "taskset -a -cp 1 %d", redis.Process.Pid)
 	spinner := start(t, "taskset", "-c", "1", "sh", "-c", "while :; do :; done")
 	load := start(t, "redis-benchmark", "-p", "22005", "-t", "get", "-n", "100000000", "-c", "10", "-q")
-	sink := watchFor(t, redis.Process.Pid, 22005, func() {
+	sink := watchFor(t, redis.Process.Pid, 22005, func(*memory) {
 		time.Sleep(2500 * time.Millisecond)
 		endLoad(t, load, redis)
 	})
@@ -317,7 +318,7 @@ func TestNeighbourOnTheSameCPU(t *testing.T) {
 func TestBusyInLua(t *testing.T) {
 	needReal(t)
 	redis := startRedis(t, 22006)
-	sink := watchFor(t, redis.Process.Pid, 22006, func() {
+	sink := watchFor(t, redis.Process.Pid, 22006, func(*memory) {
 		time.Sleep(200 * time.Millisecond)
 		sh(t, "redis-cli -p 22006 eval 'local t=redis.call(\"TIME\") local n=0 repeat n=n+1 local u=redis.call(\"TIME\") until (u[1]-t[1])*1000000+u[2]-t[2] > 500000 return n' 0")
 		time.Sleep(200 * time.Millisecond)
