@@ -26,7 +26,7 @@ func newTalk(t *testing.T, port int) *talk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(60 * time.Second))
 	return &talk{t: t, conn: c}
 }
 
