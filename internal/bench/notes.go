@@ -29,8 +29,8 @@ func (s *summary) notes(r *Result) []string {
 	if n := r.Errors["MOVED"]; n > 0 && r.Routing == nil {
 		note("The target is a node of a cluster, and %d calls were for slots of other nodes: -c sends each to its own.", n)
 	}
-	if n := r.Unanswered.Lost; n > 0 {
-		note("%s without a reply because their connection ended: they are in no latency, and whether the server executed them is not known.", wereCalls(n))
+	if n := r.Unanswered.Failed; n > 0 {
+		note("%s without a reply, because their connection ended or they timed out: they are in no latency, and whether the server executed them is not known.", wereCalls(n))
 	}
 	if r.Misses > 0 && r.Misses == reads(s, r) {
 		note("All reads missed: the keys do not exist. --prefill writes them first.")

@@ -2,7 +2,11 @@
 // figures what they cannot show.
 package bench
 
-import "time"
+import (
+	"time"
+
+	"slowpath/internal/limit"
+)
 
 // Schema of Result.
 const Schema = "slowpath.bench/v1"
@@ -27,6 +31,11 @@ type Result struct {
 	Ops     []Op             `json:"ops"`
 	Errors  map[string]int64 `json:"errors"` // error replies by their code, and what went wrong with connections
 	Misses  int64            `json:"misses"` // reads that found nothing
+
+	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence, with the evidence. With
+	// Limit.GeneratorLimited the figures are as much those of the generator as of the server.
+	LimitedBy string        `json:"limited_by"`
+	Limit     limit.Verdict `json:"limit"`
 
 	Unanswered  Unanswered  `json:"unanswered"`
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
@@ -92,7 +101,7 @@ type Op struct {
 type Unanswered struct {
 	InFlight int64 `json:"in_flight"` // no reply when the load ended
 	Unsent   int64 `json:"unsent"`    // due by the schedule, and never sent
-	Lost     int64 `json:"lost"`      // their connection ended before the reply; without a latency
+	Failed   int64 `json:"failed"`    // their connection ended before the reply, or it came too late; without a latency
 }
 
 // Routing is how the calls were spread over the nodes of a cluster, a master and its replicas, or the masters that sentinels named.

@@ -99,8 +99,8 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 	})
 	sum := u.stop(t)
 	t.Logf("calls %v, again %v", sum.Nodes, sum.Again)
-	if len(sum.Errors) > 0 || sum.Unanswered > 0 {
-		t.Errorf("errors %v, unanswered %d", sum.Errors, sum.Unanswered)
+	if len(sum.Errors) > 0 || sum.Failed > 0 {
+		t.Errorf("errors %v, failed %d", sum.Errors, sum.Failed)
 	}
 	for _, n := range append([]*fleet.Instance{added}, c.Nodes...) {
 		if served := commandCalls(t, n, "set"); served != sum.Nodes[n.Addr] {
@@ -187,8 +187,8 @@ func TestKeysOfOneRequest(t *testing.T) {
 	for _, u := range []*under{several, block} {
 		sum := u.stop(t)
 		t.Logf("calls %v, again %v", sum.Nodes, sum.Again)
-		if len(sum.Errors) > 0 || sum.Unanswered > 0 || u.result.InFlight > 0 {
-			t.Errorf("errors %v, unanswered %d, in flight %d", sum.Errors, sum.Unanswered, u.result.InFlight)
+		if len(sum.Errors) > 0 || sum.Failed > 0 || u.result.InFlight > 0 {
+			t.Errorf("errors %v, failed %d, in flight %d", sum.Errors, sum.Failed, u.result.InFlight)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestMasterFails(t *testing.T) {
 				return u.seen(func(sum *load.Tally) bool { return sum.Nodes[replica.Addr] > 0 })
 			})
 			sum := u.stop(t)
-			t.Logf("calls %v, again %v, unanswered %d, errors %v", sum.Nodes, sum.Again, sum.Unanswered, sum.Errors)
+			t.Logf("calls %v, again %v, failed %d, errors %v", sum.Nodes, sum.Again, sum.Failed, sum.Errors)
 			if sum.Lost == 0 || u.result.InFlight > 0 {
 				t.Errorf("%d connections lost, %d calls in flight", sum.Lost, u.result.InFlight)
 			}

@@ -65,7 +65,7 @@ func (w *worker) abandon() {
 // outlived counts a call that has no reply yet.
 func (w *worker) outlived(f *flight) {
 	w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
-	if w.arrivals != nil {
+	if w.r.TwoTimes() {
 		w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
 	}
 }

@@ -92,7 +92,7 @@ func (w *worker) settle(c *conn) bool {
 	if k.again == elsewhere {
 		k.node, k.asking = none, false
 	}
-	heap.Push(&w.routing.later, paused{at: w.now + int64(pauseAfter(int(k.tries))), call: k, request: request})
+	heap.Push(&w.routing.later, paused{at: w.now + int64(againAfter(int(k.tries))), call: k, request: request})
 	return true
 }
 
@@ -105,7 +105,7 @@ const (
 	mostAgain  = 500 * time.Millisecond
 )
 
-func pauseAfter(tries int) time.Duration {
+func againAfter(tries int) time.Duration {
 	pause := min(firstAgain<<min(tries, 10), mostAgain)
 	return pause/2 + rand.N(pause/2)
 }

@@ -142,7 +142,7 @@ func startLoad(t *testing.T, o load.Options, address, command string, keys uint6
 	if o.Arrivals == "" {
 		o.Arrivals = load.Uniform
 	}
-	u := &under{sum: load.NewTally(len(o.Workload.Ops), o.Open()), done: make(chan struct{})}
+	u := &under{sum: o.NewTally(), done: make(chan struct{})}
 	o.OnTally = func(tally *load.Tally) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -172,9 +172,8 @@ func (u *under) wait(t *testing.T) *load.Tally {
 	if u.err != nil {
 		t.Fatal(u.err)
 	}
-	if got := u.sum.Calls() + u.sum.Unanswered + u.result.InFlight + u.result.Unsent; u.sum.Drawn > 0 && got != u.sum.Drawn {
-		t.Errorf("%d calls were drawn, but %d answered + %d unanswered + %d in flight + %d unsent = %d", u.sum.Drawn, u.sum.Calls(), u.sum.Unanswered,
-			u.result.InFlight, u.result.Unsent, got)
+	if got := u.sum.Calls() + u.sum.Failed + u.result.InFlight; got != u.sum.Begun {
+		t.Errorf("%d calls began, but %d were answered + %d failed + %d in flight = %d", u.sum.Begun, u.sum.Calls(), u.sum.Failed, u.result.InFlight, got)
 	}
 	return u.sum
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package load
 
 import (
@@ -20,6 +22,28 @@ const (
 	Replica = "replica" // a replica of the key's master; the master where none is connected
 	Any     = "any"     // the master and its replicas in turn
 )
+
+// routed tells whether a load has, or may come to have, several nodes.
+func (o *Options) routed() bool {
+	return o.Cluster || o.Target.Sentinel != "" || o.ReadFrom != Master
+}
+
+// checkRouting finds options that exclude each other, or that there are not.
+func (o *Options) checkRouting() error {
+	switch {
+	case o.ReadFrom != Master && o.ReadFrom != Replica && o.ReadFrom != Any:
+		return fmt.Errorf("read from %q: it is %s, %s or %s", o.ReadFrom, Master, Replica, Any)
+	case !o.routed():
+		return nil
+	case o.Cluster && o.Target.Sentinel != "":
+		return errors.New("a cluster has no sentinels: leave out -c, or name a node of the cluster")
+	case o.Cluster && o.Target.DB != 0:
+		return errors.New("a cluster has one database: leave out -n")
+	case o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0 || o.Subscribers > 0:
+		return errors.New("connections for each call, renewed, pooled, cold or subscribing go to one server: leave out -c, --read-from or sentinel://, or that")
+	}
+	return nil
+}
 
 // topology is who serves what, as a node, a sentinel or a master tells it.
 type topology []shard
@@ -86,7 +110,7 @@ func Masters(ctx context.Context, o Options) ([]target.Target, error) {
 	if o.ReadFrom == "" {
 		o.ReadFrom = Master
 	}
-	if err := o.check(); err != nil {
+	if err := o.checkRouting(); err != nil {
 		return nil, err
 	}
 	if !o.routed() {

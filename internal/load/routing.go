@@ -116,11 +116,7 @@ func (w *worker) draw(client int32, intended, sent int64) {
 	x := w.routing
 	var q workload.Request
 	x.draft, q = w.stream.Next(x.draft[:0])
-	w.tally.Drawn++
-	w.inFlight++
-	if w.left > 0 {
-		w.left--
-	}
+	w.begun()
 	w.place(call{
 		flight: flight{intended: intended, sent: sent, key: q.Key, op: q.Op},
 		routed: routed{slot: q.Slot, node: none, replies: q.Replies},
@@ -143,7 +139,7 @@ func (w *worker) place(k call, request []byte) {
 	}
 	n := w.node(number)
 	if c := w.room(n, number, k.client); c != nil {
-		w.put(c, k, request)
+		w.enqueue(c, k, request)
 		return
 	}
 	x.waiting++
@@ -171,8 +167,8 @@ func (w *worker) room(n *node, number int16, client int32) *conn {
 	return nil
 }
 
-// put appends a call to what a connection is to send.
-func (w *worker) put(c *conn, k call, request []byte) {
+// enqueue appends a call to what a connection is to send.
+func (w *worker) enqueue(c *conn, k call, request []byte) {
 	l := c.link
 	if k.sent == 0 {
 		k.sent = w.now
@@ -267,7 +263,7 @@ func (w *worker) release(c *conn) {
 	if q := &n.waiting[0]; q.n > 0 {
 		w.routing.waiting--
 		k, request := q.take()
-		w.put(c, k, request)
+		w.enqueue(c, k, request)
 		return
 	}
 	n.idle.put(c)

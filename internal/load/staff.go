@@ -13,13 +13,17 @@ import (
 
 // This file fills the seats of a routed load, as nodes come and go.
 
-// clientsOf is how many of the clients a worker has.
-func (r *run) clientsOf(worker int) int {
-	return (r.Connections - worker + len(r.workers) - 1) / len(r.workers)
-}
-
 // connectRouted opens the connections of all clients to all nodes, some at a time. A master that cannot be reached is an error; a replica is not.
-func (r *run) connectRouted(ctx context.Context) error {
+func (r *run) connectRouted(ctx context.Context) (err error) {
+	wake := func() {
+		for _, w := range r.workers {
+			w.wakeUp()
+		}
+	}
+	if r.router, err = newRouter(ctx, &r.Options, wake); err != nil {
+		return err
+	}
+	r.dials.Go(func() { r.router.run(r.dialing) })
 	const atOnce = 64
 	var (
 		wg    sync.WaitGroup
@@ -31,7 +35,7 @@ func (r *run) connectRouted(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, w := range r.workers {
-		w.routing = w.newRouting(r.clientsOf(w.index))
+		w.routing = w.newRouting(w.seats())
 		for _, number := range now.members {
 			n := w.node(number)
 			for client := range int32(w.routing.clients) {
@@ -41,8 +45,7 @@ func (r *run) connectRouted(ctx context.Context) error {
 	}
 	open := func(w *worker, number int16, client int32) {
 		defer func() { <-turn }()
-		d := dialed{seat: w.routing.seat(number, client), start: r.Clock.Now()}
-		d.fd, d.opening, d.err = r.dial(ctx, r.router.node(number))
+		d := r.dial(ctx, r.router.node(number), w.routing.seat(number, client))
 		if d.err != nil && slices.Contains(now.all, number) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -105,23 +108,24 @@ func (w *worker) join(c *conn) {
 	for q := &n.waiting[client]; q.n > 0; {
 		x.waiting--
 		k, request := q.take()
-		w.put(c, k, request)
+		w.enqueue(c, k, request)
 	}
 }
 
 // part ends a connection's place at its node. The calls that were on it have had no reply, and others may be drawn for them.
-func (w *worker) part(c *conn) {
+func (w *worker) part(c *conn, calls int) {
 	x, l := w.routing, c.link
+	c.count = 0
 	x.nodes[l.node].up--
 	w.r.router.old() // the node may have failed
 	w.fill(l.node, l.client, 0)
 	if w.arrivals == nil {
-		w.refill(c, c.count)
+		w.refill(c, calls)
 	}
 }
 
-// failed is a connection that could not be opened.
-func (w *worker) failed(seat, attempts int) {
+// notSeated is a connection that could not be opened.
+func (w *worker) notSeated(seat, attempts int) {
 	number, client := w.routing.seated(seat)
 	w.node(number).dialing[client] = false
 	w.r.router.old()
@@ -190,8 +194,9 @@ func (w *worker) leaveRouted() {
 				continue
 			}
 			w.inFlight--
+			w.tally.Begun--
 			w.unsent++
-			if w.arrivals != nil {
+			if w.r.TwoTimes() {
 				w.tally.age(&w.tally.AgeFromIntended, w.ended-k.intended)
 			} else {
 				w.tally.age(&w.tally.AgeFromSend, w.ended-k.intended)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package load
 
 // window is the bytes of a stream that may be needed again: it grows at its end and shrinks at its begin.
@@ -22,8 +24,6 @@ func (w *window) drop(n int) {
 		w.b, w.from = w.b[:0], 0
 	}
 }
-
-func (w *window) len() int { return len(w.b) - w.from }
 
 // waiting is calls that cannot be sent yet, in the order in which they came, with their requests.
 type waiting struct {
