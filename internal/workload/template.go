@@ -34,6 +34,7 @@ type number struct {
 	at   int
 	kind partKind // keyPart, samePart or tagPart
 	next bool     // another key than the one before it in the request
+	bare bool     // digits without a hash tag: the quick way
 }
 
 // style is how the numbers of keys are written: in plain digits, or with the first of them as hash tag.
@@ -140,7 +141,7 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
-	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].kind != tagPart && c.last.bytes[n[0].at] != '{' && c.t.slots != nil {
+	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil {
 		c.t.plain = n[0].at
 	}
 	return c.t
@@ -211,6 +212,7 @@ func (c *compiler) constant(a argument, isKey bool) {
 	}
 	c.last.bytes = appendLength(c.last.bytes, len(body))
 	for _, n := range numbers {
+		n.bare = n.kind != tagPart && body[n.at] != '{'
 		n.at += len(c.last.bytes)
 		c.last.numbers = append(c.last.numbers, n)
 	}
@@ -263,9 +265,6 @@ func (t *template) appendPlain(dst []byte, op uint16, key uint64) ([]byte, Reque
 
 // append appends a request for the key that was drawn.
 func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
-	if t.plain >= 0 {
-		return t.appendPlain(dst, op, key)
-	}
 	r := Request{Op: op, Replies: t.replies, Slot: -1, Key: -1}
 	var p pairs
 	if t.hasKey {
@@ -280,12 +279,17 @@ func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte,
 		st := &t.steps[i]
 		at := len(dst)
 		dst = append(dst, st.bytes...)
-		for _, n := range st.numbers {
+		for j := range st.numbers {
+			n := &st.numbers[j]
 			if n.next {
 				current = s.w.neighbour(current)
 				p = pairsOf(current)
 			}
-			s.w.style.put(dst[at+n.at:], &p, n.kind)
+			if n.bare {
+				p.putAll(dst[at+n.at:])
+			} else {
+				s.w.style.put(dst[at+n.at:], &p, n.kind)
+			}
 		}
 		switch {
 		case st.value >= 0:
