@@ -20,6 +20,8 @@ var layers = map[string]int{
 	"internal/session":      1,
 	"internal/recording":    1,
 	"internal/load":         3,
+	"internal/limit":        0,
+	"internal/vitals":       3,
 	"internal/account":      2,
 	"internal/join":         4,
 	"internal/probe":        2,
