@@ -51,6 +51,8 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 // clientName is what CLIENT LIST shows.
 const clientName = "slowpath-bench"
 
+func (d *dialed) took() time.Duration { return time.Duration(d.end - d.start) }
+
 // close gives up a connection that nobody took.
 func (d *dialed) close() {
 	if d.fd >= 0 {
@@ -171,10 +173,10 @@ func (w *worker) admit() {
 		case d.rested:
 			w.free(w.conns[d.seat])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.notDialed(d)
 		default:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.seated(d)
 		}
 	}

@@ -81,6 +81,9 @@ func (o *Options) Open() bool { return len(o.Schedule) > 0 }
 // Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
 // ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
+	if err := o.check(); err != nil {
+		return Result{}, err
+	}
 	o.Threads = min(max(o.Threads, 1), o.Connections)
 	if o.Drain == 0 {
 		o.Drain = DefaultDrain
@@ -92,6 +95,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
 	}
 	r := &run{Options: o}
+	if err := r.subscribe(ctx); err != nil {
+		return Result{}, err
+	}
+	defer r.subscribers.close()
+	if o.Pool > 0 {
+		return r.runPool(ctx)
+	}
 	// Dials outlive ctx: a call that has begun with one is waited for.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -120,8 +130,10 @@ type run struct {
 	workers []*worker
 	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
-	dials   sync.WaitGroup
-	start   int64 // by the clock
+
+	subscribers *subscribers // nil: none
+	dials       sync.WaitGroup
+	start       int64 // by the clock
 }
 
 func (r *run) close() {
@@ -151,6 +163,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	}()
 	wg.Wait()
 	close(ended)
+	r.tellSettled()
 	close(r.tallies)
 	<-told
 	res := Result{StartNs: r.start}

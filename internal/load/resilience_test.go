@@ -74,6 +74,9 @@ func TestKilledServer(t *testing.T) {
 			o := options(t, to(i))
 			o.Requests, o.Connections = 0, 6
 			tt.change(&o)
+			if o.PerCall || o.Pool > 0 {
+				o.Pipeline = 1
+			}
 			w := newWatched(&o)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -122,7 +125,7 @@ func TestFrozenServer(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"kept":     func(o *Options) { o.Pipeline = 4 },
 		"per call": func(o *Options) { o.PerCall, o.Pipeline = true, 1 },
-		"pool":     func(o *Options) { o.Pool, o.Workers = 2, 6 },
+		"pool":     func(o *Options) { o.Pool, o.Workers, o.Pipeline = 2, 6, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

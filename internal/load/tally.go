@@ -37,7 +37,8 @@ type Tally struct {
 	TimedOut           int64 // of Failed, those that had no reply within Options.Timeout
 	Dials              DialTally
 	PoolWait           *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
-	Delivered          int64                   // messages that subscribers got
+	Delivered          int64                   // messages that subscribers got, and
+	DeliveredBytes     int64                   // what they were on the wire
 	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
 	MovedAsk, TryAgain int64
 
@@ -134,6 +135,7 @@ func (t *Tally) Add(u *Tally) {
 	t.Failed += u.Failed
 	t.TimedOut += u.TimedOut
 	t.Delivered += u.Delivered
+	t.DeliveredBytes += u.DeliveredBytes
 	t.MovedAsk += u.MovedAsk
 	t.TryAgain += u.TryAgain
 	t.Drained += u.Drained
