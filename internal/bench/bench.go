@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,10 +20,15 @@ type Options struct {
 	Target  Target       // as it presented itself
 	// Workload is what the settings of the result say of it.
 	Workload any
+	// StartAt, if set, is a start barrier: the moment of the wall clock at which the load begins, after its connections stand.
+	StartAt time.Time
 	// OnSecond, if set, is told of each second in order, shortly after its end; the tally is valid until it returns. It may take up to a
 	// second without harm to the load.
 	OnSecond func(Second, *load.Tally)
 }
+
+// ErrStartPassed is an Options.StartAt that was over before the load could begin.
+var ErrStartPassed = errors.New("the moment to start at has passed")
 
 // Run makes the load. It ends by its time, its number of calls or with ctx; none of them is an error. Errors are those of load.Run: of the
 // first connections, and of the host.
@@ -30,18 +36,24 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Load.Clock == nil {
 		o.Load.Clock = clock.New()
 	}
-	c := newCollector(len(o.Load.Workload.Ops), o.Load.Open(), min(max(o.Load.Threads, 1), o.Load.Connections))
+	c := newCollector(len(o.Load.Workload.Ops), o.Load.Open(), workersOf(o.Load))
 	if o.OnSecond != nil {
 		c.onSecond = o.OnSecond
 	}
-	o.Load.OnTally = c.add
+	b := newObserver(ctx, o)
+	o.Load.OnTally = func(t *load.Tally) {
+		b.add(t)
+		c.add(t)
+	}
+	o.Load.Begin = b.begin
 	before := processCPU()
 	ran, err := load.Run(ctx, o.Load)
 	cpu := processCPU() - before
+	b.watch.End()
 	if err != nil {
 		return nil, err
 	}
-	s := summary{Options: o, collector: c, ran: ran, cpu: cpu, interrupted: ctx.Err() != nil}
+	s := summary{Options: o, collector: c, ran: ran, cpu: cpu, interrupted: ctx.Err() != nil, observer: b}
 	return s.result()
 }
 

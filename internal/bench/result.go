@@ -2,7 +2,11 @@
 // figures what they cannot show.
 package bench
 
-import "time"
+import (
+	"time"
+
+	"slowpath/internal/limit"
+)
 
 // Schema of Result.
 const Schema = "slowpath.bench/v1"
@@ -27,6 +31,11 @@ type Result struct {
 	Ops     []Op             `json:"ops"`
 	Errors  map[string]int64 `json:"errors"` // error replies by their code, and what went wrong with connections
 	Misses  int64            `json:"misses"` // reads that found nothing
+
+	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence, with the evidence. With
+	// Limit.GeneratorLimited the figures are as much those of the generator as of the server.
+	LimitedBy string        `json:"limited_by"`
+	Limit     limit.Verdict `json:"limit"`
 
 	Unanswered  Unanswered  `json:"unanswered"`
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop

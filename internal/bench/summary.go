@@ -20,6 +20,7 @@ type summary struct {
 	ran         load.Result
 	cpu         time.Duration
 	interrupted bool
+	observer    *observer
 }
 
 func (s *summary) result() (*Result, error) {
@@ -51,6 +52,8 @@ func (s *summary) result() (*Result, error) {
 	if s.open {
 		r.Schedule = s.schedule(r)
 	}
+	verdict := s.observer.verdict(s, r)
+	r.LimitedBy, r.Limit = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
 	return r, nil
 }

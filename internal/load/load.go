@@ -58,6 +58,10 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
+	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
+	OnStart func(startNs int64)
+	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
+	Begin func(context.Context) error
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
@@ -144,6 +148,11 @@ func (r *run) close() {
 }
 
 func (r *run) run(ctx context.Context) (Result, error) {
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	r.start = r.Clock.Now()
 	told := r.tellTallies()
 	var wg sync.WaitGroup

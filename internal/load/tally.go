@@ -26,6 +26,7 @@ type Tally struct {
 	ConnErrors        map[string]int64 // connections that went wrong: attempts to connect, and ends, by kind
 	Waits, Reads      int64            // system calls: epoll_wait, read
 	Writes            int64
+	EmptyWaits        int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
 	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
 	InFlight, Unsent  int64 // at the end of the second: calls without reply; due and not sent
 	Connected         int
@@ -124,6 +125,7 @@ func (t *Tally) Add(u *Tally) {
 	t.BytesOut += u.BytesOut
 	t.BytesIn += u.BytesIn
 	t.Waits += u.Waits
+	t.EmptyWaits += u.EmptyWaits
 	t.Reads += u.Reads
 	t.Writes += u.Writes
 	t.CPUNs += u.CPUNs

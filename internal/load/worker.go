@@ -99,6 +99,9 @@ func (w *worker) run() error {
 			return err
 		}
 		w.tally.Waits++
+		if n == 0 {
+			w.tally.EmptyWaits++
+		}
 		w.now = w.r.Clock.Now()
 		for i := range n {
 			w.handle(&w.events[i])

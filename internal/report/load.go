@@ -13,6 +13,7 @@ import (
 func Load(w io.Writer, r *bench.Result, s Style) error {
 	p := newPage(s)
 	p.loadHead(r)
+	p.loadLimit(r)
 	p.loadLatency(r)
 	if len(r.Ops) > 1 {
 		p.loadOps(r.Ops)

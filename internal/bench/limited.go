@@ -1,0 +1,80 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/limit"
+	"slowpath/internal/load"
+	"slowpath/internal/target"
+	"slowpath/internal/vitals"
+)
+
+// observer watches what could limit a load, while it runs.
+type observer struct {
+	watch   *vitals.Watch
+	workers []limit.Thread
+	startAt time.Time
+}
+
+func newObserver(ctx context.Context, o Options) *observer {
+	return &observer{watch: vitals.Find(ctx, vitals.Options{Targets: []target.Target{o.Load.Target}, Clock: o.Load.Clock}),
+		workers: make([]limit.Thread, workersOf(o.Load)), startAt: o.StartAt}
+}
+
+// workersOf is how many threads the load has.
+func workersOf(o load.Options) int { return min(max(o.Threads, 1), o.Connections) }
+
+// readingBefore is how long before a start barrier the first reading is taken: it needs some milliseconds.
+const readingBefore = 50 * time.Millisecond
+
+// begin is load.Options.Begin: the first reading, and the start barrier where there is one.
+func (b *observer) begin(ctx context.Context) error {
+	if b.startAt.IsZero() {
+		b.watch.Begin()
+		return nil
+	}
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close()
+	if late := time.Since(b.startAt); late > 0 {
+		return fmt.Errorf("%w: it was %s when the connections stood, %v after; name a later time", ErrStartPassed, time.Now().UTC().Format(time.RFC3339Nano), late.Round(time.Millisecond))
+	}
+	if !alarm.Sleep(time.Until(b.startAt) - readingBefore) {
+		return ctx.Err()
+	}
+	b.watch.Begin()
+	if !alarm.Sleep(time.Until(b.startAt)) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// add takes a worker's times.
+func (b *observer) add(t *load.Tally) {
+	w := &b.workers[t.Worker]
+	w.CPU += time.Duration(t.CPUNs)
+	w.Ready += time.Duration(t.RunQueueNs)
+}
+
+// verdict says what limited the load.
+func (b *observer) verdict(s *summary, r *Result) limit.Verdict {
+	o := limit.Observations{Window: time.Duration(s.ran.EndNs - s.ran.StartNs), Generator: limit.Generator{Threads: b.workers, BusyPoll: s.Load.BusyPoll}}
+	o.Load = limit.Load{Open: s.open, Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent, InFlight: s.ran.InFlight + s.total.Drained,
+		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs), ResponseP99: time.Duration(r.Latency.P99Ns)}
+	if r.Schedule != nil {
+		o.Load.AskedPerSecond, o.Load.LateP99 = r.Schedule.PerSecond, time.Duration(r.Schedule.LateP99Ns)
+	}
+	if s.total.Waits > 0 {
+		o.Generator.Spinning = float64(s.total.EmptyWaits) / float64(s.total.Waits)
+	}
+	b.watch.Seen(s.ran.StartNs, s.ran.EndNs, &o)
+	o.Network.BytesPerSec = float64(max(r.Bytes.Out, r.Bytes.In)) / max(r.Seconds, 1e-9)
+	return limit.Of(o)
+}

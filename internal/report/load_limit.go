@@ -1,0 +1,25 @@
+package report
+
+import (
+	"slowpath/internal/bench"
+	"slowpath/internal/limit"
+)
+
+// loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the server.
+func (p *page) loadLimit(r *bench.Result) {
+	if r.LimitedBy == "" {
+		return // a result of before this was known
+	}
+	colour := none
+	head := "limited by: "
+	switch {
+	case r.Limit.GeneratorLimited && r.LimitedBy == limit.BySharedCPU:
+		colour, head = alarm, "LIMITED BY THE GENERATOR'S HOST: "
+	case r.Limit.GeneratorLimited:
+		colour, head = alarm, "LIMITED BY THE GENERATOR: "
+	}
+	p.paragraph(head, "  ", r.Limit.Sentence, colour)
+	for _, b := range r.Limit.Beside {
+		p.paragraph("  ", "  ", b, dim)
+	}
+}
