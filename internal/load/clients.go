@@ -263,7 +263,7 @@ func (c *client) call(due int64) (failures int) {
 	var q workload.Request
 	place.out, q = c.stream.Next(place.out[:0])
 	c.book.sent(c.flight, taken, c.r.Clock.Now())
-	a, err := place.call(c.r, q)
+	a, err := place.call(c.r, c.stream, q)
 	now := c.r.Clock.Now()
 	switch {
 	case err == nil:

@@ -190,7 +190,7 @@ func (w *worker) seated(d *dialed) {
 	c := newConn(d.fd, w.r.Pipeline)
 	c.index, c.secure = d.seat, d.secure
 	c.quota = w.r.quota()
-	c.scan.keep = w.r.Verify != nil
+	c.scan.keep = w.r.Verify
 	w.conns[d.seat] = c
 	if w.connected[d.seat] {
 		w.tally.Reconnected++

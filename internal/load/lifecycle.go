@@ -122,7 +122,7 @@ func (w *worker) rest(c *conn) {
 	pause := pauseAfter(c.attempts)
 	w.r.dials.Go(func() {
 		if w.r.pause(pause) {
-			w.deliver(dialed{seat: c.index, rested: true})
+			w.deliver(dialed{seat: c.index, fd: -1, rested: true})
 		}
 	})
 }

@@ -42,9 +42,8 @@ type Options struct {
 	Pool, Workers int
 	// Subscribers are connections that subscribe to what the workload publishes.
 	Subscribers int
-	// Verify is called for each reply that is a bulk string, or null (a nil body), by all workers at the same time; its error is counted by
-	// its text. Of the request Op and Key are set. It makes the load slower.
-	Verify func(q workload.Request, body []byte) error
+	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
+	Verify bool
 
 	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
 	// connection is due when one has come back.

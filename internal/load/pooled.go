@@ -43,7 +43,7 @@ func (r *run) dialPooled(ctx context.Context, p *pooled) dialed {
 	defer p.mu.Unlock()
 	p.conn = s.Detach()
 	p.connects++
-	p.attempts, p.carry, p.scan = 0, 0, scanner{keep: r.Verify != nil}
+	p.attempts, p.carry, p.scan = 0, 0, scanner{keep: r.Verify}
 	_ = p.conn.SetDeadline(time.Time{}) // that of the login
 	return d
 }
@@ -82,7 +82,7 @@ type answer struct {
 }
 
 // call sends a request and reads its replies.
-func (p *pooled) call(r *run, q workload.Request) (a answer, err error) {
+func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a answer, err error) {
 	if r.Timeout > 0 {
 		_ = p.conn.SetDeadline(time.Now().Add(r.Timeout))
 	}
@@ -94,8 +94,11 @@ func (p *pooled) call(r *run, q workload.Request) (a answer, err error) {
 		if err != nil {
 			return a, err
 		}
+		if p.scan.keep {
+			n = p.scan.whole(p.in, n, done)
+		}
 		if done && p.scan.kind != '>' {
-			a.take(r, q, &p.scan)
+			a.take(stream, q, &p.scan)
 			left--
 		}
 		p.carry = copy(p.in, p.in[n:p.carry])
@@ -117,7 +120,7 @@ func (p *pooled) call(r *run, q workload.Request) (a answer, err error) {
 }
 
 // take notes one reply.
-func (a *answer) take(r *run, q workload.Request, s *scanner) {
+func (a *answer) take(stream *workload.Stream, q workload.Request, s *scanner) {
 	switch {
 	case s.line != nil:
 		if a.codes == nil {
@@ -129,8 +132,8 @@ func (a *answer) take(r *run, q workload.Request, s *scanner) {
 	case s.null:
 		a.misses++
 	}
-	if r.Verify != nil && a.mismatch == nil && (s.body != nil || s.null) {
-		a.mismatch = r.Verify(q, s.body)
+	if s.keep && a.mismatch == nil {
+		a.mismatch = stream.Check(q, s.reply)
 	}
 }
 

@@ -40,7 +40,7 @@ type Tally struct {
 	PoolWait           *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
 	Delivered          int64                   // messages that subscribers got, and
 	DeliveredBytes     int64                   // what they were on the wire
-	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
+	Mismatches         map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
 	MovedAsk, TryAgain int64
 
 	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
