@@ -87,20 +87,18 @@ func TestKilledServer(t *testing.T) {
 				r, err = Run(ctx, o)
 				ended <- err
 			}()
-			for range 2 {
-				calls := w.read((*Tally).Calls)
-				await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
-				time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
-				if err := i.Kill(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] })
-				await(t, func() bool { return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] }) > refused })
-				if err := i.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
 			calls := w.read((*Tally).Calls)
+			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
+			time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
+			if err := i.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] })
+			await(t, func() bool { return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] }) > refused })
+			if err := i.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			calls = w.read((*Tally).Calls)
 			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
 			cancel()
 			if err := <-ended; err != nil {
