@@ -34,12 +34,13 @@ type Tally struct {
 	Retired           int64 // connections that were closed by plan (PerCall, ReconnectEvery)
 	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of Calls), or it is one of
 	// Failed, or of Result.InFlight in the end.
-	Begun, Failed int64
-	TimedOut      int64 // of Failed, those that had no reply within Options.Timeout
-	Dials         DialTally
-	PoolWait      *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
-	Delivered     int64                   // messages that subscribers got
-	Mismatches    map[string]int64        // replies that Options.Verify refused, by what it said
+	Begun, Failed  int64
+	TimedOut       int64 // of Failed, those that had no reply within Options.Timeout
+	Dials          DialTally
+	PoolWait       *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
+	Delivered      int64                   // messages that subscribers got, and
+	DeliveredBytes int64                   // what they were on the wire
+	Mismatches     map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
 
 	// Of a routed load:
 	Again map[string]int64 // replies to calls that were sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
@@ -149,6 +150,7 @@ func (t *Tally) Add(u *Tally) {
 	for k, n := range u.Nodes {
 		t.Nodes[k] += n
 	}
+	t.DeliveredBytes += u.DeliveredBytes
 	t.Drained += u.Drained
 }
 
