@@ -22,9 +22,6 @@ const (
 	kindsPerSecond = 20 // of errors
 )
 
-// Connections of a load have one name in a recording, since what is usual is known of all of them together.
-const loadConn = "load"
-
 // Recorder writes a load into a recording, as source load: the latencies of every second and op, calls that were slow and a sample of the others,
 // and errors.
 type Recorder struct {
@@ -98,7 +95,7 @@ func (r *Recorder) write() {
 }
 
 func (r *Recorder) row(s load.Slow) {
-	c := recording.Call{Source: recording.SourceLoad, Conn: loadConn, Op: r.ops[s.Op], IntendedNs: s.IntendedNs, StartNs: s.SentNs, EndNs: s.EndNs, Node: r.node, Slot: -1}
+	c := recording.Call{Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: r.ops[s.Op], IntendedNs: s.IntendedNs, StartNs: s.SentNs, EndNs: s.EndNs, Node: r.node, Slot: -1}
 	if s.Unanswered {
 		c.Error = recording.LoadUnanswered
 	}

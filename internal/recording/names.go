@@ -15,8 +15,10 @@ const (
 	SourceLoad   = "load"
 )
 
-// Of the load: what begins the op of its histograms, and the error of a call that had no reply when the load ended.
+// Of the load: the connection of its calls, since what is usual is known of all of its connections together; what begins the op of its
+// histograms; and the error of a call that had no reply when the load ended.
 const (
+	ConnLoad         = "load"
 	LoadFromIntended = "intended"
 	LoadFromSend     = "sent"
 	LoadUnanswered   = "unanswered"
