@@ -26,6 +26,7 @@ type benchFlags struct {
 	csv, hlog string
 	record    string
 	probe     bool
+	search    searchFlags
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -53,8 +54,9 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
+	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
-		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
 		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this `file` for slowpath doctor")
 		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server beside the load, too")
 		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")

@@ -49,7 +49,7 @@ func (w *worker) abandon() {
 			if w.now-f.intended >= w.r.SlowFrom.Load() {
 				w.r.OnSlow(Slow{Worker: w.index, Seat: c.index, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent, EndNs: w.now, Unanswered: true})
 			}
-			if w.arrivals != nil {
+			if w.r.TwoTimes() {
 				w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
 			}
 		}
