@@ -14,7 +14,7 @@ func (s *summary) notes(r *Result) []string {
 	if r.Settings.BusyPoll {
 		note("Busy polling: the generator spins on %s instead of sleeping, so latencies leave out the wake-up that a usual client has.", threads(r.Settings.Threads))
 	}
-	if n := r.Schedule; n != nil && !n.Kept && n.LateP99Ns > int64(KeptWithin) {
+	if n := r.Schedule; n != nil && n.LateP99Ns > int64(KeptWithin) && !r.Limit.GeneratorLimited { // else the limit says it
 		note("The schedule was not kept within %s: the generator sent 1 %% of the calls %s or more after their time, and their latency has that delay. Give it more threads, or CPUs of its own.", spelled(int64(KeptWithin)), spelled(n.LateP99Ns))
 	}
 	if r.Settings.Loop == Open && parted(r) {

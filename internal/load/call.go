@@ -166,7 +166,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 		}
 		b = b[n:]
 		if err != nil {
-			w.count(&g)
+			w.count(c, &g)
 			return err
 		}
 		if !done {
@@ -176,7 +176,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 			continue
 		}
 		if c.count == 0 {
-			w.count(&g)
+			w.count(c, &g)
 			return errUnasked
 		}
 		f := c.first()
@@ -198,14 +198,14 @@ func (w *worker) replies(c *conn, b []byte) error {
 			continue
 		}
 		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
-			w.count(&g)
+			w.count(c, &g)
 			g = group{op: f.op, intended: f.intended, sent: f.sent}
 		}
 		g.n++
 		c.pop()
 		freed++
 	}
-	w.count(&g)
+	w.count(c, &g)
 	c.carry = append(c.carry[:0], b...)
 	w.inFlight -= int64(freed)
 	if c.link != nil {
@@ -227,9 +227,12 @@ func (w *worker) replies(c *conn, b []byte) error {
 	return nil
 }
 
-func (w *worker) count(g *group) {
+func (w *worker) count(c *conn, g *group) {
 	if g.n > 0 {
 		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
+		if w.now-g.intended >= w.r.SlowFrom.Load() {
+			w.tellSlow(c, g)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (w *worker) abandon() {
 			continue
 		}
 		for i := range c.count {
-			w.outlived(&c.flights[(c.head+i)&(len(c.flights)-1)])
+			w.outlived(c.index, &c.flights[(c.head+i)&(len(c.flights)-1)])
 		}
 	}
 	if w.routing != nil {
@@ -63,8 +63,11 @@ func (w *worker) abandon() {
 }
 
 // outlived counts a call that has no reply yet.
-func (w *worker) outlived(f *flight) {
+func (w *worker) outlived(seat int, f *flight) {
 	w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
+	if w.now-f.intended >= w.r.SlowFrom.Load() {
+		w.r.OnSlow(Slow{Worker: w.index, Seat: seat, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent, EndNs: w.now, Unanswered: true})
+	}
 	if w.r.TwoTimes() {
 		w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
 	}

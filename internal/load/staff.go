@@ -209,11 +209,11 @@ func (w *worker) leaveRouted() {
 func (w *worker) abandonRouted() {
 	for _, q := range w.routing.queues() {
 		for i := range q.n {
-			w.outlived(&q.calls[(q.head+i)&(len(q.calls)-1)].flight)
+			w.outlived(-1, &q.calls[(q.head+i)&(len(q.calls)-1)].flight)
 		}
 	}
 	for i := range w.routing.later {
-		w.outlived(&w.routing.later[i].call.flight)
+		w.outlived(-1, &w.routing.later[i].call.flight)
 	}
 }
 

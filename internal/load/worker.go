@@ -139,7 +139,7 @@ func (w *worker) begin() {
 // finished tells whether nothing more is to be sent.
 func (w *worker) finished() bool {
 	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 && w.inFlight == 0 ||
-		w.arrivals != nil && !w.more && w.inFlight == 0
+		w.arrivals != nil && !w.more && w.inFlight == 0 && w.r.Duration == 0
 }
 
 // timeout is how long there is nothing to do unless something comes.
