@@ -163,7 +163,7 @@ func (f *searchFlags) at(b benchFlags, value int) benchFlags {
 	case search.Rate:
 		b.rate = strconv.Itoa(value)
 	case search.ValueSize:
-		b.valueSize = value
+		b.work.size = strconv.Itoa(value)
 	}
 	return b
 }

@@ -9,6 +9,7 @@ import (
 
 	"slowpath/internal/bench"
 	"slowpath/internal/limit"
+	"slowpath/internal/load"
 	"slowpath/internal/report"
 	"slowpath/internal/search"
 )
@@ -55,7 +56,7 @@ const mostLoads = 80
 
 func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
-	found, err := search.FindCapacity(ctx, search.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: mostLoadPerSecond,
+	found, err := search.FindCapacity(ctx, search.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: load.MostPerSecond,
 		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
 		Load: func(ctx context.Context, perSecond float64) (search.Run, error) {
 			flags := *s.flags

@@ -7,12 +7,15 @@ import "time"
 // talliesOnTheWay bounds how many seconds of how many workers may wait for OnTally; a worker that finds no room waits.
 const talliesOnTheWay = 256
 
-// tellTallies calls OnTally away from the workers: adding up histograms takes a millisecond, in which calls would be late.
+// tellTallies calls OnStart, and OnTally away from the workers: adding up histograms takes a millisecond, in which calls would be late.
 func (r *run) tellTallies() (told chan struct{}) {
 	r.tallies = make(chan *Tally, talliesOnTheWay)
 	told = make(chan struct{})
 	go func() {
 		defer close(told)
+		if r.OnStart != nil {
+			r.OnStart(r.start)
+		}
 		for t := range r.tallies {
 			if r.OnTally != nil {
 				r.OnTally(t)
@@ -31,8 +34,8 @@ func (r *run) tellTallies() (told chan struct{}) {
 // makeTallies makes the one to count in and a spare one, before the load begins: it takes a millisecond.
 func (w *worker) makeTallies() {
 	w.spare = make(chan *Tally, 2)
-	w.tally = w.newTally()
-	w.spare <- w.newTally()
+	w.tally = w.r.NewTally()
+	w.spare <- w.r.NewTally()
 }
 
 // beginTally starts the first second.
@@ -41,8 +44,6 @@ func (w *worker) beginTally() {
 	w.now = w.r.Clock.Now()
 	w.second = w.r.start + int64(time.Second)
 }
-
-func (w *worker) newTally() *Tally { return NewTally(len(w.r.Workload.Ops), w.r.Open()) }
 
 // roll passes on what was counted since the last time, and begins the second that is now.
 func (w *worker) roll() {
@@ -60,7 +61,7 @@ func (w *worker) handOver() {
 		t.EndNs = w.ended - w.r.start
 	}
 	for _, c := range w.conns {
-		if !c.dead {
+		if !c.dead && !c.away {
 			t.Connected++
 		}
 	}
@@ -69,7 +70,7 @@ func (w *worker) handOver() {
 	select {
 	case w.tally = <-w.spare:
 	default:
-		w.tally = w.newTally()
+		w.tally = w.r.NewTally()
 	}
 	w.r.tallies <- t
 }
