@@ -140,6 +140,7 @@ func differences(old, now Setup) []Difference {
 	flat := func(s Setup) map[string]string {
 		out := map[string]string{}
 		flatten(out, "", generic(s))
+		delete(out, "duration_ns") // the settings have it
 		return out
 	}
 	a, b := flat(old), flat(now)
