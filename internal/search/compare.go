@@ -123,7 +123,7 @@ func (c *Comparison) sentence(repeats int) string {
 	for _, f := range c.Figures {
 		switch f.Verdict {
 		case Faster, Slower:
-			parts = append(parts, f.Figure+": "+f.Text)
+			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Figure, "_ns"), "_", " ")+": "+f.Text)
 		default:
 			rest = true
 		}
