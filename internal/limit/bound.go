@@ -7,15 +7,23 @@ import (
 	"time"
 )
 
+// throttled: a CPU quota held one of the two back, or both.
+func (c *reasoning) throttled() Verdict {
+	s, g := c.server, c.generator
+	if s.throttled >= g.throttled {
+		return verdict(ByThrottled, 0.97, "the %sserver was throttled: %s; raise the quota", c.node(), quota(s.quota))
+	}
+	v := verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota", quota(g.quota))
+	v.GeneratorLimited = true
+	return v
+}
+
 // serverBound: the server's busiest thread is hardly ever idle.
 func (c *reasoning) serverBound() Verdict {
 	s := c.server
 	switch {
-	case s.throttled >= noticeable:
-		return verdict(ByThrottled, 0.97, "the %sserver was throttled: %s; raise the quota", c.node(), quota(s.quota))
 	case s.blocked >= nearFull-s.run && s.blocked > s.ready:
-		return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU %s; look at appendfsync and at swapping: slowpath doctor",
-			c.who(), percent(s.blocked), percent(s.run))
+		return c.blocked()
 	case s.ready >= contended:
 		return c.competing("server", s.ready)
 	}
@@ -24,6 +32,11 @@ func (c *reasoning) serverBound() Verdict {
 		v.Sentence += ": the proxy is the limit"
 	}
 	return v
+}
+
+func (c *reasoning) blocked() Verdict {
+	return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU %s; look at appendfsync and at swapping: slowpath doctor",
+		c.who(), percent(c.server.blocked), percent(c.server.run))
 }
 
 // node is the address of the busiest server where there are several.
@@ -39,8 +52,6 @@ func (c *reasoning) generatorBound() Verdict {
 	g, n := c.generator, len(c.threads)
 	var v Verdict
 	switch {
-	case g.throttled >= noticeable:
-		v = verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota", quota(g.quota))
 	case g.ready >= contended && c.oneHost():
 		return c.competing("generator", g.ready)
 	case g.ready >= contended:
@@ -155,6 +166,8 @@ func (c *reasoning) waiting() Verdict {
 		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads", plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
 	}
 	switch {
+	case c.server.blocked >= most:
+		return c.blocked()
 	case c.Pool != nil && c.Pool.Wait.Seconds() >= most*(c.Pool.Wait+l.Service).Seconds():
 		return verdict(ByPool, 0.9, "neither is busy: your pool of %d hands back under a lock, and its %d callers wait %s for a connection before calls of %s (%s)",
 			c.Pool.Size, c.Pool.Callers, span(c.Pool.Wait), span(l.Service), c.both())

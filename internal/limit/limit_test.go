@@ -61,6 +61,13 @@ func TestOf(t *testing.T) {
 		{name: "throttled, the wait at the end not booked yet", o: with(closed(of(0.2, 0.7), of(0.1, 0)), func(o *Observations) {
 			o.Servers[0].Quotas = []Quota{{Cores: 0.2, Periods: 100, Throttled: 98, Held: 7900 * time.Millisecond}}
 		}), by: ByThrottled},
+		{name: "throttled with one call in flight", o: with(closed(of(0.2, 0.5), of(0.2, 0)), func(o *Observations) {
+			o.Load.Connections = 1
+			o.Servers[0].Quotas = []Quota{{Cores: 0.2, Periods: 100, Throttled: 90, Held: 5 * time.Second}}
+		}), by: ByThrottled},
+		{name: "the disk, with one call in flight", o: with(closed(of(0.1, 0), of(0.1, 0)), func(o *Observations) {
+			o.Load.Connections, o.Servers[0].Blocked = 1, 0.6
+		}), by: ByServerBlocked},
 		{name: "throttled generator", o: with(closed(of(0.2, 0), of(0.3, 0.69)), func(o *Observations) {
 			o.Generator.Quotas = []Quota{{Cgroup: "/bench", Cores: 0.3, Periods: 100, Throttled: 99, Held: 6900 * time.Millisecond}}
 		}), by: ByGeneratorCPU, says: []string{"it was throttled itself, 99 of 100 periods"}, generator: true},
