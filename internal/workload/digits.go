@@ -1,6 +1,10 @@
 package workload
 
-import "slowpath/internal/cluster"
+import (
+	"encoding/binary"
+
+	"slowpath/internal/cluster"
+)
 
 // pairs are the decimal digits of a number of a key, two and two, the highest first: the units in which numbers are written and
 // slots are looked up.
@@ -14,23 +18,28 @@ func pairsOf(n uint64) pairs {
 	}
 }
 
-const pairText = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" + "30313233343536373839" + "40414243444546474849" +
-	"50515253545556575859" + "60616263646566676869" + "70717273747576777879" + "80818283848586878889" + "90919293949596979899"
+// pairMask keeps an index of a table of pairs in its bounds, so that the compiler need not check it.
+const pairMask = 127
+
+// pairText has the two digits of each pair, in the order of memory of a little-endian uint16.
+var pairText = func() (t [pairMask + 1]uint16) {
+	for i := range 100 {
+		t[i] = uint16('0'+i/10) | uint16('0'+i%10)<<8
+	}
+	return t
+}()
 
 // put writes pairs from … until to dst.
 func (p *pairs) put(dst []byte, from, until int) {
 	for i := from; i < until; i++ {
-		at := 2 * int(p[i])
-		dst[0], dst[1] = pairText[at], pairText[at+1]
-		dst = dst[2:]
+		binary.LittleEndian.PutUint16(dst[2*(i-from):], pairText[p[i]&pairMask])
 	}
 }
 
 func (p *pairs) putAll(dst []byte) {
 	_ = dst[keyDigits-1]
 	for i, pair := range p {
-		at := 2 * int(pair)
-		dst[2*i], dst[2*i+1] = pairText[at], pairText[at+1]
+		binary.LittleEndian.PutUint16(dst[2*i:], pairText[pair&pairMask])
 	}
 }
 
@@ -38,7 +47,7 @@ func (p *pairs) putAll(dst []byte) {
 // same bits whatever the others are, so that a slot is six look-ups instead of a CRC over the key.
 type slotTable struct {
 	zero    uint16 // slot of the key with the number 0
-	changes [keyDigits / 2][100]uint16
+	changes [keyDigits / 2][pairMask + 1]uint16
 }
 
 // newSlotTable asks for the slots of keys that key makes of numbers.
@@ -57,7 +66,7 @@ func newSlotTable(key func(n uint64) []byte) *slotTable {
 func (t *slotTable) slot(p *pairs) int16 {
 	s := t.zero
 	for i := range t.changes {
-		s ^= t.changes[i][p[i]]
+		s ^= t.changes[i][p[i]&pairMask]
 	}
 	return int16(s)
 }
@@ -68,13 +77,12 @@ func appendDecimal(dst []byte, n uint64) []byte {
 	at := len(buf)
 	for n >= 100 {
 		at -= 2
-		pair := 2 * (n % 100)
-		buf[at], buf[at+1] = pairText[pair], pairText[pair+1]
+		binary.LittleEndian.PutUint16(buf[at:], pairText[n%100])
 		n /= 100
 	}
 	if n >= 10 {
 		at -= 2
-		buf[at], buf[at+1] = pairText[2*n], pairText[2*n+1]
+		binary.LittleEndian.PutUint16(buf[at:], pairText[n])
 	} else {
 		at--
 		buf[at] = byte('0' + n)

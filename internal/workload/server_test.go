@@ -58,7 +58,7 @@ func dial(t *testing.T, i *fleet.Instance) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t, conn, resp.NewReader(conn, resp.Limits{})}
@@ -107,16 +107,22 @@ func (c *client) prefill(w *Workload) *Prefill {
 	c.t.Helper()
 	p := w.Prefill()
 	for i := range 2 {
-		for s := p.Stream(1, i, 2); ; {
-			b, r, ok := s.Next(nil)
-			if !ok {
-				break
+		var b []byte
+		waiting, s := 0, p.Stream(1, i, 2)
+		for more := true; more; {
+			var r Request
+			if b, r, more = s.Next(b); more {
+				waiting += int(r.Replies)
 			}
-			for _, v := range c.send(b, int(r.Replies)) {
+			if waiting < 200 && more {
+				continue
+			}
+			for _, v := range c.send(b, waiting) {
 				if err := v.Err(); err != nil {
-					c.t.Fatalf("prefill %s: %v of %q", p.Ops[r.Op].Name, err, b)
+					c.t.Fatalf("prefill: %v", err)
 				}
 			}
+			b, waiting = b[:0], 0
 		}
 	}
 	return p

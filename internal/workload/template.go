@@ -17,6 +17,7 @@ type template struct {
 	hasKey  bool
 	slots   *slotTable // of the first key, where only its number changes; else its slot is computed from its bytes
 	noSlot  bool       // it has no key argument
+	plain   int        // where the digits of its one key are, if nothing else changes; -1: see steps
 }
 
 // step is bytes that are copied, with numbers put in their places, and then an argument of varying length.
@@ -57,6 +58,17 @@ func (s style) group() uint64 {
 		return 100
 	}
 	return maxKeysPerRequest
+}
+
+// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the first.
+func (s style) neighbour(keys Keys, key uint64) uint64 {
+	size := s.group()
+	low := max(key/size*size, keys.Low)
+	high := min(key/size*size+size-1, keys.High)
+	if key >= high {
+		return low
+	}
+	return key + 1
 }
 
 // numberLen is how many bytes appendNumber appends.
@@ -113,7 +125,7 @@ type compiler struct {
 
 // compile encodes a request. Its first key decides the slot.
 func compile(r request, s style, vals *values) template {
-	c := compiler{style: s, vals: vals, t: template{replies: uint16(len(r.commands)), noSlot: true}, last: step{value: -1}}
+	c := compiler{style: s, vals: vals, t: template{replies: uint16(len(r.commands)), noSlot: true, plain: -1}, last: step{value: -1}}
 	for i, cmd := range r.commands {
 		c.last.bytes = append(strconv.AppendInt(append(c.last.bytes, '*'), int64(len(cmd)), 10), '\r', '\n')
 		isKey := map[int]bool{}
@@ -128,6 +140,9 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
+	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].kind != tagPart && c.last.bytes[n[0].at] != '{' && c.t.slots != nil {
+		c.t.plain = n[0].at
+	}
 	return c.t
 }
 
@@ -237,12 +252,25 @@ func appendLength(dst []byte, n int) []byte {
 	return append(strconv.AppendInt(append(dst, '$'), int64(n), 10), '\r', '\n')
 }
 
+// appendPlain appends a request in which nothing but one number changes.
+func (t *template) appendPlain(dst []byte, op uint16, key uint64) ([]byte, Request) {
+	at := len(dst) + t.plain
+	dst = append(dst, t.steps[0].bytes...)
+	p := pairsOf(key)
+	p.putAll(dst[at:])
+	return dst, Request{Op: op, Replies: 1, Slot: t.slots.slot(&p), Key: int64(key)}
+}
+
 // append appends a request for the key that was drawn.
 func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
+	if t.plain >= 0 {
+		return t.appendPlain(dst, op, key)
+	}
 	r := Request{Op: op, Replies: t.replies, Slot: -1, Key: -1}
-	p := pairsOf(key)
+	var p pairs
 	if t.hasKey {
 		r.Key = int64(key)
+		p = pairsOf(key)
 	}
 	if t.slots != nil {
 		r.Slot = t.slots.slot(&p)

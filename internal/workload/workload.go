@@ -80,13 +80,5 @@ func (s *Stream) Next(dst []byte) ([]byte, Request) {
 	return t.append(dst, s, uint16(op), key)
 }
 
-// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the first.
-func (w *Workload) neighbour(key uint64) uint64 {
-	size := w.style.group()
-	low := max(key/size*size, w.keys.keys.Low)
-	high := min(key/size*size+size-1, w.keys.keys.High)
-	if key >= high {
-		return low
-	}
-	return key + 1
-}
+// neighbour is the key after one in its group.
+func (w *Workload) neighbour(key uint64) uint64 { return w.style.neighbour(w.keys.keys, key) }

@@ -1,0 +1,208 @@
+package workload
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxLineBytes bounds a line of a log.
+const maxLineBytes = 64 << 20
+
+// logged is a line of MONITOR.
+type logged struct {
+	at       time.Duration // since the epoch
+	database string        // number
+	client   string        // address, or "lua"
+	args     []string
+}
+
+// parseMonitor reads a line as MONITOR prints it (replicationFeedMonitors in Redis' replication.c):
+// 1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
+func parseMonitor(line string) (logged, bool) {
+	stamp, rest, ok := strings.Cut(line, " [")
+	who, text, ok2 := strings.Cut(rest, `] "`)
+	if !ok || !ok2 {
+		return logged{}, false
+	}
+	var l logged
+	if l.at, ok = parseStamp(stamp); !ok {
+		return logged{}, false
+	}
+	if l.database, l.client, ok = strings.Cut(who, " "); !ok {
+		return logged{}, false
+	}
+	if _, err := strconv.ParseUint(l.database, 10, 31); err != nil {
+		return logged{}, false
+	}
+	for text = `"` + text; text != ""; {
+		if text[0] != '"' {
+			return logged{}, false
+		}
+		arg, n, ok := doubleQuoted(text)
+		if !ok {
+			return logged{}, false
+		}
+		l.args, text = append(l.args, string(arg)), text[n:]
+		if text != "" {
+			if text, ok = strings.CutPrefix(text, " "); !ok {
+				return logged{}, false
+			}
+		}
+	}
+	return l, l.args[0] != ""
+}
+
+// parseStamp reads seconds since the epoch with six digits after the point.
+func parseStamp(text string) (time.Duration, bool) {
+	seconds, micros, ok := strings.Cut(text, ".")
+	s, err1 := strconv.ParseUint(seconds, 10, 33) // until the year 2242
+	us, err2 := strconv.ParseUint(micros, 10, 20)
+	return time.Duration(s)*time.Second + time.Duration(us)*time.Microsecond, ok && err1 == nil && err2 == nil && len(micros) == 6 && us < 1e6
+}
+
+// block is a transaction of a client whose EXEC has not come.
+type block struct {
+	at      time.Duration
+	encoded []byte
+	Request
+}
+
+// monitorReader makes a replay of lines.
+type monitorReader struct {
+	*Replay
+	first  time.Duration
+	begun  bool
+	blocks map[string]*block
+	held   int64 // bytes of all blocks
+}
+
+// ReadMonitor reads what `redis-cli MONITOR` printed. Its keys get the prefix, those of a database other than 0 with "dbN:" after it. A
+// transaction becomes one request. What a script called is left out, since the script calls it again; so are commands that a load does
+// not send, and those that block. The error is ErrUsage for a log that cannot be replayed.
+func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
+	m := monitorReader{Replay: newReplay(o), blocks: map[string]*block{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLineBytes)
+	for lines.Scan() {
+		text := strings.TrimSuffix(lines.Text(), "\r")
+		if text == "OK" || text == "" {
+			continue
+		}
+		l, ok := parseMonitor(text)
+		if !ok {
+			m.skip("others", unreadable(text))
+			continue
+		}
+		if err := m.line(l); err != nil {
+			return nil, err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, usage("log of MONITOR: a line is longer than %d MB", maxLineBytes>>20)
+	} else if err != nil {
+		return nil, usage("log of MONITOR: %w", err)
+	}
+	for range m.blocks {
+		m.skip("MULTI", "its EXEC is not in the log")
+	}
+	return m.finish("log of MONITOR")
+}
+
+// unreadable says why a line could not be read. valkey 8.1.0 and 8.1.1 escape neither quotes nor backslashes (valkey PR 2036, fixed in 8.1.2), so
+// that their arguments with quotes cannot be told apart, and those with backslashes are not what they were.
+func unreadable(line string) string {
+	if strings.Contains(line, `] "`) {
+		return "its quotes do not match, as in the MONITOR of valkey before 8.1.2, which does not escape them"
+	}
+	return "not a line of MONITOR"
+}
+
+// line adds a command of the log.
+func (m *monitorReader) line(l logged) error {
+	name := strings.ToUpper(l.args[0])
+	open := m.blocks[l.client]
+	switch {
+	case l.client == "lua":
+		m.skip(name, "called by a script, which calls it again")
+		return nil
+	case name == "MULTI":
+		m.close(l.client)
+		m.blocks[l.client] = &block{at: l.at, encoded: encode(nil, []string{"MULTI"}), Request: Request{Replies: 1, Slot: -1, Key: -1}}
+		m.held += int64(len(m.blocks[l.client].encoded))
+		return nil
+	case name == "DISCARD":
+		m.close(l.client)
+		return nil
+	case name == "WATCH" || name == "UNWATCH":
+		m.skip(name, "the transaction that it watched for may be of another connection")
+		return nil
+	case name == "EXEC":
+		return m.exec(l, open)
+	case blocking[name]:
+		m.skip(name, "it could block a connection for ever")
+		return nil
+	}
+	database := ""
+	if l.database != "0" {
+		database = "db" + l.database + ":"
+	}
+	args, slot, err := m.rewrite(l.args, database)
+	if err != nil {
+		why := "a load does not send it without --dangerous, or its keys cannot be told"
+		if errors.Is(err, ErrState) {
+			why = "it changes what the connection is"
+		}
+		m.skip(opName(l.args), why)
+		return nil
+	}
+	if open == nil {
+		return m.put(opName(args), l.client, m.since(l.at), encode(nil, args), Request{Replies: 1, Slot: slot, Key: -1})
+	}
+	return m.queue(open, args, slot)
+}
+
+// close forgets the transaction of a client.
+func (m *monitorReader) close(client string) {
+	if b := m.blocks[client]; b != nil {
+		m.held -= int64(len(b.encoded))
+		delete(m.blocks, client)
+	}
+}
+
+// queue adds a command to a transaction.
+func (m *monitorReader) queue(open *block, args []string, slot int16) error {
+	const mostReplies = 60_000 // they are counted in 16 bits
+	before := len(open.encoded)
+	open.encoded = encode(open.encoded, args)
+	m.held += int64(len(open.encoded) - before)
+	if open.Replies == mostReplies || m.held > m.options.MaxBytes {
+		return usage("log of MONITOR: a transaction of more than %d commands, or more than %d MB in all that are open", mostReplies, m.options.MaxBytes>>20)
+	}
+	open.Replies++
+	if open.Slot < 0 {
+		open.Slot = slot
+	}
+	return nil
+}
+
+func (m *monitorReader) exec(l logged, open *block) error {
+	m.close(l.client)
+	if open == nil {
+		m.skip("EXEC", "its MULTI is not in the log")
+		return nil
+	}
+	open.Replies++
+	return m.put("MULTI", l.client, m.since(open.at), encode(open.encoded, []string{"EXEC"}), open.Request)
+}
+
+// since is the time after the first request; a clock that was set back does not make it negative.
+func (m *monitorReader) since(at time.Duration) time.Duration {
+	if !m.begun {
+		m.first, m.begun = at, true
+	}
+	return max(at-m.first, 0)
+}

@@ -1,0 +1,298 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/recording"
+)
+
+// played gives all requests of a replay, with when they are due.
+func played(t *testing.T, r *Replay, streams int, speed float64) (lines []string) {
+	t.Helper()
+	for i := range streams {
+		for s := r.Stream(i, streams, speed); ; {
+			b, q, due, ok := s.Next(nil)
+			if !ok {
+				break
+			}
+			var all []string
+			for _, args := range commandsOf(t, b) {
+				all = append(all, strings.Join(args, " "))
+			}
+			if len(all) != int(q.Replies) {
+				t.Errorf("%v has %d replies", all, q.Replies)
+			}
+			lines = append(lines, due.String()+" "+r.Ops[q.Op].Name+": "+strings.Join(all, "; "))
+		}
+	}
+	return lines
+}
+
+const monitorLog = `OK
+1700000000.000100 [0 10.0.0.1:5000] "SET" "user:\"1\"" "a\x00b\r\n\\"
+1700000000.250100 [3 [::1]:5001] "get" "user:1"
+1700000000.300100 [0 10.0.0.1:5000] "MULTI"
+1700000000.300200 [0 unix:/run/redis.sock] "LPUSH" "l" "x"
+1700000000.300300 [0 10.0.0.1:5000] "INCR" "n"
+1700000000.300400 [0 10.0.0.1:5000] "MGET" "a" "b"
+1700000000.300500 [0 10.0.0.1:5000] "EXEC"
+1700000000.400000 [0 lua] "SET" "in-script" "1"
+1700000000.400100 [0 10.0.0.1:5000] "FLUSHALL"
+1700000000.400200 [0 10.0.0.1:5000] "CLIENT" "SETNAME" "secret"
+1700000000.400300 [0 10.0.0.1:5000] "BLPOP" "l" "0"
+1700000000.400400 [0 10.0.0.1:5000] "WATCH" "l"
+1700000000.400500 [0 10.0.0.1:5000] "EXEC"
+1700000000.400600 [0 10.0.0.1:5000] "MY.MODULE" "k"
+this is no line
+1700000000.400650 [0 10.0.0.1:5000] "SET" "k" "not " escaped"
+1700000000.400700 [0 10.0.0.2:5000] "MULTI"
+1700000001.000100 [0 10.0.0.1:5000] "PING"
+`
+
+func TestReadMonitor(t *testing.T) {
+	r, err := ReadMonitor(strings.NewReader(monitorLog), ReplayOptions{KeyPrefix: "r:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"0s SET: SET slowpath:r:user:\"1\" a\x00b\r\n\\",
+		"250ms GET: get slowpath:r:db3:user:1",
+		"300.1ms LPUSH: LPUSH slowpath:r:l x",
+		"300.1ms MULTI: MULTI; INCR slowpath:r:n; MGET slowpath:r:a slowpath:r:b; EXEC",
+		"1s PING: PING",
+	}
+	if got := played(t, r, 1, 1); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := played(t, r, 1, 2); !strings.HasPrefix(got[4], "500ms ") || r.Length != time.Second {
+		t.Errorf("twice as fast: %q of %v", got[4], r.Length)
+	}
+	if got := played(t, r, 1, 0); !strings.HasPrefix(got[4], "0s ") {
+		t.Errorf("at once: %q", got[4])
+	}
+	if two := played(t, r, 3, 1); len(two) != 5 || !strings.Contains(two[2], "PING") { // the first client is in the first stream, in its order
+		t.Errorf("in three streams: %q", two)
+	}
+	var skipped []string
+	for _, s := range r.Skipped {
+		skipped = append(skipped, fmt.Sprintf("%s %d", s.Command, s.Count))
+	}
+	slices.Sort(skipped)
+	if want := "[BLPOP 1 CLIENT 1 EXEC 1 FLUSHALL 1 MULTI 1 SET 1 WATCH 1 others 1 others 1 others 1]"; fmt.Sprint(skipped) != want {
+		t.Errorf("skipped %v, want %v", skipped, want)
+	}
+}
+
+func TestReadMonitorOptions(t *testing.T) {
+	r, err := ReadMonitor(strings.NewReader(monitorLog), ReplayOptions{KeepKeys: true, Dangerous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := played(t, r, 1, 0)
+	for _, want := range []string{"0s GET: get user:1", "0s FLUSHALL: FLUSHALL", "0s MY.MODULE: MY.MODULE k"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+	for what, log := range map[string]string{
+		"empty": "OK\n", "not a log": "hello\nworld\n", "all dangerous": `1.000000 [0 a:1] "FLUSHALL"` + "\n",
+	} {
+		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "nothing to replay") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, log := range map[string]string{
+		"too much":            strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
+		"too much in a MULTI": `1.000000 [0 a:1] "MULTI"` + "\n" + strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
+		"too much in several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
+	} {
+		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{MaxBytes: 60}); !errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestReplayDoesNotAllocate(t *testing.T) {
+	r, err := ReadMonitor(strings.NewReader(strings.Repeat(`1.000000 [0 a:1] "GET" "x"`+"\n", 2000)), ReplayOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, buf := r.Stream(0, 1, 1), make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(1000, func() { buf, _, _, _ = s.Next(buf[:0]) }); n != 0 {
+		t.Errorf("%v allocations per request", n)
+	}
+}
+
+// What MONITOR of a real server prints of a session, replayed, leaves the same data under the prefix.
+func TestReplayOfRealMonitor(t *testing.T) {
+	for _, name := range []servers.Name{servers.Redis506, servers.Redis7015, servers.Valkey811} {
+		t.Run(string(name), func(t *testing.T) {
+			i := start(t, name)
+			c := dial(t, i)
+			watch, err := net.Dial("tcp", i.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer watch.Close()
+			monitor(t, watch)
+			binary := "a\x00\xff\"\\\r\n\a\b\t'é"
+			if name == servers.Valkey811 {
+				binary = "a\x00\xff\r\n\a\b\t'é" // its MONITOR escapes neither quotes nor backslashes: see unreadable
+			}
+			c.do("SET", "k "+binary, binary)
+			c.do("HSET", "h", "f", binary)
+			c.do("MULTI")
+			c.do("INCR", "n")
+			c.do("RPUSH", "l", "1", "2", "")
+			c.do("EXEC")
+			c.do("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "by-script", "v")
+			c.do("ECHO", "the end")
+			log := readUntil(t, watch, "the end")
+			r, err := ReadMonitor(bytes.NewReader(log), ReplayOptions{})
+			if err != nil {
+				t.Fatalf("%v of %s", err, log)
+			}
+			for s := r.Stream(0, 1, 0); ; {
+				b, q, _, ok := s.Next(nil)
+				if !ok {
+					break
+				}
+				for _, v := range c.send(b, int(q.Replies)) {
+					if err := v.Err(); err != nil {
+						t.Errorf("%v of %q", err, b)
+					}
+				}
+			}
+			for _, ask := range [][]string{{"GET", "k " + binary}, {"HGET", "h", "f"}, {"GET", "n"}, {"LINDEX", "l", "2"}, {"LLEN", "l"}, {"GET", "by-script"}} {
+				want := c.do(ask...)
+				ask[1] = Prefix + ask[1]
+				if got := c.do(ask...); got.Kind != want.Kind || got.Text() != want.Text() || got.IsNull() {
+					t.Errorf("%q: %q, want %q", ask, got.Text(), want.Text())
+				}
+			}
+		})
+	}
+}
+
+// monitor puts a connection into MONITOR, and waits for the server's OK.
+func monitor(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	readUntil(t, conn, "OK\r\n")
+}
+
+// readUntil reads what MONITOR sends, until a text has come; as lines, without the + of the protocol.
+func readUntil(t *testing.T, conn net.Conn, text string) []byte {
+	t.Helper()
+	var all []byte
+	for buf := make([]byte, 4096); !bytes.Contains(all, []byte(text)); {
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, buf[:n]...)
+	}
+	var lines []byte
+	for line := range bytes.Lines(all) {
+		lines = append(lines, bytes.TrimPrefix(line, []byte("+"))...)
+	}
+	return lines
+}
+
+func TestReadRecording(t *testing.T) {
+	rec := recording.New()
+	add := func(source, op, hash string, args int, bytes int64, ms int64) {
+		rec.Call(recording.Call{Source: source, Op: op, KeyHash: hash, ArgCount: args, RequestBytes: bytes, IntendedNs: ms * 1e6, Conn: "c"})
+	}
+	add(recording.SourceTap, "SET", "h1", 3, 1500, 30)
+	add(recording.SourceTap, "GET", "h1", 2, 50, 10)
+	add(recording.SourceProbe, "GET", "", 2, 50, 11)
+	add(recording.SourceLoad, "MGET", "", 6, 200, 40)
+	add(recording.SourceTap, "MSET", "", 5, 10_000, 50)
+	add(recording.SourceTap, "CONFIG GET", "", 3, 10, 60)
+	add(recording.SourceTap, "GET +", "", 2, 10, 61)
+	rec.Index()
+	r, err := ReadRecording(rec, ReplayOptions{Keys: Keys{High: 999}, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Stream(0, 1, 1)
+	var keys []string
+	for _, want := range []struct {
+		op    string
+		args  int
+		bytes int
+		due   time.Duration
+	}{{"GET", 2, 0, 0}, {"SET", 3, 1500, 20 * time.Millisecond}, {"MGET", 6, 0, 30 * time.Millisecond}, {"MSET", 5, 10_000, 40 * time.Millisecond}} {
+		b, q, due, ok := s.Next(nil)
+		args := commandsOf(t, b)[0]
+		if !ok || r.Ops[q.Op].Name != want.op || len(args) != want.args || due != want.due || want.bytes > 0 && (len(b) < want.bytes-4 || len(b) > want.bytes) {
+			t.Errorf("%s: %d arguments, %d bytes, due %v; want %+v", r.Ops[q.Op].Name, len(args), len(b), due, want)
+		}
+		keys = append(keys, args[1])
+		for _, at := range keyPositions(args) {
+			if !strings.HasPrefix(args[at], "slowpath:key:{") {
+				t.Errorf("key %q", args[at])
+			}
+		}
+	}
+	if keys[0] != keys[1] {
+		t.Errorf("one hash gave the keys %v", keys[:2])
+	}
+	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
+		t.Errorf("notes %q, skipped %v", r.Notes, r.Skipped)
+	}
+	if _, err := ReadRecording(recording.New(), ReplayOptions{}); !errors.Is(err, ErrUsage) {
+		t.Error(err)
+	}
+}
+
+func FuzzReadMonitor(f *testing.F) {
+	f.Add(monitorLog)
+	f.Add(`1.000000 [0 a:1] "XREADGROUP" "GROUP" "g" "c" "STREAMS" "k" ">"`)
+	f.Add(`1.000000 [0 a:1] "EVAL" "return 1" "2" "a" "b"`)
+	f.Fuzz(func(t *testing.T, log string) {
+		r, err := ReadMonitor(strings.NewReader(log), ReplayOptions{})
+		if err != nil {
+			if !errors.Is(err, ErrUsage) {
+				t.Fatal(err)
+			}
+			return
+		}
+		last := time.Duration(0)
+		for s := r.Stream(0, 1, 1); ; {
+			b, q, due, ok := s.Next(nil)
+			if !ok {
+				break
+			}
+			all := commandsOf(t, b)
+			if len(all) != int(q.Replies) || due < last {
+				t.Fatalf("%q: %d commands, %d replies, due %v after %v", log, len(all), q.Replies, due, last)
+			}
+			last = due
+			for _, args := range all {
+				if err := refuse(args, false); err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range keyPositions(args) {
+					if !strings.HasPrefix(args[at], Prefix) {
+						t.Fatalf("%q: key %q", log, args[at])
+					}
+				}
+			}
+		}
+	})
+}
