@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/bench"
 	"slowpath/internal/clock"
+	"slowpath/internal/load"
 	"slowpath/internal/report"
 	"slowpath/internal/watch"
+	"slowpath/internal/workload"
 )
 
 func (a *app) bench() *cobra.Command {
@@ -18,9 +21,12 @@ func (a *app) bench() *cobra.Command {
 		Short: "A load generator that is honest and says what limited the result",
 		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel them.
 
-It reads and writes only keys that begin with slowpath:. Ctrl-C ends the load and prints the result so far.`,
+It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C ends the load and prints the result so far.
+
+Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value, {rand:LOW-HIGH} and {unique} numbers; several commands have ; between them.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
+  slowpath bench 10.0.0.5:6379 --command set --ratio 1 --command get --ratio 9 --prefill --value-size 1kb
   slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv`,
 		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
@@ -73,12 +79,38 @@ func (b *benching) run(ctx context.Context) error {
 		return err
 	}
 	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
-	r, err := bench.Run(ctx, b.options)
-	a.progressDone()
+	files, err := openFiles(b.flags)
 	if err != nil {
+		a.progressDone()
 		return err
 	}
-	return b.print(r)
+	data, err := b.openData(ctx, g)
+	if err != nil {
+		a.progressDone()
+		files.discard()
+		return err
+	}
+	r, err := b.load(ctx, files)
+	a.progressDone()
+	if err != nil {
+		files.discard()
+		return errors.Join(err, b.leave(ctx, data))
+	}
+	printed := b.print(r)
+	return errors.Join(printed, files.close(), b.leave(ctx, data))
+}
+
+// load makes the load, and shows how far it is.
+func (b *benching) load(ctx context.Context, files *benchFiles) (*bench.Result, error) {
+	o := b.options
+	shown := &live{app: b.app, connections: o.Load.Connections, total: o.Load.Duration}
+	o.Load.OnStart = func(startNs int64) { files.begin(&o.Load, startNs) }
+	o.OnSecond = func(s bench.Second, t *load.Tally) {
+		files.second(s, t)
+		shown.second(s, t)
+	}
+	b.app.progress("making %d connections to %s", o.Load.Connections, o.Load.Target.Addr())
+	return bench.Run(ctx, o)
 }
 
 func kindOfServer(g watch.Greeting) string {

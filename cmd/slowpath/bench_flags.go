@@ -8,7 +8,6 @@ import (
 
 	"slowpath/internal/bench"
 	"slowpath/internal/load"
-	"slowpath/internal/workload"
 )
 
 // benchFlags are the flags of bench.
@@ -19,11 +18,12 @@ type benchFlags struct {
 	ramp     string
 	schedule string
 
-	command   string
-	keys      uint64
-	valueSize int
+	work workFlags
 
-	asJSON bool
+	prefill, keep, yes bool
+
+	asJSON    bool
+	csv, hlog string
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -45,13 +45,16 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second")
 		fl.StringVar(&o.Arrivals, "arrivals", load.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
 	})
-	group(fl, "Work", func() {
-		fl.StringVar(&f.command, "command", "get", "`command` to send: get, set, ping")
-		fl.Uint64Var(&f.keys, "keys", 1_000_000, "`number` of keys to draw from")
-		fl.IntVar(&f.valueSize, "value-size", 3, "`bytes` of each value")
+	group(fl, "Work", func() { f.work.add(fl) })
+	group(fl, "Data", func() {
+		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
+		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
+		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
+		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
 	})
 }
 
@@ -92,12 +95,10 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
 		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
 	}
-	if f.load.Workload, err = workload.Compile(workload.Options{Commands: []string{f.command}, Keys: workload.Keys{High: max(f.keys, 1) - 1},
-		Sizes: workload.FixedSize(f.valueSize), Seed: f.load.Seed}); err != nil {
-		return o, usagef("--command: %w", err)
+	if f.load.Workload, err = f.work.compile(f.load.Seed); err != nil {
+		return o, err
 	}
-	o.Load = f.load
-	o.Workload = map[string]any{"command": []string{f.command}, "keys": f.keys, "value_size": f.valueSize}
+	o.Load, o.Workload = f.load, f.work.said()
 	return o, nil
 }
 

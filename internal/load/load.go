@@ -43,6 +43,8 @@ type Options struct {
 
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
+	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
+	OnStart func(startNs int64)
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }

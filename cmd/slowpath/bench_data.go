@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/report"
+	"slowpath/internal/target"
+	"slowpath/internal/watch"
+)
+
+// cleanUpTime bounds the removal of a load's keys.
+const cleanUpTime = 2 * time.Minute
+
+// openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to be there before.
+func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data, error) {
+	o := &b.options.Load
+	d, err := bench.OpenData(ctx, o.Target, g.Identity.ClusterEnabled, o.Workload)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.prepare(ctx, d, g); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (b *benching) prepare(ctx context.Context, d *bench.Data, g watch.Greeting) error {
+	if !b.flags.yes && !loopback(b.options.Load.Target, g.Remote) {
+		if err := b.allowed(ctx, d); err != nil {
+			return err
+		}
+	}
+	if err := d.Setup(ctx); err != nil {
+		return err
+	}
+	if !b.flags.prefill {
+		return nil
+	}
+	_, err := d.Prefill(ctx, b.options.Load.Seed, func(written, of uint64) {
+		b.app.progress("prefill: %d of %d keys", written, of)
+	})
+	if err != nil {
+		return errors.Join(err, b.cleanUp(ctx, d))
+	}
+	return nil
+}
+
+// loopback reports whether the server is on this host, by the address that its name resolved to.
+func loopback(t target.Target, remote string) bool {
+	if t.Network == "unix" {
+		return true
+	}
+	at, err := netip.ParseAddrPort(remote)
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
+// allowed asks on the terminal, and elsewhere wants --yes.
+func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
+	keys, err := d.Foreign(ctx)
+	if err != nil || keys == 0 {
+		return err
+	}
+	addr := b.options.Load.Target.Addr()
+	in, ok := b.app.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) || !b.app.onTerminal() {
+		return usagef("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load slows them down; add --yes to load it all the same", addr, keys)
+	}
+	b.app.progressDone()
+	fmt.Fprintf(b.app.stderr, "%s is not on this host and holds %d keys, some not of a load: others may use it. Load it? [y/N] ", report.OneLine(addr), keys)
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
+		answered <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answered:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(b.app.stderr)
+	}
+	return usagef("%s was not loaded", addr)
+}
+
+// leave removes the load's keys and closes what they were written by. A new connection does it: the server may have been away meanwhile.
+func (b *benching) leave(ctx context.Context, d *bench.Data) error {
+	d.Close()
+	if b.flags.keep || !b.flags.prefill && !d.Leaves() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	again, err := bench.OpenData(ctx, b.options.Load.Target, b.options.Target.Kind == "cluster", b.options.Load.Workload)
+	if err != nil {
+		return fmt.Errorf("clearing away: %w; the keys of the load remain: %s", err, removeByHand)
+	}
+	defer again.Close()
+	return b.cleanUp(ctx, again)
+}
+
+const removeByHand = "redis-cli --scan --pattern 'slowpath:*' | xargs redis-cli unlink"
+
+// cleanUp removes the keys that the load has written, after Ctrl-C too.
+func (b *benching) cleanUp(ctx context.Context, d *bench.Data) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	b.app.progress("removing the keys of the load")
+	_, err := d.Clean(ctx)
+	b.app.progressDone()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; to remove them: %s", err, removeByHand)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/load"
+)
+
+// benchFiles are the files that a load writes beside its result, second by second.
+type benchFiles struct {
+	csv, hlog *os.File
+	rows      *bench.CSV
+	log       *bench.HistogramLog
+}
+
+// openFiles makes the files before the load, so that a name that cannot be written ends the command and not the load. Files that exist are
+// not overwritten.
+func openFiles(f *benchFlags) (_ *benchFiles, err error) {
+	b := &benchFiles{}
+	if b.csv, err = newFile("csv", f.csv); err != nil {
+		return nil, err
+	}
+	if b.hlog, err = newFile("hlog", f.hlog); err != nil {
+		b.discard()
+		return nil, err
+	}
+	if b.csv != nil {
+		b.rows = bench.NewCSV(b.csv)
+	}
+	return b, nil
+}
+
+func newFile(flag, name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil, usagef("--%s %s: it exists already; name another file or remove it", flag, name)
+	}
+	if err != nil {
+		return nil, usagef("--%s: %w", flag, err)
+	}
+	return file, nil
+}
+
+// begin is told when the load begins, in ns since the epoch.
+func (b *benchFiles) begin(w *load.Options, startNs int64) {
+	if b.hlog == nil {
+		return
+	}
+	var ops []string
+	for _, o := range w.Workload.Ops {
+		ops = append(ops, o.Name)
+	}
+	b.log = bench.NewHistogramLog(b.hlog, ops, startNs)
+}
+
+func (b *benchFiles) second(s bench.Second, t *load.Tally) {
+	if b.rows != nil {
+		b.rows.Second(s)
+	}
+	if b.log != nil {
+		b.log.Second(s, t)
+	}
+}
+
+// close ends the files of a load that ran, and gives the first error of them.
+func (b *benchFiles) close() error {
+	var errs []error
+	if b.rows != nil {
+		errs = append(errs, b.rows.Err())
+	}
+	if b.log != nil {
+		errs = append(errs, b.log.Err())
+	}
+	for _, c := range []*os.File{b.csv, b.hlog} {
+		if c != nil {
+			errs = append(errs, io.Closer(c).Close())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("writing the figures of each second: %w", err)
+	}
+	return nil
+}
+
+// discard removes the files of a load that never began.
+func (b *benchFiles) discard() {
+	for _, c := range []*os.File{b.csv, b.hlog} {
+		if c != nil {
+			c.Close()
+			os.Remove(c.Name())
+		}
+	}
+}

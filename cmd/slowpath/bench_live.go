@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/load"
+	"slowpath/internal/report"
+)
+
+// linesApart is how often a load says on a stderr that is no terminal how far it is.
+const linesApart = 10 * time.Second
+
+// live shows the running second: on a terminal each, elsewhere now and then.
+type live struct {
+	app         *app
+	connections int
+	total       time.Duration
+	errors      int64
+}
+
+func (l *live) second(s bench.Second, _ *load.Tally) {
+	l.errors += s.Errors
+	line := report.LoadLine(s, l.errors, l.connections, l.total)
+	switch {
+	case l.app.onTerminal():
+		l.app.progress("%s; Ctrl-C ends it", line)
+	case (s.Second+1)%int(linesApart/time.Second) == 0 && s.Seconds == 1:
+		fmt.Fprintln(l.app.stderr, line)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/workload"
+)
+
+// workFlags say what a load sends.
+type workFlags struct {
+	commands  []string
+	ratios    []string
+	keys      string
+	dist      string
+	keyPrefix string
+	size      string
+	data      string
+	expire    time.Duration
+	dangerous bool
+}
+
+func (f *workFlags) add(fl *pflag.FlagSet) {
+	fl.StringArrayVar(&f.commands, "command", []string{"get"}, "`command` to send, again for a mix: a name such as get, set, incr, or a template such as 'SET key:{key} {value}'")
+	fl.StringArrayVar(&f.ratios, "ratio", nil, "`share` of the command before it in a mix, again for each (default: all alike)")
+	fl.StringVar(&f.keys, "keys", "1m", "`number` of keys to draw from, or a range FROM-TO; k, m, g")
+	fl.StringVar(&f.dist, "key-distribution", "uniform", "`how` keys are drawn: uniform, zipf[:EXPONENT], latest, gaussian, sequential")
+	fl.StringVar(&f.keyPrefix, "key-prefix", "", "`text` that follows slowpath: in each key, to tell loads apart")
+	fl.StringVar(&f.size, "value-size", "3", "`bytes` of values: 100, 100-1000, lognormal:MEDIAN,SIGMA, 100:3,1k:1, file:PATH")
+	fl.StringVar(&f.data, "value-data", "random", "`what` values hold: random, compressible:SHARE%, zero, file:PATH")
+	fl.DurationVar(&f.expire, "expire", 0, "`time` to live of what SET writes (default none)")
+	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of others in templates")
+}
+
+// compile makes the workload.
+func (f *workFlags) compile(seed uint64) (*workload.Workload, error) {
+	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: seed}
+	for _, text := range f.ratios {
+		r, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, usagef("--ratio %q: give a number above 0", text)
+		}
+		o.Ratios = append(o.Ratios, r)
+	}
+	var err error
+	if o.Keys, err = workload.ParseKeys(f.keys); err != nil {
+		return nil, usagef("--keys: %w", err)
+	}
+	if o.Keys, err = o.Keys.ParseDist(f.dist); err != nil {
+		return nil, usagef("--key-distribution: %w", err)
+	}
+	if o.Sizes, err = workload.ParseSizes(f.size, os.ReadFile); err != nil {
+		return nil, usagef("--value-size: %w", err)
+	}
+	if o.Content, err = workload.ParseContent(f.data, os.ReadFile); err != nil {
+		return nil, usagef("--value-data: %w", err)
+	}
+	w, err := workload.Compile(o)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return w, nil
+}
+
+// said is the flags as they were given, for the result.
+func (f *workFlags) said() any {
+	return struct {
+		Commands     []string `json:"commands"`
+		Ratios       []string `json:"ratios,omitempty"`
+		Keys         string   `json:"keys"`
+		Distribution string   `json:"key_distribution"`
+		KeyPrefix    string   `json:"key_prefix,omitempty"`
+		ValueSize    string   `json:"value_size"`
+		ValueData    string   `json:"value_data"`
+		ExpireNs     int64    `json:"expire_ns,omitempty"`
+	}{f.commands, f.ratios, f.keys, f.dist, f.keyPrefix, f.size, f.data, int64(f.expire)}
+}

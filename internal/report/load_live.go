@@ -1,0 +1,32 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"slowpath/internal/bench"
+)
+
+// LoadLine is the last second of a load that runs, in one line that begins with what changes; total is 0 where it has no known end.
+func LoadLine(s bench.Second, errors int64, connections int, total time.Duration) string {
+	line := fmt.Sprintf("%d s", s.Second+1)
+	if total > 0 {
+		line = fmt.Sprintf("%d of %.0f s", s.Second+1, total.Seconds())
+	}
+	perSecond := 0.0
+	if s.Seconds > 0 {
+		perSecond = float64(s.Requests) / s.Seconds
+	}
+	line += fmt.Sprintf(": %s/s", grouped(int64(perSecond+0.5)))
+	if s.MaxNs > 0 {
+		line += fmt.Sprintf(", p50 %s, p99 %s, max %s", duration(s.P50Ns), duration(s.P99Ns), duration(s.MaxNs))
+	}
+	line += fmt.Sprintf(", %s in flight", short(s.InFlight))
+	if errors > 0 {
+		line += ", " + grouped(errors) + " errors"
+	}
+	if down := connections - s.Connected; down > 0 {
+		line += fmt.Sprintf(", %d down", down)
+	}
+	return line
+}
