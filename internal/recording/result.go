@@ -1,0 +1,5 @@
+package recording
+
+// SnapshotResult is the result of a load, written at its end by the load generator: the document slowpath.bench/v1. With limited_by of
+// "generator-cpu", or generator_limited, the calls of the recording are as much those of the generator as of the server.
+const SnapshotResult = "result"
