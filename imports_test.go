@@ -16,7 +16,10 @@ var layers = map[string]int{
 	"internal/clock":        0,
 	"internal/resp":         0,
 	"internal/target":       0,
+	"internal/usl":          0,
+	"internal/comparison":   0,
 	"internal/cluster":      1, // parses replies
+	"internal/search":       1,
 	"internal/session":      1,
 	"internal/recording":    1,
 	"internal/load":         3,

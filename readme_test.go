@@ -155,7 +155,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// program builds slowpath and puts a wrapper into PATH that ends watches after three seconds, as Ctrl-C does, and notes exit codes.
+// program builds slowpath and puts a wrapper into PATH that has watches of a server end three seconds after they began, and notes exit codes.
 func (s *stage) program(t *testing.T) {
 	t.Helper()
 	real := filepath.Join(s.dir, ".bin", "real", "slowpath")
@@ -163,9 +163,12 @@ func (s *stage) program(t *testing.T) {
 		t.Fatalf("building slowpath: %v\n%s", err, out)
 	}
 	wrapper := fmt.Sprintf(`#!/bin/bash
-limit=
-[ "$1" = lab ] || limit="timeout --foreground --preserve-status -s INT 3"
-$limit %[1]q "$@"
+limit=()
+case "$1 $*" in
+"lab "*) ;;
+*127.0.0.1:* | *.sock*) limit=(--for 3s) ;; # the last one holds
+esac
+%[1]q "$@" "${limit[@]}"
 code=$?
 echo "$code $*" >>%[2]q
 exit $code

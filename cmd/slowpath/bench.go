@@ -27,7 +27,11 @@ Names for --command: ` + workload.Named() + `. In a template {key} is the number
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
   slowpath bench 10.0.0.5:6379 --command set --ratio 1 --command get --ratio 9 --prefill --value-size 1kb
-  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv`,
+  slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv
+  slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
+  slowpath bench 10.0.0.5:6379 --find-max 'p99<1ms and errors<0.1%'
+  slowpath bench 10.0.0.5:6379 --repeat 6 --json > before.json
+  slowpath bench 10.0.0.5:6379 --compare before.json`,
 		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
 	}
@@ -48,6 +52,9 @@ func oneTarget(cmd *cobra.Command, args []string) error {
 const greetTimeout = watch.DefaultTimeout
 
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
+	if err := f.search.check(f); err != nil {
+		return err
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -89,6 +96,9 @@ func (b *benching) run(ctx context.Context) error {
 		a.progressDone()
 		files.discard()
 		return err
+	}
+	if b.flags.search.asked() {
+		return errors.Join(b.makeSearch(ctx), b.leave(ctx, data))
 	}
 	r, err := b.load(ctx, files)
 	a.progressDone()

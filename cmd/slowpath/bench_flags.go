@@ -25,6 +25,7 @@ type benchFlags struct {
 	asJSON    bool
 	csv, hlog string
 	startAt   string
+	search    searchFlags
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -53,8 +54,9 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
+	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
-		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document")
+		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
 		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
 		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
 	})

@@ -44,7 +44,8 @@ func newHosts(t *testing.T) hosts {
 		}
 	}
 	h := hosts{server: fmt.Sprintf("slowpath-join-%ds", os.Getpid()), client: fmt.Sprintf("slowpath-join-%dc", os.Getpid()),
-		address: netip.MustParseAddrPort("198.19.255.2:22101")} // RFC 2544; these namespaces have no way out
+		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has another.
+		address: netip.AddrPortFrom(netip.MustParseAddr("198.19.255.2"), uint16(20_000+os.Getpid()%10_000))}
 	for _, line := range []string{
 		"ip netns add " + h.server, "ip netns add " + h.client,
 		"ip -n " + h.client + " link add here type veth peer name there netns " + h.server,
@@ -59,7 +60,7 @@ func newHosts(t *testing.T) hosts {
 			t.Skipf("needs network namespaces: %s: %v: %s", line, err, out)
 		}
 	}
-	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", "22101", "--bind", "198.19.255.2", "--protected-mode", "no",
+	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", fmt.Sprint(h.address.Port()), "--bind", "198.19.255.2", "--protected-mode", "no",
 		"--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -83,13 +83,13 @@ func openResult(path string) (*bench.Result, error) {
 		}
 		r, err := bench.Recorded(rec)
 		if err != nil {
-			return nil, usagef("%s %w", path, err)
+			return nil, usagef("%s: %w", path, err)
 		}
 		return r, nil
 	}
 	r, err := bench.Read(in)
 	if err != nil {
-		return nil, usagef("%s %w", path, err)
+		return nil, usagef("%s: %w", path, err)
 	}
 	return r, nil
 }

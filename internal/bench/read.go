@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,11 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Why a file holds no result.
-var (
-	ErrNotResult = errors.New("is no result of a load (" + Schema + "): slowpath bench HOST:PORT --json > FILE makes one, and so does --record FILE")
-	ErrTooLarge  = errors.New("is larger than a result of a load can be")
-)
+// ErrTooLarge: no result of a load is that large.
+var ErrTooLarge = errors.New("larger than a result of a load can be")
 
 // maxResultBytes is more than a day of seconds takes.
 const maxResultBytes = 64 << 20
@@ -28,13 +24,14 @@ func Read(from io.Reader) (*Result, error) {
 	case len(b) > maxResultBytes:
 		return nil, ErrTooLarge
 	}
-	return parse(b)
+	return checked(b)
 }
 
-func parse(b []byte) (*Result, error) {
-	var r Result
-	if !bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) || json.Unmarshal(b, &r) != nil || r.Schema != Schema {
-		return nil, ErrNotResult
+// checked is Parse, with figures that can be reckoned with.
+func checked(b []byte) (*Result, error) {
+	r, err := Parse(b)
+	if err != nil {
+		return nil, err
 	}
 	if r.Seconds < 0 || r.Seconds > 1e9 || r.Requests < 0 || r.Start.Year() < 1970 || r.Start.Year() > 2200 {
 		return nil, fmt.Errorf("%w: its figures are out of range", ErrNotResult)
@@ -44,7 +41,7 @@ func parse(b []byte) (*Result, error) {
 			return nil, fmt.Errorf("%w: its series is out of range", ErrNotResult)
 		}
 	}
-	return &r, nil
+	return r, nil
 }
 
 // Record puts the result into a recording.
@@ -61,7 +58,7 @@ func (r *Result) Record(sink recording.Sink, atNs int64) error {
 func Recorded(rec *recording.Recording) (*Result, error) {
 	for i := len(rec.Snapshots) - 1; i >= 0; i-- {
 		if s := rec.Snapshots[i]; s.Source == recording.SourceLoad && s.Name == recording.SnapshotResult {
-			return parse([]byte(s.Body))
+			return checked([]byte(s.Body))
 		}
 	}
 	return nil, ErrNotResult

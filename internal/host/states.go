@@ -13,12 +13,12 @@ type states struct {
 	prev tick
 	have bool
 
-	ranFrom    int64  // the tick before the last sign that the thread ran
-	ranTo      int64  // the tick of that sign
-	notWaiting int64  // last tick at which it was in another state than R
-	stillTicks int    // ticks since then in state R without a sign of running
-	waitEnd    int64  // end of the last wait
-	quotaOf    string // cgroup that throttled the last wait, "" when none did
+	ranFrom    int64    // the tick before the last sign that the thread ran
+	ranTo      int64    // the tick of that sign
+	notWaiting int64    // last tick at which it was in another state than R
+	stillTicks int      // ticks since then in state R without a sign of running
+	waitEnd    int64    // end of the last wait
+	quota      cpuLimit // that throttled the last wait; no path when none did
 	ledger     []throttle
 
 	queue, throttled, frozen, blocked merger
@@ -184,9 +184,9 @@ func (s *states) splitWait(p *step, begin, end int64) {
 	if ns < (end-begin)/20 {
 		ns = 0
 	}
-	s.quotaOf = ""
+	s.quota = cpuLimit{}
 	if ns > (end-begin)/2 {
-		s.quotaOf = cgroup
+		s.quota = p.cur.levels.limit(cgroup)
 	}
 	from, to := begin, begin+ns
 	if last == p.cur.at {
@@ -211,14 +211,17 @@ func (s *states) waiting() bool {
 	return s.have && s.stillTicks > 1 && s.prev.at-max(s.ranTo, s.notWaiting) > runTickNs
 }
 
+// quotaPeriods is how many periods a quota can keep a thread waiting: the rest of one, and another where it overran by all of the next.
+const quotaPeriods = 2
+
 // flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it counts as the last
-// one did.
+// one did, unless it is longer than a quota makes it.
 func (s *states) flush() {
 	if s.waiting() {
 		x := stretch{kind: recording.KindRunQueue, from: max(s.ranTo, s.notWaiting), to: s.prev.at}
 		x.ns = x.to - x.from
-		if s.quotaOf != "" {
-			x.kind, x.detail.Cgroup = recording.KindThrottled, s.quotaOf
+		if x.ns <= quotaPeriods*s.quota.PeriodUs*1000 {
+			x.kind, x.detail.Cgroup = recording.KindThrottled, s.quota.Path
 			s.throttled.add(x)
 		} else {
 			s.queue.add(x)

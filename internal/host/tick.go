@@ -87,6 +87,18 @@ func openLevels(fs FS, c cgroup) *throttleLevels {
 	return l
 }
 
+// limit is the quota of a level, none where it is not known.
+func (l *throttleLevels) limit(path string) cpuLimit {
+	if l != nil {
+		for _, limit := range l.limits {
+			if limit.Path == path {
+				return limit
+			}
+		}
+	}
+	return cpuLimit{}
+}
+
 // setLevels takes new levels; the reader closes the old ones with its next tick.
 func (r *threadReader) setLevels(l *throttleLevels) { r.levels.Store(l) }
 

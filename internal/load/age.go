@@ -9,13 +9,3 @@ func (t *Tally) age(to **hdrhistogram.Histogram, ns int64) {
 	}
 	_ = (*to).RecordValue(min(max(ns, 0), longest)) // in range
 }
-
-func mergeAges(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
-	if from == nil {
-		return
-	}
-	if *to == nil {
-		*to = NewHistogram()
-	}
-	(*to).Merge(from)
-}

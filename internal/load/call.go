@@ -3,21 +3,33 @@
 package load
 
 import (
-	"errors"
 	"io"
-	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"slowpath/internal/target"
 )
 
-// send appends one request to a connection that has room for it.
+// send begins a call: it appends its request to a connection that has room for it.
 func (w *worker) send(c *conn, intended int64) {
+	if c.away {
+		w.depart(c, intended)
+		return
+	}
+	w.begun()
+	w.request(c, intended)
+}
+
+// request appends the request of a call that has begun.
+func (w *worker) request(c *conn, intended int64) {
 	out, q := w.stream.Next(c.out)
 	c.out = out
 	c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
+	c.quota--
+}
+
+// begun counts a call that begins.
+func (w *worker) begun() {
 	w.inFlight++
+	w.tally.Begun++
 	if w.left > 0 {
 		w.left--
 	}
@@ -26,7 +38,7 @@ func (w *worker) send(c *conn, intended int64) {
 // free says that c has room for one more call.
 func (w *worker) free(c *conn) {
 	switch {
-	case w.left == 0:
+	case w.left == 0 || c.quota == 0:
 	case w.arrivals == nil:
 		w.send(c, w.now)
 	case w.more && w.due <= w.now: // it was waiting for this
@@ -51,7 +63,7 @@ func (w *worker) dispatch() {
 	}
 	for w.more && w.due <= w.now && w.left != 0 && !w.idle.empty() {
 		c := w.idle.take()
-		if c.dead {
+		if c.dead || c.quota == 0 {
 			continue
 		}
 		_ = w.tally.Late.RecordValue(min(w.now-w.due, longest)) // in range
@@ -63,28 +75,41 @@ func (w *worker) dispatch() {
 
 // flush writes what is to be written.
 func (w *worker) flush(c *conn) {
+	if c.secure != nil {
+		w.flushSecure(c)
+		return
+	}
 	if len(c.out) == 0 || c.full || c.dead {
 		return
 	}
+	c.out = w.put(c, c.out)
+}
+
+// put writes to a socket and gives what it did not take.
+func (w *worker) put(c *conn, out []byte) []byte {
 	w.tally.Writes++
-	n, errno := write(c.fd, c.out)
+	n, errno := write(c.fd, out)
 	switch {
 	case errno == unix.EAGAIN:
 		c.full = true
+		return out
 	case errno != 0:
 		w.lost(c, errno)
-	case n < len(c.out):
-		w.tally.BytesOut += int64(n)
-		c.out = c.out[:copy(c.out, c.out[n:])]
-		c.full = true
-	default:
-		w.tally.BytesOut += int64(n)
-		c.out = c.out[:0]
+		return out[:0]
 	}
+	w.tally.BytesOut += int64(n)
+	if n < len(out) {
+		c.full = true
+	}
+	return out[:copy(out, out[n:])]
 }
 
 // receive reads until the socket is empty.
 func (w *worker) receive(c *conn) {
+	if c.secure != nil {
+		w.receiveSecure(c)
+		return
+	}
 	for !c.dead {
 		kept := copy(w.buf, c.carry)
 		if kept == len(w.buf) {
@@ -111,7 +136,7 @@ func (w *worker) receive(c *conn) {
 			return
 		}
 		w.flush(c)
-		if kept+n < len(w.buf) {
+		if kept+n < len(w.buf) && !c.ending {
 			return // a stream socket that gave less than was asked for is empty (epoll(7))
 		}
 	}
@@ -152,6 +177,9 @@ func (w *worker) replies(c *conn, b []byte) error {
 		} else if c.scan.null {
 			o.Misses++
 		}
+		if c.scan.keep {
+			w.verify(f, &c.scan)
+		}
 		if f.replies--; f.replies > 0 {
 			continue
 		}
@@ -175,6 +203,9 @@ func (w *worker) replies(c *conn, b []byte) error {
 	for range freed {
 		w.free(c)
 	}
+	if c.quota == 0 && c.count == 0 {
+		w.retire(c)
+	}
 	return nil
 }
 
@@ -183,8 +214,6 @@ func (w *worker) count(g *group) {
 		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
 	}
 }
-
-var errUnasked = errors.New("a reply that nobody asked for")
 
 // refused counts an error reply by its code.
 func (w *worker) refused(o *OpTally, line []byte) {
@@ -196,31 +225,11 @@ func (w *worker) refused(o *OpTally, line []byte) {
 			break
 		}
 	}
-	w.tally.Errors[string(code)]++
-}
-
-// lost gives up a connection and the calls that were on it.
-func (w *worker) lost(c *conn, err error) {
-	c.dead = true
-	unix.Close(c.fd)
-	w.tally.Lost++
-	w.inFlight -= int64(c.count)
-	w.tally.Errors[errorKind(err)] += max(int64(c.count), 1)
-	w.redial(c.index, 0)
-}
-
-// errorKind is what an error of a connection is counted as.
-func errorKind(err error) string {
-	var errno syscall.Errno
-	switch {
-	case err == io.EOF:
-		return "closed by the server"
-	case errors.Is(err, target.ErrTimeout):
-		return "connecting: timeout"
-	case errors.As(err, &errno):
-		return errno.Error()
+	if n, known := w.tally.Errors[string(code)]; known { // does not allocate
+		w.tally.Errors[string(code)] = n + 1
+		return
 	}
-	return err.Error()
+	countKind(w.tally.Errors, string(code), 1)
 }
 
 // queue is a ring of connections with room, the longest idle first.

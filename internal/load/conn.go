@@ -18,7 +18,8 @@ type flight struct {
 // conn is a connection of a worker.
 type conn struct {
 	fd      int
-	index   int // in worker.conns
+	secure  *secure // nil: plain
+	index   int     // in worker.conns
 	flights []flight
 	head    int // of flights, a ring of a power of two
 	count   int
@@ -27,8 +28,11 @@ type conn struct {
 	carry    []byte // read, and not yet consumed: less than a line
 	out      []byte // to be written
 	full     bool   // the socket took less than all; epoll tells when it takes more
+	ending   bool   // epoll told of the end of the stream, and will not tell again
 	dead     bool
-	attempts int // to connect again that failed, while dead
+	away     bool  // a seat that connects for each call, and has no connection between them
+	quota    int64 // calls that may still be sent on it
+	attempts int   // to connect again that failed, while dead or away
 }
 
 func newConn(fd, pipeline int) *conn {

@@ -46,6 +46,7 @@ func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
 	b.Cleanup(w.close)
 	w.tally = NewTally(len(load.Ops), false)
 	c := newConn(-1, pipeline)
+	c.quota = w.r.quota()
 	c.dead = true // nothing is written
 	for range pipeline {
 		w.free(c)

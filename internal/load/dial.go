@@ -5,6 +5,7 @@ package load
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -16,28 +17,57 @@ import (
 
 // dialed is an attempt to fill a seat: a place for a connection, which outlives it.
 type dialed struct {
-	seat    int
-	fd      int // -1 with err
-	err     error
-	opening session.Opening
-	start   int64 // by the clock
+	seat       int
+	fd         int // -1 with err
+	secure     *secure
+	err        error
+	opening    session.Opening
+	start, end int64 // of the attempt, by the clock
+
+	due    int64 // when the first calls on it were due; 0: when it stands
+	call   bool  // it was dialed for one call, which is in flight since due
+	rested bool  // no attempt, but the end of the pause after one that failed
 }
 
 // dial connects and logs in, and gives the socket.
-func dial(ctx context.Context, t target.Target) (fd int, o session.Opening, err error) {
-	s, o, err := session.Open(ctx, t, "slowpath-bench")
-	if err != nil {
-		return -1, o, err
+func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
+	d := dialed{seat: seat, fd: -1, start: r.Clock.Now()}
+	s, opening, err := session.Open(ctx, t, clientName)
+	d.opening, d.err = opening, err
+	if err == nil {
+		var wire *wire
+		var stream net.Conn
+		d.fd, stream, d.err = s.Detach().Detach(func(fd int) net.Conn { wire = newWire(fd); return wire })
+		if d.err != nil {
+			s.Close()
+		} else if stream != nil {
+			d.secure = &secure{stream, wire}
+		}
 	}
-	fd, err = s.Detach().Detach()
-	if err != nil {
-		s.Close()
-	}
-	return fd, o, err
+	d.end = r.Clock.Now()
+	return d
 }
 
-// connect opens all connections, some at a time, and deals them out to the workers.
+// clientName is what CLIENT LIST shows.
+const clientName = "slowpath-bench"
+
+// close gives up a connection that nobody took.
+func (d *dialed) close() {
+	if d.fd >= 0 {
+		unix.Close(d.fd)
+	}
+}
+
+// connect opens all connections, some at a time, and deals them out to the workers. Where they are opened in the course of the load it
+// opens one, so that what is wrong with the target or the login is told at once.
 func (r *run) connect(ctx context.Context) error {
+	if r.PerCall || r.ColdStart {
+		ctx, cancel := context.WithTimeout(ctx, r.DialTimeout)
+		defer cancel()
+		d := r.dial(ctx, r.Target, 0)
+		d.close()
+		return d.err
+	}
 	const atOnce = 64
 	var (
 		wg    sync.WaitGroup
@@ -51,18 +81,17 @@ func (r *run) connect(ctx context.Context) error {
 		turn <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turn }()
-			start := r.Clock.Now()
-			fd, opening, err := dial(ctx, r.Target)
-			if err != nil {
+			d := r.dial(ctx, r.Target, i/len(r.workers))
+			if d.err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				if first == nil && ctx.Err() == nil {
-					first = err
+					first = d.err
 				}
 				cancel()
 				return
 			}
-			r.workers[i%len(r.workers)].deliver(dialed{seat: i / len(r.workers), fd: fd, opening: opening, start: start})
+			r.workers[i%len(r.workers)].deliver(d)
 		})
 	}
 	wg.Wait()
@@ -78,36 +107,56 @@ const (
 	mostPause  = time.Second
 )
 
+func pauseAfter(attempt int) time.Duration {
+	pause := min(firstPause<<min(attempt, 10), mostPause)
+	return pause/2 + rand.N(pause/2)
+}
+
 // redial fills a seat again, after a pause that grows with the attempts that failed.
 func (w *worker) redial(seat, attempt int) {
-	pause := min(firstPause<<min(attempt, 10), mostPause)
-	pause = pause/2 + rand.N(pause/2)
+	w.dialAfter(pauseAfter(attempt), dialed{seat: seat})
+}
+
+// dialAfter makes one attempt in a goroutine of its own, and delivers what came of it with the due and call of d.
+func (w *worker) dialAfter(pause time.Duration, d dialed) {
 	w.r.dials.Go(func() {
-		select {
-		case <-time.After(pause):
-		case <-w.r.dialing.Done():
+		if !w.r.pause(pause) {
 			return
 		}
-		start := w.r.Clock.Now()
 		ctx, cancel := context.WithTimeout(w.r.dialing, w.r.DialTimeout)
 		defer cancel()
-		fd, opening, err := dial(ctx, w.r.Target)
+		got := w.r.dial(ctx, w.r.Target, d.seat)
 		if w.r.dialing.Err() != nil {
-			if err == nil {
-				unix.Close(fd)
-			}
+			got.close()
 			return
 		}
-		w.deliver(dialed{seat: seat, fd: fd, err: err, opening: opening, start: start})
+		got.due, got.call = d.due, d.call
+		w.deliver(got)
 	})
+}
+
+// pause waits; false when the load has ended.
+func (r *run) pause(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.dialing.Done():
+		return false
+	}
 }
 
 // deliver hands a new connection, or the news that there is none, to the worker; any goroutine may call it.
 func (w *worker) deliver(d dialed) {
 	w.inboxMu.Lock()
 	w.inbox = append(w.inbox, d)
+	first := len(w.inbox) == 1
 	w.inboxMu.Unlock()
-	w.wakeUp()
+	if first {
+		w.wakeUp()
+	}
 }
 
 // admit takes new connections.
@@ -116,31 +165,73 @@ func (w *worker) admit() {
 	arrived := w.inbox
 	w.inbox = nil
 	w.inboxMu.Unlock()
-	for _, d := range arrived {
-		for len(w.conns) <= d.seat {
-			w.conns = append(w.conns, &conn{dead: true})
+	for i := range arrived {
+		d := &arrived[i]
+		switch {
+		case d.rested:
+			w.free(w.conns[d.seat])
+		case d.err != nil:
+			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.notDialed(d)
+		default:
+			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.seated(d)
 		}
-		old := w.conns[d.seat]
-		if d.err != nil {
-			w.tally.Errors[errorKind(d.err)]++
-			old.attempts++
-			w.redial(d.seat, old.attempts)
-			continue
+	}
+}
+
+// seated takes a connection and sends the first calls on it.
+func (w *worker) seated(d *dialed) {
+	for len(w.conns) <= d.seat {
+		w.conns = append(w.conns, &conn{dead: true})
+	}
+	c := newConn(d.fd, w.r.Pipeline)
+	c.index, c.secure = d.seat, d.secure
+	c.quota = w.r.quota()
+	c.scan.keep = w.r.Verify != nil
+	w.conns[d.seat] = c
+	if w.connected[d.seat] {
+		w.tally.Reconnected++
+	}
+	w.connected[d.seat] = true
+	if err := w.add(d.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
+		if d.call {
+			w.inFlight--
+			w.failed(1, errorKind(err))
 		}
-		c := newConn(d.fd, w.r.Pipeline)
-		c.index = d.seat
-		w.conns[d.seat] = c
-		if w.connected[d.seat] {
-			w.tally.Reconnected++
+		w.lost(c, err)
+		return
+	}
+	switch {
+	case d.call:
+		w.request(c, d.due)
+	case d.due > 0 && w.arrivals == nil:
+		for range w.r.Pipeline {
+			if w.left != 0 && c.quota > 0 {
+				w.send(c, d.due)
+			}
 		}
-		w.connected[d.seat] = true
-		if err := w.add(d.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
-			w.lost(c, err)
-			continue
-		}
+	default:
 		for range w.r.Pipeline {
 			w.free(c)
 		}
-		w.flush(c)
 	}
+	w.flush(c)
+}
+
+// notDialed tries again after a pause, or frees the seat for the next call.
+func (w *worker) notDialed(d *dialed) {
+	for len(w.conns) <= d.seat {
+		w.conns = append(w.conns, &conn{dead: true})
+	}
+	old := w.conns[d.seat]
+	old.attempts++
+	if !d.call {
+		w.redial(d.seat, old.attempts)
+		return
+	}
+	old.pop()
+	w.inFlight--
+	w.failed(1, errorKind(d.err))
+	w.rest(old)
 }

@@ -46,7 +46,7 @@ func (w *worker) abandon() {
 		for i := range c.count {
 			f := &c.flights[(c.head+i)&(len(c.flights)-1)]
 			w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
-			if w.arrivals != nil {
+			if w.r.TwoTimes() {
 				w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
 			}
 		}

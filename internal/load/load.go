@@ -29,6 +29,23 @@ type Options struct {
 	Threads     int
 	BusyPoll    bool // spin instead of sleeping
 
+	// PerCall connects for each call, and closes after its reply; Connections is then how many calls are under way at most, and Pipeline 1.
+	PerCall bool
+	// ReconnectEvery closes a connection after about so many calls and opens it again; 0: never.
+	ReconnectEvery int
+	// ColdStart begins the load before the connections stand, so that the first calls wait for them.
+	ColdStart bool
+	// Timeout fails calls that have no reply so long after they were sent, and closes their connection; 0: none, so that the latency of
+	// the slowest is told.
+	Timeout time.Duration
+	// Pool is the connections that Workers share: each call takes one and hands it back. 0: no pool.
+	Pool, Workers int
+	// Subscribers are connections that subscribe to what the workload publishes.
+	Subscribers int
+	// Verify is called for each reply that is a bulk string, or null (a nil body), by all workers at the same time; its error is counted by
+	// its text. Of the request Op and Key are set. It makes the load slower.
+	Verify func(q workload.Request, body []byte) error
+
 	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
 	// connection is due when one has come back.
 	Schedule []Stretch
@@ -37,14 +54,14 @@ type Options struct {
 	Duration time.Duration // 0: no limit
 	Requests int64         // 0: no limit
 	Drain    time.Duration // how long calls that are in flight at the end may take; 0: DefaultDrain
-	// DialTimeout bounds each attempt to connect again; 0: DefaultDialTimeout.
+	// DialTimeout bounds each attempt to connect; 0: DefaultDialTimeout.
 	DialTimeout time.Duration
 	Seed        uint64
 
-	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
-	Begin func(context.Context) error
 	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
 	OnStart func(startNs int64)
+	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
+	Begin func(context.Context) error
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
@@ -79,9 +96,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
 	}
 	r := &run{Options: o}
-	ctx, cancel := context.WithCancel(ctx)
+	// Dials outlive ctx: a call that has begun with one is waited for.
+	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r.dialing = ctx
+	r.dialing = dialing
 	for i := range o.Threads {
 		w, err := newWorker(r, i)
 		if err != nil {

@@ -34,8 +34,8 @@ func (r *run) tellTallies() (told chan struct{}) {
 // makeTallies makes the one to count in and a spare one, before the load begins: it takes a millisecond.
 func (w *worker) makeTallies() {
 	w.spare = make(chan *Tally, 2)
-	w.tally = w.newTally()
-	w.spare <- w.newTally()
+	w.tally = w.r.NewTally()
+	w.spare <- w.r.NewTally()
 }
 
 // beginTally starts the first second.
@@ -44,8 +44,6 @@ func (w *worker) beginTally() {
 	w.now = w.r.Clock.Now()
 	w.second = w.r.start + int64(time.Second)
 }
-
-func (w *worker) newTally() *Tally { return NewTally(len(w.r.Workload.Ops), w.r.Open()) }
 
 // roll passes on what was counted since the last time, and begins the second that is now.
 func (w *worker) roll() {
@@ -63,7 +61,7 @@ func (w *worker) handOver() {
 		t.EndNs = w.ended - w.r.start
 	}
 	for _, c := range w.conns {
-		if !c.dead {
+		if !c.dead && !c.away {
 			t.Connected++
 		}
 	}
@@ -72,7 +70,7 @@ func (w *worker) handOver() {
 	select {
 	case w.tally = <-w.spare:
 	default:
-		w.tally = w.newTally()
+		w.tally = w.r.NewTally()
 	}
 	w.r.tallies <- t
 }

@@ -19,8 +19,10 @@ const (
 // scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they come, so that what is kept
 // between reads is never more than a line.
 type scanner struct {
-	skip  int     // bytes of a blob and its line end that are still to come
-	stack []int64 // values still to come at each level of the reply that has begun; empty at its beginning or in a blob of the top
+	skip int // bytes of a blob and its line end that are still to come
+	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come before the value
+	// that they belong to, count up to 0.
+	stack []int64
 	// keep leaves a blob that is a reply of its own where it is until all of it is there (for --verify).
 	keep bool
 
@@ -48,14 +50,10 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 			}
 		}
 		end := bytes.IndexByte(b[n:], '\n')
-		if end < 0 {
-			if len(b)-n > maxLine {
-				return n, false, fmt.Errorf("%w: a line of more than %d bytes", resp.ErrProtocol, maxLine)
-			}
-			return n, false, nil
-		}
 		if end < 2 || b[n+end-1] != '\r' {
-			return n, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(b[n:]))
+			if end, err = lineEnd(b[n:]); end < 0 || err != nil {
+				return n, false, err
+			}
 		}
 		size, blob, err := s.header(b[n : n+end-1])
 		if err != nil {
@@ -73,19 +71,37 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 			n += end + 1
 		default:
 			n += end + 1
-			if size > 0 {
+			switch {
+			case size != 0:
 				s.stack = append(s.stack, int64(size))
-			} else if s.ended() {
+			case b[n-end-1] == '|':
+			case s.ended():
 				return n, true, nil
 			}
 		}
 	}
 }
 
-// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow.
+// lineEnd finds the line feed that ends a line which is not what most are, -1 where it has not come yet. A lone carriage return or line feed is
+// part of the line: servers before 6 let scripts put them in errors.
+func lineEnd(b []byte) (int, error) {
+	end := bytes.Index(b, crlf) + 1
+	switch {
+	case end == 0 && len(b) > maxLine:
+		return -1, fmt.Errorf("%w: a line of more than %d bytes", resp.ErrProtocol, maxLine)
+	case end == 0:
+		return -1, nil
+	case end < 2:
+		return -1, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(b))
+	}
+	return end, nil
+}
+
+// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow; those of an attribute are
+// negative.
 func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	kind := line[0]
-	top := len(s.stack) == 0 || len(s.stack) == 1 && s.stack[0] == 1 && s.kind == '|'
+	top := len(s.stack) == 0
 	if top {
 		s.kind, s.null, s.line, s.body = kind, false, nil, nil
 	}
@@ -121,9 +137,8 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 		n, err := number(line, maxElements/2)
 		return 2 * max(n, 0), false, s.depth(n, err)
 	case '|':
-		// What it says comes first, and the value that it belongs to is still to come, at the same level.
 		n, err := number(line, maxElements/2)
-		return 2*max(n, 0) + 1, false, s.depth(n, err)
+		return -2 * max(n, 0), false, s.depth(n, err)
 	}
 	return 0, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(line))
 }
@@ -138,6 +153,12 @@ func (s *scanner) depth(n int, err error) error {
 // ended counts a value that has ended, and whether with it the reply has.
 func (s *scanner) ended() bool {
 	for top := len(s.stack) - 1; top >= 0; top-- {
+		if s.stack[top] < 0 {
+			if s.stack[top]++; s.stack[top] == 0 {
+				s.stack = s.stack[:top]
+			}
+			return false // the value that it belongs to is still to come
+		}
 		s.stack[top]--
 		if s.stack[top] > 0 {
 			return false

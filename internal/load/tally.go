@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/session"
 )
 
 // Latencies are kept from 1 ns to longest with 3 significant digits; nothing is clamped below that.
@@ -18,16 +20,26 @@ type Tally struct {
 	Worker int
 	Ops    []OpTally // in the order of the workload
 	// Late is how much later than intended the worker itself sent what it could have sent: an open loop's own inaccuracy, in ns.
-	Late               *hdrhistogram.Histogram
-	BytesOut, BytesIn  int64
-	Errors             map[string]int64 // error replies by code, and what went wrong with connections
-	Waits, Reads       int64            // system calls: epoll_wait, read
-	Writes             int64
-	EmptyWaits         int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
-	CPUNs, RunQueueNs  int64 // of the worker's thread: on the CPU, and ready but without one
-	InFlight, Unsent   int64 // at the end of the second: calls without reply; due and not sent
-	Connected          int
-	Lost, Reconnected  int64 // connections
+	Late              *hdrhistogram.Histogram
+	BytesOut, BytesIn int64
+	Errors            map[string]int64 // calls that went wrong: error replies by code, and the Failed by kind
+	ConnErrors        map[string]int64 // connections that went wrong: attempts to connect, and ends, by kind
+	Waits, Reads      int64            // system calls: epoll_wait, read
+	Writes            int64
+	EmptyWaits        int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
+	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
+	InFlight, Unsent  int64 // at the end of the second: calls without reply; due and not sent
+	Connected         int
+	Lost, Reconnected int64 // connections that ended by themselves, and that came back
+	Retired           int64 // connections that were closed by plan (PerCall, ReconnectEvery)
+	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of Calls), or it is one of
+	// Failed, or of Result.InFlight in the end.
+	Begun, Failed      int64
+	TimedOut           int64 // of Failed, those that had no reply within Options.Timeout
+	Dials              DialTally
+	PoolWait           *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
+	Delivered          int64                   // messages that subscribers got
+	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
 	MovedAsk, TryAgain int64
 
 	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
@@ -42,19 +54,19 @@ type Tally struct {
 type OpTally struct {
 	Calls, Errors, Misses int64
 	Service               *hdrhistogram.Histogram // from the send, ns
-	Response              *hdrhistogram.Histogram // from the intended time, ns; nil in a closed loop, where they are the same
+	Response              *hdrhistogram.Histogram // from the intended time, ns; nil where no call is due before it is sent, so that they are the same
 }
 
-// NewTally is an empty tally of a load with so many ops.
-func NewTally(ops int, open bool) *Tally {
-	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}}
+// NewTally is an empty tally of a load with so many ops; twoTimes as Options.TwoTimes.
+func NewTally(ops int, twoTimes bool) *Tally {
+	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{}, Mismatches: map[string]int64{}}
 	for i := range t.Ops {
 		t.Ops[i].Service = NewHistogram()
-		if open {
+		if twoTimes {
 			t.Ops[i].Response = NewHistogram()
 		}
 	}
-	if open {
+	if twoTimes {
 		t.Late = NewHistogram()
 	}
 	return t
@@ -63,7 +75,13 @@ func NewTally(ops int, open bool) *Tally {
 // Reset makes a tally that was added to the total fit for another second.
 func (t *Tally) Reset() {
 	clear(t.Errors)
-	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors}
+	clear(t.ConnErrors)
+	clear(t.Mismatches)
+	t.Dials.reset()
+	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches, Dials: t.Dials, PoolWait: t.PoolWait}
+	if t.PoolWait != nil {
+		t.PoolWait.Reset()
+	}
 	for i, o := range t.Ops {
 		o.Service.Reset()
 		if o.Response != nil {
@@ -93,18 +111,16 @@ func (t *Tally) Add(u *Tally) {
 		a.Errors += b.Errors
 		a.Misses += b.Misses
 		a.Service.Merge(b.Service)
-		if b.Response != nil {
-			a.Response.Merge(b.Response)
-		}
+		mergeInto(&a.Response, b.Response)
 	}
-	if u.Late != nil {
-		t.Late.Merge(u.Late)
-	}
-	mergeAges(&t.AgeFromSend, u.AgeFromSend)
-	mergeAges(&t.AgeFromIntended, u.AgeFromIntended)
-	for k, n := range u.Errors {
-		t.Errors[k] += n
-	}
+	mergeInto(&t.Late, u.Late)
+	mergeInto(&t.PoolWait, u.PoolWait)
+	mergeInto(&t.AgeFromSend, u.AgeFromSend)
+	mergeInto(&t.AgeFromIntended, u.AgeFromIntended)
+	t.Dials.merge(&u.Dials)
+	addKinds(t.Errors, u.Errors)
+	addKinds(t.ConnErrors, u.ConnErrors)
+	addKinds(t.Mismatches, u.Mismatches)
 	t.BytesOut += u.BytesOut
 	t.BytesIn += u.BytesIn
 	t.Waits += u.Waits
@@ -115,9 +131,39 @@ func (t *Tally) Add(u *Tally) {
 	t.RunQueueNs += u.RunQueueNs
 	t.Lost += u.Lost
 	t.Reconnected += u.Reconnected
+	t.Retired += u.Retired
+	t.Begun += u.Begun
+	t.Failed += u.Failed
+	t.TimedOut += u.TimedOut
+	t.Delivered += u.Delivered
 	t.MovedAsk += u.MovedAsk
 	t.TryAgain += u.TryAgain
 	t.Drained += u.Drained
+}
+
+func addKinds(to, from map[string]int64) {
+	for kind, n := range from {
+		countKind(to, kind, n)
+	}
+}
+
+// dialed counts an attempt to connect.
+func (t *Tally) dialed(o *session.Opening, whole time.Duration, err error) {
+	t.Dials.SynRetrans += o.SynRetrans
+	if err != nil {
+		t.Dials.Failed++
+		countKind(t.ConnErrors, errorKind(err), 1)
+		return
+	}
+	t.Dials.add(o.DNS, o.Connect, o.TLS, o.Handshake, whole)
+}
+
+// Latency is the histogram of what the callers lived, and false where that is the service time.
+func (o *OpTally) Latency() (h *hdrhistogram.Histogram, fromIntended bool) {
+	if o.Response != nil {
+		return o.Response, true
+	}
+	return o.Service, false
 }
 
 // Calls is the number of calls that had a reply.

@@ -30,6 +30,7 @@ type worker struct {
 
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
+	sweepAt  int64 // when calls that wait for too long are looked for
 	tally    *Tally
 	spare    chan *Tally // empty ones
 	meter    *meter
@@ -67,14 +68,12 @@ func newWorker(r *run, index int) (*worker, error) {
 
 func (w *worker) close() {
 	for _, c := range w.conns {
-		if !c.dead {
+		if !c.dead && !c.away {
 			unix.Close(c.fd)
 		}
 	}
-	for _, d := range w.inbox {
-		if d.err == nil {
-			unix.Close(d.fd)
-		}
+	for i := range w.inbox {
+		w.inbox[i].close()
 	}
 	w.poller.close()
 }
@@ -108,6 +107,9 @@ func (w *worker) run() error {
 			w.handle(&w.events[i])
 		}
 		w.dispatch()
+		if w.now >= w.sweepAt {
+			w.sweep()
+		}
 		if w.now >= w.second {
 			w.roll()
 		}
@@ -119,8 +121,12 @@ func (w *worker) run() error {
 
 // begin takes the first connections and sends the first calls.
 func (w *worker) begin() {
+	w.sweepAt = w.nextSweep()
 	if w.arrivals != nil {
 		w.advance()
+	}
+	if w.r.PerCall || w.r.ColdStart {
+		w.sit()
 	}
 	w.admit()
 }
@@ -136,7 +142,7 @@ func (w *worker) timeout() time.Duration {
 	if w.r.BusyPoll {
 		return 0
 	}
-	until := w.second
+	until := min(w.second, w.sweepAt)
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
@@ -164,6 +170,7 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		w.flush(c)
 	}
 	if e.Events&^unix.EPOLLOUT != 0 {
+		c.ending = c.ending || e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 		w.receive(c)
 	}
 }

@@ -3,7 +3,9 @@ package probe
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,69 +67,120 @@ func redis(t *testing.T) *fleet.Instance {
 	return i
 }
 
-// run probes until stop returns, and gives what was recorded.
-func run(t *testing.T, o Options, stop func()) *recording.Recording {
+// probing is a probe that runs.
+type probing struct {
+	t     *testing.T
+	clock *clock.Real
+	sink  *locked
+}
+
+// run probes until during returns, and gives what was recorded.
+func run(t *testing.T, o Options, during func(p *probing)) *recording.Recording {
 	t.Helper()
 	tg, err := target.Parse(o.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := &locked{rec: recording.New()}
-	o.Target, o.Clock, o.Sink = tg, clock.New(), sink
+	p := &probing{t: t, clock: clock.New(), sink: &locked{rec: recording.New()}}
+	o.Target, o.Clock, o.Sink = tg, p.clock, p.sink
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- Watch(ctx, o) }()
-	stop()
+	during(p)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	sink.rec.Index()
-	return sink.rec
+	p.sink.rec.Index()
+	return p.sink.rec
+}
+
+// until waits until what was recorded is so.
+func (p *probing) until(what string, is func(*recording.Recording) bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		ok := false
+		p.sink.do(func() { ok = is(p.sink.rec) })
+		if ok {
+			return
+		}
+	}
+	p.t.Fatal("waited too long for ", what)
+}
+
+// answered waits until so many calls that were due from a moment on have come back without an error.
+func (p *probing) answered(n int, dueFrom int64) {
+	p.t.Helper()
+	p.until("calls that come back", func(r *recording.Recording) bool {
+		got := 0
+		for _, c := range r.Calls {
+			if c.Error == "" && c.IntendedNs >= dueFrom {
+				got++
+			}
+		}
+		return got >= n
+	})
 }
 
 // A stall of half a second at 100 calls per second is some fifty slow calls, each from when it was due: not one.
 func TestStallIsNotOmitted(t *testing.T) {
+	const width, stall = int64(10 * time.Millisecond), int64(500 * time.Millisecond)
 	i := redis(t)
-	rec := run(t, Options{Node: i.Addr, Rate: 100}, func() {
-		time.Sleep(300 * time.Millisecond) // the connection is open and calls are usual
+	var asked, back int64
+	rec := run(t, Options{Node: i.Addr, Rate: 100}, func(p *probing) {
+		p.answered(5, 0) // the connection is open and calls are usual
+		asked = p.clock.Now()
 		if _, err := i.Do(t.Context(), "DEBUG", "SLEEP", "0.5"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(300 * time.Millisecond)
+		back = p.clock.Now()
+		p.answered(5, back)
 	})
-	var slow []recording.Call
-	for _, c := range rec.Calls {
-		if c.EndNs-c.IntendedNs > int64(20*time.Millisecond) {
-			slow = append(slow, c)
+	// The server began to sleep after asked and was awake before back: between these two it slept, however late this process was.
+	from, to := back-stall, asked+stall
+	held := int64(0)
+	for k, c := range rec.Calls {
+		if k > 0 {
+			if gap := c.IntendedNs - rec.Calls[k-1].IntendedNs; gap > 2*width {
+				t.Fatalf("nothing was due for %v: a slot was left out", time.Duration(gap))
+			}
+		}
+		if c.IntendedNs < from || c.IntendedNs >= to {
+			continue
+		}
+		held++
+		if c.EndNs < to {
+			t.Errorf("a call was due while the server slept, and took only %v: %+v", time.Duration(c.EndNs-c.IntendedNs), c)
 		}
 	}
-	if len(slow) < 30 || len(slow) > 80 {
-		t.Fatalf("%d slow calls of %d, want about 50", len(slow), len(rec.Calls))
-	}
-	first, last := slow[0], slow[len(slow)-1]
-	if first.EndNs-first.IntendedNs < last.EndNs-last.IntendedNs {
-		t.Error("the call that was due first must have waited longest")
-	}
-	for k := 1; k < len(rec.Calls); k++ {
-		if gap := rec.Calls[k].IntendedNs - rec.Calls[k-1].IntendedNs; gap > int64(21*time.Millisecond) {
-			t.Fatalf("nothing was due for %v: a slot was left out", time.Duration(gap))
-		}
+	if want := max(0, (to-from)/width); held < want-1 || held > want+2 {
+		t.Errorf("%d calls waited in %v of sleep, want about %d", held, time.Duration(to-from), want)
 	}
 }
 
 // Calls that are still waiting when the watch ends are recorded: a server that is stopped for good leaves more than nothing.
 func TestUnfinishedCalls(t *testing.T) {
+	const rate, freshRate = 100, 10
 	i := redis(t)
-	rec := run(t, Options{Node: i.Addr, Rate: 100, FreshRate: 10}, func() {
-		time.Sleep(200 * time.Millisecond)
-		go i.Do(context.Background(), "DEBUG", "SLEEP", "1")
-		time.Sleep(400 * time.Millisecond)
+	var stopped, end int64
+	rec := run(t, Options{Node: i.Addr, Rate: rate, FreshRate: freshRate}, func(p *probing) {
+		p.answered(5, 0)
+		if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(i.PID, syscall.SIGCONT) })
+		stopped = p.clock.Now()
+		time.Sleep(400 * time.Millisecond) // calls are due meanwhile
+		end = p.clock.Now()
 	})
-	kept, fresh := 0, 0
+	kept, fresh := int64(0), int64(0)
 	for _, c := range rec.Calls {
-		if c.Error != Unfinished {
+		if c.IntendedNs < stopped || c.IntendedNs >= end {
 			continue
+		}
+		if c.Error != Unfinished {
+			t.Errorf("a stopped server has answered: %+v", c)
 		}
 		if c.Conn == Kept {
 			kept++
@@ -135,17 +188,17 @@ func TestUnfinishedCalls(t *testing.T) {
 			fresh++
 		}
 	}
-	if kept < 20 || fresh < 2 {
-		t.Errorf("%d kept and %d fresh calls unfinished", kept, fresh)
+	if want := (end - stopped) * rate / int64(time.Second); kept < want-1 {
+		t.Errorf("%d kept calls unfinished, %d were due", kept, want)
+	}
+	if want := min((end-stopped)*freshRate/int64(time.Second), maxFresh); fresh < want-2 {
+		t.Errorf("%d fresh calls unfinished, %d were due", fresh, want)
 	}
 }
 
 func TestPhasesOfFreshConnections(t *testing.T) {
 	i := redis(t)
-	rec := run(t, Options{Node: i.Addr, FreshRate: 50}, func() { time.Sleep(300 * time.Millisecond) })
-	if len(rec.Calls) < 5 {
-		t.Fatalf("%d calls", len(rec.Calls))
-	}
+	rec := run(t, Options{Node: i.Addr, FreshRate: 50}, func(p *probing) { p.answered(5, 0) })
 	for _, c := range rec.Calls {
 		if c.Error == Unfinished {
 			continue
@@ -173,24 +226,21 @@ func TestPhasesOfFreshConnections(t *testing.T) {
 // The server goes away and comes back: the probe goes on, and says what happened.
 func TestServerRestarts(t *testing.T) {
 	i := redis(t)
-	rec := run(t, Options{Node: i.Addr, Rate: 50}, func() {
-		time.Sleep(200 * time.Millisecond)
+	run(t, Options{Node: i.Addr, Rate: 50}, func(p *probing) {
+		p.answered(5, 0)
 		if err := i.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(300 * time.Millisecond)
+		p.until("an error", func(r *recording.Recording) bool {
+			return slices.ContainsFunc(r.Events, func(e recording.Event) bool {
+				return e.Kind == recording.KindError && e.Source == recording.SourceProbe && e.Subject == i.Addr
+			})
+		})
 		if err := i.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(600 * time.Millisecond)
+		p.answered(5, p.clock.Now())
 	})
-	if es := rec.EventsOf(recording.SourceProbe, i.Addr, recording.KindError); len(es) == 0 {
-		t.Error("no error was recorded")
-	}
-	last := rec.Calls[len(rec.Calls)-1]
-	if last.Error != "" {
-		t.Errorf("the last call failed: %+v", last)
-	}
 }
 
 // Whatever the rate, call k is due within slot k of an absolute schedule.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,16 +171,15 @@ func TestFrozenServer(t *testing.T) {
 	w := watch(t, r.target())
 	w.more(2)
 	r.freeze()
-	time.AfterFunc(400*time.Millisecond, r.thaw)
-	until(t, "a slow poll", func() bool {
+	time.Sleep(400 * time.Millisecond) // a poll is due meanwhile
+	thawed := w.clock.Now()
+	r.thaw()
+	until(t, "a poll that was under way when the server went on", func() bool {
 		w.sink.mu.Lock()
 		defer w.sink.mu.Unlock()
-		for _, e := range w.sink.rec.EventsOf(recording.SourceServer, node, recording.KindPoll) {
-			if e.DurationNs > int64(200*time.Millisecond) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(w.sink.rec.Events, func(e recording.Event) bool {
+			return e.Kind == recording.KindPoll && e.TimeNs < thawed && e.TimeNs+e.DurationNs >= thawed
+		})
 	})
 	w.more(2)
 	r.freeze()

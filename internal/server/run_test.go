@@ -22,6 +22,15 @@ import (
 	"slowpath/internal/target"
 )
 
+// TestMain lets one run of these tests at a time use the ports of this package.
+func TestMain(m *testing.M) {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "slowpath-server-test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	os.Exit(m.Run())
+}
+
 // binaries are the servers that the lab's cache has; at least the installed one.
 func binaries(t testing.TB) []servers.Binary {
 	t.Helper()

@@ -63,41 +63,46 @@ func TestClocksAddUp(t *testing.T) {
 		t.Cleanup(func() { _ = hog.Process.Kill(); _ = hog.Wait() })
 	}
 	for round := range 8 {
-		run0, delay0 := schedstat(t, pid)
 		begin := settled(t, l, pid)
-		off0, at0 := total(begin)
 		until := time.Now().Add(time.Duration(50+rand.IntN(150)) * time.Millisecond)
 		for time.Now().Before(until) {
 			run(t, all, 5)
 		}
-		run1, delay1 := schedstat(t, pid)
 		end := settled(t, l, pid)
-		off1, at1 := total(end)
-		wall, on := at1-at0, run1-run0
-		// schedstat is read a little before the clocks, and grows in ticks while the thread runs
-		if sum := off1 - off0 + on; sum < wall-wall/20-5e6 || sum > wall+wall/20+5e6 {
-			t.Errorf("round %d: clocks %d + on CPU %d = %d, wall %d", round, off1-off0, on, sum, wall)
+		off, wall, on := end.off-begin.off, end.at-begin.at, end.run-begin.run
+		if sum := off + on; sum < wall-wall/20-5e6 || sum > wall+wall/20+5e6 {
+			t.Errorf("round %d: clocks %d + on CPU %d = %d, wall %d", round, off, on, sum, wall)
 		}
-		if off1-off0 > wall {
-			t.Errorf("round %d: more time off the CPU (%d) than there was (%d)", round, off1-off0, wall)
+		if off > wall {
+			t.Errorf("round %d: more time off the CPU (%d) than there was (%d)", round, off, wall)
 		}
 		// A wake-up that is missed makes a wait for the CPU a sleep; the clock begins a little before the kernel's, with the waking.
-		if waited, delay := int64(end.Clk.Ns[runnable]-begin.Clk.Ns[runnable]), delay1-delay0; waited < delay-delay/20-2e6 || waited > delay+delay/4+5e6 {
+		if waited, delay := int64(end.Clk.Ns[runnable]-begin.Clk.Ns[runnable]), end.delay-begin.delay; waited < delay-delay/20-2e6 || waited > delay+delay/4+5e6 {
 			t.Errorf("round %d: %d ns in the run queue, by the kernel's own count %d", round, waited, delay)
 		}
 	}
 }
 
-// settled reads a thread's clock when it has not changed for a moment: the thread sleeps.
-func settled(t *testing.T, l *raw, tid int) kernelThread {
+// rest is a thread's clock while it sleeps, and the kernel's own counts of the same moment.
+type rest struct {
+	kernelThread
+	off, at    int64 // see total
+	run, delay int64 // see schedstat
+}
+
+// settled reads a thread's clock, and the kernel's counts, in one sleep of the thread: none of them changes meanwhile.
+func settled(t *testing.T, l *raw, tid int) rest {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		a := threadOf(t, l.loaded, tid)
-		time.Sleep(3 * time.Millisecond)
-		if b := threadOf(t, l.loaded, tid); a.Since == b.Since && b.State == asleep || time.Now().After(deadline) {
-			return b
+		run, delay := schedstat(t, tid)
+		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since && a.Waking <= a.Since && b.Waking <= b.Since {
+			off, at := total(b)
+			return rest{b, off, at, run, delay}
 		}
 	}
+	t.Fatalf("thread %d does not sleep", tid)
+	return rest{}
 }
 
 func serverPID(t *testing.T, port int) int {
@@ -113,6 +118,10 @@ func serverPID(t *testing.T, port int) int {
 	}
 	return pid
 }
+
+// serverBound is a load for redis-benchmark of a millisecond or so of the server for each call: it wants all of a CPU, however little of one the
+// clients get on a busy machine.
+var serverBound = []string{"-c", "10", "-n", "100000000", "-q", "eval", "local n = 0 for i = 1, 1e5 do n = n + i end return n", "0"}
 
 // TestThrottledClock: the time a thread was seen throttled is what its cgroup says.
 func TestThrottledClock(t *testing.T) {
@@ -133,12 +142,11 @@ func TestThrottledClock(t *testing.T) {
 	pid := serverPID(t, port)
 	all := stampers(t, port, 3, 50)
 	run(t, all, 2)
-	write("cpu.cfs_quota_us", "10000")
+	write("cpu.cfs_quota_us", "5000")
 	write("tasks", fmt.Sprint(pid))
 	defer os.WriteFile(root+"/tasks", fmt.Append(nil, pid), 0o644) //nolint:errcheck // so that the directory can be removed
 	before := threadOf(t, l.loaded, pid).Clk.Ns[throttled]
-	// as much as the server can do, for two seconds; it is ended by timeout
-	_ = exec.Command("timeout", "2", "redis-benchmark", "-p", fmt.Sprint(port), "-P", "32", "-c", "20", "-n", "100000000", "-t", "set", "-q").Run()
+	_ = exec.Command("timeout", append([]string{"2", "redis-benchmark", "-p", fmt.Sprint(port)}, serverBound...)...).Run() // timeout ends it
 	seen := int64(settled(t, l, pid).Clk.Ns[throttled] - before)
 	stat, err := os.ReadFile(dir + "/cpu.stat")
 	if err != nil {

@@ -12,6 +12,19 @@ import (
 	"slowpath/internal/recording"
 )
 
+// closes is a recording that tells of each end of a connection.
+type closes struct {
+	*recording.Recording
+	told func(recording.ConnDetail)
+}
+
+func (c closes) Event(e recording.Event) {
+	c.Recording.Event(e)
+	if e.Kind == recording.KindClose {
+		c.told(recording.DetailOf[recording.ConnDetail](e))
+	}
+}
+
 // TestCloses: who ended a connection, and how, is told the same at both ends.
 func TestCloses(t *testing.T) {
 	port := startServer(t)
@@ -68,8 +81,17 @@ func TestCloses(t *testing.T) {
 		t.Error("somebody listens")
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // all has happened: the ring is emptied at the end
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
+	left := 2*len(wants) + 1 // both ends of each, and the refused one
+	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+		if _, ok := wants[d.Client]; ok || d.Reason == recording.CloseRefused {
+			left--
+		}
+		if left == 0 {
+			cancel()
+		}
+	}}
 	if err := tap.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"errors"
 	"net"
 	"os"
 	"slices"
@@ -138,10 +139,21 @@ func TestAttachDetach(t *testing.T) {
 			}
 		}()
 	}
-	before := programs(t)
+	var ours []ebpf.ProgramID // those of others, such as another package's tests, come and go meanwhile
 	for range attachments() {
 		l, err := load(constants{})
 		needs(t, err)
+		for name, p := range l.coll.Programs {
+			info, err := p.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, ok := info.ID()
+			if !ok {
+				t.Fatalf("program %s has no id", name)
+			}
+			ours = append(ours, id)
+		}
 		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 			t.Fatal(err)
 		}
@@ -155,29 +167,32 @@ func TestAttachDetach(t *testing.T) {
 			t.Error("a call failed: ", err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); programs(t) > before; time.Sleep(50 * time.Millisecond) {
+	if len(ours) == 0 {
+		t.Error("nothing was attached")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		ours = slices.DeleteFunc(ours, func(id ebpf.ProgramID) bool { return !inKernel(t, id) })
+		if len(ours) == 0 {
+			return
+		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d programs in the kernel, %d before", programs(t), before)
+			t.Fatalf("programs %v are still in the kernel", ours)
 		}
 	}
 }
 
-// programs counts the tracing programs of this package in the kernel.
-func programs(t *testing.T) int {
+// inKernel says whether there is a program of this id, which no other is given.
+func inKernel(t *testing.T, id ebpf.ProgramID) bool {
 	t.Helper()
-	n := 0
-	ours := []string{"on_recv", "on_send", "on_ready", "on_switch", "on_waking", "on_exit", "on_state", "on_sending", "on_retransmit"}
-	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
-		p, err := ebpf.NewProgramFromID(id)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		if info, err := p.Info(); err == nil && slices.Contains(ours, info.Name) {
-			n++
-		}
-		p.Close()
+	p, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return false
 	}
-	return n
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	return true
 }
 
 // attachments is how often TestAttachDetach attaches: a few times, as it takes a second each, or SLOWPATH_ATTACH.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,7 +26,7 @@ func newTalk(t *testing.T, port int) *talk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(60 * time.Second))
 	return &talk{t: t, conn: c}
 }
 
@@ -44,6 +46,38 @@ func (k *talk) expect(reply string) {
 	if _, err := io.ReadFull(k.conn, got); err != nil || string(got) != reply {
 		k.t.Fatalf("got %q, want %q (%v)", got, reply, err)
 	}
+}
+
+// taken waits until the server has read all that was sent, and sleeps.
+func (k *talk) taken(port int) {
+	k.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); unread(k.t, port, k.conn) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			k.t.Fatal("the server does not read")
+		}
+	}
+	atRest(k.t, port)
+}
+
+// unread is how many bytes wait at the server's end of a connection.
+func unread(t *testing.T, port int, c net.Conn) (n int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/thread-self/net/tcp") // the first thread may be in another namespace, see dial
+	if err != nil {
+		t.Fatal(err)
+	}
+	// columns: sl local rem st tx:rx …
+	local, rem := fmt.Sprintf(":%04X", port), fmt.Sprintf(":%04X", c.LocalAddr().(*net.TCPAddr).Port)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasSuffix(f[1], local) && strings.HasSuffix(f[2], rem) {
+			if _, err := fmt.Sscanf(f[4][len(f[4])-8:], "%X", &n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the server has no such connection")
+	return 0
 }
 
 // ask makes a call that must be seen with these sizes.
@@ -90,7 +124,7 @@ func TestSpecialCommands(t *testing.T) {
 			k = begin() // a blocking command with a call behind it
 			blocked := k.send("BLPOP", "list", "0")
 			behind := k.send("ECHO", "behind")
-			time.Sleep(30 * time.Millisecond) // the server is to read both before the other connection's push
+			k.taken(port) // the server is to read both before the other connection's push
 			other.ask(":1\r\n", "LPUSH", "list", "v")
 			k.expect("*2\r\n$4\r\nlist\r\n$1\r\nv\r\n$6\r\nbehind\r\n")
 			k.want = append(k.want, stamped{"BLPOP", blocked, 21, 0, 0}, stamped{"ECHO", behind, 12, 0, 0})

@@ -80,7 +80,7 @@ for line in sys.stdin:
 					ask("OBJECT FREQ no")
 					want = append(want, turn{"SET", 3}, turn{"GET", 2}, turn{"KEYS", 2}, turn{"SET", 3}, turn{"OBJECT FREQ", 3})
 				}
-				names := r.names()
+				names := r.names(t)
 				calls, counts := r.finish(t)
 				var got []turn
 				for _, e := range calls {

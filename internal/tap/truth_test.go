@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,12 +53,44 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err == nil {
 			c.Close()
+			serverPIDs.Store(port, cmd.Process.Pid)
 			return port, cmd.Process.Pid
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("redis-server does not answer")
 		}
 	}
+}
+
+// serverPIDs are the processes of this package's servers by port.
+var serverPIDs sync.Map
+
+// atRest waits until all threads of a server sleep. What they sent last has then been reported, too: a client may have a reply before its
+// server's thread has left the system call that sent it.
+func atRest(t testing.TB, port int) {
+	t.Helper()
+	pid, ok := serverPIDs.Load(port)
+	if !ok {
+		t.Fatalf("no server of this test has port %d", port)
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if asleepNow(pid.(int)) {
+			return
+		}
+	}
+	t.Fatalf("the server at port %d does not sleep", port)
+}
+
+// asleepNow says whether all threads of a process sleep.
+func asleepNow(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is well formed
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if _, rest, ok := strings.Cut(string(b), ") "); err != nil || !ok || rest[0] != 'S' {
+			return false
+		}
+	}
+	return true
 }
 
 // needs skips where the kernel source cannot be, and fails where it should have been: a kernel that refuses the programs is a fault.
@@ -73,6 +107,7 @@ func needs(t testing.TB, err error) {
 // raw is the programs without the book: every report as the kernel made it.
 type raw struct {
 	*loaded
+	port  int
 	ring  *ringbuf.Reader
 	calls []kernelCallEvent
 	stop  chan struct{}
@@ -86,7 +121,7 @@ func openRaw(t testing.TB, port int, c constants) *raw {
 	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 		t.Fatal(err)
 	}
-	r := &raw{loaded: l, stop: make(chan struct{}), done: make(chan struct{})}
+	r := &raw{loaded: l, port: port, stop: make(chan struct{}), done: make(chan struct{})}
 	if r.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +154,7 @@ func (r *raw) read() {
 
 // finish gives all reports and counters; nothing stays in the kernel.
 func (r *raw) finish(t testing.TB) ([]kernelCallEvent, map[string]uint64) {
-	time.Sleep(20 * time.Millisecond) // the last reply's report is made after the client has it
+	atRest(t, r.port)
 	close(r.stop)
 	<-r.done
 	counts := map[string]uint64{}

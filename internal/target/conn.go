@@ -17,6 +17,7 @@ import (
 type Conn struct {
 	net.Conn // the wire, or TLS over it
 	wire     *wire
+	seam     *seam  // TLS only: between the stream and the wire
 	target   Target // for its errors
 
 	mu    sync.Mutex
@@ -32,6 +33,9 @@ type wire struct {
 	arrival atomic.Int64 // ns since 1970, CLOCK_REALTIME; 0 is unknown
 	delay   atomic.Int64 // ns between arrival and the return of recvmsg
 }
+
+// seam is what a TLS stream takes for its socket, so that Detach can put another one under it.
+type seam struct{ net.Conn }
 
 // newConn takes over an open socket, *net.TCPConn or *net.UnixConn.
 func newConn(t Target, socket net.Conn) (*Conn, error) {
@@ -55,7 +59,8 @@ func newConn(t Target, socket net.Conn) (*Conn, error) {
 
 // handshake puts TLS on the wire.
 func (c *Conn) handshake(ctx context.Context, config *tls.Config) error {
-	stream := tls.Client(c.wire, config)
+	c.seam = &seam{c.wire}
+	stream := tls.Client(c.seam, config)
 	if err := stream.HandshakeContext(ctx); err != nil {
 		return err
 	}

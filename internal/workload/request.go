@@ -165,7 +165,7 @@ func (r request) op() Op {
 	first := words(r.commands[0])
 	op := Op{Name: opName(first)}
 	if len(r.commands) == 1 {
-		op.Reads = missReads[strings.ToUpper(first[0])]
+		op.Reads, op.Blocks = missReads[strings.ToUpper(first[0])], blocking[strings.ToUpper(first[0])]
 		return op
 	}
 	if r.opens(0) {

@@ -34,84 +34,7 @@ type number struct {
 	at   int
 	kind partKind // keyPart, samePart or tagPart
 	next bool     // another key than the one before it in the request
-}
-
-// style is how the numbers of keys are written: in plain digits, or with the first of them as hash tag.
-type style struct {
-	tagged   bool
-	tagPairs int // pairs of digits that are in the tag
-}
-
-// styleFor is the style of a workload whose requests have at most so many key arguments, and so many keys. A request's keys have a tag in
-// common, so that there are as many of them as the digits outside of the tag allow.
-func styleFor(arguments, drawn int) style {
-	s := style{tagged: arguments > 1, tagPairs: keyDigits/2 - 1}
-	if drawn > 100 {
-		s.tagPairs = keyDigits/2 - 2
-	}
-	return s
-}
-
-// group is how many keys share a hash tag.
-func (s style) group() uint64 {
-	if s.tagPairs == keyDigits/2-1 {
-		return 100
-	}
-	return maxKeysPerRequest
-}
-
-// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the first.
-func (s style) neighbour(keys Keys, key uint64) uint64 {
-	size := s.group()
-	low := max(key/size*size, keys.Low)
-	high := min(key/size*size+size-1, keys.High)
-	if key >= high {
-		return low
-	}
-	return key + 1
-}
-
-// numberLen is how many bytes appendNumber appends.
-func (s style) numberLen(kind partKind, isKey bool) int {
-	switch {
-	case kind == tagPart && s.tagged:
-		return 2*s.tagPairs + 2
-	case kind == tagPart || isKey && s.tagged:
-		return keyDigits + 2
-	}
-	return keyDigits
-}
-
-// appendNumber appends the number of a key in a key argument (isKey) or in another, where it is plain.
-func (s style) appendNumber(dst []byte, n uint64, kind partKind, isKey bool) []byte {
-	var digits [keyDigits]byte
-	p := pairsOf(n)
-	p.putAll(digits[:])
-	tag := 2 * s.tagPairs
-	switch {
-	case kind == tagPart && s.tagged:
-		return append(append(append(dst, '{'), digits[:tag]...), '}')
-	case kind == tagPart:
-		return append(append(append(dst, '{'), digits[:]...), '}')
-	case isKey && s.tagged:
-		return append(append(append(append(dst, '{'), digits[:tag]...), '}'), digits[tag:]...)
-	}
-	return append(dst, digits[:]...)
-}
-
-// put writes a number over one that appendNumber wrote.
-func (s style) put(dst []byte, p *pairs, kind partKind) {
-	switch {
-	case kind == tagPart && s.tagged:
-		p.put(dst[1:], 0, s.tagPairs)
-	case kind == tagPart:
-		p.putAll(dst[1:])
-	case s.tagged && dst[0] == '{':
-		p.put(dst[1:], 0, s.tagPairs)
-		p.put(dst[2+2*s.tagPairs:], s.tagPairs, keyDigits/2)
-	default:
-		p.putAll(dst)
-	}
+	bare bool     // digits without a hash tag: the quick way
 }
 
 // compiler makes a template of a request.
@@ -140,7 +63,7 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
-	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].kind != tagPart && c.last.bytes[n[0].at] != '{' && c.t.slots != nil {
+	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil {
 		c.t.plain = n[0].at
 	}
 	return c.t
@@ -211,6 +134,7 @@ func (c *compiler) constant(a argument, isKey bool) {
 	}
 	c.last.bytes = appendLength(c.last.bytes, len(body))
 	for _, n := range numbers {
+		n.bare = n.kind != tagPart && body[n.at] != '{'
 		n.at += len(c.last.bytes)
 		c.last.numbers = append(c.last.numbers, n)
 	}
@@ -263,9 +187,6 @@ func (t *template) appendPlain(dst []byte, op uint16, key uint64) ([]byte, Reque
 
 // append appends a request for the key that was drawn.
 func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
-	if t.plain >= 0 {
-		return t.appendPlain(dst, op, key)
-	}
 	r := Request{Op: op, Replies: t.replies, Slot: -1, Key: -1}
 	var p pairs
 	if t.hasKey {
@@ -280,12 +201,17 @@ func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte,
 		st := &t.steps[i]
 		at := len(dst)
 		dst = append(dst, st.bytes...)
-		for _, n := range st.numbers {
+		for j := range st.numbers {
+			n := &st.numbers[j]
 			if n.next {
 				current = s.w.neighbour(current)
 				p = pairsOf(current)
 			}
-			s.w.style.put(dst[at+n.at:], &p, n.kind)
+			if n.bare {
+				p.putAll(dst[at+n.at:])
+			} else {
+				s.w.style.put(dst[at+n.at:], &p, n.kind)
+			}
 		}
 		switch {
 		case st.value >= 0:

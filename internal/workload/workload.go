@@ -73,8 +73,13 @@ func (s *Stream) Next(dst []byte) ([]byte, Request) {
 	}
 	t := &s.w.templates[op]
 	key := uint64(0)
-	if t.hasKey {
-		key = s.w.keys.draw(&s.rng, &s.next[op], s.step)
+	if k := &s.w.keys; t.hasKey && k.keys.Dist == Uniform { // as draw, without a call
+		key = k.keys.Low + s.rng.below(k.n)
+	} else if t.hasKey {
+		key = k.draw(&s.rng, &s.next[op], s.step)
+	}
+	if t.plain >= 0 {
+		return t.appendPlain(dst, uint16(op), key)
 	}
 	s.keyed = t.hasKey
 	return t.append(dst, s, uint16(op), key)

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/search"
+)
+
+// searchFlags are the flags of bench that make more than one load.
+type searchFlags struct {
+	sweep, findMax, compare string
+	gain, precision         string
+	repeat, confirm         int
+	warmUp                  time.Duration
+	given                   *pflag.FlagSet
+
+	axis       search.Axis
+	limit      search.Limit
+	gainShare  float64
+	closeness  float64
+	baseline   *search.Baseline
+	eachLasts  time.Duration
+	startsWith float64 // calls per second of the first load of --find-max
+}
+
+func (f *searchFlags) add(fl *pflag.FlagSet) {
+	f.given = fl
+	fl.StringVar(&f.sweep, "sweep", "", "a load at each of many values of a `setting`, and the knee: connections=1..1000, pipeline=1,2,4,8, threads=…, rate=1000..100000/12, value-size=…")
+	fl.StringVar(&f.findMax, "find-max", "", "the highest rate of an open loop that holds a `limit`: 'p99<1ms and errors<0.1%'")
+	fl.IntVar(&f.repeat, "repeat", 0, "`number` of loads that are the same: medians with intervals; with --sweep loads per value (3)")
+	fl.StringVar(&f.compare, "compare", "", "`file` of an earlier --repeat --json: says what got faster or slower, and what noise explains")
+	fl.DurationVar(&f.warmUp, "warm-up", 500*time.Millisecond, "how long, before each load of these, one is made that does not count")
+	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` more throughput")
+	fl.StringVar(&f.precision, "precision", "5%", "with --find-max: how near, as a `share`, a rate that holds and one that fails must be")
+	fl.IntVar(&f.confirm, "confirm", 3, "with --find-max: `number` of loads at the rate that holds and at that which fails, of which most must agree")
+}
+
+// asked tells whether more than one load is to be made.
+func (f *searchFlags) asked() bool {
+	return f.sweep != "" || f.findMax != "" || f.repeat > 0 || f.compare != ""
+}
+
+// How long each load of a search is, unless --for says it: short ones for many values, longer ones where quantiles are held to a limit.
+const (
+	sweepLasts   = 2 * time.Second
+	findMaxLasts = 5 * time.Second
+	repeatLasts  = 5 * time.Second
+)
+
+const (
+	sweepRepeats   = 3
+	compareRepeats = 6 // as many as a median with an interval takes
+	mostRepeats    = 1000
+	mostConfirm    = 99
+	firstPerSecond = 1000 // of --find-max without --rate
+)
+
+// check reads the flags, and sets of those of the load what they have left open.
+func (f *searchFlags) check(b *benchFlags) error {
+	if err := f.checkAlone(); err != nil || !f.asked() {
+		return err
+	}
+	if f.repeat < 0 || f.repeat > mostRepeats || f.given.Changed("repeat") && f.repeat == 0 {
+		return usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
+	}
+	if err := notNegative("warm-up", f.warmUp); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case f.sweep != "":
+		err = f.checkSweep(b)
+	case f.findMax != "":
+		err = f.checkFindMax(b)
+	default:
+		err = f.checkRepeats(b)
+	}
+	f.eachLasts = b.load.Duration
+	return err
+}
+
+// checkAlone refuses flags that do not go together.
+func (f *searchFlags) checkAlone() error {
+	given := func(names ...string) string {
+		i := slices.IndexFunc(names, f.given.Changed)
+		if i < 0 {
+			return ""
+		}
+		return names[i]
+	}
+	for _, rule := range []struct {
+		with    string
+		without []string
+		why     string
+	}{
+		{"sweep", []string{"find-max", "compare"}, "each is a search of its own"},
+		{"find-max", []string{"compare", "repeat"}, "each is a search of its own"},
+		{"sweep", []string{"requests", "ramp", "schedule"}, "--for says how long each load is"},
+		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long each load is"},
+	} {
+		if other := given(rule.without...); other != "" && f.given.Changed(rule.with) {
+			return usagef("--%s does not go with --%s: %s", rule.with, other, rule.why)
+		}
+	}
+	if other := given("csv", "hlog", "record"); other != "" && f.asked() {
+		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat and --compare", other)
+	}
+	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
+		if f.given.Changed(flag) && !f.given.Changed(needs) {
+			return usagef("--%s is for --%s: add it, or leave this out", flag, needs)
+		}
+	}
+	if f.given.Changed("warm-up") && !f.asked() {
+		return usagef("--warm-up is for --sweep, --find-max, --repeat and --compare: add one of them, or leave it out")
+	}
+	return nil
+}
+
+func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
+	if f.axis, err = search.ParseAxis(f.sweep); err != nil {
+		return usagef("--sweep %w", err)
+	}
+	if f.gainShare, err = parseShare(f.gain); err != nil {
+		return usagef("--gain %q: %w", f.gain, err)
+	}
+	if f.axis.Name == search.Rate && b.rate != "" {
+		return usagef("--sweep rate=… sets the rate itself: leave out --rate")
+	}
+	if f.axis.Name == search.Connections || f.axis.Name == search.Pipeline || f.axis.Name == search.Threads {
+		if b.rate != "" {
+			return usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate", f.axis.Name)
+		}
+	}
+	f.repeat = cmp.Or(f.repeat, sweepRepeats)
+	b.load.Duration = cmp.Or(b.load.Duration, sweepLasts)
+	for _, v := range f.axis.Values { // refused now, and not in the middle
+		one := f.at(*b, v)
+		if _, err := one.options(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at is the flags with a value of the axis.
+func (f *searchFlags) at(b benchFlags, value int) benchFlags {
+	switch f.axis.Name {
+	case search.Connections:
+		b.load.Connections = value
+	case search.Pipeline:
+		b.load.Pipeline = value
+	case search.Threads:
+		b.load.Threads = value
+	case search.Rate:
+		b.rate = strconv.Itoa(value)
+	case search.ValueSize:
+		b.work.size = strconv.Itoa(value)
+	}
+	return b
+}
+
+func (f *searchFlags) checkFindMax(b *benchFlags) (err error) {
+	if f.limit, err = search.ParseLimit(f.findMax); err != nil {
+		return usagef("--find-max %w", err)
+	}
+	if f.closeness, err = parseShare(f.precision); err != nil {
+		return usagef("--precision %q: %w", f.precision, err)
+	}
+	if f.confirm < 1 || f.confirm > mostConfirm {
+		return usagef("--confirm %d: give 1 to %d", f.confirm, mostConfirm)
+	}
+	f.startsWith = firstPerSecond
+	if b.rate != "" {
+		if f.startsWith, err = parseLoadRate(b.rate); err != nil {
+			return usagef("--rate %q: %w", b.rate, err)
+		}
+	}
+	b.rate = strconv.FormatFloat(f.startsWith, 'f', -1, 64)
+	b.load.Duration = cmp.Or(b.load.Duration, findMaxLasts)
+	return nil
+}
+
+func (f *searchFlags) checkRepeats(b *benchFlags) error {
+	if b.load.Requests == 0 && b.schedule == "" {
+		b.load.Duration = cmp.Or(b.load.Duration, repeatLasts)
+	}
+	if f.compare == "" {
+		return nil
+	}
+	body, err := os.ReadFile(f.compare)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare, compareRepeats)
+	}
+	if err != nil {
+		return usagef("--compare: %w", err)
+	}
+	if f.baseline, err = baselineOf(f.compare, body); err != nil {
+		return usagef("--compare %s: %w", f.compare, err)
+	}
+	f.repeat = cmp.Or(f.repeat, max(compareRepeats, min(len(f.baseline.Runs), mostRepeats)))
+	return nil
+}
+
+// parseShare reads "5%" or "0.05", above 0 and below 1.
+func parseShare(s string) (float64, error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0) || v >= 1 {
+		return 0, errors.New("give a share such as 5%, above 0 and below 100%")
+	}
+	return v, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/limit"
+	"slowpath/internal/load"
+	"slowpath/internal/report"
+	"slowpath/internal/search"
+)
+
+// searching is a search under way.
+type searching struct {
+	*benching
+	search *searchFlags
+	loads  uint64
+}
+
+// makeSearch makes the loads of --sweep, --find-max, --repeat and --compare, and prints what they show.
+func (b *benching) makeSearch(ctx context.Context) error {
+	s := &searching{benching: b, search: &b.flags.search}
+	defer b.app.progressDone()
+	switch {
+	case s.search.sweep != "":
+		return s.runSweep(ctx)
+	case s.search.findMax != "":
+		return s.runFindMax(ctx)
+	}
+	return s.runRepeats(ctx)
+}
+
+func (s *searching) runSweep(ctx context.Context) error {
+	f := s.search
+	sweep, err := search.MakeSweep(ctx, search.SweepOptions{Setup: s.setup(), Axis: f.axis, Repeats: f.repeat, Gain: f.gainShare, Seed: s.flags.load.Seed,
+		Load: func(ctx context.Context, value int) (search.Run, error) { return s.measure(ctx, f.at(*s.flags, value)) },
+		Progress: func(n, of, value int) {
+			s.app.progress("load %d of %d, %s left: %s=%d", n, of, s.left(of-n+1), f.axis.Name, value)
+		}})
+	if err != nil {
+		return err
+	}
+	s.app.progressDone()
+	if s.flags.asJSON {
+		return report.SweepJSON(s.app.stdout, sweep)
+	}
+	return report.Sweep(s.app.stdout, sweep, s.app.style())
+}
+
+// mostLoads of --find-max: a search that needs more does not come to an end on this machine.
+const mostLoads = 80
+
+func (s *searching) runFindMax(ctx context.Context) error {
+	f := s.search
+	found, err := search.FindCapacity(ctx, search.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: load.MostPerSecond,
+		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
+		Load: func(ctx context.Context, perSecond float64) (search.Run, error) {
+			flags := *s.flags
+			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
+			return s.measure(ctx, flags)
+		},
+		Progress: func(n int, perSecond, holds, fails float64, purpose string) {
+			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s", n, purpose, perSecond, bound(holds), bound(fails))
+		}})
+	if err != nil {
+		return err
+	}
+	s.app.progressDone()
+	if found.Holds == nil {
+		s.app.code = exitFindings
+	}
+	if s.flags.asJSON {
+		return report.CapacityJSON(s.app.stdout, found)
+	}
+	return report.Capacity(s.app.stdout, found, s.app.style())
+}
+
+func bound(perSecond float64) string {
+	if perSecond == 0 || math.IsInf(perSecond, 1) {
+		return "?"
+	}
+	return fmt.Sprintf("%.0f/s", perSecond)
+}
+
+func (s *searching) runRepeats(ctx context.Context) error {
+	f := s.search
+	repeats, err := search.MakeRepeats(ctx, search.RepeatsOptions{Setup: s.setup(), Repeats: f.repeat, Open: s.options.Load.Open(), Baseline: f.baseline,
+		Load:     func(ctx context.Context) (search.Run, error) { return s.measure(ctx, *s.flags) },
+		Progress: func(n int) { s.app.progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) }})
+	if err != nil {
+		return err
+	}
+	s.app.progressDone()
+	if c := repeats.Comparison; c != nil && (c.Verdict == search.Slower || c.Verdict == search.Mixed) {
+		s.app.code = exitFindings
+	}
+	if s.flags.asJSON {
+		return report.RepeatsJSON(s.app.stdout, repeats)
+	}
+	return report.Repeats(s.app.stdout, repeats, s.app.style())
+}
+
+// left is how long so many loads take.
+func (s *searching) left(loads int) time.Duration {
+	return (time.Duration(loads) * (s.search.eachLasts + s.search.warmUp)).Round(time.Second)
+}
+
+func (s *searching) setup() search.Setup {
+	return search.Setup{Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options), DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp)}
+}
+
+// measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are not the same keys again.
+func (s *searching) measure(ctx context.Context, flags benchFlags) (search.Run, error) {
+	s.loads++
+	flags.load.Seed += s.loads
+	if s.search.warmUp > 0 {
+		warm := flags
+		warm.load.Duration, warm.load.Requests = s.search.warmUp, 0
+		if _, err := s.one(ctx, warm); err != nil {
+			return search.Run{}, err
+		}
+	}
+	r, err := s.one(ctx, flags)
+	if err != nil {
+		return search.Run{}, err
+	}
+	return runOf(r), nil
+}
+
+func (s *searching) one(ctx context.Context, flags benchFlags) (*bench.Result, error) {
+	o, err := flags.options()
+	if err != nil {
+		return nil, err
+	}
+	o.Load.Target, o.Load.Clock, o.Target, o.Version = s.options.Load.Target, s.options.Load.Clock, s.options.Target, s.options.Version
+	return bench.Run(ctx, o)
+}
+
+// runOf gives the figures of a load that searches use. A generator that only shares the server's CPUs is told by limited_by: how fast both are
+// together is still what was asked.
+func runOf(r *bench.Result) search.Run {
+	var failed int64
+	for _, n := range r.Errors {
+		failed += n
+	}
+	out := search.Run{Start: r.Start, Seconds: r.Seconds, Requests: r.Requests, RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
+		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)), CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
+		Unsent: r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
+		GeneratorLimited: r.LimitedBy == limit.ByGeneratorCPU}
+	if p := r.Schedule; p != nil {
+		out.LateP50Ns, out.LateP99Ns, out.LateMaxNs = p.LateP50Ns, p.LateP99Ns, p.LateMaxNs
+	}
+	return out
+}
+
+func quantilesOf(l bench.Latency) search.Latency {
+	return search.Latency{MeanNs: l.MeanNs, P50Ns: l.P50Ns, P90Ns: l.P90Ns, P99Ns: l.P99Ns, P999Ns: l.P999Ns, P9999Ns: l.P9999Ns, MaxNs: l.MaxNs}
+}
+
+// baselineOf reads the document of repeats or of one load.
+func baselineOf(name string, body []byte) (*search.Baseline, error) {
+	repeats, err := search.ParseRepeats(body)
+	if err == nil {
+		return &search.Baseline{Name: name, Setup: repeats.Setup, Runs: repeats.Runs}, nil
+	}
+	one, notLoad := bench.Parse(body)
+	if notLoad != nil {
+		return nil, err
+	}
+	setup := search.Setup{Version: one.Version, Target: one.Target, Settings: one.Settings}
+	return &search.Baseline{Name: name, Setup: setup, Runs: []search.Run{runOf(one)}}, nil
+}

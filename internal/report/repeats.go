@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"slowpath/internal/search"
+)
+
+// Repeats writes repeated loads for a person: medians with intervals, or what differs from a baseline.
+func Repeats(w io.Writer, s *search.Repeats, style Style) error {
+	p := newPage(style)
+	p.paragraph("", "", s.Summary, bold)
+	p.gap()
+	if s.Comparison == nil {
+		p.medians(s.Figures)
+	} else {
+		p.comparison(s.Comparison)
+	}
+	p.searchNotes(s.Setup, s.Notes, count(len(s.Runs), "load"))
+	return p.to(w, "the repeats")
+}
+
+// RepeatsJSON writes the document slowpath.repeats/v1.
+func RepeatsJSON(w io.Writer, s *search.Repeats) error { return document(w, "the repeats", s) }
+
+var medianWidths = []int{22, 10, 10, 10}
+
+func (p *page) medians(figures []search.Figure) {
+	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
+	for _, f := range figures {
+		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value), amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
+	}
+}
+
+var comparisonWidths = []int{22, 10, 10, 0}
+
+func (p *page) comparison(c *search.Comparison) {
+	p.cells(dim, comparisonWidths, "", "BASELINE", "NOW", "")
+	for _, f := range c.Figures {
+		row := pad(figureName(f.Figure), comparisonWidths[0])
+		for i, v := range []float64{f.Old.Value, f.New.Value} {
+			row += " " + padLeft(p.text(amount(f.Figure, &v)), comparisonWidths[i+1])
+		}
+		colour := none
+		switch f.Verdict {
+		case search.Faster:
+			colour = calm
+		case search.Slower:
+			colour = alarm
+		}
+		p.line(row + "  " + p.in(colour, p.text(f.Text)))
+	}
+	p.gap()
+	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then and now is in the difference.",
+		c.Baseline, count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
+	if len(c.Differences) > 0 {
+		p.gap()
+		p.line(p.in(doubt, "Set differently:"))
+	}
+	for _, d := range c.Differences {
+		p.paragraph("  ", "    ", fmt.Sprintf("%s: %s, in the baseline %s", OneLine(d.Setting), orNone(d.New), orNone(d.Old)), none)
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not given"
+	}
+	return OneLine(s)
+}
+
+var figureNames = map[string]string{"requests_per_second": "requests per second", "cpu_seconds_per_million_requests": "CPU s per million"}
+
+// figureName is that of a field for people: p99_ns is p99.
+func figureName(field string) string {
+	if name, ok := figureNames[field]; ok {
+		return name
+	}
+	return strings.TrimSuffix(field, "_ns")
+}
+
+// amount prints a figure in its unit; nil is not known.
+func amount(field string, v *float64) string {
+	switch {
+	case v == nil:
+		return "?"
+	case strings.HasSuffix(field, "_ns"):
+		return duration(int64(*v))
+	case *v >= 1000:
+		return grouped(int64(*v + 0.5))
+	}
+	return digits(*v)
+}

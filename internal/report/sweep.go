@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"slowpath/internal/search"
+)
+
+// Sweep writes a sweep for a person: the knee, the points, the curve.
+func Sweep(w io.Writer, s *search.Sweep, style Style) error {
+	p := newPage(style)
+	p.paragraph("", "", s.Summary, bold)
+	p.gap()
+	p.sweepTable(s)
+	p.curve(s)
+	if s.Law != nil {
+		p.gap()
+		p.law(s.Law)
+	}
+	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", count(s.Repeats, "load"), s.Repeats))
+	return p.to(w, "the sweep")
+}
+
+// SweepJSON writes the document slowpath.sweep/v1.
+func SweepJSON(w io.Writer, s *search.Sweep) error { return document(w, "the sweep", s) }
+
+// to writes the page.
+func (p *page) to(w io.Writer, what string) error {
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("writing %s: %w", what, err)
+	}
+	return nil
+}
+
+// cells prints columns of the widths; the first to the left.
+func (p *page) cells(c paint, widths []int, texts ...string) {
+	row := ""
+	for i, t := range texts {
+		t = p.text(t)
+		if i == 0 {
+			row = pad(p.shorten(t, widths[0]), widths[0])
+			continue
+		}
+		row += " " + padLeft(t, widths[i])
+	}
+	p.line(p.in(c, row))
+}
+
+var sweepWidths = []int{12, 10, 8, 8, 8, 8, 8, 6}
+
+func (p *page) sweepTable(s *search.Sweep) {
+	p.cells(dim, sweepWidths, s.Axis, "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
+	for _, pt := range s.Points {
+		l := pt.Latency
+		name := grouped(int64(pt.Value))
+		if pt.GeneratorLimited {
+			name += " x"
+		}
+		spread := "-"
+		if len(pt.Runs) > 1 {
+			spread = fmt.Sprintf("±%.1f %%", (pt.High-pt.Low)/2/pt.RequestsPerSecond*100)
+		}
+		p.cells(none, sweepWidths, name, grouped(int64(pt.RequestsPerSecond+0.5)), spread, duration(l.P50Ns), duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
+			errorShare(pt.ErrorShare))
+	}
+}
+
+func errorShare(share float64) string {
+	if share == 0 {
+		return "0"
+	}
+	return percent(share)
+}
+
+// law prints the parameters with their intervals.
+func (p *page) law(l *search.Law) {
+	held := "holds"
+	if !l.Holds {
+		held = "does not hold"
+	}
+	facts := []string{fmt.Sprintf("law X(N) = λN/(1+σ(N-1)+κN(N-1)) %s, R² %.3f", held, l.R2), "λ " + interval(l.Lambda, "%.0f") + " per second", "σ " + interval(l.Sigma, "%.3g"),
+		"κ " + interval(l.Kappa, "%.3g")}
+	if !p.style.Unicode {
+		facts[0] = fmt.Sprintf("law X(N) = aN/(1+s(N-1)+kN(N-1)) %s, R2 %.3f", held, l.R2)
+		facts[1], facts[2], facts[3] = "a "+interval(l.Lambda, "%.0f")+" per second", "s "+interval(l.Sigma, "%.3g"), "k "+interval(l.Kappa, "%.3g")
+	}
+	p.facts("", facts, none)
+}
+
+// interval prints an estimate with its 95 % interval; a bound that is not known is "?".
+func interval(e search.Estimate, format string) string {
+	bound := func(v *float64) string {
+		if v == nil {
+			return "?"
+		}
+		return fmt.Sprintf(format, *v)
+	}
+	return fmt.Sprintf(format, e.Value) + " (" + bound(e.Low) + " to " + bound(e.High) + ")"
+}
+
+// searchNotes ends a search's text: how its loads were made, and what one must know.
+func (p *page) searchNotes(s search.Setup, notes []string, how string) {
+	p.gap()
+	facts := []string{how, "each " + time.Duration(s.DurationNs).String()}
+	if s.DurationNs == 0 {
+		facts = facts[:1]
+	}
+	if s.WarmUpNs > 0 {
+		facts = append(facts, time.Duration(s.WarmUpNs).String()+" of warm-up left out")
+	}
+	p.facts("", facts, dim)
+	for _, n := range notes {
+		p.gap()
+		p.paragraph("", "", n, none)
+	}
+}

@@ -1,0 +1,186 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"math"
+)
+
+// CapacitySchema is that of Capacity.
+const CapacitySchema = "slowpath.find-max/v1"
+
+// Capacity is the highest rate of an open loop that holds a limit, the document slowpath.find-max/v1 (docs/json.md).
+type Capacity struct {
+	Schema string `json:"schema"`
+	Setup
+	Limit       string  `json:"limit"`
+	Precision   float64 `json:"precision"`    // how far apart the ends of the bracket may be, as a share
+	ConfirmRuns int     `json:"confirm_runs"` // loads at either end of the bracket, of which most must agree
+	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest above it that did not; absent: none was found.
+	Holds *End `json:"holds,omitempty"`
+	Fails *End `json:"fails,omitempty"`
+	// Confirmed: both ends are what most of their confirmation runs say.
+	Confirmed   bool     `json:"confirmed"`
+	Interrupted bool     `json:"interrupted"`
+	Trials      []Trial  `json:"trials"`
+	Summary     string   `json:"summary"` // for people
+	Notes       []string `json:"notes"`
+}
+
+// End is an end of the bracket.
+type End struct {
+	PerSecond float64 `json:"per_second"`
+	Outcome   string  `json:"outcome"` // Holds; Fails or Untested
+	Agree     int     `json:"agree"`   // confirmation runs that had this outcome
+	Of        int     `json:"of"`      // all of them at this rate
+	Why       string  `json:"why,omitempty"`
+}
+
+// CapacityOptions say what is searched for.
+type CapacityOptions struct {
+	Setup     Setup
+	Limit     Limit
+	Start     float64 // calls per second of the first trial
+	Most      float64 // the highest rate that is tried
+	Precision float64 // 0.05: the ends of the bracket are at most 5 % apart
+	Confirm   int     // confirmation runs at either end
+	MostRuns  int     // loads after which it ends with what it has
+	// Load makes one load at a rate, calls per second.
+	Load func(ctx context.Context, perSecond float64) (Run, error)
+	// Progress, if set, is told before each load, with the bracket so far; 0 and +Inf are open ends.
+	Progress func(n int, perSecond, holds, fails float64, purpose string)
+}
+
+// FindCapacity searches: it doubles the rate until one fails, halves the bracket as ratios, and then makes new loads at either end, since a rate
+// that held once may have been lucky, and one that failed once unlucky. An end that is not confirmed moves on. A Capacity without Holds says that
+// no rate held. When ctx ends, what is there by then is the result.
+func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
+	c := &Capacity{Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision, ConfirmRuns: o.Confirm,
+		Trials: []Trial{}, Notes: []string{}}
+	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}}
+	err := h.search(ctx)
+	switch {
+	case errors.Is(err, errBudget):
+	case ctx.Err() != nil:
+		c.Interrupted = true
+	case err != nil:
+		return nil, err
+	}
+	h.conclude()
+	return c, nil
+}
+
+// errBudget ends a search that has made all its loads.
+var errBudget = errors.New("no loads are left")
+
+// hunt is a search for a capacity under way.
+type hunt struct {
+	CapacityOptions
+	c         *Capacity
+	low       float64            // the highest rate that is taken to hold; 0: none yet
+	high      float64            // the lowest above it that is taken not to; +Inf: none yet
+	above     map[float64]string // rates that did not hold, with their outcome
+	confirmed bool
+}
+
+// lowest is the rate below which nothing is searched, calls per second.
+const lowest = 1
+
+func (h *hunt) search(ctx context.Context) error {
+	next := h.Start
+	for {
+		if err := h.bracket(ctx, next); err != nil {
+			return err
+		}
+		if h.low == 0 {
+			return nil
+		}
+		if err := h.narrow(ctx); err != nil {
+			return err
+		}
+		if moved, err := h.confirm(ctx); err != nil || !moved {
+			return err
+		}
+		if next = 2 * h.low; h.low == 0 { // even the lower end was lucky
+			next = h.high / 2
+		}
+	}
+}
+
+// bracket finds a rate that holds and one above it that does not.
+func (h *hunt) bracket(ctx context.Context, rate float64) error {
+	for rate >= lowest && h.low < h.Most && (h.low == 0 || math.IsInf(h.high, 1)) {
+		rate = min(rate, h.Most)
+		outcome, err := h.probe(ctx, rate)
+		if err != nil {
+			return err
+		}
+		h.take(rate, outcome)
+		if rate *= 2; outcome != Holds {
+			rate /= 4
+		}
+	}
+	return nil
+}
+
+// narrow halves the bracket until its ends are near enough.
+func (h *hunt) narrow(ctx context.Context) error {
+	for !math.IsInf(h.high, 1) && h.high > h.low*(1+h.Precision)*(1+1e-9) {
+		rate := readable(math.Sqrt(h.low*h.high), h.low, h.high)
+		outcome, err := h.probe(ctx, rate)
+		if err != nil {
+			return err
+		}
+		h.take(rate, outcome)
+	}
+	return nil
+}
+
+// readable rounds a rate to three digits, if that stays well within the bracket.
+func readable(rate, low, high float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
+	if r := math.Round(rate/unit) * unit; r > low*1.001 && r < high*0.999 {
+		return r
+	}
+	return rate
+}
+
+func (h *hunt) take(rate float64, outcome string) {
+	if outcome == Holds {
+		h.low = rate
+		return
+	}
+	h.high, h.above[rate] = rate, outcome
+}
+
+// probe is a quick answer for a rate: what holds once is taken to hold, since it will be confirmed; what does not is tried once more.
+func (h *hunt) probe(ctx context.Context, rate float64) (string, error) {
+	first, err := h.trial(ctx, rate, PurposeSearch)
+	if err != nil || first == Holds {
+		return first, err
+	}
+	second, err := h.trial(ctx, rate, PurposeSearch)
+	if second == Holds || first != Fails {
+		return second, err
+	}
+	return first, err
+}
+
+func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string, error) {
+	n := len(h.c.Trials) + 1
+	if n > h.MostRuns {
+		return "", errBudget
+	}
+	if h.Progress != nil {
+		h.Progress(n, rate, h.low, h.high, purpose)
+	}
+	r, err := h.Load(ctx, rate)
+	if err := errors.Join(ctx.Err(), err); err != nil {
+		return "", err
+	}
+	r.Order = n
+	t := Trial{PerSecond: rate, Purpose: purpose, Run: r}
+	t.Outcome, t.Why = h.Limit.judge(r)
+	h.c.Trials = append(h.c.Trials, t)
+	return t.Outcome, nil
+}
