@@ -25,6 +25,8 @@ type benchFlags struct {
 	asJSON    bool
 	csv, hlog string
 	startAt   string
+	record    string
+	probe     bool
 	search    searchFlags
 }
 
@@ -57,6 +59,8 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
+		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this `file` for slowpath doctor")
+		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server beside the load, too")
 		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
 		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
 	})
@@ -81,6 +85,9 @@ func (f *benchFlags) options() (bench.Options, error) {
 	}
 	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" {
 		f.load.Duration = defaultDuration
+	}
+	if f.probe && f.record == "" {
+		return o, usagef("--probe is part of a recording: add --record FILE.slowpath")
 	}
 	if err := f.checkThreads(runtime.NumCPU()); err != nil {
 		return o, err

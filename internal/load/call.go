@@ -157,7 +157,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 		n, done, err := c.scan.next(b)
 		b = b[n:]
 		if err != nil {
-			w.count(&g)
+			w.count(c, &g)
 			return err
 		}
 		if !done {
@@ -167,7 +167,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 			continue
 		}
 		if c.count == 0 {
-			w.count(&g)
+			w.count(c, &g)
 			return errUnasked
 		}
 		f := c.first()
@@ -184,14 +184,14 @@ func (w *worker) replies(c *conn, b []byte) error {
 			continue
 		}
 		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
-			w.count(&g)
+			w.count(c, &g)
 			g = group{op: f.op, intended: f.intended, sent: f.sent}
 		}
 		g.n++
 		c.pop()
 		freed++
 	}
-	w.count(&g)
+	w.count(c, &g)
 	c.carry = append(c.carry[:0], b...)
 	w.inFlight -= int64(freed)
 	if w.r.Batch && c.count > 0 {
@@ -209,9 +209,12 @@ func (w *worker) replies(c *conn, b []byte) error {
 	return nil
 }
 
-func (w *worker) count(g *group) {
+func (w *worker) count(c *conn, g *group) {
 	if g.n > 0 {
 		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
+		if w.now-g.intended >= w.r.SlowFrom.Load() {
+			w.tellSlow(c, g)
+		}
 	}
 }
 

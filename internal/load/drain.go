@@ -46,6 +46,9 @@ func (w *worker) abandon() {
 		for i := range c.count {
 			f := &c.flights[(c.head+i)&(len(c.flights)-1)]
 			w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
+			if w.now-f.intended >= w.r.SlowFrom.Load() {
+				w.r.OnSlow(Slow{Worker: w.index, Seat: c.index, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent, EndNs: w.now, Unanswered: true})
+			}
 			if w.r.TwoTimes() {
 				w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)
 			}

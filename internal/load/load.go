@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"slowpath/internal/clock"
@@ -62,6 +64,10 @@ type Options struct {
 	OnStart func(startNs int64)
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
+	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread: it must not wait.
+	OnSlow func(Slow)
+	// SlowFrom may be changed while the load runs; in ns. nil: none is slow.
+	SlowFrom *atomic.Int64
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
@@ -91,6 +97,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
+	}
+	if o.SlowFrom == nil || o.OnSlow == nil {
+		o.SlowFrom = new(atomic.Int64)
+		o.SlowFrom.Store(math.MaxInt64)
 	}
 	if runtime.GOMAXPROCS(0) < o.Threads+1 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
