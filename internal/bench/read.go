@@ -44,12 +44,13 @@ func checked(b []byte) (*Result, error) {
 	return r, nil
 }
 
-// Record puts the result into a recording.
+// Record puts the result into a recording, and what limited it beside the facts about the whole.
 func (r *Result) Record(sink recording.Sink, atNs int64) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encoding the result: %w", err)
 	}
+	sink.SetMeta(recording.MetaLimitedBy, limitText(r.LimitedBy, r.Limit))
 	sink.Snapshot(recording.Snapshot{TimeNs: atNs, Source: recording.SourceLoad, Subject: r.Target.Address, Name: recording.SnapshotResult, Body: string(body)})
 	return nil
 }
