@@ -129,6 +129,14 @@ func (c *reasoning) competing(side string, ready float64) Verdict {
 	return v
 }
 
+// moreReady is competing, from the side that stood ready for longer.
+func (c *reasoning) moreReady() Verdict {
+	if c.server.ready >= c.generator.ready {
+		return c.competing("server", c.server.ready)
+	}
+	return c.competing("generator", c.generator.ready)
+}
+
 // sure is the certainty of a share that shall be full.
 func sure(busy float64) float64 {
 	if busy >= full {
@@ -150,8 +158,12 @@ func (c *reasoning) rate() Verdict {
 		if c.generator.ready >= noticeable/2 {
 			why += fmt.Sprintf(", %s of it ready without a CPU", percent(c.generator.ready))
 		}
-		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but up to %s too late (p99), of a p99 of %s; %s; %s",
-			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, c.moreThreads())
+		do := "others get in its way: give it CPUs of its own"
+		if c.generator.busy() >= nearFull {
+			do = c.moreThreads()
+		}
+		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but 1 %% of them %s or more too late, of a p99 of %s; %s; %s",
+			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, do)
 		v.GeneratorLimited = true
 		return v
 	}
@@ -166,6 +178,10 @@ func (c *reasoning) waiting() Verdict {
 		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads", plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
 	}
 	switch {
+	case c.oneHost() && c.server.ready+c.generator.ready >= 2*contended && (c.machineFull() || len(c.shared()) == 1):
+		v := c.moreReady()
+		v.Certainty = 0.75
+		return v
 	case c.server.blocked >= most:
 		return c.blocked()
 	case c.Pool != nil && c.Pool.Wait.Seconds() >= most*(c.Pool.Wait+l.Service).Seconds():
