@@ -155,6 +155,9 @@ func (w *worker) replies(c *conn, b []byte) error {
 	freed := 0
 	for len(b) > 0 {
 		n, done, err := c.scan.next(b)
+		if c.scan.keep {
+			n = c.scan.whole(b, n, done)
+		}
 		b = b[n:]
 		if err != nil {
 			w.count(c, &g)

@@ -51,6 +51,8 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 // clientName is what CLIENT LIST shows.
 const clientName = "slowpath-bench"
 
+func (d *dialed) took() time.Duration { return time.Duration(d.end - d.start) }
+
 // close gives up a connection that nobody took.
 func (d *dialed) close() {
 	if d.fd >= 0 {
@@ -171,10 +173,10 @@ func (w *worker) admit() {
 		case d.rested:
 			w.free(w.conns[d.seat])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.notDialed(d)
 		default:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.seated(d)
 		}
 	}
@@ -188,7 +190,7 @@ func (w *worker) seated(d *dialed) {
 	c := newConn(d.fd, w.r.Pipeline)
 	c.index, c.secure = d.seat, d.secure
 	c.quota = w.r.quota()
-	c.scan.keep = w.r.Verify != nil
+	c.scan.keep = w.r.Verify
 	w.conns[d.seat] = c
 	if w.connected[d.seat] {
 		w.tally.Reconnected++

@@ -44,9 +44,8 @@ type Options struct {
 	Pool, Workers int
 	// Subscribers are connections that subscribe to what the workload publishes.
 	Subscribers int
-	// Verify is called for each reply that is a bulk string, or null (a nil body), by all workers at the same time; its error is counted by
-	// its text. Of the request Op and Key are set. It makes the load slower.
-	Verify func(q workload.Request, body []byte) error
+	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
+	Verify bool
 
 	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
 	// connection is due when one has come back.
@@ -91,6 +90,9 @@ func (o *Options) Open() bool { return len(o.Schedule) > 0 }
 // Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
 // ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
+	if err := o.check(); err != nil {
+		return Result{}, err
+	}
 	o.Threads = min(max(o.Threads, 1), o.Connections)
 	if o.Drain == 0 {
 		o.Drain = DefaultDrain
@@ -106,6 +108,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
 	}
 	r := &run{Options: o}
+	if err := r.subscribe(ctx); err != nil {
+		return Result{}, err
+	}
+	defer r.subscribers.close()
+	if o.Pool > 0 {
+		return r.runPool(ctx)
+	}
 	// Dials outlive ctx: a call that has begun with one is waited for.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -134,8 +143,10 @@ type run struct {
 	workers []*worker
 	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
-	dials   sync.WaitGroup
-	start   int64 // by the clock
+
+	subscribers *subscribers // nil: none
+	dials       sync.WaitGroup
+	start       int64 // by the clock
 }
 
 func (r *run) close() {
@@ -170,6 +181,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	}()
 	wg.Wait()
 	close(ended)
+	r.tellSettled()
 	close(r.tallies)
 	<-told
 	res := Result{StartNs: r.start}

@@ -38,8 +38,9 @@ type Tally struct {
 	TimedOut           int64 // of Failed, those that had no reply within Options.Timeout
 	Dials              DialTally
 	PoolWait           *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
-	Delivered          int64                   // messages that subscribers got
-	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
+	Delivered          int64                   // messages that subscribers got, and
+	DeliveredBytes     int64                   // what they were on the wire
+	Mismatches         map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
 	MovedAsk, TryAgain int64
 
 	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
@@ -136,6 +137,7 @@ func (t *Tally) Add(u *Tally) {
 	t.Failed += u.Failed
 	t.TimedOut += u.TimedOut
 	t.Delivered += u.Delivered
+	t.DeliveredBytes += u.DeliveredBytes
 	t.MovedAsk += u.MovedAsk
 	t.TryAgain += u.TryAgain
 	t.Drained += u.Drained

@@ -162,7 +162,7 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		return
 	}
 	c := w.conns[e.Fd]
-	if c.dead {
+	if c.dead || c.away { // of a socket that was closed, and that a process which was forked meanwhile held for a moment longer
 		return
 	}
 	if e.Events&unix.EPOLLOUT != 0 && c.full {
