@@ -145,9 +145,10 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		}
 		return nil, err
 	}
+	files.limit(r)
 	err = files.close()
 	if rec != nil {
-		err = errors.Join(err, rec.close(b.app))
+		err = errors.Join(err, r.Record(rec.file, o.Load.Clock.Now()), rec.close(b.app))
 	}
 	return r, err
 }

@@ -69,6 +69,16 @@ func (b *benchFiles) second(s bench.Second, t *load.Tally) {
 	}
 }
 
+// limit says at the end of the files what limited the load.
+func (b *benchFiles) limit(r *bench.Result) {
+	if b.rows != nil {
+		b.rows.Limit(r.LimitedBy, r.Limit)
+	}
+	if b.log != nil {
+		b.log.Limit(r.LimitedBy, r.Limit)
+	}
+}
+
 // close ends the files of a load that ran, and gives the first error of them.
 func (b *benchFiles) close() error {
 	var errs []error

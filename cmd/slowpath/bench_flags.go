@@ -24,6 +24,7 @@ type benchFlags struct {
 
 	asJSON    bool
 	csv, hlog string
+	startAt   string
 	record    string
 	probe     bool
 	search    searchFlags
@@ -39,6 +40,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.IntVar(&o.Threads, "threads", 1, "`number` of threads that send and receive")
 		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given)")
 		fl.Int64Var(&o.Requests, "requests", 0, "`number` of calls after which it ends")
+		fl.StringVar(&f.startAt, "start-at", "", "make the connections, and begin at this `moment` of the wall clock: 2026-11-21T18:00:00Z, or +10s; for several machines (see merge)")
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
 		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
 	})
@@ -111,6 +113,9 @@ func (f *benchFlags) options() (bench.Options, error) {
 	case load.Master, load.Replica, load.Any:
 	default:
 		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, load.Master, load.Replica, load.Any)
+	}
+	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
+		return o, err
 	}
 	if f.load.Workload, err = f.work.compile(f.load.Seed, f.load.Cluster); err != nil {
 		return o, err

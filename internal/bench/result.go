@@ -44,7 +44,8 @@ type Result struct {
 	Bytes       Bytes       `json:"bytes"`
 	Generator   Generator   `json:"generator"`
 	Series      []Second    `json:"series"`
-	Notes       []string    `json:"notes"` // what one must know to read the figures, for people
+	Parts       []Part      `json:"parts,omitempty"` // of a result that several were added up to
+	Notes       []string    `json:"notes"`           // what one must know to read the figures, for people
 }
 
 // Target is the server that was loaded.
@@ -72,10 +73,12 @@ type Settings struct {
 	Stretches    []Stretch `json:"schedule,omitempty"` // open loop
 	DurationNs   int64     `json:"duration_ns"`        // as asked for; 0: no limit
 	Requests     int64     `json:"requests"`           // as asked for; 0: no limit
-	Seed         uint64    `json:"seed"`
-	Protocol     int       `json:"protocol"` // RESP 2 or 3
-	TLS          bool      `json:"tls"`
-	Workload     any       `json:"workload,omitempty"` // as the command line said it
+	// StartAt is the start barrier, nil without.
+	StartAt  *time.Time `json:"start_at,omitempty"`
+	Seed     uint64     `json:"seed"`
+	Protocol int        `json:"protocol"` // RESP 2 or 3
+	TLS      bool       `json:"tls"`
+	Workload any        `json:"workload,omitempty"` // as the command line said it
 }
 
 // Stretch is a part of the schedule of an open loop.

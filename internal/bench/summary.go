@@ -88,6 +88,10 @@ func (s *summary) settings() Settings {
 	o := &s.Load
 	out := Settings{Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window", Threads: s.workers, BusyPoll: o.BusyPoll,
 		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2), TLS: o.Target.TLS != nil, Workload: s.Workload}
+	if !s.StartAt.IsZero() {
+		at := s.StartAt.UTC()
+		out.StartAt = &at
+	}
 	if o.Batch {
 		out.PipelineMode = "batch"
 	}
