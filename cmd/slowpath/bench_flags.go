@@ -44,6 +44,15 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
 		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
 	})
+	group(fl, "Connections", func() {
+		fl.BoolVar(&o.PerCall, "per-call", false, "a connection for each call, closed after its reply; --connections is how many at a time")
+		fl.IntVar(&o.ReconnectEvery, "reconnect-every", 0, "open a connection again after about this `number` of calls")
+		fl.BoolVar(&o.ColdStart, "cold-start", false, "begin before the connections stand, so that the first calls wait for them")
+		fl.IntVar(&o.Pool, "pool", 0, "`number` of connections that --pool-workers share")
+		fl.IntVar(&o.Workers, "pool-workers", 0, "`number` of workers that take a connection of --pool for each call")
+		fl.IntVar(&o.Subscribers, "subscribers", 0, "`number` of connections that subscribe to what the load publishes")
+		fl.DurationVar(&o.Timeout, "timeout", 0, "fail calls without a reply so long after they were sent (default: wait)")
+	})
 	group(fl, "Open loop", func() {
 		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are back: 5000/s")
 		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
@@ -53,6 +62,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Work", func() { f.work.add(fl) })
 	group(fl, "Data", func() {
 		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
+		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what was written; makes the load slower")
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
@@ -91,6 +101,20 @@ func (f *benchFlags) options() (bench.Options, error) {
 	}
 	if f.probe && f.record == "" {
 		return o, usagef("--probe is part of a recording: add --record FILE.slowpath")
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"reconnect-every", f.load.ReconnectEvery}, {"pool", f.load.Pool}, {"pool-workers", f.load.Workers}, {"subscribers", f.load.Subscribers}} {
+		if n.value < 0 {
+			return o, usagef("--%s %d: must not be negative", n.name, n.value)
+		}
+	}
+	if f.load.Workers > 0 && f.load.Pool == 0 {
+		return o, usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
+	}
+	if f.load.Timeout < 0 {
+		return o, usagef("--timeout %v: must not be negative (0: wait)", f.load.Timeout)
 	}
 	if err := f.checkThreads(runtime.NumCPU()); err != nil {
 		return o, err

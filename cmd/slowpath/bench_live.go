@@ -25,7 +25,11 @@ func (l *live) second(s bench.Second, _ *load.Tally) {
 	line := report.LoadLine(s, l.errors, l.connections, l.total)
 	switch {
 	case l.app.onTerminal():
-		l.app.progress("%s; Ctrl-C ends it", line)
+		const hint = "; Ctrl-C ends it"
+		if len([]rune(line+hint)) <= l.app.liveWidth() {
+			line += hint
+		}
+		l.app.progress("%s", line)
 	case (s.Second+1)%int(linesApart/time.Second) == 0 && s.Seconds == 1:
 		fmt.Fprintln(l.app.stderr, line)
 	}

@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Load.Clock == nil {
 		o.Load.Clock = clock.New()
 	}
-	c := newCollector(len(o.Load.Workload.Ops), o.Load.Open(), workersOf(o.Load))
+	c := newCollector(len(o.Load.Workload.Ops), o.Load.TwoTimes(), workersOf(o.Load))
 	if o.OnSecond != nil {
 		c.onSecond = o.OnSecond
 	}

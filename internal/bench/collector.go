@@ -11,7 +11,7 @@ import (
 // collector adds up the workers' tallies, per second and in all. It is for one goroutine.
 type collector struct {
 	ops      int
-	open     bool
+	two      bool // latencies count from the intended time, too
 	workers  int
 	onSecond func(Second, *load.Tally) // each second once, in order; the tally is valid until it returns
 
@@ -31,9 +31,9 @@ type second struct {
 	endNs     int64 // of sending in it, from the start of the load
 }
 
-func newCollector(ops int, open bool, workers int) *collector {
-	return &collector{ops: ops, open: open, workers: workers, onSecond: func(Second, *load.Tally) {},
-		total: load.NewTally(ops, open), under: map[int]*second{}, heard: map[int]int{}}
+func newCollector(ops int, two bool, workers int) *collector {
+	return &collector{ops: ops, two: two, workers: workers, onSecond: func(Second, *load.Tally) {},
+		total: load.NewTally(ops, two), under: map[int]*second{}, heard: map[int]int{}}
 }
 
 // add takes what a worker counted.
@@ -90,7 +90,7 @@ func (c *collector) empty() *load.Tally {
 		c.free = c.free[:n-1]
 		return t
 	}
-	return load.NewTally(c.ops, c.open)
+	return load.NewTally(c.ops, c.two)
 }
 
 // rowOf gives the figures of a second.
@@ -101,8 +101,10 @@ func rowOf(n int, s *second) Second {
 	if rest := s.endNs - int64(n)*1e9; rest > 0 && rest < 1e9 {
 		r.Seconds = float64(rest) / 1e9
 	}
-	for _, k := range t.Errors {
-		r.Errors += k
+	for _, kinds := range []map[string]int64{t.Errors, t.ConnErrors} {
+		for _, k := range kinds {
+			r.Errors += k
+		}
 	}
 	for _, k := range t.Again {
 		r.SentAgain += k

@@ -66,7 +66,7 @@ func (b *observer) add(t *load.Tally) {
 // verdict says what limited the load.
 func (b *observer) verdict(s *summary, r *Result) limit.Verdict {
 	o := limit.Observations{Window: time.Duration(s.ran.EndNs - s.ran.StartNs), Generator: limit.Generator{Threads: b.workers, BusyPoll: s.Load.BusyPoll}}
-	o.Load = limit.Load{Open: s.open, Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent, InFlight: s.ran.InFlight + s.total.Drained,
+	o.Load = limit.Load{Open: s.Load.Open(), Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent, InFlight: s.ran.InFlight + s.total.Drained,
 		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs), ResponseP99: time.Duration(r.Latency.P99Ns)}
 	if r.Schedule != nil {
 		o.Load.AskedPerSecond, o.Load.LateP99 = r.Schedule.PerSecond, time.Duration(r.Schedule.LateP99Ns)

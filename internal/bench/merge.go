@@ -104,6 +104,9 @@ func (m *merging) sum() (*Result, error) {
 	if err := m.latencies(); err != nil {
 		return nil, err
 	}
+	if err := m.connections(); err != nil {
+		return nil, err
+	}
 	r.Series = m.series()
 	r.Limit = m.limit()
 	r.LimitedBy = r.Limit.By

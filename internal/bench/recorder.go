@@ -25,12 +25,15 @@ const (
 // Recorder writes a load into a recording, as source load: the latencies of every second and op, calls that were slow and a sample of the others,
 // and errors.
 type Recorder struct {
-	sink     recording.Sink
-	node     string
-	ops      []string
-	open     bool
-	slow     int64 // ns; from here on a call is slow
-	startNs  int64
+	sink    recording.Sink
+	node    string
+	ops     []string
+	open    bool
+	slow    int64 // ns; from here on a call is slow
+	startNs int64
+
+	cpuNs, runQueueNs int64 // of the workers so far
+
 	from     atomic.Int64 // load.Options.SlowFrom
 	usual    atomic.Int64 // what from is between samples
 	told     atomic.Int64 // groups in the running second
@@ -113,6 +116,10 @@ func (r *Recorder) Second(s Second, t *load.Tally) {
 			r.histogram(at, recording.LoadFromSend+" "+op, o.Service)
 		}
 		r.histogram(at, recording.LoadFromIntended+" "+op, felt)
+	}
+	r.cpuNs, r.runQueueNs = r.cpuNs+t.CPUNs, r.runQueueNs+t.RunQueueNs
+	for name, ns := range map[string]int64{"workers.cpu_ns": r.cpuNs, "workers.run_queue_ns": r.runQueueNs} {
+		r.sink.Sample(recording.Sample{TimeNs: at + int64(s.Seconds*1e9), Source: recording.SourceLoad, Subject: recording.SubjectSelf, Name: name, Value: float64(ns)})
 	}
 	kinds := 0
 	for kind, n := range t.Errors {

@@ -41,11 +41,17 @@ type Result struct {
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
 	Routing     *Routing    `json:"routing,omitempty"`  // where the target has several nodes
 	Connections Connections `json:"connections"`
-	Bytes       Bytes       `json:"bytes"`
-	Generator   Generator   `json:"generator"`
-	Series      []Second    `json:"series"`
-	Parts       []Part      `json:"parts,omitempty"` // of a result that several were added up to
-	Notes       []string    `json:"notes"`           // what one must know to read the figures, for people
+	// Dials is the phases of connections that were opened: dns, connect, tls, handshake, whole.
+	Dials      map[string]Latency `json:"dials"`
+	PoolWait   *Latency           `json:"pool_wait,omitempty"` // from the time a call was due until it had a connection
+	TimedOut   int64              `json:"timed_out"`           // calls without a reply within settings.timeout_ns
+	Delivered  int64              `json:"delivered"`           // messages that subscribers got
+	Mismatches map[string]int64   `json:"mismatches"`          // wrong replies, with --verify
+	Bytes      Bytes              `json:"bytes"`
+	Generator  Generator          `json:"generator"`
+	Series     []Second           `json:"series"`
+	Parts      []Part             `json:"parts,omitempty"` // of a result that several were added up to
+	Notes      []string           `json:"notes"`           // what one must know to read the figures, for people
 }
 
 // Target is the server that was loaded.
@@ -74,11 +80,19 @@ type Settings struct {
 	DurationNs   int64     `json:"duration_ns"`        // as asked for; 0: no limit
 	Requests     int64     `json:"requests"`           // as asked for; 0: no limit
 	// StartAt is the start barrier, nil without.
-	StartAt  *time.Time `json:"start_at,omitempty"`
-	Seed     uint64     `json:"seed"`
-	Protocol int        `json:"protocol"` // RESP 2 or 3
-	TLS      bool       `json:"tls"`
-	Workload any        `json:"workload,omitempty"` // as the command line said it
+	StartAt        *time.Time `json:"start_at,omitempty"`
+	Seed           uint64     `json:"seed"`
+	Protocol       int        `json:"protocol"` // RESP 2 or 3
+	TLS            bool       `json:"tls"`
+	PerCall        bool       `json:"per_call"`
+	ReconnectEvery int        `json:"reconnect_every"` // calls; 0: never
+	ColdStart      bool       `json:"cold_start"`
+	TimeoutNs      int64      `json:"timeout_ns"`
+	Pool           int        `json:"pool"` // connections; 0: none
+	PoolWorkers    int        `json:"pool_workers"`
+	Subscribers    int        `json:"subscribers"`
+	Verify         bool       `json:"verify"`
+	Workload       any        `json:"workload,omitempty"` // as the command line said it
 }
 
 // Stretch is a part of the schedule of an open loop.
@@ -131,6 +145,7 @@ type Schedule struct {
 type Connections struct {
 	Lost        int64 `json:"lost"`
 	Reconnected int64 `json:"reconnected"`
+	Retired     int64 `json:"retired"` // closed by plan
 }
 
 // Bytes on the wire, without TLS and TCP.

@@ -5,7 +5,10 @@ package bench
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/load"
 )
@@ -28,9 +31,9 @@ func (s *summary) result() (*Result, error) {
 	t := s.total
 	seconds := float64(s.ran.EndNs-s.ran.StartNs) / 1e9
 	r := &Result{Schema: Schema, Version: s.Version, Target: s.Target, Settings: s.settings(), Start: time.Unix(0, s.ran.StartNs).UTC(), Seconds: seconds,
-		Interrupted: s.interrupted, Requests: t.Calls(), Errors: t.Errors, Series: s.series, Ops: []Op{}, Notes: []string{},
+		Interrupted: s.interrupted, Requests: t.Calls(), Errors: allErrors(t), Series: s.series, Ops: []Op{}, Notes: []string{},
 		Unanswered:  Unanswered{InFlight: s.ran.InFlight, Unsent: s.ran.Unsent, Failed: t.Failed},
-		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
+		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected, Retired: t.Retired}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
 	r.RequestsPerSecond = rate(r.Requests-t.Drained, seconds)
 	r.Generator = Generator{CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
 		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
@@ -42,6 +45,18 @@ func (s *summary) result() (*Result, error) {
 	if r.Service, err = latencyOf(service); err != nil {
 		return nil, err
 	}
+	if r.Dials, err = dialsOf(t); err != nil {
+		return nil, err
+	}
+	if t.PoolWait != nil {
+		wait, err := latencyOf(t.PoolWait)
+		if err != nil {
+			return nil, err
+		}
+		r.PoolWait = &wait
+	}
+	r.Mismatches = t.Mismatches
+	r.TimedOut, r.Delivered = t.TimedOut, t.Delivered
 	for i := range t.Ops {
 		op, err := s.op(i, seconds)
 		if err != nil {
@@ -50,7 +65,7 @@ func (s *summary) result() (*Result, error) {
 		r.Misses += op.Misses
 		r.Ops = append(r.Ops, op)
 	}
-	if s.open {
+	if s.Load.Open() {
 		r.Schedule = s.schedule(r)
 	}
 	if len(t.Nodes) > 0 {
@@ -60,6 +75,31 @@ func (s *summary) result() (*Result, error) {
 	r.LimitedBy, r.Limit = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
 	return r, nil
+}
+
+// allErrors adds what went wrong with connections to what went wrong with calls.
+func allErrors(t *load.Tally) map[string]int64 {
+	out := maps.Clone(t.Errors)
+	for kind, n := range t.ConnErrors {
+		out[kind] += n
+	}
+	return out
+}
+
+// dialsOf gives the phases of the connections that were opened in the course of the load, those that took place.
+func dialsOf(t *load.Tally) (map[string]Latency, error) {
+	d, out := t.Dials, map[string]Latency{}
+	for name, h := range map[string]*hdrhistogram.Histogram{"dns": d.DNS, "connect": d.Connect, "tls": d.TLS, "handshake": d.Handshake, "whole": d.Whole} {
+		if h == nil || h.TotalCount() == 0 {
+			continue
+		}
+		l, err := latencyOf(h)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = l
+	}
+	return out, nil
 }
 
 // rate is n per unit, 0 where there was none.
@@ -87,6 +127,8 @@ func (s *summary) op(i int, seconds float64) (Op, error) {
 func (s *summary) settings() Settings {
 	o := &s.Load
 	out := Settings{Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window", Threads: s.workers, BusyPoll: o.BusyPoll,
+		PerCall: o.PerCall, ReconnectEvery: o.ReconnectEvery, ColdStart: o.ColdStart, TimeoutNs: int64(o.Timeout), Pool: o.Pool, PoolWorkers: o.Workers, Subscribers: o.Subscribers,
+		Verify:     o.Verify,
 		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2), TLS: o.Target.TLS != nil, Workload: s.Workload}
 	if !s.StartAt.IsZero() {
 		at := s.StartAt.UTC()
@@ -95,7 +137,7 @@ func (s *summary) settings() Settings {
 	if o.Batch {
 		out.PipelineMode = "batch"
 	}
-	if s.open {
+	if s.Load.Open() {
 		out.Loop, out.Arrivals = Open, o.Arrivals
 		for _, p := range o.Schedule {
 			out.Stretches = append(out.Stretches, Stretch{DurationNs: int64(p.Lasts), From: p.From, To: p.To})

@@ -111,7 +111,7 @@ func (w *worker) run() error {
 		if w.now >= w.sweepAt {
 			w.sweep()
 		}
-		if w.now >= w.second {
+		if w.now >= w.second && !w.finished() { // else the last second goes with what comes back late
 			w.roll()
 		}
 	}

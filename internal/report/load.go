@@ -48,6 +48,15 @@ func (p *page) loadHead(r *bench.Result) {
 		facts = append(facts, fmt.Sprintf("%d %s", s.Pipeline, how))
 	}
 	facts = append(facts, count(s.Threads, "thread"))
+	if s.PerCall {
+		facts = append(facts, "a connection for each call")
+	}
+	if s.ReconnectEvery > 0 {
+		facts = append(facts, "each opened again after "+count(s.ReconnectEvery, "call"))
+	}
+	if s.Pool > 0 {
+		facts = append(facts, fmt.Sprintf("a pool that %s share", count(s.PoolWorkers, "worker")))
+	}
 	if s.BusyPoll {
 		facts = append(facts, "busy polling")
 	}
@@ -78,12 +87,26 @@ func (p *page) loadLatency(r *bench.Result) {
 		head += padLeft(h, latencyColumn)
 	}
 	p.line(p.in(dim, head))
-	if r.Settings.Loop == bench.Closed {
+	if r.Latency.HDR == r.Service.HDR && r.Settings.Loop == bench.Closed {
 		p.line(p.latencyRow("latency", r.Latency))
-		return
+	} else {
+		p.line(p.latencyRow("from intended time", r.Latency))
+		p.line(p.latencyRow("from send", r.Service))
 	}
-	p.line(p.latencyRow("from intended time", r.Latency))
-	p.line(p.latencyRow("from send", r.Service))
+	if r.PoolWait != nil {
+		p.line(p.latencyRow("waiting for the pool", *r.PoolWait))
+	}
+	for _, phase := range []string{"dns", "connect", "tls", "handshake"} {
+		if l, ok := r.Dials[phase]; ok && opens(r) {
+			p.line(p.latencyRow(phase, l))
+		}
+	}
+}
+
+// opens: the connections that the load opened in its course are its subject, or a part of what it suffered.
+func opens(r *bench.Result) bool {
+	s := r.Settings
+	return s.PerCall || s.ReconnectEvery > 0 || s.ColdStart || r.Connections.Lost > 0
 }
 
 func (p *page) latencyRow(label string, l bench.Latency) string {
@@ -136,6 +159,12 @@ func (p *page) loadFacts(r *bench.Result) {
 	var facts []string
 	if r.Misses > 0 {
 		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
+	}
+	if r.TimedOut > 0 {
+		facts = append(facts, count(int(r.TimedOut), "call")+" timed out")
+	}
+	if len(r.Mismatches) > 0 {
+		p.paragraph("wrong replies: ", "               ", countsText(r.Mismatches), alarm)
 	}
 	if c := r.Connections; c.Lost > 0 {
 		facts = append(facts, fmt.Sprintf("%s lost, %d made again", count(int(c.Lost), "connection"), c.Reconnected))

@@ -1,0 +1,45 @@
+package bench
+
+import "maps"
+
+// phasesOfDials are the names of Result.Dials.
+var phasesOfDials = []string{"dns", "connect", "tls", "handshake", "whole"}
+
+// connections adds up what was counted of connections beside the calls themselves.
+func (m *merging) connections() error {
+	r := m.out
+	r.Mismatches, r.Dials = map[string]int64{}, map[string]Latency{}
+	pooled := false
+	for _, p := range m.parts {
+		x := p.Result
+		r.Connections.Retired += x.Connections.Retired
+		r.TimedOut += x.TimedOut
+		r.Delivered += x.Delivered
+		for kind, n := range x.Mismatches {
+			r.Mismatches[kind] += n
+		}
+		pooled = pooled || x.PoolWait != nil
+		maps.Copy(r.Dials, x.Dials) // the names; the figures follow
+	}
+	for _, name := range phasesOfDials {
+		if _, ok := r.Dials[name]; !ok {
+			continue
+		}
+		l, err := m.histograms(func(x *Result) *Latency {
+			if one, ok := x.Dials[name]; ok {
+				return &one
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.Dials[name] = l
+	}
+	if !pooled {
+		return nil
+	}
+	wait, err := m.histograms(func(x *Result) *Latency { return x.PoolWait })
+	r.PoolWait = &wait
+	return err
+}
