@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/load"
 	"slowpath/internal/report"
+	"slowpath/internal/target"
 	"slowpath/internal/watch"
 	"slowpath/internal/workload"
 )
@@ -55,6 +56,7 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	if err := f.search.check(f); err != nil {
 		return err
 	}
+	f.load.Cluster = a.where.Cluster
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -80,7 +82,11 @@ type benching struct {
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
 	a.progress("connecting to %s", t.Addr())
-	g, err := watch.Greet(ctx, t, greetTimeout)
+	var g watch.Greeting
+	master, err := b.master(ctx)
+	if err == nil {
+		g, err = watch.Greet(ctx, master, greetTimeout)
+	}
 	if err != nil {
 		a.progressDone()
 		return err
@@ -145,6 +151,15 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		err = errors.Join(err, r.Record(rec.file, o.Load.Clock.Now()), rec.close(b.app))
 	}
 	return r, err
+}
+
+// master is the server to ask about the target and for its keys: the target itself, a master of its cluster, or the one that a sentinel names.
+func (b *benching) master(ctx context.Context) (target.Target, error) {
+	masters, err := load.Masters(ctx, b.options.Load)
+	if err != nil {
+		return target.Target{}, err
+	}
+	return masters[0], nil
 }
 
 func kindOfServer(g watch.Greeting) string {

@@ -56,6 +56,9 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
+	group(fl, "Nodes", func() {
+		fl.StringVar(&o.ReadFrom, "read-from", load.Master, "whom reads are sent to: `master`, replica or any")
+	})
 	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
@@ -106,10 +109,15 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
 		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
 	}
+	switch f.load.ReadFrom {
+	case load.Master, load.Replica, load.Any:
+	default:
+		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, load.Master, load.Replica, load.Any)
+	}
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err
 	}
-	if f.load.Workload, err = f.work.compile(f.load.Seed); err != nil {
+	if f.load.Workload, err = f.work.compile(f.load.Seed, f.load.Cluster); err != nil {
 		return o, err
 	}
 	o.Load, o.Workload = f.load, f.work.said()

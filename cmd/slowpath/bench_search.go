@@ -66,11 +66,11 @@ const (
 
 // check reads the flags, and sets of those of the load what they have left open.
 func (f *searchFlags) check(b *benchFlags) error {
+	if f.given.Changed("repeat") && (f.repeat < 1 || f.repeat > mostRepeats) {
+		return usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
+	}
 	if err := f.checkAlone(); err != nil || !f.asked() {
 		return err
-	}
-	if f.repeat < 0 || f.repeat > mostRepeats || f.given.Changed("repeat") && f.repeat == 0 {
-		return usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
 	}
 	if err := notNegative("warm-up", f.warmUp); err != nil {
 		return err

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 //	recorded FILE [SOURCE]
 //	               waits until the recording holds what a source saw
 //	cli ADDRESS COMMAND…
-//	               one call to a server
+//	               one call to a server; stdout is its reply
 //	load ADDRESS   a little load of GET until the script ends
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE

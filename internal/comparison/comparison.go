@@ -69,7 +69,7 @@ func (f Figure) compare(alpha float64) Verdict {
 	shift, low, high := shiftOf(logs(f.Old), logs(f.New), alpha)
 	v.Change, v.Low, v.High = math.Expm1(shift), math.Expm1(low), math.Expm1(high)
 	if math.IsInf(low, 0) {
-		v.Verdict = TooFew
+		v.Verdict, v.Low = TooFew, low
 		return v
 	}
 	v.P = benchmath.AssumeNothing.Compare(sampleOf(f.Old), sampleOf(f.New)).P
@@ -106,12 +106,25 @@ func logs(values []float64) []float64 {
 // String is the verdict for people: "faster by 4.0 % ± 1.0 %".
 func (v Verdict) String() string {
 	switch v.Verdict {
-	case TooFew:
-		return fmt.Sprintf("%s: a difference can show from %d on either side", TooFew, v.Needed)
 	case Unshown:
-		return fmt.Sprintf("%s (between %+.1f %% and %+.1f %%)", Unshown, v.Low*100, v.High*100)
+		return fmt.Sprintf("%s (%s to %s %%)", Unshown, signed(v.Low), signed(v.High))
 	case Faster, Slower:
-		return fmt.Sprintf("%s by %.1f %% ± %.1f %%", v.Verdict, math.Abs(v.Change)*100, max(v.Change-v.Low, v.High-v.Change)*100)
+		return fmt.Sprintf("%s by %s %% ± %s %%", v.Verdict, percent(math.Abs(v.Change)), percent(max(v.Change-v.Low, v.High-v.Change)))
 	}
 	return v.Verdict
+}
+
+func signed(share float64) string {
+	if share < 0 {
+		return "-" + percent(-share)
+	}
+	return "+" + percent(share)
+}
+
+// percent has a digit behind the point below ten.
+func percent(share float64) string {
+	if share < 0.0995 {
+		return fmt.Sprintf("%.1f", share*100)
+	}
+	return fmt.Sprintf("%.0f", share*100)
 }

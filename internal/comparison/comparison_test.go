@@ -103,11 +103,11 @@ func TestVerdicts(t *testing.T) {
 		f    Figure
 		want string
 	}{
-		{Figure{"x", true, old, scaled(2)}, "faster by 100.0 % ± 4.0 %"},
-		{Figure{"x", false, old, scaled(2)}, "slower by 100.0 % ± 4.0 %"},
-		{Figure{"x", false, old, scaled(0.5)}, "faster by 50.0 % ± 1.0 %"},
-		{Figure{"x", true, old, old}, "no difference shown (between -2.0 % and +2.0 %)"},
-		{Figure{"x", true, []float64{7, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, "no difference shown (between +0.0 % and +0.0 %)"},
+		{Figure{"x", true, old, scaled(2)}, "faster by 100 % ± 4.0 %"},
+		{Figure{"x", false, old, scaled(2)}, "slower by 100 % ± 4.0 %"},
+		{Figure{"x", false, old, scaled(0.5)}, "faster by 50 % ± 1.0 %"},
+		{Figure{"x", true, old, old}, "no difference shown (-2.0 to +2.0 %)"},
+		{Figure{"x", true, []float64{7, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, "no difference shown (+0.0 to +0.0 %)"},
 		{Figure{"x", true, []float64{0, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, None},
 		{Figure{"x", true, nil, old}, None},
 	} {

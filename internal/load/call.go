@@ -58,6 +58,10 @@ func (w *worker) advance() {
 
 // dispatch sends what has become due, each on the connection that has been idle for longest.
 func (w *worker) dispatch() {
+	if w.routing != nil {
+		w.dispatchRouted()
+		return
+	}
 	if w.arrivals == nil {
 		return
 	}
@@ -135,7 +139,9 @@ func (w *worker) receive(c *conn) {
 			w.lost(c, err)
 			return
 		}
-		w.flush(c)
+		if c.link == nil { // a routed load writes when all of the events have been looked at
+			w.flush(c)
+		}
 		if kept+n < len(w.buf) && !c.ending {
 			return // a stream socket that gave less than was asked for is empty (epoll(7))
 		}
@@ -176,7 +182,9 @@ func (w *worker) replies(c *conn, b []byte) error {
 		f := c.first()
 		o := &w.tally.Ops[f.op]
 		if c.scan.line != nil {
-			w.refused(o, c.scan.line)
+			if c.link == nil || !w.judge(c, c.scan.line) {
+				w.refused(o, c.scan.line)
+			}
 		} else if c.scan.null {
 			o.Misses++
 		}
@@ -184,6 +192,9 @@ func (w *worker) replies(c *conn, b []byte) error {
 			w.verify(f, &c.scan)
 		}
 		if f.replies--; f.replies > 0 {
+			continue
+		}
+		if c.link != nil && w.settle(c) {
 			continue
 		}
 		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
@@ -197,6 +208,10 @@ func (w *worker) replies(c *conn, b []byte) error {
 	w.count(c, &g)
 	c.carry = append(c.carry[:0], b...)
 	w.inFlight -= int64(freed)
+	if c.link != nil {
+		w.completed(c, freed)
+		return nil
+	}
 	if w.r.Batch && c.count > 0 {
 		return nil
 	}

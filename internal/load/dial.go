@@ -34,7 +34,12 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 	d := dialed{seat: seat, fd: -1, start: r.Clock.Now()}
 	s, opening, err := session.Open(ctx, t, clientName)
 	d.opening, d.err = opening, err
-	if err == nil {
+	if err == nil && r.Cluster && r.ReadFrom != Master {
+		if _, d.err = s.Do(ctx, "READONLY"); d.err != nil { // a master takes it too, and may become a replica
+			s.Close()
+		}
+	}
+	if d.err == nil {
 		var wire *wire
 		var stream net.Conn
 		d.fd, stream, d.err = s.Detach().Detach(func(fd int) net.Conn { wire = newWire(fd); return wire })
@@ -127,7 +132,7 @@ func (w *worker) dialAfter(pause time.Duration, d dialed) {
 		}
 		ctx, cancel := context.WithTimeout(w.r.dialing, w.r.DialTimeout)
 		defer cancel()
-		got := w.r.dial(ctx, w.r.Target, d.seat)
+		got := w.r.dial(ctx, w.seatTarget(d.seat), d.seat)
 		if w.r.dialing.Err() != nil {
 			got.close()
 			return
@@ -205,6 +210,8 @@ func (w *worker) seated(d *dialed) {
 		return
 	}
 	switch {
+	case w.routing != nil:
+		w.join(c)
 	case d.call:
 		w.request(c, d.due)
 	case d.due > 0 && w.arrivals == nil:
@@ -228,6 +235,10 @@ func (w *worker) notDialed(d *dialed) {
 	}
 	old := w.conns[d.seat]
 	old.attempts++
+	if w.routing != nil {
+		w.notSeated(d.seat, old.attempts)
+		return
+	}
 	if !d.call {
 		w.redial(d.seat, old.attempts)
 		return

@@ -59,6 +59,10 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
+	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the master of the moment.
+	Cluster  bool
+	ReadFrom string // whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+
 	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
 	OnStart func(startNs int64)
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
@@ -100,6 +104,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
 	}
+	if o.ReadFrom == "" {
+		o.ReadFrom = Master
+	}
+	if err := o.checkRouting(); err != nil {
+		return Result{}, err
+	}
 	if o.SlowFrom == nil || o.OnSlow == nil {
 		o.SlowFrom = new(atomic.Int64)
 		o.SlowFrom.Store(math.MaxInt64)
@@ -131,7 +141,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		cancel() // of the dials
 		r.close()
 	}()
-	if err := r.connect(ctx); err != nil {
+	connect := r.connect
+	if r.routed() {
+		connect = r.connectRouted
+	}
+	if err := connect(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.run(ctx)
@@ -143,10 +157,11 @@ type run struct {
 	workers []*worker
 	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
+	dials   sync.WaitGroup
+	start   int64   // by the clock
+	router  *router // nil: one target, no routing
 
 	subscribers *subscribers // nil: none
-	dials       sync.WaitGroup
-	start       int64 // by the clock
 }
 
 func (r *run) close() {

@@ -77,6 +77,9 @@ func (w *worker) handOver() {
 			t.Connected++
 		}
 	}
+	if w.routing != nil {
+		w.rollRouted()
+	}
 	if w.index == 0 {
 		w.r.subscribers.tell(t)
 	}

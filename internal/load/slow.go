@@ -4,7 +4,7 @@ package load
 
 // Slow is calls of one connection that were meant, sent and answered at the same times. Times are nanoseconds of Options.Clock.
 type Slow struct {
-	Worker, Seat int // the connection: its place among those of the worker
+	Worker, Seat int // the connection: its place among those of the worker; -1: it was between two
 	Op           uint16
 	Calls        int64
 	IntendedNs   int64

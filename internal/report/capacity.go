@@ -17,7 +17,7 @@ func Capacity(w io.Writer, c *search.Capacity, style Style) error {
 	p.paragraph("", "", c.Summary, colour)
 	p.gap()
 	p.trials(c.Trials)
-	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s, of which %d confirm either end", count(len(c.Trials), "load"), c.ConfirmRuns))
+	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", count(len(c.Trials), "load"), c.ConfirmRuns))
 	return p.to(w, "the search")
 }
 

@@ -32,7 +32,7 @@ func clean(s string) string {
 
 // plain are the characters that texts of this program use, in ASCII.
 var plain = strings.NewReplacer("µ", "u", "…", "...", "×", "x", "≥", ">=", "≤", "<=", "≈", "~", "–", "-", "—", "-", "−", "-", "→", "->",
-	"·", "|", "²", "^2", "“", `"`, "”", `"`, "‘", "'", "’", "'")
+	"·", "|", "²", "^2", "±", "+-", "λ", "lambda", "σ", "sigma", "κ", "kappa", "“", `"`, "”", `"`, "‘", "'", "’", "'")
 
 // ascii writes a clean text without characters beyond ASCII. Besides what such a terminal cannot show, the later bytes of a UTF-8
 // character can be control characters to it (0x9b is CSI).

@@ -26,7 +26,7 @@ func Repeats(w io.Writer, s *search.Repeats, style Style) error {
 // RepeatsJSON writes the document slowpath.repeats/v1.
 func RepeatsJSON(w io.Writer, s *search.Repeats) error { return document(w, "the repeats", s) }
 
-var medianWidths = []int{22, 10, 10, 10}
+var medianWidths = []int{19, 10, 10, 10}
 
 func (p *page) medians(figures []search.Figure) {
 	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
@@ -35,7 +35,7 @@ func (p *page) medians(figures []search.Figure) {
 	}
 }
 
-var comparisonWidths = []int{22, 10, 10, 0}
+var comparisonWidths = []int{19, 9, 9, 0}
 
 func (p *page) comparison(c *search.Comparison) {
 	p.cells(dim, comparisonWidths, "", "BASELINE", "NOW", "")
@@ -72,7 +72,7 @@ func orNone(s string) string {
 	return OneLine(s)
 }
 
-var figureNames = map[string]string{"requests_per_second": "requests per second", "cpu_seconds_per_million_requests": "CPU s per million"}
+var figureNames = map[string]string{"requests_per_second": "requests per second", "cpu_seconds_per_million_requests": "CPU s per million", "p999_ns": "p99.9"}
 
 // figureName is that of a field for people: p99_ns is p99.
 func figureName(field string) string {

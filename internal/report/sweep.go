@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"slowpath/internal/search"
@@ -51,7 +52,7 @@ func (p *page) cells(c paint, widths []int, texts ...string) {
 var sweepWidths = []int{12, 10, 8, 8, 8, 8, 8, 6}
 
 func (p *page) sweepTable(s *search.Sweep) {
-	p.cells(dim, sweepWidths, s.Axis, "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
+	p.cells(dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
 	for _, pt := range s.Points {
 		l := pt.Latency
 		name := grouped(int64(pt.Value))
@@ -82,10 +83,6 @@ func (p *page) law(l *search.Law) {
 	}
 	facts := []string{fmt.Sprintf("law X(N) = λN/(1+σ(N-1)+κN(N-1)) %s, R² %.3f", held, l.R2), "λ " + interval(l.Lambda, "%.0f") + " per second", "σ " + interval(l.Sigma, "%.3g"),
 		"κ " + interval(l.Kappa, "%.3g")}
-	if !p.style.Unicode {
-		facts[0] = fmt.Sprintf("law X(N) = aN/(1+s(N-1)+kN(N-1)) %s, R2 %.3f", held, l.R2)
-		facts[1], facts[2], facts[3] = "a "+interval(l.Lambda, "%.0f")+" per second", "s "+interval(l.Sigma, "%.3g"), "k "+interval(l.Kappa, "%.3g")
-	}
 	p.facts("", facts, none)
 }
 

@@ -19,12 +19,15 @@ type Capacity struct {
 	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest above it that did not; absent: none was found.
 	Holds *End `json:"holds,omitempty"`
 	Fails *End `json:"fails,omitempty"`
-	// Confirmed: both ends are what most of their confirmation runs say.
-	Confirmed   bool     `json:"confirmed"`
-	Interrupted bool     `json:"interrupted"`
-	Trials      []Trial  `json:"trials"`
-	Summary     string   `json:"summary"` // for people
-	Notes       []string `json:"notes"`
+	// Confirmed: both ends are what most of their confirmation runs say, and the other loads do not contradict them.
+	Confirmed bool `json:"confirmed"`
+	// Contradicting loads failed at clearly less than Holds, or held at clearly more than Fails: something else than the rate decided.
+	Contradicting   int      `json:"contradicting"`
+	LowestPerSecond float64  `json:"lowest_per_second"` // below it no rate is tried: loads would have too few calls to tell
+	Interrupted     bool     `json:"interrupted"`
+	Trials          []Trial  `json:"trials"`
+	Summary         string   `json:"summary"` // for people
+	Notes           []string `json:"notes"`
 }
 
 // End is an end of the bracket.
@@ -56,7 +59,7 @@ type CapacityOptions struct {
 // no rate held. When ctx ends, what is there by then is the result.
 func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 	c := &Capacity{Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision, ConfirmRuns: o.Confirm,
-		Trials: []Trial{}, Notes: []string{}}
+		Trials: []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest()}
 	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}}
 	err := h.search(ctx)
 	switch {
@@ -83,11 +86,17 @@ type hunt struct {
 	confirmed bool
 }
 
-// lowest is the rate below which nothing is searched, calls per second.
-const lowest = 1
+// lowest is the rate below which nothing is searched, calls per second: loads must have one call at least beyond the quantiles of the limit.
+func (o *CapacityOptions) lowest() float64 {
+	const least = 1
+	if o.Setup.DurationNs == 0 {
+		return least
+	}
+	return max(least, float64(o.Limit.callsNeeded())/beyond/(float64(o.Setup.DurationNs)/1e9))
+}
 
 func (h *hunt) search(ctx context.Context) error {
-	next := h.Start
+	next := max(h.Start, h.c.LowestPerSecond)
 	for {
 		if err := h.bracket(ctx, next); err != nil {
 			return err
@@ -102,14 +111,14 @@ func (h *hunt) search(ctx context.Context) error {
 			return err
 		}
 		if next = 2 * h.low; h.low == 0 { // even the lower end was lucky
-			next = h.high / 2
+			next = h.below(h.high)
 		}
 	}
 }
 
 // bracket finds a rate that holds and one above it that does not.
 func (h *hunt) bracket(ctx context.Context, rate float64) error {
-	for rate >= lowest && h.low < h.Most && (h.low == 0 || math.IsInf(h.high, 1)) {
+	for rate >= h.c.LowestPerSecond && h.low < h.Most && (h.low == 0 || math.IsInf(h.high, 1)) {
 		rate = min(rate, h.Most)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
@@ -117,10 +126,18 @@ func (h *hunt) bracket(ctx context.Context, rate float64) error {
 		}
 		h.take(rate, outcome)
 		if rate *= 2; outcome != Holds {
-			rate /= 4
+			rate = h.below(rate / 2)
 		}
 	}
 	return nil
+}
+
+// below is half of a rate that did not hold, but once the lowest that is tried.
+func (h *hunt) below(rate float64) float64 {
+	if lowest := h.c.LowestPerSecond; rate > lowest {
+		return max(rate/2, lowest)
+	}
+	return rate / 2
 }
 
 // narrow halves the bracket until its ends are near enough.

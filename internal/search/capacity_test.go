@@ -97,8 +97,37 @@ func TestCapacityWithNoise(t *testing.T) {
 
 func TestCapacityOfNone(t *testing.T) {
 	c := find(t, &queue{fullAt: 1e6}, "p99<50us", 1)
-	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate holds p99<50µs") {
-		t.Errorf("%+v", c)
+	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate from 1/s on holds p99<50µs") {
+		t.Error(c.Summary)
+	}
+}
+
+// TestCapacityOfNoise: where hiccups decide and not the rate, no rate is said to be confirmed, and none with too few calls is found.
+func TestCapacityOfNoise(t *testing.T) {
+	confirmed := 0
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		l, _ := ParseLimit("p99<5ms")
+		c, err := FindCapacity(t.Context(), CapacityOptions{Setup: Setup{DurationNs: int64(time.Second)}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.05,
+			Confirm: 3, MostRuns: 80, Load: func(_ context.Context, rate float64) (Run, error) {
+				ns := int64(float64(10*time.Millisecond) * math.Exp(rng.NormFloat64()))
+				return Run{Requests: int64(rate), Latency: Latency{P99Ns: ns}, Service: Latency{P99Ns: ns}}, nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tr := range c.Trials {
+			if tr.PerSecond < 100 {
+				t.Fatalf("a load of %g calls was made to find a p99", tr.PerSecond)
+			}
+		}
+		if c.Confirmed && c.Holds != nil {
+			confirmed++
+		}
+	}
+	t.Logf("%d of 100 confirmed", confirmed)
+	if confirmed > 15 {
+		t.Errorf("%d of 100 searches in noise found a rate and said it was confirmed", confirmed)
 	}
 }
 

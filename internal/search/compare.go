@@ -123,7 +123,7 @@ func (c *Comparison) sentence(repeats int) string {
 	for _, f := range c.Figures {
 		switch f.Verdict {
 		case Faster, Slower:
-			parts = append(parts, f.Figure+": "+f.Text)
+			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Figure, "_ns"), "_", " ")+": "+f.Text)
 		default:
 			rest = true
 		}
@@ -140,6 +140,7 @@ func differences(old, now Setup) []Difference {
 	flat := func(s Setup) map[string]string {
 		out := map[string]string{}
 		flatten(out, "", generic(s))
+		delete(out, "duration_ns") // the settings have it
 		return out
 	}
 	a, b := flat(old), flat(now)

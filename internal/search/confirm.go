@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"slowpath/internal/limit"
 )
 
 // confirm makes new loads at both ends of the bracket, in turns. It tells whether an end moved, so that the search goes on.
@@ -11,7 +13,7 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 	low, high := h.low, h.high
 	for range h.Confirm {
 		for _, rate := range []float64{low, high} {
-			if math.IsInf(rate, 1) || h.agreed(rate) != "" {
+			if math.IsInf(rate, 1) || h.agreed(rate, PurposeConfirm) != "" {
 				continue
 			}
 			if _, err := h.trial(ctx, rate, PurposeConfirm); err != nil {
@@ -19,25 +21,40 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 			}
 		}
 	}
-	if outcome := h.agreed(low); outcome != Holds {
+	if outcome := h.agreed(low, PurposeConfirm); outcome != Holds {
 		h.sink(low, outcome)
 		return true, nil
 	}
-	if !math.IsInf(high, 1) && h.agreed(high) == Holds {
+	if !math.IsInf(high, 1) && h.agreed(high, PurposeConfirm) == Holds {
 		h.rise(high)
 		return true, nil
 	}
-	h.confirmed = true
-	return false, nil
+	h.confirmed, err = h.holdsAtHalf(ctx)
+	return false, err
 }
 
-// agreed is the outcome that most of the confirmation runs at a rate must have by now, empty while more can change it. Where none has most of
+// holdsAtHalf tries half of the rate that holds. A search that goes down until a rate holds finds one even where chance decides and not the rate;
+// chance has then to be lucky once more.
+func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
+	half := max(h.low/2, h.c.LowestPerSecond)
+	if half >= h.low/(1+h.Precision) {
+		return true, nil // nothing below it can be told
+	}
+	for h.agreed(half, PurposeHalf) == "" {
+		if _, err := h.trial(ctx, half, PurposeHalf); err != nil {
+			return false, err
+		}
+	}
+	return h.agreed(half, PurposeHalf) == Holds, nil
+}
+
+// agreed is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can change it. Where none has most of
 // them, it was not shown to hold.
-func (h *hunt) agreed(rate float64) string {
+func (h *hunt) agreed(rate float64, purpose string) string {
 	n := map[string]int{}
 	done := 0
 	for _, t := range h.c.Trials {
-		if t.PerSecond == rate && t.Purpose == PurposeConfirm {
+		if t.PerSecond == rate && t.Purpose == purpose {
 			n[t.Outcome]++
 			done++
 		}
@@ -58,7 +75,7 @@ func (h *hunt) sink(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 	h.low = 0
 	for _, t := range h.c.Trials {
-		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond) != Fails && h.agreed(t.PerSecond) != Untested {
+		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond, PurposeConfirm) != Fails && h.agreed(t.PerSecond, PurposeConfirm) != Untested {
 			h.low = max(h.low, t.PerSecond)
 		}
 	}
@@ -84,15 +101,48 @@ func (h *hunt) conclude() {
 	if !math.IsInf(h.high, 1) {
 		c.Fails = h.end(h.high, h.above[h.high])
 	}
-	c.Confirmed = h.confirmed
+	c.Contradicting = c.contradicting()
+	c.Confirmed = h.confirmed && !c.contradicted()
 	c.Summary = c.sentence()
 	h.notes()
+}
+
+// clearly is how far a rate must be beyond an end of the bracket to contradict it.
+const clearly = 1.2
+
+// contradicting counts the loads that do not fit a rate as the limit.
+func (c *Capacity) contradicting() (n int) {
+	for _, t := range c.Trials {
+		switch {
+		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails && t.PerSecond > c.Fails.PerSecond*clearly,
+			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/clearly:
+			n++
+		}
+	}
+	return n
+}
+
+// contradicted tells whether more loads contradict the bracket than hiccups now and then explain: one, and one in twenty.
+func (c *Capacity) contradicted() bool { return c.Contradicting > 1+len(c.Trials)/20 }
+
+// halfFails tells whether the loads at half the rate are why it is not confirmed.
+func (c *Capacity) halfFails() bool {
+	broken, done := 0, 0
+	for _, t := range c.Trials {
+		if t.Purpose == PurposeHalf {
+			done++
+			if t.Outcome != Holds {
+				broken++
+			}
+		}
+	}
+	return 2*broken > done
 }
 
 // end counts the confirmation runs of a rate.
 func (h *hunt) end(rate float64, outcome string) *End {
 	e := &End{PerSecond: rate, Outcome: outcome}
-	if agreed := h.agreed(rate); agreed != "" {
+	if agreed := h.agreed(rate, PurposeConfirm); agreed != "" {
 		e.Outcome = agreed
 	}
 	for _, t := range h.c.Trials {
@@ -119,7 +169,7 @@ func (c *Capacity) sentence() string {
 	case c.Holds == nil && c.Fails.Outcome == Untested:
 		return fmt.Sprintf("No rate could be tested: even at %s/s %s.", thousands(c.Fails.PerSecond), c.Fails.Why)
 	case c.Holds == nil:
-		return fmt.Sprintf("No rate holds %s: even at %s/s %s.", c.Limit, thousands(c.Fails.PerSecond), c.Fails.Why)
+		return fmt.Sprintf("No rate from %s/s on holds %s: even there %s.", thousands(c.Fails.PerSecond), c.Limit, c.Fails.Why)
 	}
 	held := fmt.Sprintf("%s holds at %s/s%s", c.Limit, thousands(c.Holds.PerSecond), c.Holds.counted())
 	switch {
@@ -144,17 +194,29 @@ func (h *hunt) notes() {
 	switch {
 	case c.Interrupted:
 		note("The search was ended early.")
+	case c.halfFails():
+		note("Not confirmed: the limit does not hold at half the rate either. Something else than the rate makes calls slow; slowpath doctor says what.")
+	case c.contradicted():
+		note("Not confirmed: %d of %d loads held where higher rates should fail, or failed where lower ones should hold. Something else than the rate makes calls slow; slowpath doctor says what.", c.Contradicting, len(c.Trials))
 	case c.Holds != nil && !c.Confirmed:
 		note("Not confirmed: the search ended after %d loads, since the loads at one rate do not agree with each other. A longer --for makes them steadier.", len(c.Trials))
+	case c.Holds == nil && c.Fails != nil:
+		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make calls faster, the load is not what makes them slow; slowpath doctor says what does.", thousands(c.LowestPerSecond))
 	}
-	untested := 0
+	untested, shared := 0, 0
 	for _, t := range c.Trials {
+		if t.Run.LimitedBy == limit.BySharedCPU {
+			shared++
+		}
 		if t.Outcome == Untested {
 			untested++
 		}
 	}
 	if untested > 0 {
 		note("In %d of %d loads the generator did not keep its own schedule; they are not counted as failures of the server. Use more --threads, or a machine of its own.", untested, len(c.Trials))
+	}
+	if 2*shared > len(c.Trials) {
+		note("Server and generator, or others, competed for the same CPUs in %d of %d loads: the rate is that of all together.", shared, len(c.Trials))
 	}
 	if c.Holds == nil {
 		return

@@ -93,6 +93,9 @@ func (s *Sweep) kneeSentence(points []Point) string {
 		}
 	}
 	var b strings.Builder
+	if l := s.Law; l != nil && l.Noise != nil && *l.Noise > k.Gain {
+		fmt.Fprintf(&b, "Roughly, as loads at the same value differ by %.0f %%. ", *l.Noise*100)
+	}
 	fmt.Fprintf(&b, "From %s on%s, twice as many give less than %.0f %% more requests per second; from %d to %d p99 goes from %s to %s.",
 		s.amount(k.Value), within(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns), brief(last.Latency.P99Ns))
 	if l := s.Law; l != nil && l.Holds && l.Peak != nil && l.Kappa.Low != nil && *l.Kappa.Low > 0 {

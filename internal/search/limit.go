@@ -134,9 +134,11 @@ func (b Bound) byGenerator(r Run) bool {
 	return ok && q.of(r.Service) < int64(b.Below) && float64(q.late(r)) >= late*float64(b.Below)
 }
 
-// callsNeeded is how many calls a load needs for the figures of the limit: ten that lie above a quantile, without which it is that of a few.
+// beyond is how many calls should lie above a quantile: of fewer it is what happened to a few.
+const beyond = 10
+
+// callsNeeded is how many calls a load needs for the figures of the limit.
 func (l Limit) callsNeeded() int64 {
-	const beyond = 10
 	needed := int64(0)
 	for _, b := range l {
 		share := b.Share

@@ -159,3 +159,11 @@ func TestNumbersForPeople(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepInNoise: loads that differ by more than the gain name no exact knee.
+func TestSweepInNoise(t *testing.T) {
+	s := sweepOf(t, "connections=1..1000", 3, 0.3, usl.Law{Lambda: 20000, Sigma: 0.2}.At, nil)
+	if s.Knee == nil || !strings.HasPrefix(s.Summary, "Roughly, as loads at the same value differ by") || len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "standard deviation") {
+		t.Errorf("%s %q", s.Summary, s.Notes)
+	}
+}

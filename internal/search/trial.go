@@ -12,7 +12,7 @@ const (
 // Trial is a load at a rate, and whether it held the limit.
 type Trial struct {
 	PerSecond float64 `json:"per_second"` // calls that were asked for
-	Purpose   string  `json:"purpose"`    // PurposeSearch, PurposeConfirm
+	Purpose   string  `json:"purpose"`    // PurposeSearch, PurposeConfirm, PurposeHalf
 	Outcome   string  `json:"outcome"`
 	Why       string  `json:"why,omitempty"` // what was broken, for people
 	Run       Run     `json:"run"`
@@ -22,6 +22,7 @@ type Trial struct {
 const (
 	PurposeSearch  = "search"
 	PurposeConfirm = "confirm"
+	PurposeHalf    = "half" // of the rate that holds: it must hold there, too
 )
 
 // keptUp is the share of the calls that were due by the end of the load and may be unsent: more, and the server does not keep up, whatever

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"slowpath/internal/search"
+)
+
+// sweepSample is a sweep over loads that follow the law but for the last two points, where the generator is the limit.
+func sweepSample(t *testing.T, axis string, sigma, kappa float64) *search.Sweep {
+	t.Helper()
+	a, err := search.ParseAxis(axis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := 0
+	s, err := search.MakeSweep(t.Context(), search.SweepOptions{Setup: search.Setup{DurationNs: 2e9, WarmUpNs: 5e8}, Axis: a, Repeats: 3, Gain: 0.1, Seed: 1,
+		Load: func(_ context.Context, value int) (search.Run, error) {
+			load++
+			n := float64(value)
+			speed := 18000 * n / (1 + sigma*(n-1) + kappa*n*(n-1)) * (1 + 0.04*math.Sin(float64(load)))
+			ns := int64(min(n/speed*1e9, 3.6e12/9)) // no load counts more than an hour
+			return search.Run{RequestsPerSecond: speed, GeneratorLimited: value > 600,
+				Latency: search.Latency{P50Ns: ns, P99Ns: 3 * ns, P999Ns: 5 * ns, MaxNs: 9 * ns}}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSweepGolden(t *testing.T) {
+	s := sweepSample(t, "connections=1..1000", 0.04, 0.0002)
+	for _, style := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}} {
+		var buf bytes.Buffer
+		if err := Sweep(&buf, s, style); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("sweep.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
+	}
+}
+
+func TestCapacityGolden(t *testing.T) {
+	l, err := search.ParseLimit("p99<1ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := search.FindCapacity(t.Context(), search.CapacityOptions{Setup: search.Setup{DurationNs: 5e9}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
+		MostRuns: 80, Load: func(_ context.Context, rate float64) (search.Run, error) {
+			lat := search.Latency{P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)), P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000))}
+			return search.Run{Requests: int64(5 * rate), Latency: lat, Service: lat, LateP99Ns: 12000}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	if err := Capacity(&buf, c, Style{Width: 80, Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "capacity.80.golden", buf.Bytes())
+}
+
+func TestRepeatsGolden(t *testing.T) {
+	repeats := func(speed float64, connections int, b *search.Baseline) *search.Repeats {
+		n := 0
+		r, err := search.MakeRepeats(t.Context(), search.RepeatsOptions{Setup: search.Setup{DurationNs: 5e9, Settings: map[string]any{"connections": connections}}, Repeats: 6, Baseline: b,
+			Load: func(context.Context) (search.Run, error) {
+				n++
+				x := speed * (1 + 0.01*float64(n*5%7))
+				return search.Run{RequestsPerSecond: x, CPUSecondsPerMillion: 5 + float64(n*3%5)/10,
+					Latency: search.Latency{P50Ns: int64(5e10 / x), P99Ns: int64(9e10/x) * int64(1+n%2), P999Ns: 2e6}}, nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	old := repeats(1e5, 50, nil)
+	var buf bytes.Buffer
+	for _, r := range []*search.Repeats{old, repeats(1.1e5, 60, &search.Baseline{Name: "before.json", Setup: old.Setup, Runs: old.Runs})} {
+		if err := Repeats(&buf, r, Style{Width: 80, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// When the baseline was made is shown in the time zone of the reader.
+	golden(t, "repeats.80.golden", bytes.ReplaceAll(buf.Bytes(), []byte(old.Runs[0].Start.Local().Format("2006-01-02 15:04:05")), []byte("TIME")))
+}
+
+// TestSweepsFit: whatever the numbers, no line is longer than the terminal, and every point is in the picture.
+func TestSweepsFit(t *testing.T) {
+	for _, axis := range []string{"connections=1..2", "pipeline=1,1000000000", "threads=1..10", "rate=1..1000000000", "value-size=5,6,7"} {
+		for _, kappa := range []float64{0, 1e-9, 1} {
+			s := sweepSample(t, axis, 0.5, kappa)
+			for _, width := range []int{80, 100, 200} {
+				var buf bytes.Buffer
+				if err := Sweep(&buf, s, Style{Width: width}); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(buf.String()) {
+					if columns(strings.TrimRight(line, "\n")) > width {
+						t.Errorf("%s at %d: %q", axis, width, line)
+					}
+				}
+			}
+		}
+	}
+}
