@@ -25,7 +25,7 @@ func TestLimitOfRealLoads(t *testing.T) {
 			[]string{limit.ByRoundTrip, limit.BySharedCPU, limit.ByServerCPU}},
 		{"a rate that is easily kept", func(o *load.Options) {
 			o.Schedule, o.Arrivals = []load.Stretch{{Lasts: time.Hour, From: 200, To: 200}}, load.Uniform
-		}, []string{limit.ByRate, limit.ByGeneratorCPU}},
+		}, []string{limit.ByRate, limit.ByGeneratorCPU, limit.BySharedCPU}},
 		{"many calls in flight", func(o *load.Options) { o.Connections, o.Pipeline, o.Threads = 50, 32, 2 },
 			[]string{limit.ByServerCPU, limit.BySharedCPU, limit.ByGeneratorCPU}},
 		{"a pool of one", func(o *load.Options) { o.Pool, o.Workers, o.Pipeline, o.Threads = 1, 40, 1, 1 },
