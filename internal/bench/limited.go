@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"slowpath/internal/clock"
@@ -58,9 +59,31 @@ func (b *observer) begin(ctx context.Context) error {
 
 // add takes a worker's times.
 func (b *observer) add(t *load.Tally) {
+	for len(b.workers) <= t.Worker {
+		b.workers = append(b.workers, limit.Thread{})
+	}
 	w := &b.workers[t.Worker]
 	w.CPU += time.Duration(t.CPUNs)
 	w.Ready += time.Duration(t.RunQueueNs)
+}
+
+// pool is for a load whose callers share a pool: they are goroutines, so that the CPU time is that of the process, and it has as many CPUs as it may
+// use.
+func (b *observer) pool(s *summary, o *limit.Observations) {
+	if s.Load.Pool == 0 {
+		return
+	}
+	var all limit.Thread
+	for _, w := range b.workers {
+		all.CPU += w.CPU
+	}
+	all.CPU /= time.Duration(max(1, min(runtime.GOMAXPROCS(0), len(o.Generator.CPUs))))
+	o.Generator.Threads = []limit.Thread{all}
+	o.Load.Connections = s.Load.Pool
+	o.Pool = &limit.Pool{Size: s.Load.Pool, Callers: s.Load.Workers}
+	if s.total.PoolWait != nil {
+		o.Pool.Wait = time.Duration(s.total.PoolWait.Mean())
+	}
 }
 
 // verdict says what limited the load.
@@ -75,6 +98,7 @@ func (b *observer) verdict(s *summary, r *Result) limit.Verdict {
 		o.Generator.Spinning = float64(s.total.EmptyWaits) / float64(s.total.Waits)
 	}
 	b.watch.Seen(s.ran.StartNs, s.ran.EndNs, &o)
+	b.pool(s, &o)
 	o.Network.BytesPerSec = float64(max(r.Bytes.Out, r.Bytes.In)) / max(r.Seconds, 1e-9)
 	return limit.Of(o)
 }

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,11 @@ func (c *reasoning) moreThreads() string {
 	return fmt.Sprintf("it has %s only: use a machine with more, or several (slowpath merge)", plural(cpus, "CPU"))
 }
 
+// oneCPU: both may run on one CPU only, the same.
+func (c *reasoning) oneCPU() bool {
+	return c.oneHost() && len(c.generator.CPUs) == 1 && slices.Equal(c.generator.CPUs, c.server.CPUs)
+}
+
 // machineFull: no CPU on which the generator may run had time left.
 func (c *reasoning) machineFull() bool {
 	cpus := c.generator.CPUs
@@ -109,7 +115,7 @@ func (c *reasoning) competing(side string, ready float64) Verdict {
 	case !c.oneHost() || len(shared) == 0:
 		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time: something else has it; give it CPUs of its own", side, percent(ready))
 		v.GeneratorLimited = side == "generator"
-	case len(shared) == 1 && others < contended:
+	case c.oneCPU() && others < contended:
 		v.Sentence = fmt.Sprintf("the two share one CPU: server and generator both run on CPU %d only, and the %s stood ready for %s of the time; give them a CPU each", shared[0], side, percent(ready))
 	case others >= contended && !c.machineFull():
 		v.Sentence = fmt.Sprintf("others use %.1f of the %s of this machine, and the %s stood ready without one for %s of the time; let the machine come to rest, or use another",
@@ -178,7 +184,7 @@ func (c *reasoning) waiting() Verdict {
 		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads", plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
 	}
 	switch {
-	case c.oneHost() && c.server.ready+c.generator.ready >= 2*contended && (c.machineFull() || len(c.shared()) == 1):
+	case c.oneHost() && c.server.ready+c.generator.ready >= 2*contended && (c.machineFull() || c.oneCPU()):
 		v := c.moreReady()
 		v.Certainty = 0.75
 		return v

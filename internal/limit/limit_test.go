@@ -78,6 +78,10 @@ func TestOf(t *testing.T) {
 		{name: "one CPU for both, few calls in flight", o: with(closed(of(0.48, 0.36), of(0.5, 0.29)), func(o *Observations) {
 			o.Generator.CPUs, o.Servers[0].CPUs, o.Load.Connections = []int{1}, []int{1}, 4
 		}), by: BySharedCPU, says: []string{"the two share one CPU"}, generator: true},
+		{name: "one of the generator's CPUs is the server's", o: with(closed(of(0.48, 0.4), of(0.5, 0.29)), func(o *Observations) {
+			o.Servers[0].CPUs = []int{0}
+			o.Machine = map[int]CPU{0: {Busy: 1}, 1: {Busy: 1}}
+		}), by: BySharedCPU, says: []string{"CPU"}, generator: true},
 		{name: "neighbours", o: with(closed(of(0.5, 0.48), of(0.4, 0.3)), func(o *Observations) { o.Machine = map[int]CPU{0: {Busy: 1}, 1: {Busy: 1}} }),
 			by: BySharedCPU, says: []string{"others use 1.1 of the 2 CPUs"}, generator: true},
 		{name: "too many threads", o: with(closed(of(0.7, 0.28), of(0.6, 0.3)), func(o *Observations) {

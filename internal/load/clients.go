@@ -48,7 +48,15 @@ func (r *run) runPool(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	defer k.drop()
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	r.start = r.Clock.Now()
+	if r.OnStart != nil {
+		r.OnStart(r.start)
+	}
 	k.cpuNs = cpuOfProcess()
 	if r.Duration > 0 {
 		k.sending, k.endSending = context.WithTimeout(ctx, r.Duration)

@@ -17,6 +17,7 @@ type sockets struct {
 	ports  map[uint16]bool  // of the servers
 	served map[*node]*served
 	next   int64
+	pause  time.Duration
 
 	reading series[socketSums]
 	minRTT  time.Duration
@@ -82,7 +83,8 @@ func (s *sockets) read(now int64, all bool) {
 	if !all && now < s.next {
 		return
 	}
-	s.next = now + int64(socketEvery)
+	s.pause = min(max(2*s.pause, socketEvery), socketMost)
+	s.next = now + int64(s.pause)
 	if s.own != nil {
 		s.lookAtOwn(now)
 	}

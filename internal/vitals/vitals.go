@@ -28,9 +28,11 @@ type Options struct {
 
 // Cadences. A reading of a server on this host takes some 100 µs, one by INFO some 50 µs of the server.
 const (
-	every       = 200 * time.Millisecond
-	askEvery    = 500 * time.Millisecond
+	every    = 200 * time.Millisecond
+	askEvery = 500 * time.Millisecond
+	// The first looks at the sockets come soon, for short loads; then rarely, since the kernel walks its whole table for each.
 	socketEvery = time.Second / 2
+	socketMost  = 8 * time.Second
 	askTimeout  = 2 * time.Second
 	findTimeout = 4 * time.Second
 	maxNodes    = 64

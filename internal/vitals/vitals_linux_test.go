@@ -1,0 +1,121 @@
+package vitals
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/host"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/limit"
+	"slowpath/internal/target"
+)
+
+func start(t *testing.T, spec fleet.Spec) *fleet.Instance {
+	t.Helper()
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := servers.OpenCache("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := cache.Get(t.Context(), servers.Redis7015, io.Discard)
+	if err != nil {
+		t.Skip(err)
+	}
+	i, err := f.Start(t.Context(), bin, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
+
+func at(t *testing.T, address string) target.Target {
+	t.Helper()
+	to, err := target.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// elsewhere is a host without files, as that of a server on another host looks from here.
+func elsewhere(t *testing.T) host.FS { return host.Root{Dir: t.TempDir()} }
+
+// seen is what was seen of a server that had something to do.
+func seen(t *testing.T, i *fleet.Instance, o Options) limit.Observations {
+	t.Helper()
+	o.Clock = clock.New()
+	w := Find(t.Context(), o)
+	from := o.Clock.Now()
+	w.Begin()
+	for range 300 { // work for it: each takes it some 100 µs or more
+		if _, err := i.Do(t.Context(), "EVAL", "local n=0 for i=1,20000 do n=n+i end return n", "0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := o.Clock.Now()
+	w.End()
+	var out limit.Observations
+	w.Seen(from, to, &out)
+	t.Log(w, time.Duration(to-from), out)
+	return out
+}
+
+// TestServerOnThisHost is seen by its files: it worked, and not for longer than there was time.
+func TestServerOnThisHost(t *testing.T) {
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightHost || o.Servers[0].Proxy || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 || len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
+		t.Errorf("%+v", o)
+	}
+	if o.Network.Remote || o.Network.Link != "" {
+		t.Errorf("loopback is %+v", o.Network)
+	}
+}
+
+// TestServerElsewhere: one whose host's files cannot be seen tells its CPU time itself.
+func TestServerElsewhere(t *testing.T) {
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightMain || o.Servers[0].Main.CPU <= 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestServerThatTellsNothing: who may not ask INFO, and sees no files, is told why.
+func TestServerThatTellsNothing(t *testing.T) {
+	i := start(t, fleet.Spec{ACL: []string{"user quiet on >secret ~* +@all -info"}})
+	to := at(t, i.Addr)
+	to.User, to.Password = "quiet", "secret"
+	o := seen(t, i, Options{Targets: []target.Target{to}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightNone || o.Servers[0].Why == "" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestNobody: a server that is not there is no error here; the load says it.
+func TestNobody(t *testing.T) {
+	w := Find(t.Context(), Options{Targets: []target.Target{at(t, "127.0.0.1:1")}, Clock: clock.New()})
+	w.Begin()
+	w.End()
+	var o limit.Observations
+	w.Seen(0, 1, &o)
+	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightNone || o.Servers[0].Why == "" {
+		t.Errorf("%+v", o)
+	}
+}
