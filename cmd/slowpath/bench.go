@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/load"
 	"slowpath/internal/report"
+	"slowpath/internal/target"
 	"slowpath/internal/watch"
 	"slowpath/internal/workload"
 )
@@ -55,6 +56,7 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	if err := f.search.check(f); err != nil {
 		return err
 	}
+	f.load.Cluster = a.where.Cluster
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -80,47 +82,84 @@ type benching struct {
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
 	a.progress("connecting to %s", t.Addr())
-	g, err := watch.Greet(ctx, t, greetTimeout)
+	var g watch.Greeting
+	master, err := b.master(ctx)
+	if err == nil {
+		g, err = watch.Greet(ctx, master, greetTimeout)
+	}
 	if err != nil {
 		a.progressDone()
 		return err
 	}
 	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
-	files, err := openFiles(b.flags)
-	if err != nil {
-		a.progressDone()
-		return err
-	}
 	data, err := b.openData(ctx, g)
 	if err != nil {
 		a.progressDone()
-		files.discard()
 		return err
 	}
 	if b.flags.search.asked() {
 		return errors.Join(b.makeSearch(ctx), b.leave(ctx, data))
 	}
-	r, err := b.load(ctx, files)
-	a.progressDone()
-	if err != nil {
-		files.discard()
+	r, err := b.load(ctx)
+	if r == nil {
 		return errors.Join(err, b.leave(ctx, data))
 	}
 	printed := b.print(r)
-	return errors.Join(printed, files.close(), b.leave(ctx, data))
+	return errors.Join(printed, err, b.leave(ctx, data))
 }
 
-// load makes the load, and shows how far it is.
-func (b *benching) load(ctx context.Context, files *benchFiles) (*bench.Result, error) {
+// load makes the load, shows how far it is and writes its files. A result with an error is one whose files are not whole.
+func (b *benching) load(ctx context.Context) (*bench.Result, error) {
+	defer b.app.progressDone()
+	files, err := openFiles(b.flags)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := b.startRecording(ctx)
+	if err != nil {
+		files.discard()
+		return nil, err
+	}
 	o := b.options
 	shown := &live{app: b.app, connections: o.Load.Connections, total: o.Load.Duration}
-	o.Load.OnStart = func(startNs int64) { files.begin(&o.Load, startNs) }
+	o.Load.OnStart = func(startNs int64) {
+		files.begin(&o.Load, startNs)
+		if rec != nil {
+			rec.load.Start(startNs)
+		}
+	}
 	o.OnSecond = func(s bench.Second, t *load.Tally) {
 		files.second(s, t)
+		if rec != nil {
+			rec.load.Second(s, t)
+		}
 		shown.second(s, t)
 	}
 	b.app.progress("making %d connections to %s", o.Load.Connections, o.Load.Target.Addr())
-	return bench.Run(ctx, o)
+	r, err := bench.Run(ctx, o)
+	b.app.progressDone()
+	if err != nil {
+		files.discard()
+		if rec != nil {
+			rec.discard()
+		}
+		return nil, err
+	}
+	files.limit(r)
+	err = files.close()
+	if rec != nil {
+		err = errors.Join(err, r.Record(rec.file, o.Load.Clock.Now()), rec.close(b.app))
+	}
+	return r, err
+}
+
+// master is the server to ask about the target and for its keys: the target itself, a master of its cluster, or the one that a sentinel names.
+func (b *benching) master(ctx context.Context) (target.Target, error) {
+	masters, err := load.Masters(ctx, b.options.Load)
+	if err != nil {
+		return target.Target{}, err
+	}
+	return masters[0], nil
 }
 
 func kindOfServer(g watch.Greeting) string {

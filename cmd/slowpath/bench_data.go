@@ -24,7 +24,11 @@ const cleanUpTime = 2 * time.Minute
 // openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to be there before.
 func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data, error) {
 	o := &b.options.Load
-	d, err := bench.OpenData(ctx, o.Target, g.Identity.ClusterEnabled, o.Workload)
+	master, err := b.master(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := bench.OpenData(ctx, master, g.Identity.ClusterEnabled, o.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +106,11 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	again, err := bench.OpenData(ctx, b.options.Load.Target, b.options.Target.Kind == "cluster", b.options.Load.Workload)
+	master, err := b.master(ctx)
+	var again *bench.Data
+	if err == nil {
+		again, err = bench.OpenData(ctx, master, b.options.Target.Kind == "cluster", b.options.Load.Workload)
+	}
 	if err != nil {
 		return fmt.Errorf("clearing away: %w; the keys of the load remain: %s", err, removeByHand)
 	}

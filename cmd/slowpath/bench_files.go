@@ -69,6 +69,16 @@ func (b *benchFiles) second(s bench.Second, t *load.Tally) {
 	}
 }
 
+// limit says at the end of the files what limited the load.
+func (b *benchFiles) limit(r *bench.Result) {
+	if b.rows != nil {
+		b.rows.Limit(r.LimitedBy, r.Limit)
+	}
+	if b.log != nil {
+		b.log.Limit(r.LimitedBy, r.Limit)
+	}
+}
+
 // close ends the files of a load that ran, and gives the first error of them.
 func (b *benchFiles) close() error {
 	var errs []error
@@ -94,7 +104,10 @@ func (b *benchFiles) discard() {
 	for _, c := range []*os.File{b.csv, b.hlog} {
 		if c != nil {
 			c.Close()
-			os.Remove(c.Name())
+			removeFile(c.Name())
 		}
 	}
 }
+
+// removeFile removes a file that holds nothing; what cannot be removed stays.
+func removeFile(name string) { _ = os.Remove(name) }

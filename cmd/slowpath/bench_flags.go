@@ -24,6 +24,9 @@ type benchFlags struct {
 
 	asJSON    bool
 	csv, hlog string
+	startAt   string
+	record    string
+	probe     bool
 	search    searchFlags
 }
 
@@ -37,6 +40,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.IntVar(&o.Threads, "threads", 1, "`number` of threads that send and receive")
 		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given)")
 		fl.Int64Var(&o.Requests, "requests", 0, "`number` of calls after which it ends")
+		fl.StringVar(&f.startAt, "start-at", "", "make the connections, and begin at this `moment` of the wall clock: 2026-11-21T18:00:00Z, or +10s; for several machines (see merge)")
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
 		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
 	})
@@ -52,9 +56,14 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
+	group(fl, "Nodes", func() {
+		fl.StringVar(&o.ReadFrom, "read-from", load.Master, "whom reads are sent to: `master`, replica or any")
+	})
 	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
+		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this `file` for slowpath doctor")
+		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server beside the load, too")
 		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
 		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
 	})
@@ -80,6 +89,9 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" {
 		f.load.Duration = defaultDuration
 	}
+	if f.probe && f.record == "" {
+		return o, usagef("--probe is part of a recording: add --record FILE.slowpath")
+	}
 	if err := f.checkThreads(runtime.NumCPU()); err != nil {
 		return o, err
 	}
@@ -97,7 +109,15 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
 		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
 	}
-	if f.load.Workload, err = f.work.compile(f.load.Seed); err != nil {
+	switch f.load.ReadFrom {
+	case load.Master, load.Replica, load.Any:
+	default:
+		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, load.Master, load.Replica, load.Any)
+	}
+	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
+		return o, err
+	}
+	if f.load.Workload, err = f.work.compile(f.load.Seed, f.load.Cluster); err != nil {
 		return o, err
 	}
 	o.Load, o.Workload = f.load, f.work.said()

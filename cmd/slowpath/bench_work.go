@@ -36,8 +36,8 @@ func (f *workFlags) add(fl *pflag.FlagSet) {
 }
 
 // compile makes the workload.
-func (f *workFlags) compile(seed uint64) (*workload.Workload, error) {
-	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: seed}
+func (f *workFlags) compile(seed uint64, cluster bool) (*workload.Workload, error) {
+	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: seed, Cluster: cluster}
 	for _, text := range f.ratios {
 		r, err := strconv.ParseFloat(text, 64)
 		if err != nil {

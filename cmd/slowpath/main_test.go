@@ -34,10 +34,14 @@ func TestMain(m *testing.M) {
 //	recorded FILE [SOURCE]
 //	               waits until the recording holds what a source saw
 //	cli ADDRESS COMMAND…
-//	               one call to a server
+//	               one call to a server; stdout is its reply
 //	load ADDRESS   a little load of GET until the script ends
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE
+//	moment NAME SECONDS
+//	               sets $NAME to the time of the day that is so far ahead
+//	counted ADDRESS COMMAND FILE PATH
+//	               the number at PATH is that of the calls that the server has counted
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
 	lab := newServers(t)
@@ -63,7 +67,7 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits, "complains": complains,
 			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
-			"cli": callServer, "load": makeLoad,
+			"cli": callServer, "load": makeLoad, "moment": moment, "counted": counted,
 		},
 	})
 }

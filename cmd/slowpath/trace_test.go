@@ -54,6 +54,7 @@ func callServer(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.HasPrefix(string(reply), "-") {
 		ts.Fatalf("%s", reply)
 	}
+	_, _ = ts.Stdout().Write(reply)
 }
 
 // load is "load [tls] ADDRESS": a little load on four connections until the script ends.

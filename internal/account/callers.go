@@ -25,6 +25,10 @@ func (c Callers) Few(share float64) bool {
 // OfAll is how many of all calls n of the accounts stand for.
 func (c Callers) OfAll(n int) float64 { return float64(n) * float64(c.Slow) / float64(max(c.Told, 1)) }
 
+// loadSlack: where the server got 1/loadSlack more calls than a load made, there were no others: the two counts begin and end at slightly
+// different moments.
+const loadSlack = 100
+
 // count fills in Users and Probe.
 func (l *Ledger) count(rec *recording.Recording) {
 	gets, slowGets := 0, 0 // the probe's own, among those that the server got
@@ -40,15 +44,26 @@ func (l *Ledger) count(rec *recording.Recording) {
 			}
 		}
 	}
+	load, loadSlow := 0, 0
+	for _, h := range loads(rec) {
+		load += int(h.TotalCount())
+		loadSlow += slowOf(h, l.ThresholdNs)
+	}
+	l.Probe.Calls += load
+	own, ownSlow := gets+load, slowGets+loadSlow
 	for _, p := range l.Paths {
 		l.Probe.TotalNs += p.TotalNs
 	}
-	if h, ofServer := l.ops.users(int64(gets)); h != nil {
+	if h, ofServer := l.ops.users(int64(own + load/loadSlack)); h != nil {
 		l.Users.Calls, l.Users.TotalNs, l.Users.FromClient = int(h.TotalCount()), int64(h.Mean()*float64(h.TotalCount())), !ofServer
 		l.Users.P50Ns = h.ValueAtQuantile(50)
 		l.Users.Slow = slowOf(h, l.ThresholdNs)
 		if ofServer {
-			l.Users.Calls, l.Users.Slow = l.Users.Calls-gets, max(l.Users.Slow-slowGets, 0)
+			all := l.Users.Calls
+			l.Users.Calls, l.Users.Slow = all-own, max(l.Users.Slow-ownSlow, 0)
+			if load > 0 {
+				l.Users.TotalNs = int64(float64(l.Users.TotalNs) * float64(l.Users.Calls) / float64(all))
+			}
 		}
 	}
 	if w, ok := recording.WhomOf(rec.Meta); ok { // histograms hold the calls of the others, too
@@ -63,7 +78,7 @@ func (l *Ledger) count(rec *recording.Recording) {
 			p.TotalNs += a.DurationNs()
 		}
 	}
-	l.Probe.Slow = l.Probe.Told
+	l.Probe.Slow = max(l.Probe.Told, loadSlow)
 	l.Users.Slow = max(l.Users.Told, l.Users.Slow)
 	l.Users.Calls = max(l.Users.Calls, l.Users.Slow)
 }

@@ -90,7 +90,7 @@ func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
 		}
 	}
 	cv.overlay(p.lines[c.Node])
-	if c.Source == recording.SourceProbe {
+	if own(c) {
 		p.layServed(cv, c)
 	}
 	for _, i := range states {

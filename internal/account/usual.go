@@ -4,6 +4,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"slowpath/internal/recording"
 )
 
@@ -19,7 +21,7 @@ type Path struct {
 	ConnectNs, ConnectMinNs int64
 }
 
-// Latency sums up the probe's calls on kept connections (of all its calls where there are none); without the probe those of the users, by
+// Latency sums up the calls of a load; without one the probe's calls on kept connections (of all its calls where there are none); without the probe those of the users, by
 // the kernel source's count of all calls.
 type Latency struct {
 	Calls                       int
@@ -63,6 +65,11 @@ func paths(rec *recording.Recording) []Path {
 			p.ConnectNs, p.ConnectMinNs = quantile(c, 0.5), c[0]
 		}
 		out = append(out, p)
+	}
+	for node, h := range loads(rec) {
+		if h.TotalCount() > 0 {
+			out = append(out, loadPath(node, h))
+		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Node+"\x00"+out[i].Conn < out[j].Node+"\x00"+out[j].Conn })
 	return out
@@ -124,6 +131,13 @@ func threshold(rec *recording.Recording, l *Ledger) int64 {
 }
 
 func latency(rec *recording.Recording, l *Ledger) Latency {
+	var load *hdrhistogram.Histogram
+	for _, h := range loads(rec) {
+		load = merge(load, h)
+	}
+	if load != nil && load.TotalCount() > 0 {
+		return latencyOf(load)
+	}
 	var kept, all []int64
 	for _, c := range rec.Calls {
 		if c.Source != recording.SourceProbe {
@@ -139,13 +153,17 @@ func latency(rec *recording.Recording, l *Ledger) Latency {
 		kept = all
 	}
 	if h := l.ops.seen(); len(kept) == 0 && h != nil {
-		return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
+		return latencyOf(h)
 	}
 	if len(kept) == 0 {
 		return Latency{}
 	}
 	sortNs(kept)
 	return Latency{len(all), quantile(kept, 0.5), quantile(kept, 0.99), quantile(kept, 0.999), kept[len(kept)-1]}
+}
+
+func latencyOf(h *hdrhistogram.Histogram) Latency {
+	return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
 }
 
 func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }

@@ -104,6 +104,9 @@ func rowOf(n int, s *second) Second {
 	for _, k := range t.Errors {
 		r.Errors += k
 	}
+	for _, k := range t.Again {
+		r.SentAgain += k
+	}
 	for _, o := range t.Ops {
 		r.Misses += o.Misses
 	}

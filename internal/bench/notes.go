@@ -14,7 +14,7 @@ func (s *summary) notes(r *Result) []string {
 	if r.Settings.BusyPoll {
 		note("Busy polling: the generator spins on %s instead of sleeping, so latencies leave out the wake-up that a usual client has.", threads(r.Settings.Threads))
 	}
-	if n := r.Schedule; n != nil && !n.Kept && n.LateP99Ns > int64(KeptWithin) {
+	if n := r.Schedule; n != nil && n.LateP99Ns > int64(KeptWithin) && !r.Limit.GeneratorLimited { // else the limit says it
 		note("The schedule was not kept within %s: the generator sent 1 %% of the calls %s or more after their time, and their latency has that delay. Give it more threads, or CPUs of its own.", spelled(int64(KeptWithin)), spelled(n.LateP99Ns))
 	}
 	if r.Settings.Loop == Open && parted(r) {
@@ -25,6 +25,12 @@ func (s *summary) notes(r *Result) []string {
 	}
 	if n := r.Unanswered.InFlight; n > 0 {
 		note("%s without a reply at the end: counted with their age, which is less than they would have taken.", wereCalls(n))
+	}
+	if n := r.Errors["MOVED"]; n > 0 && r.Routing == nil {
+		note("The target is a node of a cluster, and %d calls were for slots of other nodes: -c sends each to its own.", n)
+	}
+	if n := r.Unanswered.Failed; n > 0 {
+		note("%s without a reply, because their connection ended or they timed out: they are in no latency, and whether the server executed them is not known.", wereCalls(n))
 	}
 	if r.Misses > 0 && r.Misses == reads(s, r) {
 		note("All reads missed: the keys do not exist. --prefill writes them first.")
@@ -46,17 +52,6 @@ func reads(s *summary, r *Result) (n int64) {
 		}
 	}
 	return n
-}
-
-// spelled prints nanoseconds for people: 50 µs, 1.24 ms.
-func spelled(ns int64) string {
-	switch {
-	case ns < 1e6:
-		return fmt.Sprintf("%.3g µs", float64(ns)/1e3)
-	case ns < 1e9:
-		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
 }
 
 func wereCalls(n int64) string {

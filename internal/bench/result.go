@@ -39,11 +39,13 @@ type Result struct {
 
 	Unanswered  Unanswered  `json:"unanswered"`
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
+	Routing     *Routing    `json:"routing,omitempty"`  // where the target has several nodes
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
 	Generator   Generator   `json:"generator"`
 	Series      []Second    `json:"series"`
-	Notes       []string    `json:"notes"` // what one must know to read the figures, for people
+	Parts       []Part      `json:"parts,omitempty"` // of a result that several were added up to
+	Notes       []string    `json:"notes"`           // what one must know to read the figures, for people
 }
 
 // Target is the server that was loaded.
@@ -71,10 +73,12 @@ type Settings struct {
 	Stretches    []Stretch `json:"schedule,omitempty"` // open loop
 	DurationNs   int64     `json:"duration_ns"`        // as asked for; 0: no limit
 	Requests     int64     `json:"requests"`           // as asked for; 0: no limit
-	Seed         uint64    `json:"seed"`
-	Protocol     int       `json:"protocol"` // RESP 2 or 3
-	TLS          bool      `json:"tls"`
-	Workload     any       `json:"workload,omitempty"` // as the command line said it
+	// StartAt is the start barrier, nil without.
+	StartAt  *time.Time `json:"start_at,omitempty"`
+	Seed     uint64     `json:"seed"`
+	Protocol int        `json:"protocol"` // RESP 2 or 3
+	TLS      bool       `json:"tls"`
+	Workload any        `json:"workload,omitempty"` // as the command line said it
 }
 
 // Stretch is a part of the schedule of an open loop.
@@ -100,6 +104,16 @@ type Op struct {
 type Unanswered struct {
 	InFlight int64 `json:"in_flight"` // no reply when the load ended
 	Unsent   int64 `json:"unsent"`    // due by the schedule, and never sent
+	Failed   int64 `json:"failed"`    // their connection ended before the reply, or it came too late; without a latency
+}
+
+// Routing is how the calls were spread over the nodes of a cluster, a master and its replicas, or the masters that sentinels named.
+type Routing struct {
+	ReadFrom string           `json:"read_from"` // master, replica, any
+	Nodes    map[string]int64 `json:"nodes"`     // requests that had a reply, by the node's address
+	// SentAgain counts what calls met that were sent again, by the code of the reply: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, ….
+	// They are no errors: the time of such a call goes on until its last reply.
+	SentAgain map[string]int64 `json:"sent_again"`
 }
 
 // Schedule says how well an open loop kept its own.
@@ -142,7 +156,8 @@ type Second struct {
 	Requests          int64   `json:"requests"`
 	Errors            int64   `json:"errors"` // error replies, and what went wrong with connections
 	Misses            int64   `json:"misses"`
-	P50Ns             int64   `json:"p50_ns"` // latency
+	SentAgain         int64   `json:"sent_again"` // replies such as MOVED, to calls that were sent again
+	P50Ns             int64   `json:"p50_ns"`     // latency
 	P99Ns             int64   `json:"p99_ns"`
 	P999Ns            int64   `json:"p999_ns"`
 	MaxNs             int64   `json:"max_ns"`

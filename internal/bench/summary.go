@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -28,7 +29,7 @@ func (s *summary) result() (*Result, error) {
 	seconds := float64(s.ran.EndNs-s.ran.StartNs) / 1e9
 	r := &Result{Schema: Schema, Version: s.Version, Target: s.Target, Settings: s.settings(), Start: time.Unix(0, s.ran.StartNs).UTC(), Seconds: seconds,
 		Interrupted: s.interrupted, Requests: t.Calls(), Errors: t.Errors, Series: s.series, Ops: []Op{}, Notes: []string{},
-		Unanswered:  Unanswered{InFlight: s.ran.InFlight, Unsent: s.ran.Unsent},
+		Unanswered:  Unanswered{InFlight: s.ran.InFlight, Unsent: s.ran.Unsent, Failed: t.Failed},
 		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
 	r.RequestsPerSecond = rate(r.Requests-t.Drained, seconds)
 	r.Generator = Generator{CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
@@ -51,6 +52,9 @@ func (s *summary) result() (*Result, error) {
 	}
 	if s.open {
 		r.Schedule = s.schedule(r)
+	}
+	if len(t.Nodes) > 0 {
+		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, load.Master), Nodes: t.Nodes, SentAgain: t.Again}
 	}
 	verdict := s.observer.verdict(s, r)
 	r.LimitedBy, r.Limit = verdict.By, verdict
@@ -84,6 +88,10 @@ func (s *summary) settings() Settings {
 	o := &s.Load
 	out := Settings{Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window", Threads: s.workers, BusyPoll: o.BusyPoll,
 		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2), TLS: o.Target.TLS != nil, Workload: s.Workload}
+	if !s.StartAt.IsZero() {
+		at := s.StartAt.UTC()
+		out.StartAt = &at
+	}
 	if o.Batch {
 		out.PipelineMode = "batch"
 	}

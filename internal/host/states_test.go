@@ -136,6 +136,7 @@ func TestStatesOfKnownLives(t *testing.T) {
 		{"60 % load is not busy", linux618, repeat(500, phase{"run", 600_000}, phase{"sleep", 400_000}), recording.KindBusy, 0, 0},
 		{"idle", linux618, repeat(10, phase{"sleep", 99 * ms}, phase{"run", 1 * ms}), recording.KindBusy, 0, 0},
 		{"still throttled at the end", linux618, life{{"run", 20 * ms}, {"throttled", 80 * ms}, {"run", 20 * ms}, {"throttled", 80 * ms}}, recording.KindThrottled, 2, 155 * ms},
+		{"longer at the end than a quota makes it wait", linux618, life{{"run", 20 * ms}, {"throttled", 80 * ms}, {"run", 20 * ms}, {"wait", 500 * ms}}, recording.KindThrottled, 1, 80 * ms},
 		{"still waiting at the end", linux618, life{{"run", 20 * ms}, {"wait", 200 * ms}}, recording.KindRunQueue, 1, 200 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,15 +7,23 @@ import (
 	"time"
 )
 
+// throttled: a CPU quota held one of the two back, or both.
+func (c *reasoning) throttled() Verdict {
+	s, g := c.server, c.generator
+	if s.throttled >= g.throttled {
+		return verdict(ByThrottled, 0.97, "the %sserver was throttled: %s; raise the quota", c.node(), quota(s.quota))
+	}
+	v := verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota", quota(g.quota))
+	v.GeneratorLimited = true
+	return v
+}
+
 // serverBound: the server's busiest thread is hardly ever idle.
 func (c *reasoning) serverBound() Verdict {
 	s := c.server
 	switch {
-	case s.throttled >= noticeable:
-		return verdict(ByThrottled, 0.97, "the %sserver was throttled: %s; raise the quota", c.node(), quota(s.quota))
 	case s.blocked >= nearFull-s.run && s.blocked > s.ready:
-		return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU %s; look at appendfsync and at swapping: slowpath doctor",
-			c.who(), percent(s.blocked), percent(s.run))
+		return c.blocked()
 	case s.ready >= contended:
 		return c.competing("server", s.ready)
 	}
@@ -24,6 +32,11 @@ func (c *reasoning) serverBound() Verdict {
 		v.Sentence += ": the proxy is the limit"
 	}
 	return v
+}
+
+func (c *reasoning) blocked() Verdict {
+	return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU %s; look at appendfsync and at swapping: slowpath doctor",
+		c.who(), percent(c.server.blocked), percent(c.server.run))
 }
 
 // node is the address of the busiest server where there are several.
@@ -39,8 +52,6 @@ func (c *reasoning) generatorBound() Verdict {
 	g, n := c.generator, len(c.threads)
 	var v Verdict
 	switch {
-	case g.throttled >= noticeable:
-		v = verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota", quota(g.quota))
 	case g.ready >= contended && c.oneHost():
 		return c.competing("generator", g.ready)
 	case g.ready >= contended:
@@ -118,6 +129,14 @@ func (c *reasoning) competing(side string, ready float64) Verdict {
 	return v
 }
 
+// moreReady is competing, from the side that stood ready for longer.
+func (c *reasoning) moreReady() Verdict {
+	if c.server.ready >= c.generator.ready {
+		return c.competing("server", c.server.ready)
+	}
+	return c.competing("generator", c.generator.ready)
+}
+
 // sure is the certainty of a share that shall be full.
 func sure(busy float64) float64 {
 	if busy >= full {
@@ -139,8 +158,12 @@ func (c *reasoning) rate() Verdict {
 		if c.generator.ready >= noticeable/2 {
 			why += fmt.Sprintf(", %s of it ready without a CPU", percent(c.generator.ready))
 		}
-		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but up to %s too late (p99), of a p99 of %s; %s; %s",
-			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, c.moreThreads())
+		do := "others get in its way: give it CPUs of its own"
+		if c.generator.busy() >= nearFull {
+			do = c.moreThreads()
+		}
+		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but 1 %% of them %s or more too late, of a p99 of %s; %s; %s",
+			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, do)
 		v.GeneratorLimited = true
 		return v
 	}
@@ -155,6 +178,12 @@ func (c *reasoning) waiting() Verdict {
 		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads", plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
 	}
 	switch {
+	case c.oneHost() && c.server.ready+c.generator.ready >= 2*contended && (c.machineFull() || len(c.shared()) == 1):
+		v := c.moreReady()
+		v.Certainty = 0.75
+		return v
+	case c.server.blocked >= most:
+		return c.blocked()
 	case c.Pool != nil && c.Pool.Wait.Seconds() >= most*(c.Pool.Wait+l.Service).Seconds():
 		return verdict(ByPool, 0.9, "neither is busy: your pool of %d hands back under a lock, and its %d callers wait %s for a connection before calls of %s (%s)",
 			c.Pool.Size, c.Pool.Callers, span(c.Pool.Wait), span(l.Service), c.both())

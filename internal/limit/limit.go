@@ -91,6 +91,9 @@ func (c *reasoning) judge() Verdict {
 	}
 	server, generator := c.server.busy(), c.generator.busy()
 	switch {
+	// A quota stops a thread that is not busy all the time, too: few calls in flight, and the rest of each period is lost.
+	case max(c.server.throttled, c.generator.throttled) >= noticeable:
+		return c.throttled()
 	case max(server, generator) < nearFull:
 		return c.waiting()
 	case server >= generator:

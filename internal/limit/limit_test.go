@@ -61,6 +61,13 @@ func TestOf(t *testing.T) {
 		{name: "throttled, the wait at the end not booked yet", o: with(closed(of(0.2, 0.7), of(0.1, 0)), func(o *Observations) {
 			o.Servers[0].Quotas = []Quota{{Cores: 0.2, Periods: 100, Throttled: 98, Held: 7900 * time.Millisecond}}
 		}), by: ByThrottled},
+		{name: "throttled with one call in flight", o: with(closed(of(0.2, 0.5), of(0.2, 0)), func(o *Observations) {
+			o.Load.Connections = 1
+			o.Servers[0].Quotas = []Quota{{Cores: 0.2, Periods: 100, Throttled: 90, Held: 5 * time.Second}}
+		}), by: ByThrottled},
+		{name: "the disk, with one call in flight", o: with(closed(of(0.1, 0), of(0.1, 0)), func(o *Observations) {
+			o.Load.Connections, o.Servers[0].Blocked = 1, 0.6
+		}), by: ByServerBlocked},
 		{name: "throttled generator", o: with(closed(of(0.2, 0), of(0.3, 0.69)), func(o *Observations) {
 			o.Generator.Quotas = []Quota{{Cgroup: "/bench", Cores: 0.3, Periods: 100, Throttled: 99, Held: 6900 * time.Millisecond}}
 		}), by: ByGeneratorCPU, says: []string{"it was throttled itself, 99 of 100 periods"}, generator: true},
@@ -68,6 +75,9 @@ func TestOf(t *testing.T) {
 			o.Generator.CPUs, o.Servers[0].CPUs = []int{1}, []int{1}
 		}), by: BySharedCPU, says: []string{"the two share one CPU", "CPU 1"}, generator: true},
 		{name: "put together", o: with(closed(of(0.5, 0.48), of(0.4, 0.3)), func(o *Observations) { o.Machine = map[int]CPU{0: {Busy: 0.9}, 1: {Busy: 0.1}} }), by: BySharedCPU, says: []string{"pin them"}, generator: true},
+		{name: "one CPU for both, few calls in flight", o: with(closed(of(0.48, 0.36), of(0.5, 0.29)), func(o *Observations) {
+			o.Generator.CPUs, o.Servers[0].CPUs, o.Load.Connections = []int{1}, []int{1}, 4
+		}), by: BySharedCPU, says: []string{"the two share one CPU"}, generator: true},
 		{name: "neighbours", o: with(closed(of(0.5, 0.48), of(0.4, 0.3)), func(o *Observations) { o.Machine = map[int]CPU{0: {Busy: 1}, 1: {Busy: 1}} }),
 			by: BySharedCPU, says: []string{"others use 1.1 of the 2 CPUs"}, generator: true},
 		{name: "too many threads", o: with(closed(of(0.7, 0.28), of(0.6, 0.3)), func(o *Observations) {

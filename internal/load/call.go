@@ -58,6 +58,10 @@ func (w *worker) advance() {
 
 // dispatch sends what has become due, each on the connection that has been idle for longest.
 func (w *worker) dispatch() {
+	if w.routing != nil {
+		w.dispatchRouted()
+		return
+	}
 	if w.arrivals == nil {
 		return
 	}
@@ -135,7 +139,9 @@ func (w *worker) receive(c *conn) {
 			w.lost(c, err)
 			return
 		}
-		w.flush(c)
+		if c.link == nil { // a routed load writes when all of the events have been looked at
+			w.flush(c)
+		}
 		if kept+n < len(w.buf) && !c.ending {
 			return // a stream socket that gave less than was asked for is empty (epoll(7))
 		}
@@ -155,9 +161,12 @@ func (w *worker) replies(c *conn, b []byte) error {
 	freed := 0
 	for len(b) > 0 {
 		n, done, err := c.scan.next(b)
+		if c.scan.keep {
+			n = c.scan.whole(b, n, done)
+		}
 		b = b[n:]
 		if err != nil {
-			w.count(&g)
+			w.count(c, &g)
 			return err
 		}
 		if !done {
@@ -167,13 +176,15 @@ func (w *worker) replies(c *conn, b []byte) error {
 			continue
 		}
 		if c.count == 0 {
-			w.count(&g)
+			w.count(c, &g)
 			return errUnasked
 		}
 		f := c.first()
 		o := &w.tally.Ops[f.op]
 		if c.scan.line != nil {
-			w.refused(o, c.scan.line)
+			if c.link == nil || !w.judge(c, c.scan.line) {
+				w.refused(o, c.scan.line)
+			}
 		} else if c.scan.null {
 			o.Misses++
 		}
@@ -183,17 +194,24 @@ func (w *worker) replies(c *conn, b []byte) error {
 		if f.replies--; f.replies > 0 {
 			continue
 		}
+		if c.link != nil && w.settle(c) {
+			continue
+		}
 		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
-			w.count(&g)
+			w.count(c, &g)
 			g = group{op: f.op, intended: f.intended, sent: f.sent}
 		}
 		g.n++
 		c.pop()
 		freed++
 	}
-	w.count(&g)
+	w.count(c, &g)
 	c.carry = append(c.carry[:0], b...)
 	w.inFlight -= int64(freed)
+	if c.link != nil {
+		w.completed(c, freed)
+		return nil
+	}
 	if w.r.Batch && c.count > 0 {
 		return nil
 	}
@@ -209,9 +227,12 @@ func (w *worker) replies(c *conn, b []byte) error {
 	return nil
 }
 
-func (w *worker) count(g *group) {
+func (w *worker) count(c *conn, g *group) {
 	if g.n > 0 {
 		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
+		if w.now-g.intended >= w.r.SlowFrom.Load() {
+			w.tellSlow(c, g)
+		}
 	}
 }
 

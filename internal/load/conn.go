@@ -33,6 +33,7 @@ type conn struct {
 	away     bool  // a seat that connects for each call, and has no connection between them
 	quota    int64 // calls that may still be sent on it
 	attempts int   // to connect again that failed, while dead or away
+	link     *link // of a routed load, else nil
 }
 
 func newConn(fd, pipeline int) *conn {

@@ -34,7 +34,12 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 	d := dialed{seat: seat, fd: -1, start: r.Clock.Now()}
 	s, opening, err := session.Open(ctx, t, clientName)
 	d.opening, d.err = opening, err
-	if err == nil {
+	if err == nil && r.Cluster && r.ReadFrom != Master {
+		if _, d.err = s.Do(ctx, "READONLY"); d.err != nil { // a master takes it too, and may become a replica
+			s.Close()
+		}
+	}
+	if d.err == nil {
 		var wire *wire
 		var stream net.Conn
 		d.fd, stream, d.err = s.Detach().Detach(func(fd int) net.Conn { wire = newWire(fd); return wire })
@@ -50,6 +55,8 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 
 // clientName is what CLIENT LIST shows.
 const clientName = "slowpath-bench"
+
+func (d *dialed) took() time.Duration { return time.Duration(d.end - d.start) }
 
 // close gives up a connection that nobody took.
 func (d *dialed) close() {
@@ -125,7 +132,7 @@ func (w *worker) dialAfter(pause time.Duration, d dialed) {
 		}
 		ctx, cancel := context.WithTimeout(w.r.dialing, w.r.DialTimeout)
 		defer cancel()
-		got := w.r.dial(ctx, w.r.Target, d.seat)
+		got := w.r.dial(ctx, w.seatTarget(d.seat), d.seat)
 		if w.r.dialing.Err() != nil {
 			got.close()
 			return
@@ -171,10 +178,10 @@ func (w *worker) admit() {
 		case d.rested:
 			w.free(w.conns[d.seat])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.notDialed(d)
 		default:
-			w.tally.dialed(&d.opening, time.Duration(d.end-d.start), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err)
 			w.seated(d)
 		}
 	}
@@ -188,7 +195,7 @@ func (w *worker) seated(d *dialed) {
 	c := newConn(d.fd, w.r.Pipeline)
 	c.index, c.secure = d.seat, d.secure
 	c.quota = w.r.quota()
-	c.scan.keep = w.r.Verify != nil
+	c.scan.keep = w.r.Verify
 	w.conns[d.seat] = c
 	if w.connected[d.seat] {
 		w.tally.Reconnected++
@@ -203,6 +210,8 @@ func (w *worker) seated(d *dialed) {
 		return
 	}
 	switch {
+	case w.routing != nil:
+		w.join(c)
 	case d.call:
 		w.request(c, d.due)
 	case d.due > 0 && w.arrivals == nil:
@@ -226,6 +235,10 @@ func (w *worker) notDialed(d *dialed) {
 	}
 	old := w.conns[d.seat]
 	old.attempts++
+	if w.routing != nil {
+		w.notSeated(d.seat, old.attempts)
+		return
+	}
 	if !d.call {
 		w.redial(d.seat, old.attempts)
 		return

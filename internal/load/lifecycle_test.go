@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/target"
 )
 
 // TestConnectionsByPlan: no call is lost or sent twice, whatever connections do, and the server has seen as many.
@@ -118,5 +121,26 @@ func TestStop(t *testing.T) {
 		if n := served(t, i, "get") - before; total.Calls() != n || r.InFlight != 0 {
 			t.Errorf("%s: %d calls, %d in flight; the server saw %d", name, total.Calls(), r.InFlight, n)
 		}
+	}
+}
+
+// TestEventOfASocketThatIsGone: while a process is forked it holds our sockets, too, so that epoll can tell of one that was closed. It is not taken
+// for one of the call that connects on the same seat.
+func TestEventOfASocketThatIsGone(t *testing.T) {
+	o := options(t, target.Target{})
+	o.PerCall, o.Pipeline, o.Threads = true, 1, 1
+	w, err := newWorker(&run{Options: o}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	w.tally = o.NewTally()
+	w.conns = append(w.conns, nil)
+	w.vacate(0)
+	w.begun()
+	w.conns[0].push(flight{})
+	w.handle(&unix.EpollEvent{Fd: 0, Events: unix.EPOLLIN | unix.EPOLLRDHUP})
+	if w.inFlight != 1 || w.conns[0].count != 1 || w.tally.Lost != 0 {
+		t.Errorf("%d in flight, %d lost", w.inFlight, w.tally.Lost)
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"slowpath/internal/clock"
@@ -42,9 +44,8 @@ type Options struct {
 	Pool, Workers int
 	// Subscribers are connections that subscribe to what the workload publishes.
 	Subscribers int
-	// Verify is called for each reply that is a bulk string, or null (a nil body), by all workers at the same time; its error is counted by
-	// its text. Of the request Op and Key are set. It makes the load slower.
-	Verify func(q workload.Request, body []byte) error
+	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
+	Verify bool
 
 	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
 	// connection is due when one has come back.
@@ -58,10 +59,18 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
+	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the master of the moment.
+	Cluster  bool
+	ReadFrom string // whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+
 	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
 	OnStart func(startNs int64)
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
+	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread: it must not wait.
+	OnSlow func(Slow)
+	// SlowFrom may be changed while the load runs; in ns. nil: none is slow.
+	SlowFrom *atomic.Int64
 	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
 	OnTally func(*Tally)
 }
@@ -85,6 +94,9 @@ func (o *Options) Open() bool { return len(o.Schedule) > 0 }
 // Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
 // ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
+	if err := o.check(); err != nil {
+		return Result{}, err
+	}
 	o.Threads = min(max(o.Threads, 1), o.Connections)
 	if o.Drain == 0 {
 		o.Drain = DefaultDrain
@@ -92,10 +104,27 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
 	}
+	if o.ReadFrom == "" {
+		o.ReadFrom = Master
+	}
+	if err := o.checkRouting(); err != nil {
+		return Result{}, err
+	}
+	if o.SlowFrom == nil || o.OnSlow == nil {
+		o.SlowFrom = new(atomic.Int64)
+		o.SlowFrom.Store(math.MaxInt64)
+	}
 	if runtime.GOMAXPROCS(0) < o.Threads+1 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
 	}
 	r := &run{Options: o}
+	if err := r.subscribe(ctx); err != nil {
+		return Result{}, err
+	}
+	defer r.subscribers.close()
+	if o.Pool > 0 {
+		return r.runPool(ctx)
+	}
 	// Dials outlive ctx: a call that has begun with one is waited for.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -112,7 +141,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		cancel() // of the dials
 		r.close()
 	}()
-	if err := r.connect(ctx); err != nil {
+	connect := r.connect
+	if r.routed() {
+		connect = r.connectRouted
+	}
+	if err := connect(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.run(ctx)
@@ -125,7 +158,10 @@ type run struct {
 	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
 	dials   sync.WaitGroup
-	start   int64 // by the clock
+	start   int64   // by the clock
+	router  *router // nil: one target, no routing
+
+	subscribers *subscribers // nil: none
 }
 
 func (r *run) close() {
@@ -160,6 +196,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	}()
 	wg.Wait()
 	close(ended)
+	r.tellSettled()
 	close(r.tallies)
 	<-told
 	res := Result{StartNs: r.start}

@@ -74,6 +74,9 @@ func TestKilledServer(t *testing.T) {
 			o := options(t, to(i))
 			o.Requests, o.Connections = 0, 6
 			tt.change(&o)
+			if o.PerCall || o.Pool > 0 {
+				o.Pipeline = 1
+			}
 			w := newWatched(&o)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -84,20 +87,18 @@ func TestKilledServer(t *testing.T) {
 				r, err = Run(ctx, o)
 				ended <- err
 			}()
-			for range 2 {
-				calls := w.read((*Tally).Calls)
-				await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
-				time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
-				if err := i.Kill(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] })
-				await(t, func() bool { return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] }) > refused })
-				if err := i.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
 			calls := w.read((*Tally).Calls)
+			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
+			time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
+			if err := i.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] })
+			await(t, func() bool { return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] }) > refused })
+			if err := i.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			calls = w.read((*Tally).Calls)
 			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
 			cancel()
 			if err := <-ended; err != nil {
@@ -122,7 +123,7 @@ func TestFrozenServer(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"kept":     func(o *Options) { o.Pipeline = 4 },
 		"per call": func(o *Options) { o.PerCall, o.Pipeline = true, 1 },
-		"pool":     func(o *Options) { o.Pool, o.Workers = 2, 6 },
+		"pool":     func(o *Options) { o.Pool, o.Workers, o.Pipeline = 2, 6, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

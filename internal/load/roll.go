@@ -53,6 +53,18 @@ func (w *worker) roll() {
 	w.second = w.r.start + int64(second+1)*int64(time.Second)
 }
 
+// tellSettled passes on what subscribers got after the end, as a tally of the first worker's last second.
+func (r *run) tellSettled() {
+	if r.subscribers == nil {
+		return
+	}
+	r.subscribers.settle()
+	t := r.NewTally()
+	r.subscribers.tell(t)
+	t.Second, t.EndNs, t.Last = r.workers[0].tally.Second, r.workers[0].ended-r.start, true
+	r.tallies <- t
+}
+
 // handOver passes on what was counted and takes an empty tally.
 func (w *worker) handOver() {
 	t := w.tally
@@ -64,6 +76,12 @@ func (w *worker) handOver() {
 		if !c.dead && !c.away {
 			t.Connected++
 		}
+	}
+	if w.routing != nil {
+		w.rollRouted()
+	}
+	if w.index == 0 {
+		w.r.subscribers.tell(t)
 	}
 	used := w.meter.since()
 	t.CPUNs, t.RunQueueNs = used.cpuNs, used.runQueueNs

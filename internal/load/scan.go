@@ -23,14 +23,13 @@ type scanner struct {
 	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come before the value
 	// that they belong to, count up to 0.
 	stack []int64
-	// keep leaves a blob that is a reply of its own where it is until all of it is there (for --verify).
-	keep bool
+	keep  bool // replies are wanted whole, by the method whole
 
 	// Of the reply that ended last:
-	kind byte   // its first byte; that of the value, not of attributes before it
-	null bool   // null of RESP2 or RESP3
-	line []byte // an error's text, valid until the next call
-	body []byte // with keep, the bytes of a blob
+	kind  byte   // its first byte; that of the value, not of attributes before it
+	null  bool   // null of RESP2 or RESP3
+	line  []byte // an error's text, valid until the next call
+	reply []byte // with keep, all of it, valid until the next call
 }
 
 var crlf = []byte("\r\n")
@@ -60,12 +59,6 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 			return n, false, err
 		}
 		switch {
-		case blob && s.keep && len(s.stack) == 0:
-			if len(b)-n < end+1+size+2 {
-				return n, false, nil
-			}
-			s.body = b[n+end+1 : n+end+1+size]
-			return n + end + 1 + size + 2, true, nil
 		case blob:
 			s.skip = size + len(crlf)
 			n += end + 1
@@ -103,7 +96,7 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	kind := line[0]
 	top := len(s.stack) == 0
 	if top {
-		s.kind, s.null, s.line, s.body = kind, false, nil, nil
+		s.kind, s.null, s.line = kind, false, nil
 	}
 	switch kind {
 	case '+', ':', ',', '#', '(':

@@ -30,13 +30,16 @@ func scanned(b []byte, first, size int, keep bool) (all []ended, bodies []string
 		carry = append(carry, piece...)
 		for len(carry) > 0 {
 			n, done, err := s.next(carry)
+			if keep {
+				n = s.whole(carry, n, done)
+			}
 			at += n
 			if err != nil {
 				return all, bodies, err
 			}
 			if done {
 				all = append(all, ended{at, s.kind, s.null, s.line != nil})
-				bodies = append(bodies, string(s.body))
+				bodies = append(bodies, string(s.reply))
 			}
 			carry = carry[n:]
 			if !done {
@@ -64,11 +67,7 @@ func readReplies(b []byte) (all []ended, bodies []string) {
 		e := ended{at: at, null: v.Kind == resp.Null, error: v.Kind.IsError()}
 		e.kind = firstByte(rest, v)
 		all = append(all, e)
-		body := ""
-		if v.Kind == resp.BulkString || v.Kind == resp.Verbatim || v.Kind == resp.BlobError {
-			body = string(v.Str)
-		}
-		bodies = append(bodies, body)
+		bodies = append(bodies, string(rest[:at-(len(b)-len(rest))]))
 	}
 }
 

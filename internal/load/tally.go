@@ -34,13 +34,17 @@ type Tally struct {
 	Retired           int64 // connections that were closed by plan (PerCall, ReconnectEvery)
 	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of Calls), or it is one of
 	// Failed, or of Result.InFlight in the end.
-	Begun, Failed      int64
-	TimedOut           int64 // of Failed, those that had no reply within Options.Timeout
-	Dials              DialTally
-	PoolWait           *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
-	Delivered          int64                   // messages that subscribers got
-	Mismatches         map[string]int64        // replies that Options.Verify refused, by what it said
-	MovedAsk, TryAgain int64
+	Begun, Failed  int64
+	TimedOut       int64 // of Failed, those that had no reply within Options.Timeout
+	Dials          DialTally
+	PoolWait       *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
+	Delivered      int64                   // messages that subscribers got, and
+	DeliveredBytes int64                   // what they were on the wire
+	Mismatches     map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
+
+	// Of a routed load:
+	Again map[string]int64 // replies to calls that were sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
+	Nodes map[string]int64 // calls that had a reply, by the node's address
 
 	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
 	Last    bool  // the worker has ended
@@ -59,7 +63,8 @@ type OpTally struct {
 
 // NewTally is an empty tally of a load with so many ops; twoTimes as Options.TwoTimes.
 func NewTally(ops int, twoTimes bool) *Tally {
-	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{}, Mismatches: map[string]int64{}}
+	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{}, Mismatches: map[string]int64{},
+		Again: map[string]int64{}, Nodes: map[string]int64{}}
 	for i := range t.Ops {
 		t.Ops[i].Service = NewHistogram()
 		if twoTimes {
@@ -77,8 +82,11 @@ func (t *Tally) Reset() {
 	clear(t.Errors)
 	clear(t.ConnErrors)
 	clear(t.Mismatches)
+	clear(t.Again)
+	clear(t.Nodes)
 	t.Dials.reset()
-	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches, Dials: t.Dials, PoolWait: t.PoolWait}
+	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches, Dials: t.Dials, PoolWait: t.PoolWait,
+		Again: t.Again, Nodes: t.Nodes}
 	if t.PoolWait != nil {
 		t.PoolWait.Reset()
 	}
@@ -136,8 +144,13 @@ func (t *Tally) Add(u *Tally) {
 	t.Failed += u.Failed
 	t.TimedOut += u.TimedOut
 	t.Delivered += u.Delivered
-	t.MovedAsk += u.MovedAsk
-	t.TryAgain += u.TryAgain
+	for k, n := range u.Again {
+		t.Again[k] += n
+	}
+	for k, n := range u.Nodes {
+		t.Nodes[k] += n
+	}
+	t.DeliveredBytes += u.DeliveredBytes
 	t.Drained += u.Drained
 }
 

@@ -50,6 +50,9 @@ func (w *worker) giveUp(c *conn, n int) {
 	w.failed(int64(n), kindTimeout)
 	w.failed(int64(c.count-n), kindAfterTimeout)
 	w.inFlight -= int64(c.count)
+	if c.link != nil {
+		w.routing.under[c.link.client] -= int32(c.count)
+	}
 	c.count = 0
 	w.lost(c, errTimeout)
 }
@@ -75,6 +78,10 @@ func (w *worker) lost(c *conn, err error) {
 	countKind(w.tally.ConnErrors, kind, 1)
 	w.inFlight -= int64(c.count)
 	w.failed(int64(c.count), kind)
+	if c.link != nil {
+		w.part(c, c.count)
+		return
+	}
 	c.count = 0
 	if !w.r.PerCall {
 		w.redial(c.index, 0)

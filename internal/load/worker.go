@@ -27,6 +27,7 @@ type worker struct {
 	due      int64     // next arrival, by the clock
 	more     bool      // there is a next one
 	idle     queue     // open loop: one entry for each call that could be sent now
+	routing  *routing  // nil: all calls go to one target
 
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
@@ -125,6 +126,10 @@ func (w *worker) begin() {
 	if w.arrivals != nil {
 		w.advance()
 	}
+	if w.routing != nil {
+		w.beginRouted()
+		return
+	}
 	if w.r.PerCall || w.r.ColdStart {
 		w.sit()
 	}
@@ -134,7 +139,7 @@ func (w *worker) begin() {
 // finished tells whether nothing more is to be sent.
 func (w *worker) finished() bool {
 	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 && w.inFlight == 0 ||
-		w.arrivals != nil && !w.more && w.inFlight == 0
+		w.arrivals != nil && !w.more && w.inFlight == 0 && w.r.Duration == 0
 }
 
 // timeout is how long there is nothing to do unless something comes.
@@ -146,11 +151,14 @@ func (w *worker) timeout() time.Duration {
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
-	if w.arrivals != nil && w.more && !w.idle.empty() {
+	switch {
+	case w.routing != nil:
+		until = w.nextRouted(until)
+	case w.arrivals != nil && w.more && !w.idle.empty():
 		until = min(until, w.due)
-		if until <= w.now {
-			w.now = w.r.Clock.Now()
-		}
+	}
+	if until <= w.now {
+		w.now = w.r.Clock.Now()
 	}
 	return time.Duration(until - w.now)
 }
@@ -162,7 +170,7 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		return
 	}
 	c := w.conns[e.Fd]
-	if c.dead {
+	if c.dead || c.away { // of a socket that was closed, and that a process which was forked meanwhile held for a moment longer
 		return
 	}
 	if e.Events&unix.EPOLLOUT != 0 && c.full {

@@ -15,6 +15,15 @@ const (
 	SourceLoad   = "load"
 )
 
+// Of the load: the connection of its calls, since what is usual is known of all of its connections together; what begins the op of its
+// histograms; and the error of a call that had no reply when the load ended.
+const (
+	ConnLoad         = "load"
+	LoadFromIntended = "intended"
+	LoadFromSend     = "sent"
+	LoadUnanswered   = "unanswered"
+)
+
 // Subjects that are not the address of a node. A sample or event about a server (its INFO, its process, its main thread) has
 // that node's address as subject, whichever source it comes from.
 const (

@@ -125,7 +125,13 @@ func (p *page) loadOps(ops []bench.Op) {
 func (p *page) loadFacts(r *bench.Result) {
 	p.gap()
 	if len(r.Errors) > 0 {
-		p.paragraph("errors: ", "        ", errorsText(r.Errors), alarm)
+		p.paragraph("errors: ", "        ", countsText(r.Errors), alarm)
+	}
+	if n := r.Routing; n != nil {
+		p.paragraph("nodes: ", "       ", countsText(n.Nodes), none)
+		if len(n.SentAgain) > 0 {
+			p.paragraph("sent again: ", "            ", countsText(n.SentAgain), none)
+		}
 	}
 	var facts []string
 	if r.Misses > 0 {
@@ -142,8 +148,8 @@ func (p *page) loadFacts(r *bench.Result) {
 	p.facts("", facts, none)
 }
 
-// errorsText lists kinds of errors, the most frequent first.
-func errorsText(errors map[string]int64) string {
+// countsText lists what was counted, the most frequent first.
+func countsText(errors map[string]int64) string {
 	kinds := make([]string, 0, len(errors))
 	for k := range errors {
 		kinds = append(kinds, k)

@@ -55,6 +55,9 @@ var allowed = map[string]rule{
 	"CLUSTER LINKS":     between(0, 0),
 	"MEMORY STATS":      between(0, 0),
 	"ACL WHOAMI":        between(0, 0),
+
+	"SENTINEL GET-MASTER-ADDR-BY-NAME": between(1, 1),
+	"SENTINEL SENTINELS":               between(1, 1),
 }
 
 // Allowed reports whether a session may send this command.

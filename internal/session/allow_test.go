@@ -12,7 +12,7 @@ func TestAllowed(t *testing.T) {
 		"LATENCY LATEST", "LATENCY HISTORY fork", "LATENCY HISTOGRAM", "LATENCY DOCTOR", "COMMAND COUNT", "CONFIG GET maxmemory*",
 		"CONFIG GET save hz", "CLIENT LIST", "CLIENT LIST TYPE normal", "CLIENT INFO", "CLIENT ID", "CLIENT SETNAME x",
 		"CLIENT SETINFO LIB-NAME x", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER LINKS", "MEMORY STATS",
-		"ACL WHOAMI",
+		"ACL WHOAMI", "SENTINEL GET-MASTER-ADDR-BY-NAME m", "sentinel sentinels m",
 	} {
 		if !Allowed(strings.Fields(command)...) {
 			t.Errorf("%s is refused", command)
@@ -47,7 +47,7 @@ func forbiddenCommands() [][]string {
 		"SUBSCRIBE c", "PSUBSCRIBE *", "PUBLISH c x", "PUBSUB CHANNELS", "WAIT 1 1", "SWAPDB 0 1", "MOVE k 1", "MIGRATE h 1 k 0 1", "RESTORE k 0 x",
 		"MODULE LOAD x", "MODULE LIST", "RESET", "QUIT", "READWRITE", "ASKING", "ROLE", "TIME", "LOLWUT", "ECHO", "ECHO a b", "READONLY x",
 		"AUTH", "AUTH a b c", "SELECT", "PING a b", "INCR slowpath:x", "APPEND slowpath:x y", "GETDEL slowpath:x", "GETEX slowpath:x EX 1", "GETSET slowpath:x y",
-		"COMMANDLOG RESET", "SENTINEL FAILOVER x", "UNKNOWN",
+		"COMMANDLOG RESET", "SENTINEL FAILOVER x", "SENTINEL", "SENTINEL RESET x", "SENTINEL REMOVE x", "SENTINEL SET x quorum 1", "SENTINEL SENTINELS", "SENTINEL MONITOR m h 1 1", "UNKNOWN",
 	} {
 		cmds = append(cmds, strings.Fields(command), strings.Fields(strings.ToLower(command)))
 	}
@@ -69,9 +69,9 @@ func FuzzAllowed(f *testing.F) {
 			if !strings.Contains(args[1], "slowpath:") {
 				t.Errorf("%q is allowed", args)
 			}
-		case "SLOWLOG", "LATENCY", "COMMAND", "CONFIG", "CLIENT", "CLUSTER", "MEMORY", "ACL":
+		case "SLOWLOG", "LATENCY", "COMMAND", "CONFIG", "CLIENT", "CLUSTER", "MEMORY", "ACL", "SENTINEL":
 			switch strings.ToUpper(args[1]) {
-			case "SET", "RESET", "KILL", "PAUSE", "REWRITE", "RESETSTAT", "REPLY", "TRACKING":
+			case "FAILOVER", "MONITOR", "REMOVE", "SET", "RESET", "KILL", "PAUSE", "REWRITE", "RESETSTAT", "REPLY", "TRACKING":
 				t.Errorf("%q is allowed", args)
 			}
 		default:

@@ -106,14 +106,14 @@ func TestForbiddenIsNotSent(t *testing.T) {
 	}
 	defer s.Close()
 	for _, args := range forbiddenCommands() {
-		if _, err := s.Do(within(t, time.Second), args...); !errors.Is(err, ErrForbidden) {
+		if _, err := s.Do(within(t, 10*time.Second), args...); !errors.Is(err, ErrForbidden) {
 			t.Errorf("%q: %v", args, err)
 		}
-		if _, err := s.Pipeline(within(t, time.Second), [][]string{{"PING"}, args}); !errors.Is(err, ErrForbidden) {
+		if _, err := s.Pipeline(within(t, 10*time.Second), [][]string{{"PING"}, args}); !errors.Is(err, ErrForbidden) {
 			t.Errorf("pipeline of %q: %v", args, err)
 		}
 	}
-	if _, err := s.Do(within(t, time.Second), "PING"); err != nil {
+	if _, err := s.Do(within(t, 10*time.Second), "PING"); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"*1", "$4", "PING", "*1", "$4", "PING"}
@@ -130,7 +130,7 @@ func TestForbiddenIsNotSent(t *testing.T) {
 func TestDoTimed(t *testing.T) {
 	to := listen(t, scripted(map[string]string{"ECHO": "$2\r\nhi\r\n"}))
 	s := open1(t, to)
-	v, timing, err := s.DoTimed(within(t, time.Second), "ECHO", "hi")
+	v, timing, err := s.DoTimed(within(t, 10*time.Second), "ECHO", "hi")
 	if err != nil || v.Text() != "hi" {
 		t.Fatal(v, err)
 	}
@@ -144,7 +144,7 @@ func TestPushMessagesAreSkipped(t *testing.T) {
 	to := listen(t, scripted(map[string]string{"PING": push + "+PONG\r\n" + push, "ECHO": "$1\r\nx\r\n"}))
 	s := open1(t, to)
 	for range 2 {
-		vs, err := s.Pipeline(within(t, time.Second), [][]string{{"PING"}, {"ECHO", "x"}})
+		vs, err := s.Pipeline(within(t, 10*time.Second), [][]string{{"PING"}, {"ECHO", "x"}})
 		if err != nil || len(vs) != 2 || vs[0].Text() != "PONG" || vs[1].Text() != "x" {
 			t.Fatal(vs, err)
 		}
@@ -154,15 +154,15 @@ func TestPushMessagesAreSkipped(t *testing.T) {
 func TestErrorReplies(t *testing.T) {
 	to := listen(t, scripted(map[string]string{"PING": "-LOADING Redis is loading the dataset in memory\r\n", "INFO": "-NOPERM no\r\n"}))
 	s := open1(t, to)
-	_, err := s.Do(within(t, time.Second), "PING")
+	_, err := s.Do(within(t, 10*time.Second), "PING")
 	var reply *resp.ServerError
 	if !errors.Is(err, ErrLoading) || !errors.As(err, &reply) || reply.Code != "LOADING" {
 		t.Error(err)
 	}
-	if _, err = s.Do(within(t, time.Second), "INFO"); !errors.As(err, &reply) || reply.Code != "NOPERM" {
+	if _, err = s.Do(within(t, 10*time.Second), "INFO"); !errors.As(err, &reply) || reply.Code != "NOPERM" {
 		t.Error(err)
 	}
-	vs, err := s.Pipeline(within(t, time.Second), [][]string{{"INFO"}, {"PING"}})
+	vs, err := s.Pipeline(within(t, 10*time.Second), [][]string{{"INFO"}, {"PING"}})
 	if err != nil || len(vs) != 2 || vs[0].Err() == nil {
 		t.Error(vs, err)
 	}
@@ -176,7 +176,7 @@ func TestCancelInterruptsRead(t *testing.T) {
 	if _, err := s.Do(ctx, "PING"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := s.Do(within(t, time.Second), "PING"); !errors.Is(err, ErrBroken) {
+	if _, err := s.Do(within(t, 10*time.Second), "PING"); !errors.Is(err, ErrBroken) {
 		t.Error(err)
 	}
 }
@@ -190,11 +190,11 @@ func TestBrokenInTheMiddleOfAReply(t *testing.T) {
 		c.Write([]byte("$100\r\nhalf"))
 	})
 	s := open1(t, to)
-	_, err := s.Do(within(t, time.Second), "INFO")
+	_, err := s.Do(within(t, 10*time.Second), "INFO")
 	if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "in the middle") {
 		t.Error(err)
 	}
-	if _, err := s.Do(within(t, time.Second), "INFO"); !errors.Is(err, ErrBroken) {
+	if _, err := s.Do(within(t, 10*time.Second), "INFO"); !errors.Is(err, ErrBroken) {
 		t.Error(err)
 	}
 }
@@ -206,7 +206,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	if _, err := s.Do(ctx, "PING"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := s.Do(within(t, time.Second), "PING"); err != nil {
+	if _, err := s.Do(within(t, 10*time.Second), "PING"); err != nil {
 		t.Error(err)
 	}
 }

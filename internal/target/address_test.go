@@ -15,6 +15,11 @@ func TestParse(t *testing.T) {
 		t.User, t.Password, t.DB = user, password, db
 		return t
 	}
+	sentinel := func(host string, port int, name, others string) Target {
+		t := tcp(host, port)
+		t.Sentinel, t.Sentinels = name, others
+		return t
+	}
 	local := tcp("127.0.0.1", 6379)
 	for text, want := range map[string]Target{
 		"localhost:7000":              tcp("localhost", 7000),
@@ -47,6 +52,18 @@ func TestParse(t *testing.T) {
 		"rediss://h":                  {Network: "tcp", Host: "h", Port: 6379, TLS: &TLSOptions{}},
 		"unix:///run/r.sock?db=5":     {Network: "unix", Path: "/run/r.sock", DB: 5},
 		"redis+unix://:pw@/r%3F.sock": {Network: "unix", Path: "/r?.sock", Password: "pw"},
+
+		"sentinel://h/mymaster":             sentinel("h", 26379, "mymaster", ""),
+		"sentinel://h:1,g,[::1]:2/mymaster": sentinel("h", 1, "mymaster", "g:26379,[::1]:2"),
+		"redis+sentinel://:pw@h/m/2":        login(sentinel("h", 26379, "m", ""), "", "pw", 2),
+		"redis-sentinel://pw@h:1,g:2/3#m":   login(sentinel("h", 1, "m", "g:2"), "", "pw", 3),
+		"sentinel:///m%2F1?db=4":            login(sentinel("127.0.0.1", 26379, "m/1", ""), "", "", 4),
+		"rediss-sentinel://bob:p%2Fw@h/m?protocol=3": func() Target {
+			x := login(sentinel("h", 26379, "m", ""), "bob", "p/w", 0)
+			x.Protocol = 3
+			x.TLS = &TLSOptions{}
+			return x
+		}(),
 	} {
 		got, err := Parse(text)
 		if err != nil {
@@ -65,8 +82,8 @@ func TestParse(t *testing.T) {
 
 // fields shows everything, the password too: the methods of Target would not.
 func fields(t Target) string {
-	return fmt.Sprintf("%s host=%s port=%d path=%s user=%s password=%s db=%d protocol=%d",
-		t.Network, t.Host, t.Port, t.Path, t.User, t.Password, t.DB, t.Protocol)
+	return fmt.Sprintf("%s host=%s port=%d path=%s user=%s password=%s db=%d protocol=%d sentinel=%s sentinels=%s",
+		t.Network, t.Host, t.Port, t.Path, t.User, t.Password, t.DB, t.Protocol, t.Sentinel, t.Sentinels)
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -104,6 +121,10 @@ func TestParseRefuses(t *testing.T) {
 		"unix://run/r.sock":         "three slashes",
 		"unix://":                   "three slashes",
 		"unix://:S3CRET@/r%zz.sock": "hexadecimal",
+		"sentinel://:S3CRET@h":      "sentinel://HOST:26379/mymaster",
+		"sentinel://h/":             "sentinel://HOST:26379/mymaster",
+		"sentinel://:S3CRET@h/m/x":  "database",
+		"sentinel://h,:x/m":         "1 to 65535",
 	} {
 		got, err := Parse(text)
 		if !errors.Is(err, ErrBadTarget) || !strings.Contains(err.Error(), say) {
@@ -120,6 +141,7 @@ func TestDisplay(t *testing.T) {
 		"rediss://u:S3CRET@[::1]:1":       "rediss://[::1]:1",
 		"unix://:S3CRET@/r.sock":          "/r.sock",
 		"rediss+unix://:S3CRET@/r%3F%25x": "rediss+unix:///r%3F%25x",
+		"sentinels://:S3CRET@h,g:1/a%2Fb": "sentinels://h:26379,g:1/a%2Fb",
 	} {
 		target, err := Parse(text)
 		if err != nil {

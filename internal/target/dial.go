@@ -78,6 +78,8 @@ func (d Dialer) Dial(ctx context.Context, t Target) (*Conn, Phases, error) {
 // check catches a Target that was built, not parsed: a node whose address could not be read.
 func (t Target) check() error {
 	switch {
+	case t.Sentinel != "":
+		return badTarget("this does not ask sentinels; name the server: redis-cli -p 26379 SENTINEL GET-MASTER-ADDR-BY-NAME " + t.Sentinel)
 	case t.Network == "unix" && t.Path != "":
 		return nil
 	case t.Network != "tcp":

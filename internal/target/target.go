@@ -26,6 +26,10 @@ type Target struct {
 	Port    int    // 1…65535; tcp only
 	Path    string // of the socket; unix only
 
+	// Sentinel is the name of a master where Host and Port are those of a sentinel, which is to be asked for it; Sentinels are further ones,
+	// HOST:PORT separated by commas. Dial refuses such a target.
+	Sentinel, Sentinels string
+
 	User     string // "" is the default user
 	Password string `json:"-"` // no method of this package ever prints it
 	DB       int
@@ -55,6 +59,8 @@ func (t Target) Addr() string {
 // String is Addr, with a scheme in front if TLS is used. Parse reads it back; credentials and database are left out.
 func (t Target) String() string {
 	switch {
+	case t.Sentinel != "":
+		return t.sentinelURL()
 	case t.TLS == nil:
 		return t.Addr()
 	case t.Network == "unix":
@@ -97,7 +103,7 @@ func (t Target) WithAddr(hostport string) Target {
 	if host == "" {
 		host = t.Host
 	}
-	t.Network, t.Host, t.Path = "tcp", host, ""
+	t.Network, t.Host, t.Path, t.Sentinel, t.Sentinels = "tcp", host, "", "", ""
 	t.Port, _ = parsePort(port)
 	return t
 }

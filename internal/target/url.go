@@ -10,7 +10,8 @@ import (
 
 // parseURL reads what follows "scheme://". Its errors quote nothing of it.
 func parseURL(scheme, rest string) (address, error) {
-	secure, unix := false, false
+	secure, sentinel := sentinelSchemes[scheme]
+	unix := false
 	switch scheme {
 	case "redis", "valkey":
 	case "rediss", "valkeys":
@@ -20,13 +21,22 @@ func parseURL(scheme, rest string) (address, error) {
 	case "rediss+unix":
 		secure, unix = true, true
 	default:
-		return address{}, unknownScheme(scheme)
+		if !sentinel {
+			return address{}, unknownScheme(scheme)
+		}
 	}
 	userinfo, rest := cutUserinfo(rest)
+	fragment := ""
+	if sentinel {
+		rest, fragment, _ = strings.Cut(rest, "#")
+	}
 	rest, query, _ := strings.Cut(rest, "?")
 	parseRest := parseAuthority
 	if unix {
 		parseRest = parseSocket
+	}
+	if sentinel {
+		parseRest = func(s string) (address, error) { return parseSentinels(s, fragment) }
 	}
 	a, err := parseRest(rest)
 	if err != nil {

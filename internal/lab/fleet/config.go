@@ -8,6 +8,9 @@ import (
 
 // config is the redis.conf of a server. Lines that only newer versions know are left to Spec.Config.
 func (s Spec) config(i Info) string {
+	if s.sentinelOf != nil {
+		return s.sentinelConfig(i)
+	}
 	var b strings.Builder
 	line := func(name string, values ...string) {
 		b.WriteString(name)

@@ -29,8 +29,9 @@ type Spec struct {
 
 	Persistent bool // stays when the lab ends, until `lab down`
 
-	cluster   bool
-	replicaOf *Info
+	cluster    bool
+	replicaOf  *Info
+	sentinelOf *Info
 }
 
 func (s Spec) bind() string {

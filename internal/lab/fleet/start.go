@@ -76,6 +76,9 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 	}
 	conf := filepath.Join(dir, "redis.conf")
 	i.argv = spec.argv(bin, conf)
+	if spec.sentinelOf != nil {
+		i.argv = append(i.argv, "--sentinel")
+	}
 	err := i.prepare(g, conf)
 	if err == nil {
 		err = i.exec()

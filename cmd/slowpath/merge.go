@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/report"
+)
+
+func (a *app) merge() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "merge FILE FILE...",
+		Short: "Add up the results of a load that several machines made",
+		Long: `merge adds up results of bench, made by --json or --record: latencies exactly, call by call, and rates over the time that all had in common. It names what makes the sum other than that of one load: windows that do not overlap, other settings or targets, a part that its generator limited. docs/scale.md shows a whole run.
+
+It exits with 1 when the parts had no time in common.`,
+		Example: `  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --for 1m --seed 1 --json > a.json      on one machine
+  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --for 1m --seed 2 --json > b.json      on another
+  slowpath merge a.json b.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.runMerge(args, asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print a "+bench.Schema+" document")
+	return c
+}
+
+func (a *app) runMerge(paths []string, asJSON bool) error {
+	var parts []bench.Named
+	for i, path := range paths {
+		if slices.Contains(paths[:i], path) {
+			return usagef("%s is named twice: leave it out once", path)
+		}
+		r, err := openResult(path)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, bench.Named{Name: path, Result: r})
+	}
+	r, err := bench.Merge(parts)
+	if err != nil {
+		return usage(err)
+	}
+	if r.RequestsPerSecond == 0 {
+		a.code = exitFindings
+	}
+	if asJSON {
+		return report.LoadJSON(a.stdout, r)
+	}
+	return report.Load(a.stdout, r, a.style())
+}
+
+// sqliteHead begins every SQLite file (sqlite.org/fileformat.html).
+const sqliteHead = "SQLite format 3\x00"
+
+// openResult reads the result of a load from a document or from a recording.
+func openResult(path string) (*bench.Result, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path, path)
+	}
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	if head, _ := in.Peek(len(sqliteHead)); bytes.Equal(head, []byte(sqliteHead)) {
+		rec, err := openRecording(path)
+		if err != nil {
+			return nil, err
+		}
+		r, err := bench.Recorded(rec)
+		if err != nil {
+			return nil, usagef("%s: %w", path, err)
+		}
+		return r, nil
+	}
+	r, err := bench.Read(in)
+	if err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	return r, nil
+}

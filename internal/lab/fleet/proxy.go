@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/lab/servers"
+)
+
+// ErrNoProxy says that a proxy's Debian package is not installed.
+var ErrNoProxy = errors.New("the proxy is not installed")
+
+// proxy is a program that stands before servers.
+type proxy struct {
+	program, pkg string
+	config       func(i Info, backends []string) string
+	args         func(i Info, conf string) []string
+}
+
+var twemproxy = proxy{"nutcracker", "nutcracker",
+	func(i Info, backends []string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "lab:\n  listen: %s\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n  preconnect: true\n  auto_eject_hosts: false\n  servers:\n", i.Addr)
+		for _, addr := range backends {
+			fmt.Fprintf(&b, "   - %s:1\n", addr)
+		}
+		return b.String()
+	},
+	func(i Info, conf string) []string {
+		// Its page of statistics has a port too, which cannot be switched off.
+		return []string{"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p", filepath.Join(i.Dir, "pid")}
+	}}
+
+var haproxy = proxy{"haproxy", "haproxy",
+	func(i Info, backends []string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "global\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  timeout server 1h\nlisten lab\n  bind %s\n", i.Addr)
+		for k, addr := range backends {
+			fmt.Fprintf(&b, "  server s%d %s\n", k, addr)
+		}
+		return b.String()
+	},
+	func(_ Info, conf string) []string { return []string{"-db", "-f", conf} }}
+
+// StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. Where it is not installed the error is ErrNoProxy.
+func (f *Fleet) StartTwemproxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
+	return f.startProxy(ctx, twemproxy, backends)
+}
+
+// StartHAProxy starts an HAProxy that passes connections on to servers in turn. Where it is not installed the error is ErrNoProxy.
+func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
+	return f.startProxy(ctx, haproxy, backends)
+}
+
+func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (*Instance, error) {
+	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
+	defer cancel()
+	path, err := lookProgram(p.program)
+	if err != nil {
+		return nil, fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.program, err)
+	}
+	g := newGroup()
+	dir := filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(ports[0]))
+	i := &Instance{registry: f.Registry, Info: Info{Group: g.id, Server: servers.Name(p.program), Role: "proxy", Dir: dir,
+		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), Port: ports[0]}}
+	conf := filepath.Join(dir, "proxy.conf")
+	i.argv = append([]string{path}, p.args(i.Info, conf)...)
+	if err = i.prepare(g, conf); err == nil {
+		err = os.WriteFile(conf, []byte(p.config(i.Info, addrs(backends))), 0o600)
+	}
+	if err == nil {
+		err = i.exec()
+	}
+	if err == nil {
+		err = i.awaitPassing(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", p.program, err), i.Stop(context.WithoutCancel(ctx)))
+	}
+	return i, nil
+}
+
+// lookProgram finds what Debian has in /usr/sbin, which is not in the PATH of users.
+func lookProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if sbin, sbinErr := exec.LookPath("/usr/sbin/" + name); sbinErr == nil {
+			return sbin, nil
+		}
+	}
+	return path, err
+}
+
+// awaitPassing waits until a read comes through.
+func (i *Instance) awaitPassing(ctx context.Context) error {
+	last := errors.New("not asked yet")
+	err := poll(ctx, readyPoll, func() (bool, error) {
+		select {
+		case <-i.exited:
+			return false, i.exitError()
+		default:
+		}
+		_, last = i.Do(ctx, "GET", "slowpath:absent")
+		return last == nil, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("no reply to GET before the deadline (%w; %w); %s", err, last, i.logTail())
+	}
+	return err
+}
+
+func addrs(instances []*Instance) []string {
+	out := make([]string, len(instances))
+	for k, i := range instances {
+		out[k] = i.Addr
+	}
+	return out
+}
