@@ -109,6 +109,9 @@ func (v Verdict) String() string {
 	case Unshown:
 		return fmt.Sprintf("%s (%s to %s %%)", Unshown, signed(v.Low), signed(v.High))
 	case Faster, Slower:
+		if v.High-v.Change >= math.Abs(v.Change) { // a long tail on one side, which ± would show on both
+			return fmt.Sprintf("%s by %s %% (%s to %s %%)", v.Verdict, percent(math.Abs(v.Change)), signed(v.Low), signed(v.High))
+		}
 		return fmt.Sprintf("%s by %s %% ± %s %%", v.Verdict, percent(math.Abs(v.Change)), percent(max(v.Change-v.Low, v.High-v.Change)))
 	}
 	return v.Verdict

@@ -106,6 +106,7 @@ func TestVerdicts(t *testing.T) {
 		{Figure{"x", true, old, scaled(2)}, "faster by 100 % ± 4.0 %"},
 		{Figure{"x", false, old, scaled(2)}, "slower by 100 % ± 4.0 %"},
 		{Figure{"x", false, old, scaled(0.5)}, "faster by 50 % ± 1.0 %"},
+		{Figure{"x", false, []float64{100, 101, 102, 103, 104}, []float64{110, 120, 300, 400, 5000}}, "slower by 194 % (+8.9 to +4754 %)"},
 		{Figure{"x", true, old, old}, "no difference shown (-2.0 to +2.0 %)"},
 		{Figure{"x", true, []float64{7, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, "no difference shown (+0.0 to +0.0 %)"},
 		{Figure{"x", true, []float64{0, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, None},

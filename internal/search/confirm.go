@@ -171,7 +171,11 @@ func (c *Capacity) sentence() string {
 	case c.Holds == nil:
 		return fmt.Sprintf("No rate from %s/s on holds %s: even there %s.", thousands(c.Fails.PerSecond), c.Limit, c.Fails.Why)
 	}
-	held := fmt.Sprintf("%s holds at %s/s%s", c.Limit, thousands(c.Holds.PerSecond), c.Holds.counted())
+	held := ""
+	if !c.Confirmed {
+		held = "Not confirmed: "
+	}
+	held += fmt.Sprintf("%s holds at %s/s%s", c.Limit, thousands(c.Holds.PerSecond), c.Holds.counted())
 	switch {
 	case c.Fails == nil:
 		return held + "; no higher rate was tried that fails."
@@ -195,11 +199,11 @@ func (h *hunt) notes() {
 	case c.Interrupted:
 		note("The search was ended early.")
 	case c.halfFails():
-		note("Not confirmed: the limit does not hold at half the rate either. Something else than the rate makes calls slow; slowpath doctor says what.")
+		note("The limit does not hold at half the rate either. Something else than the rate makes calls slow; slowpath doctor says what.")
 	case c.contradicted():
-		note("Not confirmed: %d of %d loads held where higher rates should fail, or failed where lower ones should hold. Something else than the rate makes calls slow; slowpath doctor says what.", c.Contradicting, len(c.Trials))
+		note("%d of %d loads held where higher rates should fail, or failed where lower ones should hold. Something else than the rate makes calls slow; slowpath doctor says what.", c.Contradicting, len(c.Trials))
 	case c.Holds != nil && !c.Confirmed:
-		note("Not confirmed: the search ended after %d loads, since the loads at one rate do not agree with each other. A longer --for makes them steadier.", len(c.Trials))
+		note("The search ended after %d loads, since the loads at one rate do not agree with each other. A longer --for makes them steadier.", len(c.Trials))
 	case c.Holds == nil && c.Fails != nil:
 		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make calls faster, the load is not what makes them slow; slowpath doctor says what does.", thousands(c.LowestPerSecond))
 	}
