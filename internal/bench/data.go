@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 
 	"slowpath/internal/cluster"
 	"slowpath/internal/resp"
@@ -15,6 +17,7 @@ import (
 // Data is the keys of a load in the server: what is there before, what it leaves.
 type Data struct {
 	Workload *workload.Workload
+	target   target.Target
 	hands    []*Hand
 	owner    func(slot int) *Hand
 }
@@ -25,7 +28,7 @@ func OpenData(ctx context.Context, t target.Target, clustered bool, w *workload.
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{Workload: w, hands: []*Hand{first}, owner: func(int) *Hand { return first }}
+	d := &Data{Workload: w, target: t, hands: []*Hand{first}, owner: func(int) *Hand { return first }}
 	if !clustered {
 		return d, nil
 	}
@@ -191,13 +194,28 @@ func (d *Data) Leaves() bool {
 	return false
 }
 
+// withoutScan recognises a proxy that does not know SCAN: it refuses it, or closes the connection as twemproxy does.
+func withoutScan(err error) bool {
+	var refused *resp.ServerError
+	return errors.As(err, &refused) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// cleanByKeys removes the keys one by one, on a new connection.
+func (d *Data) cleanByKeys(ctx context.Context) (removed int64, err error) {
+	h, err := OpenHand(ctx, d.target)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Close()
+	return d.Workload.CleanupByKeys(ctx, h)
+}
+
 // Clean removes the keys of the load, and tells how many they were. Keys that remain are workload.ErrNotAll.
 func (d *Data) Clean(ctx context.Context) (removed int64, err error) {
 	for _, h := range d.hands {
 		n, err := d.Workload.CleanupByScan(ctx, h)
-		var refused *resp.ServerError
-		if errors.As(err, &refused) && len(d.hands) == 1 { // a proxy without SCAN
-			n, err = d.Workload.CleanupByKeys(ctx, h)
+		if len(d.hands) == 1 && withoutScan(err) {
+			n, err = d.cleanByKeys(ctx)
 		}
 		removed += n
 		if err != nil {
