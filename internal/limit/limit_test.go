@@ -92,11 +92,11 @@ func TestOf(t *testing.T) {
 			by: ByServerBlocked, says: []string{"blocked on its disk or for pages 65 %"}},
 		{name: "round trip", o: with(closed(of(0.4, 0), of(0.37, 0)), func(o *Observations) {
 			o.Load.Connections, o.Load.Calls, o.Load.Service = 1, 222_000, 45*time.Microsecond
-		}), by: ByRoundTrip, says: []string{"1 connection × 1 in flight at 45µs gives 22 200/s"}},
+		}), by: ByRoundTrip, says: []string{"1 connection × 1 in flight at 45 µs gives 22 200/s"}},
 		{name: "a way of 10 ms", o: with(closed(of(0.05, 0), of(0.05, 0)), func(o *Observations) {
 			o.Load.Calls, o.Load.Service = 50_000, 10*time.Millisecond
 			o.Network = Network{Remote: true, MinRTT: 9800 * time.Microsecond}
-		}), by: ByRoundTrip, says: []string{"9.8ms of them the network's"}},
+		}), by: ByRoundTrip, says: []string{"9.8 ms of them the network's"}},
 		{name: "pool", o: with(closed(of(0.3, 0), of(0.3, 0)), func(o *Observations) {
 			o.Pool = &Pool{Size: 10, Callers: 50, Wait: 2 * time.Millisecond}
 		}), by: ByPool, says: []string{"neither is busy: your pool of 10 hands back under a lock"}},
@@ -111,7 +111,7 @@ func TestOf(t *testing.T) {
 		{name: "requests that queue", o: with(closed(of(0.1, 0), of(0.1, 0)), func(o *Observations) { o.Network.RwndLimited = 0.6 }),
 			by: ByNetwork, says: []string{"requests wait"}},
 		{name: "something else holds calls up", o: with(closed(of(0.01, 0), of(0.01, 0)), func(o *Observations) { o.Load.Service = 20 * time.Millisecond }),
-			by: ByUnknown, says: []string{"cannot tell: neither is busy", "20ms"}},
+			by: ByUnknown, says: []string{"cannot tell: neither is busy", "20 ms"}},
 		{name: "rate kept", o: openLoop(closed(of(0.1, 0), of(0.1, 0)), 5000, 49_990), by: ByRate, says: []string{"5 000/s, was kept", "main thread at 10 %"}},
 		{name: "rate not kept by the server", o: openLoop(closed(of(0.99, 0), of(0.4, 0)), 200_000, 1_000_000), by: ByServerCPU,
 			says: []string{"the schedule was not kept, 100 000/s of 200 000/s: server main thread at 99 %"}},

@@ -29,13 +29,22 @@ func rate(perSecond float64) string {
 	return strings.Join(append([]string{digits}, parts...), " ") + "/s"
 }
 
-// span is a duration with three significant digits: "45.3µs".
+// span is a duration with three significant digits: "45.3 µs".
 func span(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
 		unit *= 10
 	}
-	return d.Round(unit).String()
+	d = d.Round(unit)
+	switch {
+	case d < time.Microsecond:
+		return fmt.Sprintf("%d ns", d)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.4g µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.4g ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.4g s", d.Seconds())
 }
 
 // plural is "1 thread", "2 threads".

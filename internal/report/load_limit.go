@@ -18,7 +18,7 @@ func (p *page) loadLimit(r *bench.Result) {
 	case r.Limit.GeneratorLimited:
 		colour, head = alarm, "LIMITED BY THE GENERATOR: "
 	}
-	p.paragraph(head, "  ", r.Limit.Sentence, colour)
+	p.paragraph("", "", head+r.Limit.Sentence, colour)
 	for _, b := range r.Limit.Beside {
 		p.paragraph("  ", "  ", b, dim)
 	}
