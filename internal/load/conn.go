@@ -58,7 +58,8 @@ func (c *conn) pop() {
 
 // read and write are the system calls without the Go scheduler's part: on a non-blocking socket they do not wait.
 func read(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	// recvfrom leaves out what read does for files.
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
 	return int(n), errno
 }
 
