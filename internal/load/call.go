@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/workload"
 )
 
 // send begins a call: it appends its request to a connection that has room for it.
@@ -24,6 +26,25 @@ func (w *worker) request(c *conn, intended int64) {
 	c.out = out
 	c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
 	c.quota--
+}
+
+// sendAll sends n calls of a closed loop on a connection of its own, as many times send does.
+func (w *worker) sendAll(c *conn, n int) {
+	if w.left >= 0 {
+		n = min(n, int(w.left))
+		w.left -= int64(n)
+	}
+	n = int(min(int64(n), c.quota))
+	c.quota -= int64(n)
+	w.inFlight += int64(n)
+	w.tally.Begun += int64(n)
+	out := c.out
+	var q workload.Request
+	for range n {
+		out, q = w.stream.Next(out)
+		c.push(flight{intended: w.now, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
+	}
+	c.out = out
 }
 
 // begun counts a call that begins.
@@ -218,8 +239,12 @@ func (w *worker) replies(c *conn, b []byte) error {
 	if w.r.Batch {
 		freed = w.r.Pipeline
 	}
-	for range freed {
-		w.free(c)
+	if w.arrivals == nil && !c.away {
+		w.sendAll(c, freed)
+	} else {
+		for range freed {
+			w.free(c)
+		}
 	}
 	if c.quota == 0 && c.count == 0 {
 		w.retire(c)

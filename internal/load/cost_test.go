@@ -5,6 +5,8 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"sync/atomic"
 	"testing"
 
 	"slowpath/internal/clock"
@@ -39,7 +41,9 @@ func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1}}, 0)
+	slow := new(atomic.Int64)
+	slow.Store(math.MaxInt64)
+	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1, SlowFrom: slow}}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

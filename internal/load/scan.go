@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -24,6 +25,7 @@ type scanner struct {
 	// that they belong to, count up to 0.
 	stack []int64
 	keep  bool // replies are wanted whole, by the method whole
+	memo  memo
 
 	// Of the reply that ended last:
 	kind  byte   // its first byte; that of the value, not of attributes before it
@@ -32,11 +34,38 @@ type scanner struct {
 	reply []byte // with keep, all of it, valid until the next call
 }
 
+// memo is the reply that ended last, if it began with a header of 8 bytes at most and had no levels: most replies of a load are as the one
+// before. One with the same header is as long, and of the same kind.
+type memo struct {
+	header, mask uint64 // first bytes as a little-endian number, and which of the 8 bytes they are
+	size         int    // of the whole reply; 0: there is none
+}
+
+// fits tells whether b begins with a reply that is as the one before.
+func (m *memo) fits(b []byte) bool {
+	return m.size > 0 && len(b) >= max(m.size, 8) && binary.LittleEndian.Uint64(b)&m.mask == m.header
+}
+
+// remember makes the memo of a reply of n bytes.
+func (s *scanner) remember(b []byte, header, n int) {
+	if header > 8 || len(b) < 8 || s.line != nil || s.kind == '>' || s.keep {
+		return
+	}
+	mask := ^uint64(0) >> (64 - 8*header)
+	s.memo = memo{binary.LittleEndian.Uint64(b) & mask, mask, n}
+}
+
 var crlf = []byte("\r\n")
 
 // next consumes bytes of b up to the end of one reply; done says that it has ended. Where done is false all that can be consumed is, and
 // the rest must come again, with more behind it.
 func (s *scanner) next(b []byte) (n int, done bool, err error) {
+	if s.memo.fits(b) {
+		return s.memo.size, true, nil
+	}
+	s.memo.size = 0
+	header := 0 // length of the first, if the reply begins here and has one value
+	plain := s.skip == 0 && len(s.stack) == 0
 	for {
 		if s.skip > 0 {
 			take := min(s.skip, len(b)-n)
@@ -45,6 +74,9 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 				return n, false, nil
 			}
 			if s.ended() {
+				if plain {
+					s.remember(b, header, n)
+				}
 				return n, true, nil
 			}
 		}
@@ -62,13 +94,18 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 		case blob:
 			s.skip = size + len(crlf)
 			n += end + 1
+			plain, header = plain && header == 0, n
 		default:
 			n += end + 1
+			plain, header = plain && header == 0, n
 			switch {
 			case size != 0:
 				s.stack = append(s.stack, int64(size))
 			case b[n-end-1] == '|':
 			case s.ended():
+				if plain {
+					s.remember(b, header, n)
+				}
 				return n, true, nil
 			}
 		}

@@ -177,12 +177,16 @@ func appendLength(dst []byte, n int) []byte {
 }
 
 // appendPlain appends a request in which nothing but one number changes.
-func (t *template) appendPlain(dst []byte, op uint16, key uint64) ([]byte, Request) {
+func (t *template) appendPlain(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
 	at := len(dst) + t.plain
 	dst = append(dst, t.steps[0].bytes...)
 	p := pairsOf(key)
 	p.putAll(dst[at:])
-	return dst, Request{Op: op, Replies: 1, Slot: t.slots.slot(&p), Key: int64(key)}
+	r := Request{Op: op, Replies: 1, Slot: -1, Key: int64(key)}
+	if !s.slotless {
+		r.Slot = t.slots.slot(&p)
+	}
+	return dst, r
 }
 
 // append appends a request for the key that was drawn.
@@ -193,7 +197,7 @@ func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte,
 		r.Key = int64(key)
 		p = pairsOf(key)
 	}
-	if t.slots != nil {
+	if t.slots != nil && !s.slotless {
 		r.Slot = t.slots.slot(&p)
 	}
 	current := key
@@ -220,7 +224,7 @@ func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte,
 			var start int
 			dst, start, current = st.then.append(dst, s, current)
 			p = pairsOf(current)
-			if st.isKey {
+			if st.isKey && !s.slotless {
 				r.Slot = int16(cluster.Slot(dst[start : len(dst)-2]))
 			}
 		}

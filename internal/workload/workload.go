@@ -48,6 +48,7 @@ type Stream struct {
 	next      []uint64 // where sequential keys stand, by op
 	unique    uint64
 	keyed     bool // the template at hand has a key
+	slotless  bool
 	drawn     [maxParts]uint64
 	valueKeys [maxParts]uint64
 }
@@ -64,6 +65,9 @@ func (w *Workload) Stream(seed uint64, index, count int) *Stream {
 	return s
 }
 
+// LeaveSlots has the stream's requests without their slots: Request.Slot is -1. Whom nobody routes is spared the look-up.
+func (s *Stream) LeaveSlots() { s.slotless = true }
+
 // Next appends the next request to dst. It does not allocate but to make dst longer.
 func (s *Stream) Next(dst []byte) ([]byte, Request) {
 	op := 0
@@ -79,7 +83,7 @@ func (s *Stream) Next(dst []byte) ([]byte, Request) {
 		key = k.draw(&s.rng, &s.next[op], s.step)
 	}
 	if t.plain >= 0 {
-		return t.appendPlain(dst, uint16(op), key)
+		return t.appendPlain(dst, s, uint16(op), key)
 	}
 	s.keyed = t.hasKey
 	return t.append(dst, s, uint16(op), key)
