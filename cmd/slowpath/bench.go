@@ -67,6 +67,9 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	}
 	b := &benching{app: a, flags: f, options: o}
 	b.options.Load.Target = targets[0]
+	if err := b.options.Load.Check(); err != nil { // a target may be several servers
+		return usage(err)
+	}
 	b.options.Load.Clock = clock.New()
 	b.options.Version = version
 	return b.run(ctx)
@@ -103,6 +106,9 @@ func (b *benching) run(ctx context.Context) error {
 	r, err := b.load(ctx)
 	if r == nil {
 		return errors.Join(err, b.leave(ctx, data))
+	}
+	if len(r.Mismatches) > 0 {
+		a.code = exitFindings
 	}
 	printed := b.print(r)
 	return errors.Join(printed, err, b.leave(ctx, data))

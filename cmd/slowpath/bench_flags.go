@@ -62,7 +62,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Work", func() { f.work.add(fl) })
 	group(fl, "Data", func() {
 		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
-		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what was written; makes the load slower")
+		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what a load of the same --seed, --value-size and --value-data wrote: add --prefill, or commands that write; makes the load slower")
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
@@ -141,8 +141,11 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err
 	}
-	if f.load.Workload, err = f.work.compile(f.load.Seed, f.load.Cluster); err != nil {
+	if f.load.Workload, err = f.work.compile(&f.load); err != nil {
 		return o, err
+	}
+	if err := f.load.Check(); err != nil {
+		return o, usage(err)
 	}
 	o.Load, o.Workload = f.load, f.work.said()
 	return o, nil

@@ -114,6 +114,9 @@ func (f *searchFlags) checkAlone() error {
 	if other := given("csv", "hlog", "record"); other != "" && f.asked() {
 		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat and --compare", other)
 	}
+	if f.given.Changed("verify") && f.asked() {
+		return usagef("--verify is for one load, since each of a search draws its values anew: leave out --sweep, --find-max, --repeat and --compare")
+	}
 	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
 		if f.given.Changed(flag) && !f.given.Changed(needs) {
 			return usagef("--%s is for --%s: add it, or leave this out", flag, needs)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/load"
 	"slowpath/internal/workload"
 )
 
@@ -36,8 +37,8 @@ func (f *workFlags) add(fl *pflag.FlagSet) {
 }
 
 // compile makes the workload.
-func (f *workFlags) compile(seed uint64, cluster bool) (*workload.Workload, error) {
-	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: seed, Cluster: cluster}
+func (f *workFlags) compile(l *load.Options) (*workload.Workload, error) {
+	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: l.Seed, Cluster: l.Cluster, Verify: l.Verify}
 	for _, text := range f.ratios {
 		r, err := strconv.ParseFloat(text, 64)
 		if err != nil {

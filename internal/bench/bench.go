@@ -36,6 +36,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Load.Clock == nil {
 		o.Load.Clock = clock.New()
 	}
+	if err := o.Load.Check(); err != nil {
+		return nil, err
+	}
 	c := newCollector(len(o.Load.Workload.Ops), o.Load.TwoTimes(), workersOf(o.Load))
 	if o.OnSecond != nil {
 		c.onSecond = o.OnSecond

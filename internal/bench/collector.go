@@ -38,6 +38,10 @@ func newCollector(ops int, two bool, workers int) *collector {
 
 // add takes what a worker counted.
 func (c *collector) add(t *load.Tally) {
+	if t.Second < c.closed { // told of too late: it is in the figures of the whole only
+		c.total.Add(t)
+		return
+	}
 	s := c.under[t.Second]
 	if s == nil {
 		s = &second{tally: c.empty()}

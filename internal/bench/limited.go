@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"slowpath/internal/clock"
@@ -23,7 +22,7 @@ type observer struct {
 }
 
 func newObserver(ctx context.Context, o Options) *observer {
-	return &observer{watch: vitals.Find(ctx, vitals.Options{Targets: []target.Target{o.Load.Target}, Clock: o.Load.Clock}),
+	return &observer{watch: vitals.Find(ctx, vitals.Options{Targets: []target.Target{o.Load.Target}, Clock: o.Load.Clock, OwnThreads: o.Load.Pool > 0}),
 		workers: make([]limit.Thread, workersOf(o.Load)), startAt: o.StartAt}
 }
 
@@ -67,19 +66,11 @@ func (b *observer) add(t *load.Tally) {
 	w.Ready += time.Duration(t.RunQueueNs)
 }
 
-// pool is for a load whose callers share a pool: they are goroutines, so that the CPU time is that of the process, and it has as many CPUs as it may
-// use.
+// pool is for a load whose callers share a pool: they are goroutines, whose threads the watch reads.
 func (b *observer) pool(s *summary, o *limit.Observations) {
 	if s.Load.Pool == 0 {
 		return
 	}
-	var all limit.Thread
-	for _, w := range b.workers {
-		all.CPU += w.CPU
-	}
-	all.CPU /= time.Duration(max(1, min(runtime.GOMAXPROCS(0), len(o.Generator.CPUs))))
-	o.Generator.Threads = []limit.Thread{all}
-	o.Load.Connections = s.Load.Pool
 	o.Pool = &limit.Pool{Size: s.Load.Pool, Callers: s.Load.Workers}
 	if s.total.PoolWait != nil {
 		o.Pool.Wait = time.Duration(s.total.PoolWait.Mean())

@@ -29,6 +29,7 @@ func (s *summary) notes(r *Result) []string {
 	if n := r.Errors["MOVED"]; n > 0 && r.Routing == nil {
 		note("The target is a node of a cluster, and %d calls were for slots of other nodes: -c sends each to its own.", n)
 	}
+	out = append(out, fixes(r)...)
 	if n := r.Unanswered.Failed; n > 0 {
 		note("%s without a reply, because their connection ended or they timed out: they are in no latency, and whether the server executed them is not known.", wereCalls(n))
 	}

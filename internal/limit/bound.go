@@ -86,6 +86,8 @@ func (c *reasoning) moreThreads() string {
 		free-- // the server's
 	}
 	switch {
+	case c.Pool != nil:
+		return "its workers share a process: use several, on other machines (slowpath merge)"
 	case c.Load.Connections <= n:
 		return "use more --connections and --threads"
 	case free >= 1 || cpus == 0:
@@ -129,8 +131,12 @@ func (c *reasoning) competing(side string, ready float64) Verdict {
 		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time though there was room on others: the scheduler put the two together; pin them to different CPUs (taskset)", side, percent(ready))
 		v.Certainty = 0.7
 	default:
-		v.Sentence = fmt.Sprintf("the CPUs are full: server and generator together use %.1f of %d, and the %s stood ready without one for %s of the time; use fewer --threads, or another machine for the generator",
-			server+generator, len(shared), side, percent(ready))
+		do := "use fewer --threads, or another machine for the generator"
+		if c.Pool != nil {
+			do = "use another machine for the generator"
+		}
+		v.Sentence = fmt.Sprintf("the CPUs are full: server and generator together use %.1f of %d, and the %s stood ready without one for %s of the time; %s",
+			server+generator, len(shared), side, percent(ready), do)
 	}
 	return v
 }

@@ -124,6 +124,9 @@ func (c *reasoning) evidence() []Fact {
 	if c.Load.Open {
 		facts = append(facts, Fact{"rate_asked", c.Load.AskedPerSecond, "calls/s"}, Fact{"late_p99_ns", float64(c.Load.LateP99), "ns"})
 	}
+	if p := c.Pool; p != nil {
+		facts = append(facts, Fact{"pool_wait_mean_ns", float64(p.Wait), "ns"})
+	}
 	for _, s := range c.stations {
 		if s.Sight == SightNone {
 			continue

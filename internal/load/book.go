@@ -15,6 +15,7 @@ import (
 type book struct {
 	mu       sync.Mutex
 	r        *run
+	index    int
 	tally    *Tally
 	spare    *Tally
 	flights  []*bookedCall
@@ -30,7 +31,7 @@ type bookedCall struct {
 }
 
 func newBook(r *run, index int) *book {
-	b := &book{r: r, tally: r.NewTally(), spare: r.NewTally()}
+	b := &book{r: r, index: index, tally: r.NewTally(), spare: r.NewTally()}
 	b.tally.Worker, b.spare.Worker = index, index
 	for _, t := range []*Tally{b.tally, b.spare} {
 		t.PoolWait = NewHistogram()

@@ -275,6 +275,7 @@ func (c *client) call(due int64) (failures int) {
 	now := c.r.Clock.Now()
 	switch {
 	case err == nil:
+		c.tellSlow(&q, now)
 		c.book.replied(c.flight, q, &a, len(place.out), now)
 	case c.stop.Err() != nil:
 		place.drop()

@@ -34,6 +34,10 @@ func (w *worker) drain() {
 	}
 	w.abandon()
 	w.tally.Drained, w.tally.Unsent, w.tally.Last = w.tally.Calls()-before, w.unsent, true
+	if w.index == 0 && w.r.subscribers != nil {
+		w.r.others.Wait()
+		w.r.subscribers.settle()
+	}
 	w.handOver()
 }
 

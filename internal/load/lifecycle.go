@@ -3,8 +3,6 @@
 package load
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -24,37 +22,6 @@ func (r *run) quota() int64 {
 		return n - n/2 + rand.Int64N(n/2*2+1)
 	}
 	return math.MaxInt64
-}
-
-// TwoTimes tells whether a call can be due before it is sent, so that its time from then (Response) is not that from the send (Service).
-func (o *Options) TwoTimes() bool {
-	return o.Open() || o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0
-}
-
-// ErrOptions is that of options that do not go together.
-var ErrOptions = errors.New("these do not go together")
-
-// check fills in what follows from others and refuses what contradicts. Its errors match ErrOptions.
-func (o *Options) check() error {
-	plans := 0
-	for _, on := range []bool{o.PerCall, o.ReconnectEvery > 0, o.Pool > 0} {
-		if on {
-			plans++
-		}
-	}
-	switch {
-	case plans > 1:
-		return fmt.Errorf("%w: a connection per call, connections that are opened again, and a pool: choose one", ErrOptions)
-	case (o.PerCall || o.Pool > 0) && o.Pipeline > 1:
-		return fmt.Errorf("%w: a pipeline of %d, and one call per turn of a connection: leave out the pipeline", ErrOptions, o.Pipeline)
-	case o.Pool > 0 && o.Workers < 1:
-		return fmt.Errorf("%w: a pool of %d and no workers: say how many share it", ErrOptions, o.Pool)
-	}
-	o.Pipeline = max(o.Pipeline, 1)
-	if o.Pool > 0 {
-		o.Connections = o.Pool
-	}
-	return nil
 }
 
 // NewTally is an empty tally of this load.

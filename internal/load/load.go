@@ -94,7 +94,7 @@ func (o *Options) Open() bool { return len(o.Schedule) > 0 }
 // Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
 // ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return Result{}, err
 	}
 	o.Threads = min(max(o.Threads, 1), o.Connections)
@@ -103,12 +103,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = DefaultDialTimeout
-	}
-	if o.ReadFrom == "" {
-		o.ReadFrom = Master
-	}
-	if err := o.checkRouting(); err != nil {
-		return Result{}, err
 	}
 	if o.SlowFrom == nil || o.OnSlow == nil {
 		o.SlowFrom = new(atomic.Int64)
@@ -161,7 +155,8 @@ type run struct {
 	start   int64   // by the clock
 	router  *router // nil: one target, no routing
 
-	subscribers *subscribers // nil: none
+	subscribers *subscribers   // nil: none
+	others      sync.WaitGroup // the workers but the first, which tells what subscribers got
 }
 
 func (r *run) close() {
@@ -182,7 +177,15 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	var wg sync.WaitGroup
 	errs := make([]error, len(r.workers))
 	for i, w := range r.workers {
-		wg.Go(func() { errs[i] = w.run() })
+		if i > 0 {
+			r.others.Add(1)
+		}
+		wg.Go(func() {
+			errs[i] = w.run()
+			if i > 0 {
+				r.others.Done()
+			}
+		})
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -196,7 +199,6 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	}()
 	wg.Wait()
 	close(ended)
-	r.tellSettled()
 	close(r.tallies)
 	<-told
 	res := Result{StartNs: r.start}

@@ -53,18 +53,6 @@ func (w *worker) roll() {
 	w.second = w.r.start + int64(second+1)*int64(time.Second)
 }
 
-// tellSettled passes on what subscribers got after the end, as a tally of the first worker's last second.
-func (r *run) tellSettled() {
-	if r.subscribers == nil {
-		return
-	}
-	r.subscribers.settle()
-	t := r.NewTally()
-	r.subscribers.tell(t)
-	t.Second, t.EndNs, t.Last = r.workers[0].tally.Second, r.workers[0].ended-r.start, true
-	r.tallies <- t
-}
-
 // handOver passes on what was counted and takes an empty tally.
 func (w *worker) handOver() {
 	t := w.tally

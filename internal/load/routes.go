@@ -36,11 +36,11 @@ func (o *Options) checkRouting() error {
 	case !o.routed():
 		return nil
 	case o.Cluster && o.Target.Sentinel != "":
-		return errors.New("a cluster has no sentinels: leave out -c, or name a node of the cluster")
+		return fmt.Errorf("%w: a cluster has no sentinels: leave out -c, or name a node of the cluster", ErrOptions)
 	case o.Cluster && o.Target.DB != 0:
-		return errors.New("a cluster has one database: leave out -n")
+		return fmt.Errorf("%w: a cluster has one database: leave out -n", ErrOptions)
 	case o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0 || o.Subscribers > 0:
-		return errors.New("connections for each call, renewed, pooled, cold or subscribing go to one server: leave out -c, --read-from or sentinel://, or that")
+		return fmt.Errorf("%w: connections for each call, renewed, pooled, cold or subscribing go to one server: leave out -c, --read-from or sentinel://, or that", ErrOptions)
 	}
 	return nil
 }

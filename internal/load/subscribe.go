@@ -5,6 +5,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,9 +37,6 @@ func (r *run) subscribe(ctx context.Context) error {
 	if r.Subscribers == 0 {
 		return nil
 	}
-	if len(r.Workload.Channels) == 0 {
-		return errNothingPublished
-	}
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscribers{r: r, stop: stop, conns: make([]*target.Conn, r.Subscribers), counts: delivery{errors: map[string]int64{}}}
 	r.subscribers = s
@@ -53,7 +51,7 @@ func (r *run) subscribe(ctx context.Context) error {
 	return nil
 }
 
-var errNothingPublished = errors.Join(ErrOptions, errors.New("subscribers, and a workload that publishes nothing: add --command publish"))
+var errNothingPublished = fmt.Errorf("%w: subscribers, and a workload that publishes nothing: add --command publish", ErrOptions)
 
 // open connects and subscribes.
 func (s *subscribers) open(ctx context.Context, i int) (*target.Conn, error) {

@@ -24,6 +24,8 @@ type Options struct {
 	Targets []target.Target // the first node, or several; the other nodes of a cluster are found
 	Clock   *clock.Real
 	FS      host.FS // this host when nil
+	// OwnThreads reads the threads of this process, too: for a load that is made by goroutines, of which no thread is told by itself.
+	OwnThreads bool
 }
 
 // Cadences. A reading of a server on this host takes some 100 µs, one by INFO some 50 µs of the server.
@@ -51,6 +53,7 @@ type Watch struct {
 
 	machine series[map[int]host.CPUTimes]
 	quotas  series[[]host.QuotaUsage]
+	threads series[threadTimes]
 	cpus    []int
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -139,6 +142,7 @@ func (w *Watch) read(all bool) {
 	}
 	if w.own != nil {
 		w.quotas.add(w.Clock.Now(), w.own.Quotas())
+		w.readThreads()
 		if all {
 			w.cpus = w.own.CPUs()
 		}
@@ -159,6 +163,7 @@ func (w *Watch) Seen(startNs, endNs int64, o *limit.Observations) {
 	if from, to, scale, ok := w.quotas.span(endNs, window); ok {
 		o.Generator.Quotas = quotas(from, to, scale)
 	}
+	w.threadsSeen(endNs, window, &o.Generator)
 	if from, to, _, ok := w.machine.span(endNs, window); ok {
 		o.Machine = machine(from, to, w.machine.length(endNs))
 	}

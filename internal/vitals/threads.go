@@ -1,0 +1,43 @@
+//go:build linux
+
+package vitals
+
+import (
+	"runtime"
+	"time"
+
+	"slowpath/internal/limit"
+)
+
+// threadTimes is what all threads of this process have had together.
+type threadTimes struct{ run, ready time.Duration }
+
+func (w *Watch) readThreads() {
+	if !w.OwnThreads {
+		return
+	}
+	u, err := w.own.Read()
+	if err != nil {
+		return
+	}
+	var sum threadTimes
+	for _, t := range u.Threads {
+		sum.run += t.Run
+		sum.ready += t.Ready
+	}
+	w.threads.add(w.Clock.Now(), sum)
+}
+
+// threadsSeen shares out what the threads had over the CPUs that Go uses at once, since a goroutine runs on any of them.
+func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *limit.Generator) {
+	from, to, scale, ok := w.threads.span(endNs, window)
+	if !ok {
+		return
+	}
+	n := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	each := scale / float64(n)
+	g.Threads = nil
+	for range n {
+		g.Threads = append(g.Threads, limit.Thread{CPU: scaled(to.run-from.run, each), Ready: scaled(to.ready-from.ready, each)})
+	}
+}
