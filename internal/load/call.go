@@ -30,11 +30,11 @@ func (w *worker) request(c *conn, intended int64) {
 
 // sendAll sends n calls of a closed loop on a connection of its own, as many times send does.
 func (w *worker) sendAll(c *conn, n int) {
+	n = int(min(int64(n), c.quota))
 	if w.left >= 0 {
 		n = min(n, int(w.left))
 		w.left -= int64(n)
 	}
-	n = int(min(int64(n), c.quota))
 	c.quota -= int64(n)
 	w.inFlight += int64(n)
 	w.tally.Begun += int64(n)

@@ -43,7 +43,7 @@ func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
 	}
 	slow := new(atomic.Int64)
 	slow.Store(math.MaxInt64)
-	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1, SlowFrom: slow}}, 0)
+	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1, ReadFrom: Master, SlowFrom: slow}}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

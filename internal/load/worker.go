@@ -51,7 +51,7 @@ func newWorker(r *run, index int) (*worker, error) {
 	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
 	w.makeTallies()
 	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
-	if !r.Cluster {
+	if !r.routed() {
 		w.stream.LeaveSlots()
 	}
 	if r.Requests > 0 {
