@@ -54,7 +54,8 @@ func callServer(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.HasPrefix(string(reply), "-") {
 		ts.Fatalf("%s", reply)
 	}
-	_, _ = ts.Stdout().Write(reply)
+	const most = 4 << 10 // a script's log is no place for all keys of a server
+	_, _ = ts.Stdout().Write(reply[:min(len(reply), most)])
 }
 
 // load is "load [tls] ADDRESS": a little load on four connections until the script ends.
