@@ -27,8 +27,10 @@ test: deps build ## the whole suite; ends with what was skipped and why
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...
 
-bench: ## benchmarks
+bench: build ## benchmarks; the load generator beside its peers (docs/benchmarks.md)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	scripts/peers
+	scripts/honesty
 
 grade: deps build ## every incident and every healthy load, RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)

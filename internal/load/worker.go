@@ -109,6 +109,9 @@ func (w *worker) run() error {
 		w.now = w.r.Clock.Now()
 		for i := range n {
 			w.handle(&w.events[i])
+			if w.arrivals != nil && w.routing == nil {
+				w.dispatch() // what has become due meanwhile does not wait for the other events
+			}
 		}
 		w.dispatch()
 		if w.now >= w.sweepAt {
