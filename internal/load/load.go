@@ -176,10 +176,8 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	told := r.tellTallies()
 	var wg sync.WaitGroup
 	errs := make([]error, len(r.workers))
+	r.others.Add(len(r.workers) - 1) // before the first can end
 	for i, w := range r.workers {
-		if i > 0 {
-			r.others.Add(1)
-		}
 		wg.Go(func() {
 			errs[i] = w.run()
 			if i > 0 {
