@@ -4,13 +4,13 @@ package bench
 
 import (
 	"context"
-	"io"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/load"
 	"slowpath/internal/target"
@@ -19,32 +19,7 @@ import (
 
 func redis(t *testing.T) *fleet.Instance {
 	t.Helper()
-	reg, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := servers.OpenCache("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), servers.Redis7015, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := f.Start(t.Context(), bin, fleet.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return i
+	return fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 }
 
 // options of a small load of GET.

@@ -2,8 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +9,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/target"
 	"slowpath/internal/workload"
@@ -19,35 +18,7 @@ import (
 // start runs a real server for the time of the test.
 func start(t *testing.T, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
-	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), name, t.Output())
-	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := f.Start(t.Context(), bin, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return i
+	return fleettest.Start(t, name, spec)
 }
 
 // to is the target of a server.

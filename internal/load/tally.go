@@ -171,14 +171,6 @@ func (t *Tally) dialed(o *session.Opening, whole time.Duration, err error) {
 	t.Dials.add(o.DNS, o.Connect, o.TLS, o.Handshake, whole)
 }
 
-// Latency is the histogram of what the callers lived, and false where that is the service time.
-func (o *OpTally) Latency() (h *hdrhistogram.Histogram, fromIntended bool) {
-	if o.Response != nil {
-		return o.Response, true
-	}
-	return o.Service, false
-}
-
 // Calls is the number of calls that had a reply.
 func (t *Tally) Calls() (n int64) {
 	for i := range t.Ops {

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"io"
 	"slices"
 	"sync"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
 	"slowpath/internal/target"
@@ -39,32 +39,7 @@ func (l *locked) do(f func()) {
 // redis starts a real server that allows DEBUG SLEEP.
 func redis(t *testing.T) *fleet.Instance {
 	t.Helper()
-	reg, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := servers.OpenCache("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), servers.Redis7015, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := f.Start(t.Context(), bin, fleet.Spec{Config: []string{"enable-debug-command yes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return i
+	return fleettest.Start(t, servers.Redis7015, fleet.Spec{Config: []string{"enable-debug-command yes"}})
 }
 
 // probing is a probe that runs.

@@ -8,7 +8,6 @@ package vitals
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -242,13 +241,4 @@ func (s *series[T]) span(endNs int64, window time.Duration) (from, to T, scale f
 func (s *series[T]) length(endNs int64) time.Duration {
 	last, _ := s.nearest(endNs)
 	return time.Duration(last.at - s.first.at)
-}
-
-// String is for errors and tests: how each server is seen.
-func (w *Watch) String() string {
-	text := ""
-	for _, n := range w.nodes {
-		text += fmt.Sprintf("%s: %s %s; ", n.address, n.sight(), n.why)
-	}
-	return text
 }

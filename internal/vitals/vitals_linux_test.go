@@ -1,14 +1,13 @@
 package vitals
 
 import (
-	"context"
-	"io"
 	"testing"
 	"time"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/host"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/limit"
 	"slowpath/internal/target"
@@ -16,32 +15,7 @@ import (
 
 func start(t *testing.T, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := servers.OpenCache("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), servers.Redis7015, io.Discard)
-	if err != nil {
-		t.Skip(err)
-	}
-	i, err := f.Start(t.Context(), bin, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return i
+	return fleettest.Start(t, servers.Redis7015, spec)
 }
 
 func at(t *testing.T, address string) target.Target {

@@ -2,13 +2,12 @@ package workload
 
 import (
 	"context"
-	"io"
 	"net"
-	"os"
 	"testing"
 	"time"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/resp"
 )
@@ -16,32 +15,7 @@ import (
 // start starts a real server.
 func start(t *testing.T, name servers.Name) *fleet.Instance {
 	t.Helper()
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), name, io.Discard)
-	if err != nil {
-		t.Skipf("%s cannot be had: %v", name, err)
-	}
-	i, err := f.Start(t.Context(), bin, fleet.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return i
+	return fleettest.Start(t, name, fleet.Spec{})
 }
 
 // client is a connection for tests. It is a Node.

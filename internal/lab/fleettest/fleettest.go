@@ -1,0 +1,47 @@
+// Package fleettest starts real servers for the time of a test.
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+)
+
+// Start runs a server of that version until the test ends. Where the version cannot be had, since a registry or a tool is missing, the test is
+// skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
+func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
+	t.Helper()
+	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := cache.Get(t.Context(), name, t.Output())
+	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := f.Start(t.Context(), bin, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
