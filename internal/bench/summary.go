@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/load"
 )
 
-// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept: what one keeps whose threads
-// find a free CPU when they wake up (docs/benchmarks.md).
+// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept. It is an aim: what was measured
+// is in docs/benchmarks.md.
 const KeptWithin = 50 * time.Microsecond
 
 // summary makes the result of what was collected.
