@@ -69,7 +69,7 @@ func (p *poller) wait(timeout time.Duration) (int, error) {
 			n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(len(p.events)), uintptr(timeout/time.Millisecond), 0, 0)
 		default:
 			ts := unix.NsecToTimespec(int64(timeout))
-			n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), events, uintptr(len(p.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
+			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), events, uintptr(len(p.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
 			if errno == unix.ENOSYS {
 				p.coarse = true
 				continue

@@ -180,10 +180,10 @@ func appendLength(dst []byte, n int) []byte {
 func (t *template) appendPlain(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
 	at := len(dst) + t.plain
 	dst = append(dst, t.steps[0].bytes...)
-	p := pairsOf(key)
-	p.putAll(dst[at:])
+	putDigits(dst[at:], key)
 	r := Request{Op: op, Replies: 1, Slot: -1, Key: int64(key)}
 	if !s.slotless {
+		p := pairsOf(key)
 		r.Slot = t.slots.slot(&p)
 	}
 	return dst, r
