@@ -104,7 +104,7 @@ func TestReplayKeepsOrder(t *testing.T) {
 // TestReplayIsDueWhenLogged: what the log has later than the end is not sent, and nobody was waiting for it.
 func TestReplayIsDueWhenLogged(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
-	const now, later = 40, 30 // requests; the first have ample time to be sent
+	const now, later = 40, 30                                                                                          // requests; the first have ample time to be sent
 	log := logged(now, 4, time.Microsecond) + strings.ReplaceAll(logged(later, 4, time.Microsecond), "17000", "18000") // three years later
 	for name, tt := range map[string]struct {
 		speed float64

@@ -116,9 +116,9 @@ func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 		m.skip("MULTI", "its EXEC is not in the log")
 	}
 	if m.others > 0 && m.options.KeepKeys {
-		m.Notes = append(m.Notes, fmt.Sprintf("%d commands were of databases other than 0, and are all sent to that of the connections", m.others))
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; all are sent to that of the connections", m.others))
 	} else if m.others > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("%d commands were of databases other than 0: their keys have dbN: before them", m.others))
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; their keys have dbN: before them", m.others))
 	}
 	return m.finish("log of MONITOR")
 }

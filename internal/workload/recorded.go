@@ -56,7 +56,7 @@ func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 			fmt.Sprintf("a recording has no arguments: the keys of %d of %d requests are drawn from %d, the others are made of hashes; values are made up in the recorded sizes", r.madeUp, replay.Requests(), r.keys.n),
 			"a recording has the slow calls and a sample of the others, not all: the rate is not that of the clients")
 		if r.alone > 0 {
-			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a call was: %d requests are spread over all", r.alone))
+			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a call was: requests that are spread over all: %d", r.alone))
 		}
 	}
 	return replay, err

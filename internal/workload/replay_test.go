@@ -251,7 +251,7 @@ func TestReadRecording(t *testing.T) {
 	if keys[0] != keys[1] {
 		t.Errorf("one hash gave the keys %v", keys[:2])
 	}
-	if len(r.Notes) != 3 || !strings.Contains(r.Notes[2], ": 1 requests") || r.Clients() != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
+	if len(r.Notes) != 3 || !strings.Contains(r.Notes[2], "over all: 1") || r.Clients() != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
 		t.Errorf("notes %q, skipped %v", r.Notes, r.Skipped)
 	}
 	if _, err := ReadRecording(recording.New(), ReplayOptions{}); !errors.Is(err, ErrUsage) {
