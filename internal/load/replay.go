@@ -87,9 +87,13 @@ func (p *player) look(l *lane) {
 	l.due = p.start + int64(due)
 }
 
-// play sends what is due of a lane and there is room for.
+// play sends what is due of a lane and there is room for. One that waits for its time stays as it is until playDue takes it: the heap is in the
+// order of the times.
 func (w *worker) play(number int) {
 	l := w.player.lanes[number]
+	if l.waits {
+		return
+	}
 	for w.left != 0 && l.Left() > 0 && w.hasRoom(number) {
 		if l.due > w.now {
 			w.player.wait(l)

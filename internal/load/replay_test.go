@@ -73,6 +73,8 @@ func TestReplayKeepsOrder(t *testing.T) {
 		"more":            {false, requests, func(o *Options) { o.Connections, o.Threads = 20, 3 }},
 		"one":             {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 1, 10 }},
 		"pipeline":        {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 16, 10 }},
+		"one, pipeline":   {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 16, 1 }},
+		"two, pipeline":   {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.Threads = 2, 16, 1 }},
 		"no pace":         {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 1, 0 }},
 		"no pace, spin":   {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed, o.Threads, o.BusyPoll = 16, 0, 1, true }},
 		"the first":       {false, 1001, func(o *Options) { o.Requests, o.ReplaySpeed = 1001, 0 }},
