@@ -63,7 +63,7 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
-	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil {
+	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil && len(r.commands) == 1 {
 		c.t.plain = n[0].at
 	}
 	return c.t
