@@ -104,6 +104,7 @@ func (w *worker) dispatch() {
 		w.send(c, w.due)
 		w.advance()
 		w.flush(c)
+		w.now = w.r.Clock.Now() // a system call later
 	}
 }
 
