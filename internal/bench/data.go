@@ -187,7 +187,7 @@ func (q *pipe) send(ctx context.Context, h *Hand) error {
 // Leaves tells whether the load writes keys.
 func (d *Data) Leaves() bool {
 	for _, op := range d.Workload.Ops {
-		if !op.Reads && len(d.Workload.Patterns()) > 0 {
+		if !op.ReadOnly && len(d.Workload.Patterns()) > 0 {
 			return true
 		}
 	}

@@ -90,6 +90,7 @@ func (m *merging) sum() (*Result, error) {
 		}
 		r.Unanswered.InFlight += x.Unanswered.InFlight
 		r.Unanswered.Unsent += x.Unanswered.Unsent
+		r.Unanswered.Failed += x.Unanswered.Failed
 		r.Connections.Lost += x.Connections.Lost
 		r.Connections.Reconnected += x.Connections.Reconnected
 		r.Bytes.Out += x.Bytes.Out
@@ -307,6 +308,7 @@ func (t *Second) add(s Second) {
 	t.Requests += s.Requests
 	t.Errors += s.Errors
 	t.Misses += s.Misses
+	t.SentAgain += s.SentAgain
 	t.P50Ns, t.P99Ns, t.P999Ns, t.MaxNs = max(t.P50Ns, s.P50Ns), max(t.P99Ns, s.P99Ns), max(t.P999Ns, s.P999Ns), max(t.MaxNs, s.MaxNs)
 	t.ServiceP50Ns, t.ServiceP99Ns, t.ServiceMaxNs = max(t.ServiceP50Ns, s.ServiceP50Ns), max(t.ServiceP99Ns, s.ServiceP99Ns), max(t.ServiceMaxNs, s.ServiceMaxNs)
 	t.LateP99Ns = max(t.LateP99Ns, s.LateP99Ns)

@@ -20,6 +20,7 @@ func (m *merging) connections() error {
 		}
 		pooled = pooled || x.PoolWait != nil
 		maps.Copy(r.Dials, x.Dials) // the names; the figures follow
+		r.Routing = r.Routing.plus(x.Routing)
 	}
 	for _, name := range phasesOfDials {
 		if _, ok := r.Dials[name]; !ok {
@@ -42,4 +43,21 @@ func (m *merging) connections() error {
 	wait, err := m.histograms(func(x *Result) *Latency { return x.PoolWait })
 	r.PoolWait = &wait
 	return err
+}
+
+// plus adds up how calls were spread over nodes; nil is none.
+func (n *Routing) plus(m *Routing) *Routing {
+	if m == nil {
+		return n
+	}
+	if n == nil {
+		n = &Routing{ReadFrom: m.ReadFrom, Nodes: map[string]int64{}, SentAgain: map[string]int64{}}
+	}
+	for node, calls := range m.Nodes {
+		n.Nodes[node] += calls
+	}
+	for code, calls := range m.SentAgain {
+		n.SentAgain[code] += calls
+	}
+	return n
 }

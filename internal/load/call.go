@@ -206,7 +206,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 			if c.link == nil || !w.judge(c, c.scan.line) {
 				w.refused(o, c.scan.line)
 			}
-		} else if c.scan.null {
+		} else if c.scan.null && w.r.Workload.Ops[f.op].Reads {
 			o.Misses++
 		}
 		if c.scan.keep {

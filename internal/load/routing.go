@@ -74,7 +74,7 @@ const mostWaiting = 1 << 16
 func (w *worker) newRouting(clients int) *routing {
 	x := &routing{routes: w.r.router.current.Load(), clients: clients, under: make([]int32, clients), asking: []byte("*1\r\n$6\r\nASKING\r\n")}
 	for _, op := range w.r.Workload.Ops {
-		x.reads = append(x.reads, op.Reads)
+		x.reads = append(x.reads, op.ReadOnly)
 	}
 	return x
 }

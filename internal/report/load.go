@@ -160,6 +160,9 @@ func (p *page) loadFacts(r *bench.Result) {
 	if r.Misses > 0 {
 		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
 	}
+	if r.Settings.Subscribers > 0 {
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered), count(r.Settings.Subscribers, "subscriber")))
+	}
 	if r.TimedOut > 0 {
 		facts = append(facts, count(int(r.TimedOut), "call")+" timed out")
 	}
