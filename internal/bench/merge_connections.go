@@ -9,7 +9,7 @@ var phasesOfDials = []string{"dns", "connect", "tls", "handshake", "whole"}
 func (m *merging) connections() error {
 	r := m.out
 	r.Mismatches, r.Dials = map[string]int64{}, map[string]Latency{}
-	pooled := false
+	pooled, delivered := false, false
 	for _, p := range m.parts {
 		x := p.Result
 		r.Connections.Retired += x.Connections.Retired
@@ -18,7 +18,7 @@ func (m *merging) connections() error {
 		for kind, n := range x.Mismatches {
 			r.Mismatches[kind] += n
 		}
-		pooled = pooled || x.PoolWait != nil
+		pooled, delivered = pooled || x.PoolWait != nil, delivered || x.Delivery != nil
 		maps.Copy(r.Dials, x.Dials) // the names; the figures follow
 		r.Routing = r.Routing.plus(x.Routing)
 	}
@@ -36,6 +36,13 @@ func (m *merging) connections() error {
 			return err
 		}
 		r.Dials[name] = l
+	}
+	if delivered {
+		took, err := m.histograms(func(x *Result) *Latency { return x.Delivery })
+		if err != nil {
+			return err
+		}
+		r.Delivery = &took
 	}
 	if !pooled {
 		return nil

@@ -22,6 +22,7 @@ func (w *worker) send(c *conn, intended int64) {
 
 // request appends the request of a call that has begun.
 func (w *worker) request(c *conn, intended int64) {
+	w.stream.Due = intended
 	out, q := w.stream.Next(c.out)
 	c.out = out
 	c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
@@ -40,6 +41,7 @@ func (w *worker) sendAll(c *conn, n int) {
 	w.tally.Begun += int64(n)
 	out := c.out
 	var q workload.Request
+	w.stream.Due = w.now
 	for range n {
 		out, q = w.stream.Next(out)
 		c.push(flight{intended: w.now, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})

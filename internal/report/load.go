@@ -96,6 +96,9 @@ func (p *page) loadLatency(r *bench.Result) {
 	if r.PoolWait != nil {
 		p.line(p.latencyRow("waiting for the pool", *r.PoolWait))
 	}
+	if r.Delivery != nil {
+		p.line(p.latencyRow("to subscribers", *r.Delivery))
+	}
 	for _, phase := range []string{"dns", "connect", "tls", "handshake"} {
 		if l, ok := r.Dials[phase]; ok && opens(r) {
 			p.line(p.latencyRow(phase, l))

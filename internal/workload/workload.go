@@ -43,6 +43,8 @@ func (w *Workload) Setup() [][]string { return w.setup }
 
 // Stream draws the requests of one worker. It is not safe for concurrent use.
 type Stream struct {
+	Due int64 // when the next call is due, ns since the epoch, for {due}
+
 	w         *Workload
 	rng       rng
 	step      uint64   // how many streams there are
