@@ -127,7 +127,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		return nil, err
 	}
 	o := b.options
-	shown := &live{app: b.app, connections: o.Load.Connections, total: o.Load.Duration}
+	shown := &live{app: b.app, connections: standing(&o.Load), total: o.Load.Duration}
 	o.Load.OnStart = func(startNs int64) {
 		files.begin(&o.Load, startNs)
 		if rec != nil {
