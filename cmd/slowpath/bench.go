@@ -26,7 +26,7 @@ With --replay it sends the commands of a log again: of redis-cli monitor, or of 
 
 It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C ends the load and prints the result so far.
 
-Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value, {rand:LOW-HIGH} and {unique} numbers; several commands have ; between them.`,
+Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value, {rand:LOW-HIGH} and {unique} numbers, {due} when the call was due (a message that begins with {due}: tells subscribers how long it took); several commands have ; between them.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
   slowpath bench 10.0.0.5:6379 --command set --ratio 1 --command get --ratio 9 --prefill --value-size 1kb
@@ -136,7 +136,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		return nil, err
 	}
 	o := b.options
-	shown := &live{app: b.app, connections: o.Load.Connections, total: lasts(&o.Load)}
+	shown := &live{app: b.app, connections: standing(&o.Load), total: lasts(&o.Load)}
 	o.Load.OnStart = func(startNs int64) {
 		files.begin(&o.Load, startNs)
 		if rec != nil {

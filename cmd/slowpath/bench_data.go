@@ -110,13 +110,32 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 		again, err = bench.OpenData(ctx, master, b.options.Target.Kind == "cluster", b.work())
 	}
 	if err != nil {
-		return fmt.Errorf("clearing away: %w; the keys of the load remain: %s", err, removeByHand)
+		return fmt.Errorf("clearing away: %w; the keys of the load remain: %s", err, b.removeByHand())
 	}
 	defer again.Close()
 	return b.cleanUp(ctx, again)
 }
 
-const removeByHand = "redis-cli --scan --pattern 'slowpath:*' | xargs redis-cli unlink"
+// removeByHand is the command that removes the keys of loads, without the password.
+func (b *benching) removeByHand() string {
+	t := b.options.Load.Target
+	cli, where := fmt.Sprintf("redis-cli -h %s -p %d", t.Host, t.Port), ""
+	switch {
+	case t.Network == "unix":
+		cli = "redis-cli -s " + t.Path
+	case t.Sentinel != "":
+		cli, where = "redis-cli", " on the master"
+	case b.options.Load.Cluster:
+		where = " and so on each master"
+	}
+	if t.TLS != nil {
+		cli += " --tls"
+	}
+	if t.DB != 0 {
+		cli += fmt.Sprintf(" -n %d", t.DB)
+	}
+	return fmt.Sprintf("%[1]s --scan --pattern 'slowpath:*' | xargs %[1]s unlink%[2]s", cli, where)
+}
 
 // cleanUp removes the keys that the load has written, after Ctrl-C too.
 func (b *benching) cleanUp(ctx context.Context, d *bench.Data) error {
@@ -128,5 +147,5 @@ func (b *benching) cleanUp(ctx context.Context, d *bench.Data) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; to remove them: %s", err, removeByHand)
+	return fmt.Errorf("%w; to remove them: %s", err, b.removeByHand())
 }

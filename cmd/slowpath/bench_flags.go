@@ -39,7 +39,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.IntVar(&o.Pipeline, "pipeline", 1, "calls in flight on each connection")
 		fl.StringVar(&f.mode, "pipeline-mode", "window", "`window`: keep so many in flight; batch: send so many when all before are back")
 		fl.IntVar(&o.Threads, "threads", 1, "`number` of threads that send and receive")
-		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given)")
+		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given; 0: until Ctrl-C)")
 		fl.Int64Var(&o.Requests, "requests", 0, "`number` of calls after which it ends")
 		fl.StringVar(&f.startAt, "start-at", "", "make the connections, and begin at this `moment` of the wall clock: 2026-11-21T18:00:00Z, or +10s; for several machines (see merge)")
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
@@ -98,7 +98,7 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if err := notNegative("for", f.load.Duration); err != nil {
 		return o, err
 	}
-	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" && f.load.Replay == nil {
+	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" && f.load.Replay == nil && !f.endless() {
 		f.load.Duration = defaultDuration
 	}
 	if f.probe && f.record == "" {
@@ -165,6 +165,9 @@ func (f *benchFlags) checkThreads(cpus int) error {
 	}
 	return nil
 }
+
+// endless: --for 0 is until Ctrl-C.
+func (f *benchFlags) endless() bool { return f.search.given.Changed("for") && !f.search.asked() }
 
 // defaultDuration of a load that has neither a time nor a number of calls.
 const defaultDuration = 10 * time.Second

@@ -15,7 +15,7 @@ const linesApart = 10 * time.Second
 // live shows the running second: on a terminal each, elsewhere now and then.
 type live struct {
 	app         *app
-	connections int
+	connections int // that should stand
 	total       time.Duration
 	errors      int64
 }
@@ -33,4 +33,12 @@ func (l *live) second(s bench.Second, _ *load.Tally) {
 	case (s.Second+1)%int(linesApart/time.Second) == 0 && s.Seconds == 1:
 		fmt.Fprintln(l.app.stderr, line)
 	}
+}
+
+// standing is how many connections of a load should stand all the time: where they come and go by plan, none that is not there is missing.
+func standing(o *load.Options) int {
+	if o.PerCall || o.ReconnectEvery > 0 {
+		return 0
+	}
+	return o.Connections
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"slowpath/internal/recording"
@@ -60,6 +61,7 @@ func (a *app) explain(err error) {
 	if errors.Is(err, context.Canceled) {
 		text = "stopped before anything was seen (" + text + ")"
 	}
+	text = strings.ReplaceAll(text, "\n", "; ") // what errors.Join puts between two
 	fmt.Fprintf(a.stderr, "slowpath: %s\n", report.OneLine(text))
 }
 

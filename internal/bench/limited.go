@@ -82,6 +82,10 @@ func (b *observer) verdict(s *summary, r *Result) limit.Verdict {
 	o := limit.Observations{Window: time.Duration(s.ran.EndNs - s.ran.StartNs), Generator: limit.Generator{Threads: b.workers, BusyPoll: s.Load.BusyPoll}}
 	o.Load = limit.Load{Open: s.Load.Open(), Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent, InFlight: s.ran.InFlight + s.total.Drained,
 		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs), ResponseP99: time.Duration(r.Latency.P99Ns)}
+	if s.Load.PerCall && !s.Load.Open() { // a call is due when its connection is begun
+		o.Load.Service = time.Duration(r.Latency.MeanNs)
+		o.Load.Connecting = max(0, time.Duration(r.Latency.MeanNs-r.Service.MeanNs))
+	}
 	if r.Schedule != nil {
 		o.Load.AskedPerSecond, o.Load.LateP99 = r.Schedule.PerSecond, time.Duration(r.Schedule.LateP99Ns)
 	}

@@ -3,11 +3,8 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/limit"
 )
@@ -90,6 +87,7 @@ func (m *merging) sum() (*Result, error) {
 		}
 		r.Unanswered.InFlight += x.Unanswered.InFlight
 		r.Unanswered.Unsent += x.Unanswered.Unsent
+		r.Unanswered.Failed += x.Unanswered.Failed
 		r.Connections.Lost += x.Connections.Lost
 		r.Connections.Reconnected += x.Connections.Reconnected
 		r.Bytes.Out += x.Bytes.Out
@@ -161,162 +159,6 @@ func (m *merging) schedule() {
 	}
 	s.Kept = kept
 	m.out.Schedule = &s
-}
-
-// common is the time that all parts had.
-func (m *merging) common() (from, to time.Time) {
-	from, to = m.parts[0].Result.Start, ended(m.parts[0].Result)
-	for _, p := range m.parts[1:] {
-		if p.Result.Start.After(from) {
-			from = p.Result.Start
-		}
-		if e := ended(p.Result); e.Before(to) {
-			to = e
-		}
-	}
-	return from, to
-}
-
-// commonRate is what all did together per second of the common time. A second that is in it in part counts in that proportion.
-func (m *merging) commonRate() float64 {
-	from, to := m.common()
-	window := to.Sub(from).Seconds()
-	if window <= 0 {
-		return 0
-	}
-	calls := 0.0
-	for _, p := range m.parts {
-		begin, end := from.Sub(p.Result.Start).Seconds(), to.Sub(p.Result.Start).Seconds()
-		for _, s := range p.Result.Series {
-			at := float64(s.Second)
-			if inside := min(end, at+s.Seconds) - max(begin, at); inside > 0 && s.Seconds > 0 {
-				calls += float64(s.Requests) * min(1, inside/s.Seconds)
-			}
-		}
-	}
-	return calls / window
-}
-
-// latencies adds up the histograms, of all and of each op.
-func (m *merging) latencies() error {
-	var err error
-	if m.out.Latency, err = m.histograms(func(r *Result) *Latency { return &r.Latency }); err != nil {
-		return err
-	}
-	if m.out.Service, err = m.histograms(func(r *Result) *Latency { return &r.Service }); err != nil {
-		return err
-	}
-	for _, name := range m.opNames() {
-		find := func(r *Result) *Op {
-			if i := slices.IndexFunc(r.Ops, func(o Op) bool { return o.Op == name }); i >= 0 {
-				return &r.Ops[i]
-			}
-			return nil
-		}
-		op := Op{Op: name}
-		for _, p := range m.parts {
-			if o := find(p.Result); o != nil {
-				op.Ratio = max(op.Ratio, o.Ratio)
-				op.Requests += o.Requests
-				op.Errors += o.Errors
-				op.Misses += o.Misses
-			}
-		}
-		if m.out.Requests > 0 {
-			op.RequestsPerSecond = m.out.RequestsPerSecond * float64(op.Requests) / float64(m.out.Requests)
-		}
-		part := func(pick func(*Op) *Latency) func(*Result) *Latency {
-			return func(r *Result) *Latency {
-				if o := find(r); o != nil {
-					return pick(o)
-				}
-				return nil
-			}
-		}
-		if op.Latency, err = m.histograms(part(func(o *Op) *Latency { return &o.Latency })); err != nil {
-			return err
-		}
-		if op.Service, err = m.histograms(part(func(o *Op) *Latency { return &o.Service })); err != nil {
-			return err
-		}
-		m.out.Ops = append(m.out.Ops, op)
-	}
-	return nil
-}
-
-func (m *merging) opNames() []string {
-	var names []string
-	for _, p := range m.parts {
-		for _, o := range p.Result.Ops {
-			if !slices.Contains(names, o.Op) {
-				names = append(names, o.Op)
-			}
-		}
-	}
-	return names
-}
-
-// histograms adds up one histogram of each part; pick gives nil where a part has none.
-func (m *merging) histograms(pick func(*Result) *Latency) (Latency, error) {
-	var sum *hdrhistogram.Histogram
-	for _, p := range m.parts {
-		l := pick(p.Result)
-		if l == nil {
-			continue
-		}
-		h, err := l.Histogram()
-		if err != nil {
-			return Latency{}, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		switch {
-		case sum == nil:
-			sum = h
-		case h.HighestTrackableValue() != sum.HighestTrackableValue() || h.SignificantFigures() != sum.SignificantFigures() || h.LowestTrackableValue() != sum.LowestTrackableValue():
-			return Latency{}, fmt.Errorf("%s %w", p.Name, ErrScale)
-		default:
-			sum.Merge(h)
-		}
-	}
-	return latencyOf(sum)
-}
-
-// series adds up the seconds, counted from the first start. Percentiles of a second are the highest of the parts', which no sum exceeds.
-func (m *merging) series() []Second {
-	seconds := map[int]*Second{}
-	for _, p := range m.parts {
-		shift := int(p.Result.Start.Sub(m.out.Start).Seconds() + 0.5)
-		for _, s := range p.Result.Series {
-			n := s.Second + shift
-			t := seconds[n]
-			if t == nil {
-				t = &Second{Second: n}
-				seconds[n] = t
-			}
-			t.add(s)
-		}
-	}
-	var out []Second
-	for _, n := range slices.Sorted(maps.Keys(seconds)) {
-		out = append(out, *seconds[n])
-	}
-	return out
-}
-
-func (t *Second) add(s Second) {
-	t.Seconds = max(t.Seconds, s.Seconds)
-	t.Requests += s.Requests
-	t.Errors += s.Errors
-	t.Misses += s.Misses
-	t.P50Ns, t.P99Ns, t.P999Ns, t.MaxNs = max(t.P50Ns, s.P50Ns), max(t.P99Ns, s.P99Ns), max(t.P999Ns, s.P999Ns), max(t.MaxNs, s.MaxNs)
-	t.ServiceP50Ns, t.ServiceP99Ns, t.ServiceMaxNs = max(t.ServiceP50Ns, s.ServiceP50Ns), max(t.ServiceP99Ns, s.ServiceP99Ns), max(t.ServiceMaxNs, s.ServiceMaxNs)
-	t.LateP99Ns = max(t.LateP99Ns, s.LateP99Ns)
-	t.InFlight += s.InFlight
-	t.Connected += s.Connected
-	t.Reconnected += s.Reconnected
-	t.BytesOut += s.BytesOut
-	t.BytesIn += s.BytesIn
-	t.WorkersCPUNs += s.WorkersCPUNs
-	t.WorkersRunQueueNs += s.WorkersRunQueueNs
 }
 
 // limit is the verdict of the part that is surest of it; a part that its generator limited makes it that of the sum, which is then too low.

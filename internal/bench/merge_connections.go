@@ -9,7 +9,7 @@ var phasesOfDials = []string{"dns", "connect", "tls", "handshake", "whole"}
 func (m *merging) connections() error {
 	r := m.out
 	r.Mismatches, r.Dials = map[string]int64{}, map[string]Latency{}
-	pooled := false
+	pooled, delivered := false, false
 	for _, p := range m.parts {
 		x := p.Result
 		r.Connections.Retired += x.Connections.Retired
@@ -18,8 +18,9 @@ func (m *merging) connections() error {
 		for kind, n := range x.Mismatches {
 			r.Mismatches[kind] += n
 		}
-		pooled = pooled || x.PoolWait != nil
+		pooled, delivered = pooled || x.PoolWait != nil, delivered || x.Delivery != nil
 		maps.Copy(r.Dials, x.Dials) // the names; the figures follow
+		r.Routing = r.Routing.plus(x.Routing)
 	}
 	for _, name := range phasesOfDials {
 		if _, ok := r.Dials[name]; !ok {
@@ -36,10 +37,34 @@ func (m *merging) connections() error {
 		}
 		r.Dials[name] = l
 	}
+	if delivered {
+		took, err := m.histograms(func(x *Result) *Latency { return x.Delivery })
+		if err != nil {
+			return err
+		}
+		r.Delivery = &took
+	}
 	if !pooled {
 		return nil
 	}
 	wait, err := m.histograms(func(x *Result) *Latency { return x.PoolWait })
 	r.PoolWait = &wait
 	return err
+}
+
+// plus adds up how calls were spread over nodes; nil is none.
+func (n *Routing) plus(m *Routing) *Routing {
+	if m == nil {
+		return n
+	}
+	if n == nil {
+		n = &Routing{ReadFrom: m.ReadFrom, Nodes: map[string]int64{}, SentAgain: map[string]int64{}}
+	}
+	for node, calls := range m.Nodes {
+		n.Nodes[node] += calls
+	}
+	for code, calls := range m.SentAgain {
+		n.SentAgain[code] += calls
+	}
+	return n
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -230,4 +231,35 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("rate %v", sum.RequestsPerSecond)
 		}
 	})
+}
+
+// TestMergeLosesNoCount: what each part counted is in the sum, whatever it is.
+func TestMergeLosesNoCount(t *testing.T) {
+	counted := func(r *Result) {
+		r.Misses, r.TimedOut, r.Delivered, r.Errors = 1, 1, 1, map[string]int64{"ERR": 1}
+		r.Unanswered = Unanswered{InFlight: 1, Unsent: 1, Failed: 1}
+		r.Connections = Connections{Lost: 1, Reconnected: 1, Retired: 1}
+		r.Bytes, r.Mismatches = Bytes{Out: 1, In: 1}, map[string]int64{"wrong": 1}
+		r.Routing = &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 1}, SentAgain: map[string]int64{"MOVED": 1}}
+		for i := range r.Series {
+			r.Series[i].SentAgain = 1
+		}
+	}
+	sum, err := Merge(named(change(part(t, 0, 1, 1, 10), counted), change(part(t, 0, 1, 2, 20), counted)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 2}, SentAgain: map[string]int64{"MOVED": 2}}
+	two := map[string]int64{"misses": sum.Misses, "timed out": sum.TimedOut, "delivered": sum.Delivered, "errors": sum.Errors["ERR"],
+		"in flight": sum.Unanswered.InFlight, "unsent": sum.Unanswered.Unsent, "failed": sum.Unanswered.Failed, "lost": sum.Connections.Lost,
+		"reconnected": sum.Connections.Reconnected, "retired": sum.Connections.Retired, "out": sum.Bytes.Out, "in": sum.Bytes.In,
+		"mismatches": sum.Mismatches["wrong"], "sent again": sum.Series[0].SentAgain}
+	for what, n := range two {
+		if n != 2 {
+			t.Errorf("%s: %d, want 2", what, n)
+		}
+	}
+	if !reflect.DeepEqual(sum.Routing, want) {
+		t.Errorf("%+v, want %+v", sum.Routing, want)
+	}
 }

@@ -47,6 +47,7 @@ type Result struct {
 	PoolWait   *Latency           `json:"pool_wait,omitempty"` // from the time a call was due until it had a connection
 	TimedOut   int64              `json:"timed_out"`           // calls without a reply within settings.timeout_ns
 	Delivered  int64              `json:"delivered"`           // messages that subscribers got
+	Delivery   *Latency           `json:"delivery,omitempty"`  // from the time a call was due until a subscriber had its message
 	Mismatches map[string]int64   `json:"mismatches"`          // wrong replies, with --verify
 	Bytes      Bytes              `json:"bytes"`
 	Generator  Generator          `json:"generator"`

@@ -55,6 +55,13 @@ func (s *summary) result() (*Result, error) {
 		}
 		r.PoolWait = &wait
 	}
+	if t.Delivery != nil {
+		took, err := latencyOf(t.Delivery)
+		if err != nil {
+			return nil, err
+		}
+		r.Delivery = &took
+	}
 	r.Mismatches = t.Mismatches
 	r.TimedOut, r.Delivered = t.TimedOut, t.Delivered
 	for i := range t.Ops {

@@ -199,6 +199,9 @@ func (c *reasoning) waiting() Verdict {
 	case c.Pool != nil && c.Pool.Wait.Seconds() >= most*(c.Pool.Wait+l.Service).Seconds():
 		return verdict(ByPool, 0.9, "neither is busy: your pool of %d hands back under a lock, and its %d callers wait %s for a connection before calls of %s (%s)",
 			c.Pool.Size, c.Pool.Callers, span(c.Pool.Wait), span(l.Service), c.both())
+	case l.Connecting.Seconds() >= most*l.Service.Seconds() && l.Connecting > 0:
+		return verdict(ByRoundTrip, 0.9, "opening connections is the limit: %s in flight at %s, %s of them for the connection of each call, gives %s (%s); keep connections open, or use more --connections",
+			c.flights(), span(l.Service), span(l.Connecting), rate(c.PerSecond()), c.both())
 	case n.LinkBits > 0 && n.LinkUsedBits >= linkFull*n.LinkBits:
 		return verdict(ByNetwork, 0.95, "the link is the limit: %s of %s on %s (%s)", bits(n.LinkUsedBits), bits(n.LinkBits), n.Link, c.both())
 	case n.RwndLimited >= 3*noticeable || n.Queued >= most || c.server.Queued >= most:

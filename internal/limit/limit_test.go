@@ -97,6 +97,9 @@ func TestOf(t *testing.T) {
 			o.Load.Calls, o.Load.Service = 50_000, 10*time.Millisecond
 			o.Network = Network{Remote: true, MinRTT: 9800 * time.Microsecond}
 		}), by: ByRoundTrip, says: []string{"9.8 ms of them the network's"}},
+		{name: "a connection for each call", o: with(closed(of(0.4, 0), of(0.2, 0)), func(o *Observations) {
+			o.Load.Connections, o.Load.Calls, o.Load.Service, o.Load.Connecting = 2, 2670, 7500*time.Microsecond, 7*time.Millisecond
+		}), by: ByRoundTrip, says: []string{"2 connections × 1 in flight at 7.5 ms, 7 ms of them for the connection of each call, gives 267/s", "keep connections open"}},
 		{name: "pool", o: with(closed(of(0.3, 0), of(0.3, 0)), func(o *Observations) {
 			o.Pool = &Pool{Size: 10, Callers: 50, Wait: 2 * time.Millisecond}
 		}), by: ByPool, says: []string{"neither is busy: your pool of 10 hands back under a lock"}},

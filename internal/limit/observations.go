@@ -22,7 +22,8 @@ type Load struct {
 	InFlight       int64   // at the end
 	Connections    int
 	Pipeline       int           // calls that may be in flight on each
-	Service        time.Duration // mean, from the send to the reply
+	Service        time.Duration // mean of what a call holds its connection for: from the send to the reply, and with Connecting
+	Connecting     time.Duration // of Service, what opening the connection takes, where each call has one of its own
 	ResponseP99    time.Duration // from the intended time
 	LateP99        time.Duration // how much later than intended the generator sent what it could have sent
 }

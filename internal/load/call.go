@@ -22,6 +22,7 @@ func (w *worker) send(c *conn, intended int64) {
 
 // request appends the request of a call that has begun.
 func (w *worker) request(c *conn, intended int64) {
+	w.stream.Due = intended
 	out, q := w.stream.Next(c.out)
 	c.out = out
 	c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
@@ -44,6 +45,7 @@ func (w *worker) sendAll(c *conn, n int) {
 	w.tally.Begun += int64(n)
 	out := c.out
 	var q workload.Request
+	w.stream.Due = w.now
 	for range n {
 		out, q = w.stream.Next(out)
 		c.push(flight{intended: w.now, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
@@ -216,7 +218,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 			if c.link == nil || !w.judge(c, c.scan.line) {
 				w.refused(o, c.scan.line)
 			}
-		} else if c.scan.null {
+		} else if c.scan.null && w.ops[f.op].Reads {
 			o.Misses++
 		}
 		if c.scan.keep {
@@ -286,32 +288,4 @@ func (w *worker) refused(o *OpTally, line []byte) {
 		return
 	}
 	countKind(w.tally.Errors, string(code), 1)
-}
-
-// queue is a ring of connections with room, the longest idle first.
-type queue struct {
-	ring  []*conn
-	head  int
-	count int
-}
-
-func (q *queue) empty() bool { return q.count == 0 }
-
-func (q *queue) put(c *conn) {
-	if q.count == len(q.ring) {
-		bigger := make([]*conn, max(64, 2*len(q.ring)))
-		for i := range q.count {
-			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
-		}
-		q.ring, q.head = bigger, 0
-	}
-	q.ring[(q.head+q.count)%len(q.ring)] = c
-	q.count++
-}
-
-func (q *queue) take() *conn {
-	c := q.ring[q.head]
-	q.head = (q.head + 1) % len(q.ring)
-	q.count--
-	return c
 }

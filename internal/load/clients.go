@@ -269,6 +269,7 @@ func (c *client) call(due int64) (failures int) {
 		return place.attempts
 	}
 	var q workload.Request
+	c.stream.Due = due
 	place.out, q = c.stream.Next(place.out[:0])
 	c.book.sent(c.flight, taken, c.r.Clock.Now())
 	a, err := place.call(c.r, c.stream, q)

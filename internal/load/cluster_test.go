@@ -288,6 +288,8 @@ func TestReadsFromReplicas(t *testing.T) {
 		{"cluster any", c.Nodes[0].Addr, true, load.Any, "get", nil, c.Addrs()},
 		{"cluster any, open", c.Nodes[0].Addr, true, load.Any, "get", open, c.Addrs()},
 		{"cluster, writes", c.Nodes[0].Addr, true, load.Any, "set", nil, c.Addrs()[:2]},
+		{"cluster replica, several keys", c.Nodes[0].Addr, true, load.Replica, "mget", nil, c.Addrs()[2:]},
+		{"cluster, reads that write", c.Nodes[0].Addr, true, load.Replica, "getset", nil, c.Addrs()[:2]},
 		{"replicas of one", single[0].Addr, false, load.Replica, "get", nil, []string{single[1].Addr, single[2].Addr}},
 		{"seed is a replica", single[1].Addr, false, load.Any, "get", nil, []string{single[0].Addr, single[1].Addr, single[2].Addr}},
 		{"writes, seed is a replica", single[1].Addr, false, load.Replica, "set", nil, []string{single[0].Addr}},

@@ -98,7 +98,7 @@ func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a an
 			n = p.scan.whole(p.in, n, done)
 		}
 		if done && p.scan.kind != '>' {
-			a.take(stream, q, &p.scan)
+			a.take(r, stream, q, &p.scan)
 			left--
 		}
 		p.carry = copy(p.in, p.in[n:p.carry])
@@ -120,7 +120,7 @@ func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a an
 }
 
 // take notes one reply.
-func (a *answer) take(stream *workload.Stream, q workload.Request, s *scanner) {
+func (a *answer) take(r *run, stream *workload.Stream, q workload.Request, s *scanner) {
 	switch {
 	case s.line != nil:
 		if a.codes == nil {
@@ -129,7 +129,7 @@ func (a *answer) take(stream *workload.Stream, q workload.Request, s *scanner) {
 		a.errors++
 		code, _, _ := strings.Cut(string(s.line), " ")
 		a.codes[code]++
-	case s.null:
+	case s.null && r.Ops()[q.Op].Reads:
 		a.misses++
 	}
 	if s.keep && a.mismatch == nil {

@@ -29,8 +29,8 @@ type scanner struct {
 
 	// Of the reply that ended last:
 	kind  byte   // its first byte; that of the value, not of attributes before it
-	null  bool   // null of RESP2 or RESP3
-	line  []byte // an error's text, valid until the next call
+	null  bool   // there is nothing in it: it is null, or an aggregate that has no elements but nulls
+	line  []byte // the text of an error, or of the first in an aggregate, as EXEC has those of its commands; valid until the next call
 	reply []byte // with keep, all of it, valid until the next call
 }
 
@@ -137,10 +137,13 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	}
 	switch kind {
 	case '+', ':', ',', '#', '(':
+		s.found()
 		return 0, false, nil
 	case '-':
 		if top {
 			s.line = line[1:]
+		} else {
+			s.failed(line[1:])
 		}
 		return 0, false, nil
 	case '_':
@@ -152,25 +155,50 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 			s.null = s.null || top
 			return 0, false, err
 		}
-		if top && kind == '!' {
-			s.line = []byte("ERR")
+		if kind == '!' {
+			s.failed([]byte("ERR"))
 		}
+		s.found()
 		return n, true, err
 	case '*', '~', '>':
 		n, err := number(line, maxElements)
-		if n < 0 {
-			s.null = s.null || top
-			n = 0
-		}
+		s.null = s.null || top // until something is found in it
+		n = max(n, 0)
 		return n, false, s.depth(n, err)
 	case '%':
 		n, err := number(line, maxElements/2)
+		s.null = s.null || top
 		return 2 * max(n, 0), false, s.depth(n, err)
 	case '|':
 		n, err := number(line, maxElements/2)
 		return -2 * max(n, 0), false, s.depth(n, err)
 	}
 	return 0, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(line))
+}
+
+// found says that a value is more than nothing.
+func (s *scanner) found() {
+	if s.null && !s.describes() {
+		s.null = false
+	}
+}
+
+// failed keeps the first error of a reply.
+func (s *scanner) failed(line []byte) {
+	s.found()
+	if s.line == nil && !s.describes() {
+		s.line = bytes.Clone(line) // the rest of the reply may come with the next read
+	}
+}
+
+// describes: what comes is part of an attribute.
+func (s *scanner) describes() bool {
+	for _, left := range s.stack {
+		if left < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scanner) depth(n int, err error) error {

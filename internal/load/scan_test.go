@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,12 +65,25 @@ func readReplies(b []byte) (all []ended, bodies []string) {
 		if len(all) > 0 {
 			rest = b[all[len(all)-1].at:]
 		}
-		e := ended{at: at, null: v.Kind == resp.Null, error: v.Kind.IsError()}
+		e := ended{at: at, null: isNothing(v), error: hasError(v)}
 		e.kind = firstByte(rest, v)
 		all = append(all, e)
 		bodies = append(bodies, string(rest[:at-(len(b)-len(rest))]))
 	}
 }
+
+// isNothing: null, or no elements but such.
+func isNothing(v resp.Value) bool {
+	switch v.Kind {
+	case resp.Null:
+		return true
+	case resp.Array, resp.Set, resp.Map, resp.Push:
+		return !slices.ContainsFunc(v.Elems, func(e resp.Value) bool { return !isNothing(e) })
+	}
+	return false
+}
+
+func hasError(v resp.Value) bool { return v.Kind.IsError() || slices.ContainsFunc(v.Elems, hasError) }
 
 // firstByte is that of a reply; where attributes come before it, that which its kind has.
 func firstByte(b []byte, v resp.Value) byte {

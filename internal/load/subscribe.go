@@ -3,15 +3,19 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"slowpath/internal/resp"
 	"slowpath/internal/session"
 	"slowpath/internal/target"
+	"slowpath/internal/workload"
 )
 
 // subscribers are connections that take what the workload publishes. Each is a goroutine; what they count goes into the tally of the first worker.
@@ -30,6 +34,7 @@ type delivery struct {
 	messages, bytes   int64
 	lost, reconnected int64
 	errors            map[string]int64
+	took              *hdrhistogram.Histogram // from when the call was due, ns; nil before the first
 }
 
 // subscribe starts Options.Subscribers; all of them are subscribed when it returns.
@@ -136,34 +141,31 @@ func (s *subscribers) listen(ctx context.Context, i int, c *target.Conn) {
 
 // messages counts what comes, until the connection ends or answers the PING of settle.
 func (s *subscribers) messages(c *target.Conn) error {
-	var scan scanner
+	scan := scanner{keep: true}
 	b := make([]byte, bufferBytes)
-	var elements byte // the first digit of how many the reply at hand has; 0 between two
 	for kept := 0; ; {
 		n, err := c.Read(b[kept:])
 		if err != nil && n == 0 {
 			return err
 		}
+		now := s.r.Clock.Now()
 		var messages int64
 		rest, settled := b[:kept+n], false
 		for len(rest) > 0 && err == nil && !settled {
-			begins := rest[:min(len(rest), 2)]
 			var used int
 			var done bool
 			used, done, err = scan.next(rest)
-			if elements == 0 && used >= 2 {
-				elements = begins[1]
-			}
+			used = scan.whole(rest, used, done)
 			rest = rest[used:]
-			if !done {
+			if err != nil || !done {
 				break
 			}
-			if elements == messageElements {
+			if scan.reply[1] == messageElements {
 				messages++
+				s.delivered(payload(scan.reply), now)
 			} else {
 				settled = true
 			}
-			elements = 0
 		}
 		s.count(messages, int64(n))
 		if settled {
@@ -181,8 +183,41 @@ func (s *subscribers) messages(c *target.Conn) error {
 // messageElements: pmessage, the pattern, the channel, the payload.
 const messageElements = '4'
 
+// payload is the last element of a message: what follows the header of the last of four blobs.
+func payload(message []byte) []byte {
+	rest := message
+	for range messageElements - '0' {
+		_, after, _ := bytes.Cut(rest, crlf) // the header of the message, or the blob before
+		header, body, found := bytes.Cut(after, crlf)
+		if !found || len(header) < 2 {
+			return nil
+		}
+		size, err := number(header, maxBulk)
+		if err != nil || size < 0 || size > len(body) {
+			return nil
+		}
+		rest = body[size:]
+		message = body[:size]
+	}
+	return message
+}
+
 // errSettled says that a subscriber has got all that was published before it was asked.
 var errSettled = errors.New("settled")
+
+// delivered keeps how long a message took, where it says when its call was due.
+func (s *subscribers) delivered(message []byte, now int64) {
+	due, ok := workload.DueOf(message)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts.took == nil {
+		s.counts.took = NewHistogram()
+	}
+	_ = s.counts.took.RecordValue(min(max(now-due, 0), longest)) // in range
+}
 
 func (s *subscribers) count(messages, bytes int64) {
 	s.mu.Lock()
@@ -221,6 +256,7 @@ func (s *subscribers) tell(t *Tally) {
 	d := &s.counts
 	t.Delivered += d.messages
 	t.DeliveredBytes += d.bytes
+	mergeInto(&t.Delivery, d.took)
 	t.Lost += d.lost
 	t.Reconnected += d.reconnected
 	addKinds(t.ConnErrors, d.errors)

@@ -3,7 +3,9 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
@@ -36,10 +38,49 @@ func TestSubscribers(t *testing.T) {
 				change(&o)
 				total, r := sum(t, t.Context(), o)
 				clean(t, total, r, o.Requests)
+				if d := total.Delivery; d == nil || d.TotalCount() != total.Delivered || d.Min() <= 0 {
+					t.Errorf("%s, RESP%d, %s: the times of messages are %v, of %d", name, protocol, how, d, total.Delivered)
+				}
 				if want := o.Requests * int64(o.Subscribers); total.Delivered != want || total.DeliveredBytes < want*100 {
 					t.Errorf("%s, RESP%d, %s: %d messages of %d bytes, want %d", name, protocol, how, total.Delivered, total.DeliveredBytes, want)
 				}
 			}
+		}
+	}
+}
+
+// TestDeliveryOfAPausedServer: what a pause of the server costs messages is in their times.
+func TestDeliveryOfAPausedServer(t *testing.T) {
+	i := start(t, servers.Redis7015, fleet.Spec{})
+	o := options(t, to(i))
+	o.Requests, o.Workload, o.Subscribers = 0, publishing(t), 2
+	w := newWatched(&o)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const stopped = 300 * time.Millisecond
+	go func() {
+		defer cancel()
+		delivered := func() int64 { return w.read(func(t *Tally) int64 { return t.Delivered }) }
+		await(t, func() bool { return delivered() > 0 })
+		if _, err := i.Do(ctx, "CLIENT", "PAUSE", fmt.Sprint(stopped.Milliseconds())); err != nil {
+			t.Error(err)
+		}
+		await(t, func() bool { return w.read(func(t *Tally) int64 { return t.Delivery.Max() }) >= int64(stopped*9/10) })
+	}()
+	if _, err := Run(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPayload finds the text of messages, and nothing in what is none.
+func TestPayload(t *testing.T) {
+	for message, want := range map[string]string{
+		"*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$5\r\na\r\nbc\r\n": "a\r\nbc",
+		">4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$0\r\n\r\n":        "",
+		"*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n":                                  "", "*4\r\n$9\r\npmessage": "", "+PONG\r\n": "", "": "",
+	} {
+		if got := payload([]byte(message)); string(got) != want {
+			t.Errorf("%q: %q", message, got)
 		}
 	}
 }

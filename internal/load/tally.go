@@ -40,6 +40,7 @@ type Tally struct {
 	PoolWait       *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
 	Delivered      int64                   // messages that subscribers got, and
 	DeliveredBytes int64                   // what they were on the wire
+	Delivery       *hdrhistogram.Histogram // from the time a call was due until a subscriber had its message, ns; nil without {due} in messages
 	Mismatches     map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
 
 	// Of a routed load:
@@ -123,6 +124,7 @@ func (t *Tally) Add(u *Tally) {
 	}
 	mergeInto(&t.Late, u.Late)
 	mergeInto(&t.PoolWait, u.PoolWait)
+	mergeInto(&t.Delivery, u.Delivery)
 	mergeInto(&t.AgeFromSend, u.AgeFromSend)
 	mergeInto(&t.AgeFromIntended, u.AgeFromIntended)
 	t.Dials.merge(&u.Dials)

@@ -19,6 +19,7 @@ type worker struct {
 	r         *run
 	index     int
 	stream    *workload.Stream
+	ops       []workload.Op
 	conns     []*conn      // by seat
 	connected map[int]bool // seats that had a connection before
 	buf       []byte       // read into; what is left of it goes to the connection's carry
@@ -49,7 +50,7 @@ type worker struct {
 const bufferBytes = 256 << 10
 
 func newWorker(r *run, index int) (*worker, error) {
-	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
+	w := &worker{r: r, index: index, ops: r.Ops(), buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
 	w.makeTallies()
 	if r.Replay != nil {
 		w.replays(r.parts)

@@ -101,6 +101,9 @@ func (p *page) loadLatency(r *bench.Result) {
 	if r.PoolWait != nil {
 		p.line(p.latencyRow("waiting for the pool", *r.PoolWait))
 	}
+	if r.Delivery != nil {
+		p.line(p.latencyRow("to subscribers", *r.Delivery))
+	}
 	for _, phase := range []string{"dns", "connect", "tls", "handshake"} {
 		if l, ok := r.Dials[phase]; ok && opens(r) {
 			p.line(p.latencyRow(phase, l))
@@ -164,6 +167,9 @@ func (p *page) loadFacts(r *bench.Result) {
 	var facts []string
 	if r.Misses > 0 {
 		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
+	}
+	if r.Settings.Subscribers > 0 {
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered), count(r.Settings.Subscribers, "subscriber")))
 	}
 	if r.TimedOut > 0 {
 		facts = append(facts, count(int(r.TimedOut), "call")+" timed out")

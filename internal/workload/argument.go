@@ -13,6 +13,8 @@ func (a argument) append(dst []byte, s *Stream, key uint64) (out []byte, start i
 			dst = append(dst, p.text...)
 		case randPart, uniquePart:
 			dst = appendDecimal(dst, s.drawn[i])
+		case duePart:
+			dst = appendDue(dst, s.Due)
 		case valuePart:
 			dst = s.w.values.append(dst, s.valueKeys[i], int(s.drawn[i]))
 		default:
@@ -39,6 +41,8 @@ func (a argument) draw(s *Stream, key uint64) (length int) {
 			s.drawn[i] = s.unique
 			s.unique += s.step
 			length += decimalLen(s.drawn[i])
+		case duePart:
+			length += dueDigits
 		case valuePart:
 			s.valueKeys[i] = key
 			if !s.keyed {

@@ -42,7 +42,7 @@ func (w *Workload) keyGlob(key argument) string {
 		switch p.kind {
 		case literalPart:
 			b.WriteString(globEscaped(p.text))
-		case valuePart, randPart, uniquePart:
+		case valuePart, randPart, uniquePart, duePart:
 			b.WriteByte('*')
 		default:
 			for _, c := range w.style.appendNumber(nil, 0, p.kind, true) {

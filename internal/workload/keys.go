@@ -11,9 +11,12 @@ import (
 // ErrUsage is that of an option whose text cannot be understood, or that does not fit the others.
 var ErrUsage = errors.New("usage")
 
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
-}
+// usageError is ErrUsage without saying so: its text is what is wrong.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() []error { return []error{e.error, ErrUsage} }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // Keys is a range of numbers of keys and how they are drawn from it.
 type Keys struct {

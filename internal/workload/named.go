@@ -123,7 +123,7 @@ xadd      XADD stream:{key} MAXLEN ~ 1000 * field {value}
 xlen      XLEN stream:{key}
 xrange    XRANGE stream:{key} - + COUNT 10
 xrevrange XREVRANGE stream:{key} + - COUNT 10
-publish   PUBLISH channel {value}
+publish   PUBLISH channel {due}:{value}
 multi     MULTI; SET key:{key} {value}; INCR counter:{same}; EXEC
 evalsha   EVALSHA 'return redis.call("GET", KEYS[1])' 1 key:{key}
 eval      EVAL 'return redis.call("GET", KEYS[1])' 1 key:{key}

@@ -91,8 +91,8 @@ func (w *Workload) add(text string, ratio float64) error {
 		if err != nil {
 			return err
 		}
+		op := r.op() // while it has the texts of its scripts
 		w.setup = append(w.setup, r.loadScripts()...)
-		op := r.op()
 		op.Ratio = ratio * p.ratio
 		w.Ops, w.requests = append(w.Ops, op), append(w.requests, r)
 	}

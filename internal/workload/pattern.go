@@ -112,7 +112,7 @@ func (w *Workload) sampleKey(a argument, variant, position uint64) []byte {
 		switch p.kind {
 		case literalPart:
 			key = append(key, p.text...)
-		case valuePart, randPart, uniquePart:
+		case valuePart, randPart, uniquePart, duePart:
 			key = strconv.AppendUint(key, variant*7+position*31, 10)
 		default:
 			key = w.style.appendNumber(key, number, p.kind, true)

@@ -13,6 +13,7 @@ const Placeholders = `{key}            number of a key, 12 digits, drawn from --
 {value}          a value, see --value-size and --value-data
 {rand:LOW-HIGH}  a whole number, all equally likely
 {unique}         a number that no other request of this run has
+{due}            when the call was due, in ns since the epoch: 19 digits; subscribers tell by it how long messages took
 {{ and }}        braces
 The keys of a request are in one slot: where a request has several, the first digits of all numbers become hash tags,
 slowpath:key:{0000000042}07, and the keys of one request follow each other: 4207, 4208, … A request can be several commands
@@ -37,6 +38,7 @@ const (
 	valuePart
 	randPart
 	uniquePart
+	duePart
 )
 
 // argument is an argument of a command of a template.
@@ -68,7 +70,7 @@ func parseArgument(text string) (argument, error) {
 			inside, _, closed := strings.Cut(text[i+1:], "}")
 			p, ok := parsePlaceholder(inside)
 			if !closed || !ok {
-				return nil, usage("%q: {%s is no placeholder; there are {key} {key:N} {same} {tag} {value} {rand:LOW-HIGH} {unique}, and a brace itself is written {{ or }}", text, text[i+1:])
+				return nil, usage("%q: {%s is no placeholder; there are {key} {key:N} {same} {tag} {value} {rand:LOW-HIGH} {unique} {due}, and a brace itself is written {{ or }}", text, text[i+1:])
 			}
 			flush()
 			out = append(out, p)
@@ -96,7 +98,7 @@ func parsePlaceholder(inside string) (part, bool) {
 	case has:
 		return part{}, false
 	}
-	kind, ok := map[string]partKind{"key": keyPart, "same": samePart, "tag": tagPart, "value": valuePart, "unique": uniquePart}[name]
+	kind, ok := map[string]partKind{"key": keyPart, "same": samePart, "tag": tagPart, "value": valuePart, "unique": uniquePart, "due": duePart}[name]
 	return part{kind: kind, times: 1}, ok
 }
 
@@ -114,7 +116,9 @@ func (a argument) count(k partKind) int {
 }
 
 // varying counts the placeholders whose length is not known before they are drawn.
-func (a argument) varying() int { return a.count(valuePart) + a.count(randPart) + a.count(uniquePart) }
+func (a argument) varying() int {
+	return a.count(valuePart) + a.count(randPart) + a.count(uniquePart) + a.count(duePart)
+}
 
 // text is the argument with its placeholders as they are written.
 func (a argument) text() string {
@@ -126,7 +130,7 @@ func (a argument) text() string {
 		case randPart:
 			b.WriteString("{rand:" + strconv.FormatUint(p.low, 10) + "-" + strconv.FormatUint(p.high, 10) + "}")
 		default:
-			b.WriteString([...]string{keyPart: "{key}", samePart: "{same}", tagPart: "{tag}", valuePart: "{value}", uniquePart: "{unique}"}[p.kind])
+			b.WriteString([...]string{keyPart: "{key}", samePart: "{same}", tagPart: "{tag}", valuePart: "{value}", uniquePart: "{unique}", duePart: "{due}"}[p.kind])
 		}
 	}
 	return b.String()

@@ -148,6 +148,8 @@ func (r *recordedReader) text(a argument, key uint64, valueBytes int) []byte {
 			out = strconv.AppendUint(out, p.low+r.rng.below(p.high-p.low+1), 10)
 		case uniquePart:
 			out = strconv.AppendUint(out, uint64(len(r.entries)), 10)
+		case duePart:
+			out = appendDue(out, 0)
 		case valuePart:
 			out = r.values.append(out, key, valueBytes)
 		default:

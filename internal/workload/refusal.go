@@ -60,6 +60,17 @@ var (
 	luaIndirect = regexp.MustCompile(`\b(?:loadstring|load|_G|getfenv|setfenv|rawget)\b|=\s*(?:redis|server)\b\s*(?:[^.\s]|$)`)
 )
 
+// scriptReads tells whether a script calls something, and only what reads.
+func scriptReads(script string) bool {
+	calls := luaCall.FindAllStringSubmatch(script, -1)
+	for _, call := range calls {
+		if !missReads[strings.ToUpper(call[1]+call[2])] {
+			return false
+		}
+	}
+	return len(calls) > 0
+}
+
 // refuseScript looks at the text of a script for what it calls. It protects from mistakes, not from malice: only calls that are
 // written out, with the name of the command as text and the key as KEYS[…], pass.
 func refuseScript(script string) error {

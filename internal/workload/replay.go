@@ -104,7 +104,7 @@ func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q R
 			return usage("the log has more than %d different commands", math.MaxUint16)
 		}
 		op = uint16(len(r.Ops))
-		r.ops[name], r.Ops = op, append(r.Ops, Op{Name: name, Reads: missReads[name], Blocks: blocking[name]})
+		r.ops[name], r.Ops = op, append(r.Ops, Op{Name: name, Reads: missReads[name], ReadOnly: readOnly[name], Blocks: blocking[name]})
 	}
 	r.Ops[op].Ratio++
 	q.Op, r.Length = op, max(r.Length, due)

@@ -19,7 +19,7 @@ func (r *Replay) Writes() bool {
 		return false
 	}
 	for _, op := range r.Ops {
-		if !op.Reads {
+		if !op.ReadOnly {
 			return true
 		}
 	}

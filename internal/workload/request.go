@@ -162,20 +162,35 @@ func (r request) opens(after int) bool {
 
 // op describes the calls of the request.
 func (r request) op() Op {
-	first := words(r.commands[0])
-	op := Op{Name: opName(first)}
-	if len(r.commands) == 1 {
-		op.Reads, op.Blocks = missReads[strings.ToUpper(first[0])], blocking[strings.ToUpper(first[0])]
-		return op
+	op := Op{Name: opName(words(r.commands[0])), Reads: r.reads(), ReadOnly: true}
+	inner := len(r.commands) > 1
+	for i, c := range r.commands {
+		name := strings.ToUpper(c[0].text())
+		op.ReadOnly = op.ReadOnly && readOnly[name]
+		op.Blocks = op.Blocks || !inner && blocking[name]
+		if i > 0 {
+			op.Name += "+" + opName(words(c))
+		}
 	}
-	if r.opens(0) {
+	if inner && r.opens(0) {
 		op.Name = "MULTI"
-		return op
-	}
-	for _, c := range r.commands[1:] {
-		op.Name += "+" + opName(words(c))
 	}
 	return op
+}
+
+// reads tells whether a reply in which there is nothing is a miss: all that the request does, in a transaction or a script too, is to read.
+func (r request) reads() bool {
+	reads := 0
+	for _, c := range r.commands {
+		name := strings.ToUpper(c[0].text())
+		switch {
+		case missReads[name] || isScript(words(c)) && scriptReads(c[1].text()):
+			reads++
+		case name != "MULTI" && name != "EXEC" && name != "WATCH":
+			return false
+		}
+	}
+	return reads > 0
 }
 
 func words(args []argument) []string {

@@ -40,6 +40,11 @@ func checkAgainstServer(t *testing.T, e resp.Value) {
 	if refuse([]string{name}, false) != nil || name == "PUBLISH" || subcommanded[name] {
 		return
 	}
+	if has := func(flag string) bool {
+		return slices.ContainsFunc(e.Elems[2].Elems, func(v resp.Value) bool { return v.Text() == flag })
+	}; readOnly[name] && has("write") || !readOnly[name] && has("readonly") && commands[name].first > 0 {
+		t.Errorf("%s: read-only is %v, the server's flags are %v", name, readOnly[name], e.Elems[2])
+	}
 	c := commands[name]
 	movable := slices.ContainsFunc(e.Elems[2].Elems, func(flag resp.Value) bool { return flag.Text() == "movablekeys" })
 	switch {

@@ -158,7 +158,7 @@ func (c *compiler) isNext(p part) bool {
 func (c *compiler) marked(a argument, isKey bool) argument {
 	out := append(argument(nil), a...)
 	for i, p := range a {
-		if p.kind == literalPart || p.kind == randPart || p.kind == valuePart || p.kind == uniquePart {
+		if p.kind == literalPart || p.kind == randPart || p.kind == valuePart || p.kind == uniquePart || p.kind == duePart {
 			continue
 		}
 		out[i].times, out[i].low = 0, 0

@@ -5,11 +5,12 @@ package workload
 
 // Op is one kind of call of a workload: a command template, or a MULTI block of several.
 type Op struct {
-	Name    string  // "GET"; of a template its command, upper case, with its subcommand; "MULTI" for a block
-	Ratio   float64 // share of the requests, as given
-	Reads   bool    // a null reply is a miss
-	Checked bool    // Stream.Check can tell a wrong reply: asked for by Options.Verify
-	Blocks  bool    // the reply may come only when there is data (BLPOP)
+	Name     string  // "GET"; of a template its command, upper case, with its subcommand; "MULTI" for a block
+	Ratio    float64 // share of the requests, as given
+	Reads    bool    // a reply in which there is nothing is a miss
+	ReadOnly bool    // it writes no key: a replica can answer it
+	Checked  bool    // Stream.Check can tell a wrong reply: asked for by Options.Verify
+	Blocks   bool    // the reply may come only when there is data (BLPOP)
 }
 
 // Request is what a Stream says of the request it appended.
@@ -43,7 +44,7 @@ func (w *Workload) Setup() [][]string { return w.setup }
 // Writes tells whether the load may leave keys.
 func (w *Workload) Writes() bool {
 	for _, op := range w.Ops {
-		if !op.Reads && len(w.Patterns()) > 0 {
+		if !op.ReadOnly && len(w.Patterns()) > 0 {
 			return true
 		}
 	}
@@ -52,6 +53,8 @@ func (w *Workload) Writes() bool {
 
 // Stream draws the requests of one worker. It is not safe for concurrent use.
 type Stream struct {
+	Due int64 // when the next call is due, ns since the epoch, for {due}
+
 	w         *Workload
 	rng       rng
 	step      uint64   // how many streams there are
