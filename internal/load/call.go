@@ -147,13 +147,19 @@ func (w *worker) receive(c *conn) {
 		w.receiveSecure(c)
 		return
 	}
+	w.receivePlain(c, unix.MSG_DONTWAIT)
+}
+
+// receivePlain does it without TLS; flags are those of the first read.
+func (w *worker) receivePlain(c *conn, flags uintptr) {
 	for !c.dead {
 		kept := copy(w.buf, c.carry)
 		if kept == len(w.buf) {
 			w.buf = append(w.buf, make([]byte, len(w.buf))...)
 		}
 		w.tally.Reads++
-		n, errno := read(c.fd, w.buf[kept:])
+		n, errno := read(c.fd, w.buf[kept:], flags)
+		flags = unix.MSG_DONTWAIT
 		switch {
 		case errno == unix.EAGAIN:
 			return

@@ -33,6 +33,7 @@ type conn struct {
 	away     bool  // a seat that connects for each call, and has no connection between them
 	quota    int64 // calls that may still be sent on it
 	attempts int   // to connect again that failed, while dead or away
+	asleep   bool  // the socket was made one that waits
 	link     *link // of a routed load, else nil
 }
 
@@ -56,14 +57,14 @@ func (c *conn) pop() {
 	c.count--
 }
 
-// read and write are the system calls without the Go scheduler's part: on a non-blocking socket they do not wait.
-func read(fd int, b []byte) (int, unix.Errno) {
+// read and write are the system calls without the Go scheduler's part. A read waits unless flags have MSG_DONTWAIT, or the socket is non-blocking.
+func read(fd int, b []byte, flags uintptr) (int, unix.Errno) {
 	// recvfrom leaves out what read does for files.
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 	return int(n), errno
 }
 
 func write(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }

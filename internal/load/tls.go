@@ -39,7 +39,7 @@ func (wouldBlock) Temporary() bool { return true }
 func (w *wire) Read(p []byte) (int, error) {
 	for !w.dry {
 		w.reads++
-		n, errno := read(w.fd, p)
+		n, errno := read(w.fd, p, unix.MSG_DONTWAIT)
 		switch {
 		case errno == unix.EINTR:
 			continue

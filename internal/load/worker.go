@@ -103,24 +103,12 @@ func (w *worker) run() error {
 	w.beginTally()
 	defer w.meter.close()
 	w.begin()
-	scheduled := w.arrivals != nil || w.player != nil
 	for !w.finished() {
-		n, err := w.wait(w.timeout())
-		if err != nil {
+		if c := w.only(); c != nil {
+			w.receiveAsleep(c)
+		} else if err := w.turn(); err != nil {
 			return err
 		}
-		w.tally.Waits++
-		if n == 0 {
-			w.tally.EmptyWaits++
-		}
-		w.now = w.r.Clock.Now()
-		for i := range n {
-			w.handle(&w.events[i])
-			if scheduled && w.routing == nil {
-				w.dispatch() // what has become due meanwhile does not wait for the other events
-			}
-		}
-		w.dispatch()
 		if w.now >= w.sweepAt {
 			w.sweep()
 		}
@@ -130,6 +118,28 @@ func (w *worker) run() error {
 	}
 	w.ended = w.now
 	w.drain()
+	return nil
+}
+
+// turn waits for events and does what they and the schedule ask for.
+func (w *worker) turn() error {
+	n, err := w.wait(w.timeout())
+	if err != nil {
+		return err
+	}
+	w.tally.Waits++
+	if n == 0 {
+		w.tally.EmptyWaits++
+	}
+	w.now = w.r.Clock.Now()
+	scheduled := w.arrivals != nil || w.player != nil
+	for i := range n {
+		w.handle(&w.events[i])
+		if scheduled && w.routing == nil {
+			w.dispatch() // what has become due meanwhile does not wait for the other events
+		}
+	}
+	w.dispatch()
 	return nil
 }
 
