@@ -15,13 +15,17 @@ import (
 // skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
 func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
-	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) { return f.Start(t.Context(), bin, spec) })
+	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
+		return f.Start(t.Context(), bin, spec)
+	})
 }
 
 // StartMap is Start for a server that knows the map of a cluster, of which it is the only node that runs.
 func StartMap(t testing.TB, name servers.Name, m fleet.MapSpec, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
-	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) { return f.StartMap(t.Context(), bin, m, spec) })
+	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
+		return f.StartMap(t.Context(), bin, m, spec)
+	})
 }
 
 // StartCluster is Start for a whole cluster.
