@@ -23,8 +23,8 @@ func (v *views) moving() []Moving {
 	}
 	for _, l := range v.looks {
 		me, ok := myself(l.Map)
-		if !ok {
-			continue
+		if !ok || !me.Primary {
+			continue // from Valkey 8 on the replicas know of the moves of their master, too
 		}
 		for _, m := range me.Migrating {
 			note(me.ID, m.NodeID, m.Slot, func(e *ends) { e.source = true })

@@ -171,7 +171,7 @@ func (n *node) askLinks(ctx context.Context) {
 }
 
 // batches of a measurement on a server under watch.
-const batches = 8
+const batches = 5
 
 // measure measures a command.
 func (n *node) measure(ctx context.Context, c Command) {

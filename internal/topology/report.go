@@ -64,7 +64,7 @@ type MapSummary struct {
 	RangesMax       int    `json:"ranges_max"`
 	CurrentEpoch    uint64 `json:"current_epoch"`
 	Source          string `json:"source"`          // the command that gave it
-	HeldBy          int    `json:"held_by"`         // nodes that answered with just this assignment of slots
+	HeldBy          int    `json:"held_by"`         // nodes that answered with just this assignment of slots and these members
 	Answered        int    `json:"answered"`        // nodes that answered
 	LinksDown       int    `json:"links_down"`      // links of the cluster bus that nodes call disconnected
 	LinkBufferBytes int64  `json:"link_buffer_max"` // the most that waits on one link, bytes (since Redis 7.0)

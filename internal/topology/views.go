@@ -19,7 +19,7 @@ type views struct {
 	heldBy int
 }
 
-// compare finds the map that most nodes hold; of equally common ones the first, which is the target's if it is among them.
+// compare finds the map, slots and members, that most nodes hold; of equally common ones the first, which is the target's if it is among them.
 func compare(s *Survey) *views {
 	v := &views{names: map[string]string{}}
 	count := map[string]int{}
@@ -29,7 +29,7 @@ func compare(s *Survey) *views {
 			continue
 		}
 		owners := ownersByID(l.Map)
-		key := strings.Join(owners, " ")
+		key := strings.Join(owners, " ") + "|" + strings.Join(members(l.Map), " ")
 		count[key]++
 		v.looks, v.owners, keys = append(v.looks, l), append(v.owners, owners), append(keys, key)
 	}
@@ -74,6 +74,17 @@ func ownersByID(m cluster.Map) []string {
 		}
 	}
 	return out
+}
+
+// members are the ids of all nodes, those that are still shaking hands left out.
+func members(m cluster.Map) (ids []string) {
+	for _, n := range m.Nodes {
+		if !n.HasFlag("handshake") {
+			ids = append(ids, identity(n))
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // identity is a node's id, or its address where the reply has no ids (Redis 3).

@@ -110,9 +110,18 @@ func (e *exits) all(sum MapSummary) {
 		note = fmt.Sprintf("reckoned: %d clients, every %v", e.d.clients, e.d.period)
 	}
 	e.add(WayOut{ID: "now", Title: "now", How: how, Note: note}, 1, 1)
-	e.upgrade("redis-7.0.15", "upgrade", "upgrade the servers (Redis ≥ 7.0, Valkey)", e.d.command, "the commands clients send stay as they are")
+	const upgrade = "upgrade the servers (Redis ≥ 7.0, Valkey)"
+	if e.m == nil || e.m.Reference == "redis-5.0.6" || e.m.Reference == "redis-6.0.16" {
+		e.upgrade("redis-7.0.15", "upgrade", upgrade, e.d.command, "the commands clients send stay as they are")
+	} else {
+		e.not("upgrade", upgrade, fmt.Sprintf("nothing to gain: since 6.2 %s passes over the slots once", e.d.command))
+	}
 	if e.d.command != Shards {
-		e.upgrade(cachedSlots, "cached-slots", "upgrade to Valkey ≥ 8 and ask CLUSTER SLOTS", Slots, "Valkey ≥ 8 caches the reply of SLOTS; after a change of the map the first call costs as before")
+		title := "upgrade to Valkey ≥ 8 and ask CLUSTER SLOTS"
+		if e.m != nil && e.m.Reference == cachedSlots {
+			title = "ask CLUSTER SLOTS"
+		}
+		e.upgrade(cachedSlots, "cached-slots", title, Slots, "Valkey ≥ 8 caches the reply of SLOTS; after a change of the map the first call costs as before")
 	}
 	e.replicasOnly(sum)
 	e.add(WayOut{ID: "longer-period", Title: fmt.Sprintf("ask every %v, not every %v", e.d.period*stretch, e.d.period), How: e.habit.longer,
