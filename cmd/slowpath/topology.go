@@ -26,9 +26,9 @@ It only reads: INFO, CLUSTER NODES, INFO and LINKS, CLIENT LIST and SLOWLOG of e
 
 Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot connect or log in.`,
 		Example: `  slowpath topology 10.0.0.5:6379
-  slowpath topology 10.0.0.5:6379 --for 70s           a whole minute, to see who asks once in it
+  slowpath topology 10.0.0.5:6379 --for 70s     see who asks once a minute
   slowpath topology 10.0.0.5:6379 --nodes 80,300 --clients 4000 --period 60s
-  slowpath topology 10.0.0.5:6379 --for 0 --all       only the map, with every shard
+  slowpath topology 10.0.0.5:6379 --for 0 --all only the map, with every shard
   slowpath topology 10.0.0.5:6379 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTopology(cmd.Context(), &f, args) },
 	}

@@ -45,7 +45,7 @@ func (p *page) topologyHead(r *topology.Report) {
 	if m.SlotsCovered < 16384 {
 		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
 	}
-	shape := []string{count(m.Nodes, "node"), count(m.Masters, "master"), count(m.Replicas, "replica"), slots, count(m.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
+	shape := []string{count(m.Size.Nodes, "node"), count(m.Size.Masters, "master"), count(m.Replicas, "replica"), slots, count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
 	p.facts("", shape, none)
 	views := fmt.Sprintf("%d of %s answered", m.Answered, count(len(r.Views), "node"))
 	if m.Answered == m.HeldBy {

@@ -55,7 +55,13 @@ func every(ns int64) string {
 	if ns == 0 {
 		return "?"
 	}
-	return time.Duration(ns).String()
+	text := time.Duration(ns).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // habits says what the libraries that have connections are known to do.
@@ -163,7 +169,7 @@ func asked(w topology.WhatIf) string {
 	if w.AskAll {
 		nodes = "all nodes"
 	}
-	return fmt.Sprintf("%s, each asking %s every %v,", count(w.Clients, "client"), nodes, time.Duration(w.PeriodNs))
+	return fmt.Sprintf("%s, each asking %s every %s,", count(w.Clients, "client"), nodes, every(w.PeriodNs))
 }
 
 // load is a share of a thread, which may be more than there is.

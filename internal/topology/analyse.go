@@ -15,7 +15,7 @@ func Analyse(s *Survey, q Question) *Report {
 		Map: v.summary(), Shards: v.shards(s), Views: v.list(s), Disagreements: v.disagreements(), Uncovered: v.uncovered(), Moving: v.moving(),
 		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{}, BlindSpots: []BlindSpot{}, WhatIf: []WhatIf{}, WaysOut: []WayOut{}}
 	byCounters(r.Refreshers, &r.Refreshes)
-	d := q.demandOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Nodes)
+	d := q.demandOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
 	r.Model = modelFor(s.Looks[0], d.command, v.reference())
 	r.WhatIf = whatIf(q, d, r.Model, r.Map.Size)
 	r.WaysOut = waysOut(d, &r.Refreshes, r.Model, r.Map, r.Refreshers, r.Libraries)
@@ -68,14 +68,14 @@ func (r *Report) unseen(s *Survey) {
 		}
 	}
 	for _, k := range order {
-		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hides[strings.TrimPrefix(k.command, "")], Why: k.command + " of " + few(by[k], 3) + ": " + k.why, Enable: enable(k.command, k.why)})
+		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hides[k.command], Why: k.command + " of " + few(by[k], 3) + ": " + k.why, Enable: enable(k.command, k.why)})
 		if last := &r.BlindSpots[len(r.BlindSpots)-1]; last.What == "" {
 			last.What = "what " + k.command + " tells"
 		}
 	}
 	if r.Model == nil {
-		if _, known := referenceFor(s.Looks[0].Server); !known {
-			r.BlindSpots = append(r.BlindSpots, BlindSpot{What: "what refreshes would cost at other sizes", Why: fmt.Sprintf("the cost of the commands on %s was never measured", cmp.Or(s.Looks[0].Server, "this server")), Enable: "nothing does"})
+		if _, known := referenceFor(s.Looks[0].Server); !known && s.Looks[0].Server != "" {
+			r.BlindSpots = append(r.BlindSpots, BlindSpot{What: "what refreshes would cost at other sizes", Why: fmt.Sprintf("the cost of the commands on %s was never measured", s.Looks[0].Server), Enable: "nothing does"})
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestCluster(t *testing.T) {
 
 func testHealthy(t *testing.T, c *fleet.Cluster) {
 	r := until(t, c.Nodes[0], "a cluster of which all nodes hold the same", func(r *Report) bool { return r.Verdict == Healthy && len(r.Disagreements) == 0 })
-	if r.Map.Nodes != 6 || r.Map.Masters != 3 || r.Map.Replicas != 3 || r.Map.SlotsCovered != 16384 || r.Map.HeldBy != 6 || r.Map.RangesMax != 1 || len(r.Shards) != 3 {
+	if r.Map.Size.Nodes != 6 || r.Map.Size.Masters != 3 || r.Map.Replicas != 3 || r.Map.SlotsCovered != 16384 || r.Map.HeldBy != 6 || r.Map.RangesMax != 1 || len(r.Shards) != 3 {
 		t.Errorf("%+v", r.Map)
 	}
 	for _, sh := range r.Shards {
@@ -198,7 +198,7 @@ func checkRefreshes(t *testing.T, r *Report, name servers.Name) {
 	if !c.Counted || len(c.Commands) != 1 || c.Commands[0].Command != want || c.Commands[0].PerCallNs <= 0 || c.Share <= 0 || !c.Fresh || c.LettuceLike {
 		t.Errorf("refreshes %+v", c)
 	}
-	if r.Map.Nodes != 80 || len(r.Views) != 80 || !r.has("no-answer") {
+	if r.Map.Size.Nodes != 80 || len(r.Views) != 80 || !r.has("no-answer") {
 		t.Errorf("map %+v, %d views", r.Map, len(r.Views))
 	}
 	ids := []string{}

@@ -159,7 +159,7 @@ func (r *Report) judgeRefreshes() {
 	fix := []string{}
 	for _, w := range r.WaysOut {
 		if w.Possible && w.Saves > 0 {
-			fix = append(fix, strings.TrimSuffix(fmt.Sprintf("%s (saves %.0f %%): %s", w.Title, w.Saves*100, w.How), ": "))
+			fix = append(fix, fmt.Sprintf("%s: saves the masters %.0f %% of it (how: see the ways out)", w.Title, w.Saves*100))
 		}
 	}
 	who := ""

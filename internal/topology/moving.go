@@ -3,8 +3,6 @@ package topology
 import (
 	"cmp"
 	"slices"
-
-	"slowpath/internal/cluster"
 )
 
 // moving finds open slots. Only the two nodes at the ends show them, each in its own line of CLUSTER NODES.
@@ -85,12 +83,4 @@ func (v *views) claimants(id string) (failed, suspects int) {
 		}
 	}
 	return failed, suspects
-}
-
-// primaryOf is the id of the master of a shard that the node is in.
-func primaryOf(n cluster.Node) string {
-	if n.Primary {
-		return n.ID
-	}
-	return n.PrimaryID
 }

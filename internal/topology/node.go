@@ -140,6 +140,12 @@ func (n *node) keepMap(c Command, host string) func(cluster.Map, error) {
 		n.look.HasMap, n.look.Map, n.look.Source = true, m, c
 		if me, ok := myself(m); ok {
 			n.look.ID = me.ID
+			return
+		}
+		for _, other := range m.Nodes { // CLUSTER SLOTS does not say who answers
+			if addr := other.Addr(); addr != "" && (addr == n.look.Addr || addr == n.session.RemoteAddr()) {
+				n.look.ID = other.ID
+			}
 		}
 	}
 }
@@ -196,9 +202,9 @@ func (n *node) noMap() error {
 			if strings.Contains(r.Why, "cluster support disabled") {
 				return fmt.Errorf("%w: %s is not in one (cluster-enabled no); for a single server: slowpath doctor %s", ErrNotCluster, n.target.Addr(), n.target.Addr())
 			}
-			return fmt.Errorf("%s gives no map of the cluster: %s: %s; let the user have it: ACL SETUSER <user> +cluster|nodes +cluster|info (before Redis 7: +cluster)",
-				n.target.Addr(), r.Command, r.Why)
+			return fmt.Errorf("%w from %s: %s: %s; let the user have it: ACL SETUSER <user> +cluster|nodes +cluster|info (before Redis 7: +cluster)",
+				ErrNoMap, n.target.Addr(), r.Command, r.Why)
 		}
 	}
-	return fmt.Errorf("%s gives no map of the cluster: %s", n.target.Addr(), n.look.Why)
+	return fmt.Errorf("%w from %s: %s", ErrNoMap, n.target.Addr(), n.look.Why)
 }

@@ -59,6 +59,17 @@ func span(d time.Duration) string {
 	return digits(v) + " " + unit
 }
 
+// interval is a duration without parts that are zero: 5m, and not 5m0s.
+func interval(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
 // digits prints three significant ones.
 func digits(v float64) string {
 	switch {

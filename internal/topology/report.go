@@ -56,7 +56,7 @@ type Finding struct {
 
 // MapSummary is the map that most nodes hold (of equal ones the target's).
 type MapSummary struct {
-	Size
+	Size            Size   `json:"size"`
 	Replicas        int    `json:"replicas"`
 	SlotsCovered    int    `json:"slots_covered"`
 	RangesMin       int    `json:"ranges_min"` // of a master with slots

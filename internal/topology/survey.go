@@ -14,6 +14,9 @@ import (
 // ErrNotCluster is matched by the error for a target that is in no cluster.
 var ErrNotCluster = errors.New("not a cluster")
 
+// ErrNoMap is matched by the error for a target that answers, and does not give its map.
+var ErrNoMap = errors.New("no map of the cluster")
+
 // Options say what to look at.
 type Options struct {
 	Target   target.Target

@@ -107,7 +107,7 @@ func (e *exits) all(sum MapSummary) {
 	how := fmt.Sprintf("%s, %s per second and node, %s each", e.d.command, digits(e.d.perNode), span(e.perCall))
 	note := ""
 	if !e.d.seen {
-		note = fmt.Sprintf("reckoned: %d clients, every %v", e.d.clients, e.d.period)
+		note = fmt.Sprintf("reckoned: %s, every %s", things(e.d.clients, "client"), interval(e.d.period))
 	}
 	e.add(WayOut{ID: "now", Title: "now", How: how, Note: note}, 1, 1)
 	const upgrade = "upgrade the servers (Redis ≥ 7.0, Valkey)"
@@ -124,7 +124,7 @@ func (e *exits) all(sum MapSummary) {
 		e.upgrade(cachedSlots, "cached-slots", title, Slots, "Valkey ≥ 8 caches the reply of SLOTS; after a change of the map the first call costs as before")
 	}
 	e.replicasOnly(sum)
-	e.add(WayOut{ID: "longer-period", Title: fmt.Sprintf("ask every %v, not every %v", e.d.period*stretch, e.d.period), How: e.habit.longer,
+	e.add(WayOut{ID: "longer-period", Title: fmt.Sprintf("ask every %s, not every %s", interval(e.d.period*stretch), interval(e.d.period)), How: e.habit.longer,
 		Note: "moved slots are found by MOVED meanwhile"}, 1.0/stretch, 1.0/stretch)
 	e.seedsOnly()
 	e.eventDriven()
