@@ -27,11 +27,11 @@ func (p *page) refreshers(r *topology.Report) {
 	if len(r.Refreshers) == 0 {
 		p.paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other commands, or close at once, are seen by chance only. The counters below miss none.", none)
 	} else {
-		p.tabular(dim, cell{"LIBRARY OR NAME", 26, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false}, cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
+		p.tabular(dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false}, cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
 	}
 	const most = 10
 	for _, x := range r.Refreshers[:min(most, len(r.Refreshers))] {
-		p.tabular(none, cell{whoAsks(x), 26, true}, cell{x.Command, 14, true}, cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false}, cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
+		p.tabular(none, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true}, cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false}, cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
 	}
 	if n := len(r.Refreshers) - most; n > 0 {
 		p.more("    ", n)
