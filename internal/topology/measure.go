@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,18 +89,37 @@ func lowest(ctx context.Context, s asker, c Command, batches int) (Measured, err
 	}
 	calls := min(batchMost, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))), max(1, maxMeasuredBytes/first.Bytes))
 	best, total := Measured{}, 1
+	var each []time.Duration
 	for range batches {
 		m, err := measure(ctx, s, c, calls)
 		if err != nil {
 			return Measured{}, err
 		}
 		total += calls
+		each = append(each, m.PerCall)
 		if best.Calls == 0 || m.Alone == best.Alone && m.PerCall < best.PerCall || m.Alone && !best.Alone {
 			best = m
 		}
 	}
 	best.Calls = total
+	if best.PerCall*time.Duration(calls) < coarse {
+		best.PerCall = max(trimmed(each), time.Microsecond/time.Duration(total))
+	}
 	return best, nil
+}
+
+// coarse is where the whole microseconds of commandstats are too coarse for the cheapest batch: a cached CLUSTER SLOTS takes a fraction of one, and many count as 0.
+const coarse = 40 * time.Microsecond
+
+// trimmed is the mean of all but the dearest quarter.
+func trimmed(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	list = list[:max(1, len(list)*3/4)]
+	sum := time.Duration(0)
+	for _, d := range list {
+		sum += d
+	}
+	return sum / time.Duration(len(list))
 }
 
 // textBytes is about the size of a reply on the wire.

@@ -22,7 +22,7 @@ func BenchmarkModel(b *testing.B) {
 	for b.Loop() {
 		var text strings.Builder
 		var errors []float64
-		for _, name := range servers.Known() {
+		for _, name := range versions() {
 			by := map[Command][]point{}
 			for _, m := range checkedMaps {
 				for _, p := range measureMap(b, name, m) {

@@ -17,6 +17,16 @@ import (
 
 var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as reference.tsv of this package")
 
+var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16")
+
+// versions are those to measure.
+func versions() []servers.Name {
+	if *onlyServer != "" {
+		return []servers.Name{servers.Name(*onlyServer)}
+	}
+	return servers.Known()
+}
+
 // referenceMaps are the sizes at which the model is fitted. Those at which it is checked, 6, 80 and 300 nodes (BenchmarkModel), are not among them.
 var referenceMaps = []fleet.MapSpec{
 	{Masters: 3}, {Masters: 3, Replicas: 1, RangesPerMaster: 6}, {Masters: 12}, {Masters: 12, RangesPerMaster: 20}, {Masters: 20, Replicas: 1},
@@ -32,7 +42,7 @@ func BenchmarkReference(b *testing.B) {
 	earlier := earlierPoints(b)
 	for b.Loop() {
 		text := referenceHead
-		for _, name := range servers.Known() {
+		for _, name := range versions() {
 			for _, m := range referenceMaps {
 				for _, p := range measureMap(b, name, m) {
 					if before, ok := earlier[p.key()]; ok {
