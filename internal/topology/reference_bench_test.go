@@ -17,7 +17,7 @@ import (
 
 var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as reference.tsv of this package")
 
-var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16")
+var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16; with another -reference than the whole one")
 
 // versions are those to measure.
 func versions() []servers.Name {
