@@ -24,10 +24,8 @@ func BenchmarkModel(b *testing.B) {
 		var errors []float64
 		for _, name := range versions() {
 			by := map[Command][]point{}
-			for _, m := range checkedMaps {
-				for _, p := range measureMap(b, name, m) {
-					by[p.command] = append(by[p.command], p)
-				}
+			for _, p := range cheapest(b, name, 4) {
+				by[p.command] = append(by[p.command], p)
 			}
 			for _, c := range mapCommands {
 				fmt.Fprintf(&text, "\n%s %s:", name, c)
@@ -54,6 +52,25 @@ func BenchmarkModel(b *testing.B) {
 		b.ReportMetric(errors[len(errors)*9/10]*100, "%p90-error")
 		b.ReportMetric(errors[len(errors)-1]*100, "%worst-error")
 	}
+}
+
+// cheapest measures the maps in turn, several rounds, and keeps the lowest of each: a machine that is shared is slower for seconds at a time, and that must not look
+// like an error of the model.
+func cheapest(b *testing.B, name servers.Name, rounds int) []point {
+	var best []point
+	for range rounds {
+		i := 0
+		for _, m := range checkedMaps {
+			for _, p := range measureMap(b, name, m) {
+				if i == len(best) {
+					best = append(best, p)
+				}
+				best[i].perCall = min(best[i].perCall, p.perCall)
+				i++
+			}
+		}
+	}
+	return best
 }
 
 // productOf is what a server of the lab says of itself: "redis 6.0.16".
