@@ -23,6 +23,7 @@ import (
 	"slowpath/internal/cause"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/recording"
+	"slowpath/internal/topology"
 	"slowpath/internal/trace"
 )
 
@@ -188,7 +189,7 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}} {
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {topology.Schema, topology.Report{}}} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
 			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {

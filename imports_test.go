@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"internal/tap":           2,
 	"internal/workload":      2,
 	"internal/trace":         3,
+	"internal/topology":      3,
 	"internal/cause":         3,
 	"internal/watch":         4,
 	"internal/bench":         4,

@@ -178,7 +178,7 @@ exit $code
 	}
 }
 
-var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|trace|record|report|bench|lab)\b`)
+var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|trace|record|report|bench|topology|lab)\b`)
 
 // run executes a block as one script and judges the exit code of each call in it.
 func (s *stage) run(t *testing.T, block string) {
@@ -217,7 +217,7 @@ func expected(code, args string) bool {
 	switch {
 	case code == "0":
 		return true
-	case strings.HasPrefix(args, "doctor "):
+	case strings.HasPrefix(args, "doctor "), strings.HasPrefix(args, "topology "):
 		return code == "1"
 	case strings.HasPrefix(args, "trace "):
 		return code == "4" // without root or BPF

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/resp"
 	"slowpath/internal/session"
 	"slowpath/internal/target"
+	"slowpath/internal/topology"
 )
 
 // Exit codes (design.md, "Command line").
@@ -45,7 +46,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile):
 		return exitUsage
-	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
+	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, topology.ErrNoMap),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect
 	case errors.Is(err, errMissing):

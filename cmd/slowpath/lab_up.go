@@ -10,14 +10,15 @@ import (
 
 func (a *app) labUp() *cobra.Command {
 	var server string
-	var masters, replicas int
+	var masters, replicas, ranges int
 	spec := fleet.Spec{Persistent: true}
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start servers on loopback that stay until lab down",
 		Example: `  slowpath lab up
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
-  slowpath lab up --tls --password secret`,
+  slowpath lab up --tls --password secret
+  slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.openLab(cmd.Context(), server, a.stderr)
@@ -30,6 +31,12 @@ func (a *app) labUp() *cobra.Command {
 			}
 			if masters < 1 {
 				return usagef("--masters %d: give at least 1", masters)
+			}
+			if ranges > 0 {
+				if _, err := l.Fleet.StartMap(cmd.Context(), bin, fleet.MapSpec{Masters: masters, Replicas: replicas, RangesPerMaster: ranges}, spec); err != nil {
+					return usage(err)
+				}
+				return a.printRunning(l)
 			}
 			if masters == 1 {
 				masters = 0 // for the fleet, a number of masters means a cluster
@@ -44,6 +51,7 @@ func (a *app) labUp() *cobra.Command {
 	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
+	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` (default: a free one)")
 	f.BoolVar(&spec.AOF, "aof", false, "with an append-only file")
 	f.BoolVar(&spec.TLS, "tls", false, "with TLS, by a certificate made for it")

@@ -35,8 +35,8 @@ type Client struct {
 // maxClientLines bounds a CLIENT LIST; listing more would cost the server more than any budget allows.
 const maxClientLines = 200_000
 
-// parseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces, the server sees to that.
-func parseClients(text string) []Client {
+// ParseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces, the server sees to that.
+func ParseClients(text string) []Client {
 	var out []Client
 	for line := range strings.Lines(text) {
 		if len(out) == maxClientLines {

@@ -108,7 +108,7 @@ func (w *watch) askClients(ctx context.Context, last bool) error {
 		w.refusals.check("CLIENT LIST", err)
 		return nil
 	}
-	clients := parseClients(replies[0].Text())
+	clients := ParseClients(replies[0].Text())
 	w.snapshot(at.done, SnapshotClients, clientLines(clients))
 	w.snapshot(at.done, SnapshotClientCounts, recording.Detail(countClients(clients)))
 	return nil

@@ -99,7 +99,7 @@ func TestParseLatency(t *testing.T) {
 }
 
 func TestParseClients(t *testing.T) {
-	got := parseClients("id=17 addr=127.0.0.1:48622 fd=8 name= age=3 idle=1 flags=N db=0 sub=0 psub=0 multi=-1 qbuf=26 qbuf-free=32742 obl=0 oll=0 omem=0 events=r cmd=client\n" +
+	got := ParseClients("id=17 addr=127.0.0.1:48622 fd=8 name= age=3 idle=1 flags=N db=0 sub=0 psub=0 multi=-1 qbuf=26 qbuf-free=32742 obl=0 oll=0 omem=0 events=r cmd=client\n" +
 		"id=18 addr=[::1]:46498 laddr=[::1]:23005 name=slowpath-watch age=0 idle=0 flags=bP db=2 sub=4 multi=3 qbuf=1 obl=2 oll=3 omem=4 tot-mem=37786 events=rw" +
 		" cmd=cluster|nodes user=app resp=3 lib-name=jedis lib-ver=5.1.0 io-thread=0\n\nnonsense\nid=x addr=\n")
 	want := []Client{
@@ -122,7 +122,7 @@ func TestManyClients(t *testing.T) {
 	for i := range 5000 {
 		b.WriteString("id=" + strings.Repeat("1", i%18+1) + " addr=h" + strings.Repeat("x", i%600) + ":1\n")
 	}
-	clients := parseClients(b.String())
+	clients := ParseClients(b.String())
 	if n := countClients(clients); n.Clients != 5000 || n.Listed != maxListedClients || len(n.Host) > maxGroups+1 {
 		t.Errorf("%d %d %d", n.Clients, n.Listed, len(n.Host))
 	}
@@ -184,7 +184,7 @@ func FuzzReplies(f *testing.F) {
 		in := parseInfo(text)
 		identityOf(in)
 		jsonObject(in.text)
-		clients := parseClients(text)
+		clients := ParseClients(text)
 		clientLines(clients)
 		countClients(clients)
 	})

@@ -30,6 +30,7 @@ type Spec struct {
 	Persistent bool // stays when the lab ends, until `lab down`
 
 	cluster    bool
+	nodes      *MapSpec
 	replicaOf  *Info
 	sentinelOf *Info
 }

@@ -113,5 +113,10 @@ func (i *Instance) prepare(g *group, conf string) error {
 			return err
 		}
 	}
+	if m := i.spec.nodes; m != nil {
+		if err := os.WriteFile(filepath.Join(i.Dir, "nodes.conf"), []byte(m.nodesConf(i.Info)), 0o600); err != nil {
+			return err
+		}
+	}
 	return os.WriteFile(conf, []byte(i.spec.config(i.Info)), 0o600)
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/report"
+	"slowpath/internal/target"
+	"slowpath/internal/topology"
+)
+
+func (a *app) topology() *cobra.Command {
+	var f topologyFlags
+	c := &cobra.Command{
+		Use:   "topology [TARGET]",
+		Short: "The map of a cluster, who refreshes it, and what that costs",
+		Long: `topology asks all nodes of a cluster for their view of it, and shows the map, where the views differ, slots that nobody has or that are on their way, the health of replicas and links. Then it counts for a while who refreshes the topology and what that costs the servers, measures what one refresh costs, reckons it for other sizes and versions, and says what each way out would save.
+
+It only reads: INFO, CLUSTER NODES, INFO and LINKS, CLIENT LIST and SLOWLOG of each node, and some calls of CLUSTER NODES and SLOTS to the target to measure them. MONITOR is never sent. The number of commands does not depend on the load, and is said at the end.
+
+Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot connect or log in.`,
+		Example: `  slowpath topology 10.0.0.5:6379
+  slowpath topology 10.0.0.5:6379 --for 70s     see who asks once a minute
+  slowpath topology 10.0.0.5:6379 --nodes 80,300 --clients 4000 --period 60s
+  slowpath topology 10.0.0.5:6379 --for 0 --all only the map, with every shard
+  slowpath topology 10.0.0.5:6379 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runTopology(cmd.Context(), &f, args) },
+	}
+	fl := c.Flags()
+	fl.DurationVar(&f.window, "for", 10*time.Second, "how long to count refreshes; 0: only the map")
+	fl.StringVar(&f.nodes, "nodes", "", "reckon for clusters of so many `nodes`, e.g. 80,300 (default)")
+	fl.IntVar(&f.question.Clients, "clients", 0, "reckon with so many `clients` (default: as seen)")
+	fl.DurationVar(&f.question.Period, "period", 0, "reckon with a refresh so often (default: as seen, else 1m)")
+	fl.BoolVar(&f.all, "all", false, "list every shard")
+	fl.DurationVar(&f.timeout, "timeout", topology.DefaultTimeout, "for each node's connection and replies")
+	fl.BoolVar(&f.asJSON, "json", false, "print "+topology.Schema)
+	a.targetFlags(c)
+	return c
+}
+
+// topologyFlags are the flags of topology.
+type topologyFlags struct {
+	window, timeout time.Duration
+	nodes           string
+	question        topology.Question
+	all, asJSON     bool
+}
+
+// maxWindow bounds a count, which keeps a listing per tick and node.
+const maxWindow = time.Hour
+
+func (f *topologyFlags) check() error {
+	if f.window < 0 || f.window > maxWindow {
+		return usagef("--for %v: must be 0 (only the map) to %v", f.window, maxWindow)
+	}
+	if err := positive("timeout", f.timeout); err != nil {
+		return err
+	}
+	if f.question.Clients < 0 {
+		return usagef("--clients %d: must not be negative", f.question.Clients)
+	}
+	if f.question.Period < 0 {
+		return usagef("--period %v: must not be negative", f.question.Period)
+	}
+	for text := range strings.SplitSeq(f.nodes, ",") {
+		if text == "" && f.nodes == "" {
+			break
+		}
+		const most = 10_000
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > most {
+			return usagef("--nodes %q: give numbers of nodes from 1 to %d, such as 80,300", f.nodes, most)
+		}
+		f.question.Nodes = append(f.question.Nodes, n)
+	}
+	f.question.Version = version
+	return nil
+}
+
+func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	targets, err := a.targets(ctx, args)
+	if err != nil {
+		return err
+	}
+	if err := clusterTarget(targets); err != nil {
+		return err
+	}
+	o := topology.Options{Target: targets[0], Window: f.window, Timeout: f.timeout, Progress: func(s string) { a.progress("%s", s) }}
+	survey, err := o.Look(ctx)
+	a.progressDone()
+	if errors.Is(err, topology.ErrNotCluster) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	r := topology.Analyse(survey, f.question)
+	if r.Verdict == topology.Findings {
+		a.code = exitFindings
+	}
+	if f.asJSON {
+		return report.TopologyJSON(a.stdout, r)
+	}
+	return report.Topology(a.stdout, r, f.all, a.style())
+}
+
+func clusterTarget(targets []target.Target) error {
+	switch t := targets[0]; {
+	case len(targets) > 1:
+		return usagef("topology takes one node of a cluster, not %d targets: it finds the others itself", len(targets))
+	case t.Sentinel != "":
+		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor", topology.ErrNotCluster, t.Sentinel))
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"slowpath/internal/topology"
+)
+
+// Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it, what that costs, and the ways out. With all it
+// lists every shard.
+func Topology(w io.Writer, r *topology.Report, all bool, s Style) error {
+	p := newPage(s)
+	p.topologyHead(r)
+	p.topologyFindings(r.Findings)
+	p.shards(r.Shards, all)
+	p.disagreements(r)
+	p.refreshers(r)
+	p.refreshCost(r)
+	p.whatIf(r)
+	p.waysOut(r.WaysOut)
+	p.topologyUnseen(r.BlindSpots)
+	p.topologyCost(r)
+	return p.to(w, "the topology")
+}
+
+// TopologyJSON writes the document slowpath.topology/v1.
+func TopologyJSON(w io.Writer, r *topology.Report) error { return document(w, "the topology", r) }
+
+func (p *page) topologyHead(r *topology.Report) {
+	m := r.Map
+	verdict := "Nothing is wrong with this cluster's map."
+	if n := len(r.Findings); n > 0 {
+		verdict = fmt.Sprintf("%s: %s.", count(n, "finding"), strings.Join(ids(r.Findings), ", "))
+	}
+	p.paragraph("", "", verdict, bold)
+	facts := []string{r.Target.Address}
+	if r.Target.Server != "" {
+		facts = append(facts, r.Target.Server)
+	}
+	p.facts("", append(facts, r.Window.Start.Format(time.DateTime)+" UTC"), dim)
+	slots := "all 16384 slots"
+	if m.SlotsCovered < 16384 {
+		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
+	}
+	shape := []string{count(m.Size.Nodes, "node"), count(m.Size.Masters, "master"), count(m.Replicas, "replica"), slots, count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
+	p.facts("", shape, none)
+	views := fmt.Sprintf("%d of %s answered", m.Answered, count(len(r.Views), "node"))
+	if m.Answered == m.HeldBy {
+		views += ", with the same map"
+	} else {
+		views += fmt.Sprintf(", %d with the same map", m.HeldBy)
+	}
+	links := []string{views, count(m.LinksDown, "bus link") + " down"}
+	if m.LinkBufferBytes > 0 {
+		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", grouped(m.LinkBufferBytes)))
+	}
+	p.facts("", links, none)
+}
+
+func perMaster(m topology.MapSummary) string {
+	if m.RangesMin == m.RangesMax {
+		return fmt.Sprintf(" (%d per master)", m.RangesMax)
+	}
+	return fmt.Sprintf(" (per master %d to %d, median %d)", m.RangesMin, m.RangesMax, m.RangesMedian)
+}
+
+func ids(fs []topology.Finding) (out []string) {
+	for _, f := range fs {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+func (p *page) topologyFindings(fs []topology.Finding) {
+	for i, f := range fs {
+		number := fmt.Sprintf("%d. ", i+1)
+		if i == 0 {
+			p.gap()
+		}
+		p.paragraph(number, pad("", len(number)), f.Text, alarm)
+		for _, fix := range f.Fix {
+			p.paragraph("   - ", "     ", fix, none)
+		}
+	}
+}
+
+// maxShards are listed unless all are asked for.
+const maxShards = 12
+
+// shards lists masters with their replicas: those that are not well first where there is no room for all.
+func (p *page) shards(list []topology.Shard, all bool) {
+	p.section("The map")
+	shown := list
+	if !all && len(list) > maxShards {
+		shown = interesting(list)
+	}
+	// With room the first ranges stand beside their number.
+	wide := p.style.Width >= 120
+	cells := []cell{{"MASTER", 22, true}, {"STATE", 12, true}, {"SLOTS", 6, false}, {"RANGES", 6, false}, {"EPOCH", 6, false}, {"REPLICAS", 22, true}}
+	if wide {
+		cells = append(cells, cell{"SLOTS FROM-TO", 40, true})
+	}
+	p.tabular(dim, cells...)
+	for _, s := range shown {
+		c := none
+		if s.Master.State != "ok" {
+			c = red
+		}
+		cells := []cell{{s.Master.Address, 22, true}, {s.Master.State, 12, true}, {fmt.Sprint(s.Slots), 6, false}, {fmt.Sprint(s.RangesOf), 6, false}, {fmt.Sprint(s.Epoch), 6, false}, {p.replicas(s), 22, true}}
+		if wide {
+			text := strings.Join(s.Ranges, " ")
+			if len(s.Ranges) < s.RangesOf {
+				text += " …"
+			}
+			cells = append(cells, cell{text, p.style.Width - 81, true})
+		}
+		p.tabular(c, cells...)
+	}
+	if n := len(list) - len(shown); n > 0 {
+		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", count(n, "more shard"))))
+	}
+}
+
+// interesting are the shards with something to see, then the first.
+func interesting(list []topology.Shard) (out []topology.Shard) {
+	taken := map[int]bool{}
+	for pass := range 2 {
+		for i, s := range list {
+			if len(out) < maxShards && !taken[i] && (pass == 1 || unwell(s)) {
+				out = append(out, s)
+				taken[i] = true
+			}
+		}
+	}
+	return out
+}
+
+func unwell(s topology.Shard) bool {
+	for _, m := range append([]topology.Member{s.Master}, s.Replicas...) {
+		if m.State != "ok" && m.State != "unreachable" {
+			return true
+		}
+	}
+	return false
+}
+
+// replicas sums up those of a shard: how many are well, and how far the last of them is behind.
+func (p *page) replicas(s topology.Shard) string {
+	if len(s.Replicas) == 0 {
+		return "none"
+	}
+	states := map[string]int{}
+	behind := int64(-1)
+	for _, m := range s.Replicas {
+		states[m.State]++
+		if m.LagBytes != nil {
+			behind = max(behind, *m.LagBytes)
+		}
+	}
+	var parts []string
+	for _, state := range []string{"ok", "syncing", "loading", "link-down", "suspected", "failed", "unreachable"} {
+		if n := states[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if behind > 0 {
+		parts = append(parts, fmt.Sprintf("-%s B", grouped(behind)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *page) disagreements(r *topology.Report) {
+	if len(r.Disagreements) == 0 {
+		return
+	}
+	p.section("Where the nodes do not agree")
+	const most = 12
+	for _, d := range r.Disagreements[:min(most, len(r.Disagreements))] {
+		p.paragraph("  - ", "    ", fmt.Sprintf("%s [%s]", d.What, some(d.By)), none)
+	}
+	if n := len(r.Disagreements) - most; n > 0 {
+		p.more("    ", n)
+	}
+}
+
+// some names the first of a list.
+func some(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+func (p *page) topologyUnseen(spots []topology.BlindSpot) {
+	if len(spots) == 0 {
+		return
+	}
+	p.section("What could not be seen")
+	for _, b := range spots[:min(maxSpots, len(spots))] {
+		p.paragraph("  - ", "    ", fmt.Sprintf("%s — %s; enable: %s", b.What, b.Why, b.Enable), none)
+	}
+	if n := len(spots) - maxSpots; n > 0 {
+		p.more("    ", n)
+	}
+}
+
+func (p *page) topologyCost(r *topology.Report) {
+	p.section("Cost of this look")
+	all := 0
+	for _, n := range r.Cost.Commands {
+		all += n
+	}
+	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
+		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
+}
+
+// cell is one of a row: text, width, and whether it stands to the left.
+type cell struct {
+	text  string
+	width int
+	left  bool
+}
+
+// tabular prints a row; the last cell is not padded.
+func (p *page) tabular(c paint, cells ...cell) {
+	row := ""
+	for i, x := range cells {
+		text := p.shorten(p.text(x.text), x.width)
+		if i > 0 {
+			row += " "
+		}
+		if x.left {
+			row += pad(text, x.width)
+		} else {
+			row += padLeft(text, x.width)
+		}
+	}
+	p.line(p.in(c, strings.TrimRight(row, " ")))
+}

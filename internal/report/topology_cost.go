@@ -1,0 +1,214 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/topology"
+)
+
+func commandsSent(sent map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		parts = append(parts, fmt.Sprintf("%s %d", strings.ToUpper(strings.ReplaceAll(name, "|", " ")), sent[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// refreshers says who asks for the map.
+func (p *page) refreshers(r *topology.Report) {
+	if r.Window.Seconds == 0 {
+		return
+	}
+	p.section("Who refreshes the topology")
+	if len(r.Refreshers) == 0 {
+		p.paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other commands, or close at once, are seen by chance only. The counters below miss none.", none)
+	} else {
+		p.tabular(dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false}, cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
+	}
+	const most = 10
+	for _, x := range r.Refreshers[:min(most, len(r.Refreshers))] {
+		p.tabular(none, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true}, cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false}, cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
+	}
+	if n := len(r.Refreshers) - most; n > 0 {
+		p.more("    ", n)
+	}
+	p.habits(r)
+}
+
+func whoAsks(x topology.Refresher) string {
+	switch {
+	case x.Name != "" && !strings.HasPrefix(strings.ToLower(x.Name), strings.ToLower(x.Library)):
+		return x.Library + " " + x.Name
+	case x.Name != "":
+		return x.Name
+	case x.Library != "":
+		return x.Library
+	}
+	return "? from " + some(x.Hosts)
+}
+
+func every(ns int64) string {
+	if ns == 0 {
+		return "?"
+	}
+	text := time.Duration(ns).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// habits says what the libraries that have connections are known to do.
+func (p *page) habits(r *topology.Report) {
+	const most = 6
+	shown := 0
+	for _, l := range r.Libraries {
+		if l.Refreshes == "" || shown == most {
+			continue
+		}
+		shown++
+		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, count(l.Connections, "connection"), l.Refreshes), none)
+	}
+}
+
+// refreshCost says what refreshes cost the servers now.
+func (p *page) refreshCost(r *topology.Report) {
+	if r.Window.Seconds == 0 {
+		return
+	}
+	p.section("What refreshes cost now")
+	c := r.Refreshes
+	switch {
+	case !c.Counted:
+		p.paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", none)
+		return
+	case len(c.Commands) == 0:
+		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, count(c.NodesCounted, "node")), none)
+		return
+	}
+	for _, x := range c.Commands {
+		likely := ""
+		if x.Likely != "" {
+			likely = " (by its cost " + x.Likely + ")"
+		}
+		p.paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command, likely, digits(x.PerNode), duration(x.PerCallNs), percent(x.Share)), none)
+	}
+	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, percent(c.ShareMax))
+	if c.BusyMax > 0 {
+		most += fmt.Sprintf(", which uses %s of a core in all", percent(c.BusyMax))
+	}
+	p.paragraph("  ", "    ", most, none)
+	const short = 0.8 // of the time that commands take on the wall; what is missing the process waited for its CPU
+	if c.BusyMax > 0 && c.BusyMax < short*c.ShareMax {
+		p.paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, see slowpath doctor", yellow)
+	}
+	if c.Fresh {
+		how := "about as many new connections as refreshes: each seems to come on a new one"
+		if c.LettuceLike {
+			how += ", with an INFO: so asks Lettuce"
+		}
+		p.paragraph("  ", "    ", how, none)
+	}
+}
+
+// whatIf is the table of versions and sizes.
+func (p *page) whatIf(r *topology.Report) {
+	if r.Model == nil || len(r.WhatIf) == 0 {
+		return
+	}
+	first := r.WhatIf[0]
+	p.section(fmt.Sprintf("What %s would cost", asked(first)))
+	var sizes []int
+	for _, w := range r.WhatIf {
+		if !slices.Contains(sizes, w.Nodes) {
+			sizes = append(sizes, w.Nodes)
+		}
+	}
+	const column = 17
+	sizes = sizes[:min(len(sizes), max(1, (p.style.Width-29)/(column+1)))]
+	head := []cell{{"SERVER", 13, true}, {"COMMAND", 14, true}}
+	for _, n := range sizes {
+		head = append(head, cell{count(n, "node"), column, false})
+	}
+	p.tabular(dim, head...)
+	var order [][2]string
+	rows := map[[2]string]map[int]topology.WhatIf{}
+	for _, w := range r.WhatIf {
+		key := [2]string{w.Server, w.Command}
+		if rows[key] == nil {
+			rows[key] = map[int]topology.WhatIf{}
+			order = append(order, key)
+		}
+		rows[key][w.Nodes] = w
+	}
+	for _, key := range order {
+		cells, c := []cell{{key[0], 13, true}, {key[1], 14, true}}, none
+		for _, n := range sizes {
+			w := rows[key][n]
+			cells = append(cells, cell{fmt.Sprintf("%s %7s", duration(w.PerCallNs), load(w.Share)), column, false})
+		}
+		if key[0] == r.Model.Reference && key[1] == r.Model.Command {
+			c = bold // as the target is
+		}
+		p.tabular(c, cells...)
+	}
+	m := r.Model
+	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. Writing the reply (%s bytes) comes on top.",
+		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+}
+
+// asked is who asks how often.
+func asked(w topology.WhatIf) string {
+	nodes := "one node"
+	if w.AskAll {
+		nodes = "all nodes"
+	}
+	return fmt.Sprintf("%s, each asking %s every %s,", count(w.Clients, "client"), nodes, every(w.PeriodNs))
+}
+
+// load is a share of a thread, which may be more than there is.
+func load(share float64) string {
+	if share > 1 {
+		return ">100 %"
+	}
+	return percent(share)
+}
+
+// waysOut is the table of what each way out leaves.
+func (p *page) waysOut(list []topology.WayOut) {
+	if len(list) == 0 {
+		return
+	}
+	p.section("Ways out")
+	p.tabular(dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false}, cell{"SAVES", 8, false})
+	for _, w := range list {
+		replica, saves := "-", percent(w.Saves)
+		if w.Replicas != nil {
+			replica = load(*w.Replicas)
+		}
+		if !w.Possible || w.ID == "now" {
+			saves = "-"
+		}
+		c := none
+		if !w.Possible {
+			c = dim
+		}
+		row := []cell{{w.Title, 44, true}, {load(w.Masters), 9, false}, {replica, 9, false}, {saves, 8, false}}
+		texts := []string{w.How, w.Note}
+		if room := p.style.Width - 76; room >= 60 && columns(w.How) <= room {
+			row, texts = append(row, cell{" " + w.How, room, true}), texts[1:]
+		}
+		p.tabular(c, row...)
+		for _, text := range texts {
+			if text != "" {
+				p.paragraph("    ", "    ", text, dim)
+			}
+		}
+	}
+}
