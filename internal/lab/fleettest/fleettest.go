@@ -15,6 +15,20 @@ import (
 // skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
 func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
+	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) { return f.Start(t.Context(), bin, spec) })
+}
+
+// StartCluster is Start for a whole cluster.
+func StartCluster(t testing.TB, name servers.Name, masters, replicas int, spec fleet.Spec) *fleet.Cluster {
+	t.Helper()
+	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Cluster, error) {
+		return f.StartCluster(t.Context(), bin, masters, replicas, spec)
+	})
+}
+
+// started gives what start made of that version, and stops it at the end of the test.
+func started[T interface{ Stop(context.Context) error }](t testing.TB, name servers.Name, start func(*fleet.Fleet, servers.Binary) (T, error)) T {
+	t.Helper()
 	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +48,7 @@ func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := f.Start(t.Context(), bin, spec)
+	i, err := start(f, bin)
 	if err != nil {
 		t.Fatal(err)
 	}
