@@ -15,7 +15,9 @@ import (
 // skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
 func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
-	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) { return f.Start(t.Context(), bin, spec) })
+	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
+		return f.Start(t.Context(), bin, spec)
+	})
 }
 
 // StartCluster is Start for a whole cluster.
