@@ -14,16 +14,18 @@ import (
 // Where no epoch tells (CLUSTER DELSLOTS and ADDSLOTS), the two nodes concerned do: the new owner serves the slot, the old one does not.
 type Atlas struct {
 	members map[string]*member
-	owners  [cluster.SlotCount]*member // nil: nobody
-	since   [cluster.SlotCount]time.Time
-	sights  map[string]*sight // by the id of the node whose view it is
-	seen    map[string]bool   // ids that have ever been members
+	owners  [cluster.SlotCount]*member   // nil: nobody
+	since   [cluster.SlotCount]time.Time // when that was learnt
+	claims  [cluster.SlotCount]uint64    // the greatest epoch of those who had had it by then
+	sights  map[string]*sight            // by the id of the node whose view it is
+	seen    map[string]bool              // ids that have ever been members
 }
 
 // member is a node of the cluster.
 type member struct {
 	id, addr  string
 	epoch     uint64 // the greatest that any view had for it as a primary
+	heard     uint64 // the greatest in its lines, where a replica has the epoch of its primary: a line with less is older
 	primary   bool
 	replicaOf string // id of its primary; after a promotion that of the primary it had
 	slots     int
@@ -130,8 +132,8 @@ func (n *absorption) describe() {
 		if addr := node.Addr(); addr != "" && (known.addr == "" || node.ID == n.viewer) {
 			known.addr = addr
 		}
-		if node.Primary && node.Epoch >= known.epoch {
-			known.primary, known.epoch = true, node.Epoch
+		if node.Primary && node.Epoch >= known.heard {
+			known.primary, known.epoch, known.heard = true, node.Epoch, node.Epoch
 		}
 	}
 	for _, node := range n.m.Nodes {
@@ -141,14 +143,13 @@ func (n *absorption) describe() {
 	}
 }
 
-// follow notes of whom a node is a replica. The epoch of a replica's line is that of its primary; it is kept as the node's own, so that an
-// older view, of the time when the node was a primary, does not make it one again.
+// follow notes of whom a node is a replica.
 func (n *absorption) follow(known *member, node cluster.Node) {
 	primary := n.members[node.PrimaryID]
-	if primary == nil || node.Epoch < primary.epoch || known.primary && node.Epoch < known.epoch {
+	if primary == nil || node.Epoch < primary.epoch || known.primary && node.Epoch < known.heard {
 		return
 	}
-	known.primary, known.replicaOf, known.epoch = false, node.PrimaryID, max(known.epoch, node.Epoch)
+	known.primary, known.replicaOf, known.heard = false, node.PrimaryID, max(known.heard, node.Epoch)
 }
 
 // Addr is the address of a node, empty if it is not known.

@@ -9,7 +9,7 @@ const (
 	// nodeShare is the share of a node's CPU that pulses may take; what comes beside them is rare.
 	nodeShare = 0.0015
 	// Where nodes hear of moves at once, any of them will do: a pulse somewhere this often.
-	calmBeat, livelyBeat = 50 * time.Millisecond, 20 * time.Millisecond
+	calmBeat, livelyBeat = 30 * time.Millisecond, 20 * time.Millisecond
 	// Where they do not, every master must be asked: each this often.
 	calmRound, livelyRound = 100 * time.Millisecond, 50 * time.Millisecond
 	// Whole maps, of one node after the other: nodes that join and leave, failures.

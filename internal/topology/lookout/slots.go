@@ -42,13 +42,15 @@ func (n *absorption) moveSlots() {
 }
 
 func (n *absorption) assign(slot int, owner *member) {
+	n.since[slot], n.claims[slot] = n.now, 0
 	if before := n.owners[slot]; before != nil {
 		before.slots--
+		n.claims[slot] = before.epoch
 	}
-	if owner != nil {
+	if n.owners[slot] = owner; owner != nil {
 		owner.slots++
+		n.claims[slot] = max(n.claims[slot], owner.epoch)
 	}
-	n.owners[slot], n.since[slot] = owner, n.now
 }
 
 // accept decides whether the slot has gone from its owner to the claimant of this view; either may be nil, for nobody. What stays open is
@@ -58,28 +60,33 @@ func (n *absorption) accept(slot int, owner, claimant *member) bool {
 	case n.before == nil && len(n.sights) == 1: // the first view of all
 		return true
 	case claimant == nil: // only the owner can say that it gave a slot up and that nobody has it
-		if n.viewer == owner.id {
-			return true
-		}
-		n.doubts[owner.id] = true
-		return false
+		return n.believe(owner)
 	case owner == nil:
-		if n.viewer == claimant.id {
-			return true
-		}
-		n.doubts[claimant.id] = true
-		return false
-	case claimant.epoch > owner.epoch:
+		return n.believe(claimant)
+	case claimant.epoch > owner.epoch && claimant.epoch > n.claims[slot]:
 		return true
-	case n.viewer == claimant.id:
-		if s := n.sights[owner.id]; s != nil && s.at.After(n.since[slot]) && !s.owned.own[slot] {
-			return true
-		}
-		n.doubts[owner.id] = true
-	case n.viewer == owner.id: // it has given the slot away, and the claimant may have taken it since it was asked
-		n.doubts[claimant.id] = true
+	case n.viewer == claimant.id && n.says(owner, slot, false), n.viewer == owner.id && n.says(claimant, slot, true):
+		return true
+	case n.viewer == claimant.id || n.viewer == owner.id || claimant.epoch > n.claims[slot]:
+		// Either the two do not agree yet, or the owner has had a newer epoch since it got the slot, so that epochs do not tell any more.
+		n.doubts[owner.id], n.doubts[claimant.id] = true, true
+		delete(n.doubts, n.viewer)
 	}
 	return false // most often a view that has not heard of the last move
+}
+
+// believe accepts what a node says of itself; what another says of it, it is asked.
+func (n *absorption) believe(m *member) bool {
+	if n.viewer != m.id {
+		n.doubts[m.id] = true
+	}
+	return n.viewer == m.id
+}
+
+// says reports whether the node's own view, since the slot's owner was learnt, has it serve the slot, or not.
+func (n *absorption) says(m *member, slot int, serves bool) bool {
+	s := n.sights[m.id]
+	return s != nil && s.at.After(n.since[slot]) && s.owned.own[slot] == serves
 }
 
 // report makes an event of a transfer: a failover where a replica has taken all that its primary had, else a move.
