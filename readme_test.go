@@ -178,7 +178,7 @@ exit $code
 	}
 }
 
-var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|trace|record|report|bench|lab)\b`)
+var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|trace|record|report|bench|topology|lab)\b`)
 
 // run executes a block as one script and judges the exit code of each call in it.
 func (s *stage) run(t *testing.T, block string) {
