@@ -176,12 +176,5 @@ func (a *Atlas) Nodes() []Node {
 	return nodes
 }
 
-// Relocate notes where a node was found, after its address had changed.
-func (a *Atlas) Relocate(id, addr string) {
-	if m := a.members[id]; m != nil && addr != "" {
-		m.addr = addr
-	}
-}
-
 // Forget drops the view of a node that cannot be asked any more: it has no say in what others agree on.
 func (a *Atlas) Forget(viewer string) { delete(a.sights, viewer) }

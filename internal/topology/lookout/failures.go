@@ -37,13 +37,3 @@ func (a *Atlas) accusers(id string) (by []string) {
 	}
 	return by
 }
-
-// Troubled reports whether a master with slots is held for failed, or suspected by the node itself that answered last.
-func (a *Atlas) Troubled() bool {
-	for _, m := range a.members {
-		if m.failing {
-			return true
-		}
-	}
-	return false
-}

@@ -46,7 +46,9 @@ func watchCluster(t *testing.T, name servers.Name, masters, replicas int, spec f
 	ctx, cancel := context.WithCancel(t.Context())
 	w.end = cancel
 	o.Seeds = []target.Target{at(t, w.cluster.Nodes[0])}
-	o.Seeds[0].Password = spec.Password
+	if o.Seeds[0].Password = spec.Password; len(spec.ACL) > 0 {
+		o.Seeds[0].User, o.Seeds[0].Password = "watch", "pw"
+	}
 	o.PerSecond = max(o.PerSecond, 100)
 	o.Ready = func(r Ready) { w.mu.Lock(); w.ready = &r; w.mu.Unlock() }
 	o.Event = func(e Event) error { w.mu.Lock(); w.events = append(w.events, e); w.mu.Unlock(); return nil }
@@ -301,4 +303,15 @@ func TestPublishes(t *testing.T) {
 	if n := len(messages()); n != 2 {
 		t.Errorf("%d messages: %q", n, messages())
 	}
+}
+
+func TestPublishingIsForbidden(t *testing.T) {
+	w := watchCluster(t, servers.Redis7015, 3, 0, fleet.Spec{ACL: []string{"user watch on >pw +cluster|nodes +cluster|slots"}}, Options{Publish: true})
+	w.move(7, 0, 1)
+	w.awaitEvent("the move", func(e Event) bool { return e.Kind == SlotMoved })
+	w.until("the refusal is told", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.ContainsFunc(w.notes, func(s string) bool { return strings.Contains(s, "+publish") })
+	})
 }

@@ -129,7 +129,10 @@ func (p *post) reach(ctx context.Context, a *answer) error {
 	}
 	p.hangUp()
 	s, _, err := session.Open(ctx, p.target, clientName)
-	a.sent += 2 // AUTH or PING, CLIENT SETNAME
+	var unreached *target.Error
+	if !errors.As(err, &unreached) {
+		a.sent += 2 // AUTH or HELLO, CLIENT SETNAME
+	}
 	if err != nil {
 		return err
 	}

@@ -88,12 +88,17 @@ func (l *lookout) send(now time.Time) time.Duration {
 	return wait
 }
 
-// watchConnections finds connections that were closed: most often the process has ended, which the cluster itself will know much later.
+// watchConnections says what the publisher could not do, and finds connections that were closed: most often the process has ended, which the cluster itself will know much later.
 func (l *lookout) watchConnections(now time.Time) {
 	if now.Sub(l.schedule.lookedAt) < hangupEvery {
 		return
 	}
 	l.schedule.lookedAt = now
+	if l.publisher != nil {
+		if err := l.publisher.trouble(); err != nil {
+			l.note("%v", err)
+		}
+	}
 	for _, p := range l.schedule.posts {
 		if !p.busy && (p.lost && !now.Before(p.next) || p.conn.Load() != nil && p.hungUp()) {
 			l.schedule.hurry(p)
@@ -218,11 +223,6 @@ func (l *lookout) tell(p *post, events []Event) error {
 		}
 		if err := l.Event(e); err != nil {
 			return err
-		}
-	}
-	if l.publisher != nil {
-		if err := l.publisher.trouble(); err != nil {
-			l.note("%v", err)
 		}
 	}
 	return nil
