@@ -40,6 +40,7 @@ type post struct {
 
 	// what the schedule knows
 	primary  bool
+	hears    answerTo // early, as it was answered
 	busy     bool
 	asked    bool      // has answered, if only with an error
 	reserved int       // commands, for what it is asked now

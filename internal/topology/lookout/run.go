@@ -110,6 +110,7 @@ func (l *lookout) watchConnections(now time.Time) {
 func (l *lookout) hear(a answer, live bool) error {
 	p := a.post
 	p.busy, p.asked = false, true
+	p.hears = a.early
 	l.allowance.giveBack(p.reserved - a.sent)
 	if l.sent[p.id] += a.sent; l.schedule.find(p.id) != p {
 		return nil // it has left meanwhile
@@ -134,10 +135,10 @@ func (l *lookout) hear(a answer, live bool) error {
 func (l *lookout) allEarly() bool {
 	known := false
 	for _, p := range l.schedule.posts {
-		if p.early == no {
+		if p.hears == no {
 			return false
 		}
-		known = known || p.early == yes
+		known = known || p.hears == yes
 	}
 	return known
 }
