@@ -65,7 +65,7 @@ type lookout struct {
 	answers   chan answer
 	publisher *publisher
 	started   time.Time
-	moved     time.Time // when a slot was last seen to move
+	moved     time.Time // when slots were last seen to move or to fail over
 	noted     map[string]bool
 	sent      map[string]int // commands by node
 	summary   Summary

@@ -217,6 +217,8 @@ func (l *lookout) tell(p *post, events []Event) error {
 		l.summary.Kinds[e.Kind]++
 		if e.Kind == SlotMoved {
 			l.summary.Slots += e.SlotCount()
+		}
+		if len(e.Slots) > 0 {
 			l.moved = e.Time
 		}
 		if l.publisher != nil {
