@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What builds elsewhere than on Linux.
 PORTABLE := ./internal/resp ./internal/target ./internal/cluster ./internal/recording ./internal/account ./internal/cause ./internal/report
 
-.PHONY: build demo test cover bench bpf grade lint docs deps help
+.PHONY: build demo test cover bench bpf grade lint examples docs deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -42,8 +42,11 @@ bpf: ## compile the kernel programs again (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
 	$(GO) generate ./internal/tap
 
+examples: ## build and test the examples, which are modules of their own
+	@for d in examples/*/; do (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+
 lint: ## gofmt, vet, staticcheck, go.mod, compiled programs
-	@unformatted=$$(gofmt -l *.go cmd internal); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+	@unformatted=$$(gofmt -l *.go cmd internal examples); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) ./...

@@ -42,10 +42,15 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 }
 
 func usageLine(cmd *cobra.Command) string {
-	if cmd.HasAvailableSubCommands() {
-		return cmd.CommandPath() + " COMMAND"
+	line := strings.Replace(cmd.UseLine(), " [flags]", "", 1)
+	if !cmd.HasAvailableSubCommands() {
+		return line
 	}
-	return strings.Replace(cmd.UseLine(), " [flags]", "", 1)
+	commands := cmd.CommandPath() + " COMMAND"
+	if strings.Contains(cmd.Use, " ") { // it does something without one, too
+		return line + "\n  " + commands
+	}
+	return commands
 }
 
 func commands(w io.Writer, cmd *cobra.Command) {

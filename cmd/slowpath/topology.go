@@ -41,6 +41,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	fl.DurationVar(&f.timeout, "timeout", topology.DefaultTimeout, "for each node's connection and replies")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+topology.Schema)
 	a.targetFlags(c)
+	c.AddCommand(a.topologyWatch())
 	return c
 }
 

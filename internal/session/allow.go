@@ -56,6 +56,8 @@ var allowed = map[string]rule{
 	"MEMORY STATS":      between(0, 0),
 	"ACL WHOAMI":        between(0, 0),
 
+	"PUBLISH": clusterChannel, // by topology watch --publish only
+
 	"SENTINEL GET-MASTER-ADDR-BY-NAME": between(1, 1),
 	"SENTINEL SENTINELS":               between(1, 1),
 }
@@ -90,6 +92,11 @@ func oneOwnKey(args []string) bool {
 		key = rest
 	}
 	return strings.HasPrefix(key, keyPrefix)
+}
+
+// clusterChannel allows messages on the two channels that tell of changes of a cluster. A message changes nothing at the server.
+func clusterChannel(args []string) bool {
+	return len(args) == 2 && (args[0] == "__cluster__:moved" || args[0] == "__cluster__:failover")
 }
 
 func fewEntries(args []string) bool {

@@ -13,6 +13,7 @@ func TestAllowed(t *testing.T) {
 		"CONFIG GET save hz", "CLIENT LIST", "CLIENT LIST TYPE normal", "CLIENT INFO", "CLIENT ID", "CLIENT SETNAME x",
 		"CLIENT SETINFO LIB-NAME x", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER LINKS", "MEMORY STATS",
 		"ACL WHOAMI", "SENTINEL GET-MASTER-ADDR-BY-NAME m", "sentinel sentinels m",
+		"PUBLISH __cluster__:moved x", "publish __cluster__:failover x",
 	} {
 		if !Allowed(strings.Fields(command)...) {
 			t.Errorf("%s is refused", command)
@@ -44,7 +45,7 @@ func forbiddenCommands() [][]string {
 		"FAILOVER", "PSYNC ? -1", "SYNC", "REPLCONF x 1", "SET slowpath:x 1", "DEL slowpath:x", "UNLINK slowpath:x", "EXPIRE slowpath:x 1",
 		"MGET slowpath:x", "EXISTS slowpath:x", "SCAN 0", "RANDOMKEY", "DBSIZE", "OBJECT FREQ slowpath:x", "DUMP slowpath:x", "SORT slowpath:x",
 		"EVAL x 0", "EVALSHA x 0", "EVAL_RO x 0", "SCRIPT LOAD x", "SCRIPT KILL", "FUNCTION LOAD x", "FUNCTION KILL", "FCALL f 0", "MULTI", "EXEC", "WATCH k",
-		"SUBSCRIBE c", "PSUBSCRIBE *", "PUBLISH c x", "PUBSUB CHANNELS", "WAIT 1 1", "SWAPDB 0 1", "MOVE k 1", "MIGRATE h 1 k 0 1", "RESTORE k 0 x",
+		"SUBSCRIBE c", "PSUBSCRIBE *", "PUBLISH c x", "PUBLISH __cluster__:moved", "PUBLISH __cluster__:moved x y", "PUBLISH __cluster__:movedx y", "SPUBLISH __cluster__:moved x", "PUBSUB CHANNELS", "WAIT 1 1", "SWAPDB 0 1", "MOVE k 1", "MIGRATE h 1 k 0 1", "RESTORE k 0 x",
 		"MODULE LOAD x", "MODULE LIST", "RESET", "QUIT", "READWRITE", "ASKING", "ROLE", "TIME", "LOLWUT", "ECHO", "ECHO a b", "READONLY x",
 		"AUTH", "AUTH a b c", "SELECT", "PING a b", "INCR slowpath:x", "APPEND slowpath:x y", "GETDEL slowpath:x", "GETEX slowpath:x EX 1", "GETSET slowpath:x y",
 		"COMMANDLOG RESET", "SENTINEL FAILOVER x", "SENTINEL", "SENTINEL RESET x", "SENTINEL REMOVE x", "SENTINEL SET x quorum 1", "SENTINEL SENTINELS", "SENTINEL MONITOR m h 1 1", "UNKNOWN",
@@ -65,6 +66,10 @@ func FuzzAllowed(f *testing.F) {
 		}
 		switch strings.ToUpper(args[0]) {
 		case "PING", "ECHO", "INFO", "HELLO", "AUTH", "SELECT", "READONLY":
+		case "PUBLISH":
+			if args[1] != "__cluster__:moved" && args[1] != "__cluster__:failover" {
+				t.Errorf("%q is allowed", args)
+			}
 		case "GET", "TYPE":
 			if !strings.Contains(args[1], "slowpath:") {
 				t.Errorf("%q is allowed", args)
