@@ -17,7 +17,7 @@ type profileFlags struct {
 }
 
 func (p *profileFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof; may be repeated")
+	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or into the JVM of this pid; may be repeated")
 	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: internal/stacks/frames.tsv); with --pprof")
 }
 

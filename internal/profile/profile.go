@@ -1,7 +1,8 @@
 // Package profile is the source that looks into applications: what their goroutines and threads wait for while calls are slow.
 //
 // An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles of mutexes and of
-// blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time.
+// blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time. A JVM on this host is asked
+// for its thread dump, as jstack does.
 package profile
 
 import (
@@ -49,7 +50,7 @@ type app interface {
 }
 
 // Open asks each application whether it can be profiled. The error names the first that cannot, and matches ErrNotPprof, ErrUnreachable or
-// ErrProcess.
+// ErrTarget.
 func Open(ctx context.Context, o Options) (*Source, error) {
 	s := &Source{Options: o}
 	for _, t := range o.Targets {

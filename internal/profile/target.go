@@ -17,16 +17,17 @@ var (
 	ErrUnreachable = errors.New("cannot be reached")
 )
 
-// Target is an application: an address of net/http/pprof.
+// Target is an application: an address of net/http/pprof, or a JVM on this host.
 type Target struct {
 	base *url.URL
+	pid  int
 }
 
 // pprofPath is where net/http/pprof is unless a program puts it elsewhere.
 const pprofPath = "/debug/pprof/"
 
-// Targets reads what a command line names: HOST:PORT, or a URL, whose path is /debug/pprof/ unless it has another. Its errors match
-// ErrTarget and quote no password.
+// Targets reads what a command line names: HOST:PORT, or a URL, whose path is /debug/pprof/ unless it has another; or the pid of a JVM. Its
+// errors match ErrTarget and quote no password.
 func Targets(texts []string) ([]Target, error) {
 	if len(texts) > maxTargets {
 		return nil, fmt.Errorf("%w: %d are named, and at most %d are watched at a time", ErrTarget, len(texts), maxTargets)
@@ -47,9 +48,12 @@ func Targets(texts []string) ([]Target, error) {
 	return out, nil
 }
 
-const write = "write HOST:PORT or http://HOST:PORT/debug/pprof/"
+const write = "write HOST:PORT or http://HOST:PORT/debug/pprof/, or the pid of a JVM"
 
 func parseTarget(text string) (Target, error) {
+	if pid, err := strconv.Atoi(text); err == nil && pid > 0 {
+		return Target{pid: pid}, nil
+	}
 	if !strings.Contains(text, "://") {
 		if strings.ContainsAny(text, "/?#@") {
 			return Target{}, fmt.Errorf("%w: a path or password needs a URL: %s", ErrTarget, write)
@@ -73,7 +77,7 @@ func parseTarget(text string) (Target, error) {
 		dir += strings.TrimRight(pprofPath, "/")
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = dir+"/", "", "", ""
-	return Target{u}, nil
+	return Target{base: u}, nil
 }
 
 // hostPort has the port also where the URL leaves it to its scheme.
@@ -87,9 +91,17 @@ func (t Target) hostPort() string {
 
 // String is the address without the password.
 func (t Target) String() string {
+	if t.base == nil {
+		return strconv.Itoa(t.pid)
+	}
 	u := *t.base
 	u.User = nil
 	return u.String()
 }
 
-func (t Target) open(ctx context.Context) (app, error) { return openGo(ctx, t) }
+func (t Target) open(ctx context.Context) (app, error) {
+	if t.base == nil {
+		return openJVM(ctx, t.pid)
+	}
+	return openGo(ctx, t)
+}

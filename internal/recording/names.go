@@ -48,7 +48,7 @@ const (
 	ProfileBlock     = "block"     // Go: delays at locks, channels and conditions during the watch, of those that wait
 	ProfileCPU       = "cpu"       // Go: CPU time in a part of the watch
 	ProfileThreads   = "threads"   // JVM: where each thread is, at one moment
-	ProfileCPUClock  = "cpu-clock" // any process: samples of its threads on the CPU, by the kernel
+	ProfileCPUClock  = "cpu-clock" // reserved: samples of a process on the CPU, by the kernel
 )
 
 // Profiled is the body of the profile source's snapshot "application": whose profiles they are.
