@@ -53,11 +53,15 @@ func (a *goApp) watch(ctx context.Context, s *Source) {
 	k := s.keeper(recording.PprofPrefix + a.what.Address)
 	k.describe(a.what)
 	var wg sync.WaitGroup
+	for kind, enable := range map[string]string{
+		recording.ProfileMutex: "runtime.SetMutexProfileFraction(100)",
+		recording.ProfileBlock: "runtime.SetBlockProfileRate(1000000), which counts waits of a millisecond",
+	} {
+		if before := a.counted(ctx, k, kind); before != nil {
+			wg.Go(func() { a.delays(ctx, k, kind, enable, before) })
+		}
+	}
 	wg.Go(func() { a.goroutines(ctx, k) })
-	wg.Go(func() { a.delays(ctx, k, recording.ProfileMutex, "runtime.SetMutexProfileFraction(100)") })
-	wg.Go(func() {
-		a.delays(ctx, k, recording.ProfileBlock, "runtime.SetBlockProfileRate(1000000), which samples waits of a millisecond")
-	})
 	wg.Go(func() { a.cpu(ctx, k) })
 	wg.Wait()
 	a.client.http.CloseIdleConnections()
@@ -88,15 +92,17 @@ func (a *goApp) goroutines(ctx context.Context, k *keeper) {
 	})
 }
 
-// delays reads what the program has counted of delays before the watch and after it.
-func (a *goApp) delays(ctx context.Context, k *keeper, kind, enable string) {
+// counted is what the program has counted of delays before the watch; nil where it does not tell.
+func (a *goApp) counted(ctx context.Context, k *keeper, kind string) []byte {
 	before, err := a.client.profile(ctx, kind, 0)
-	if err != nil {
-		if ctx.Err() == nil {
-			k.blind("the "+kind+" profile of "+a.what.Name, err.Error(), "")
-		}
-		return
+	if err != nil && ctx.Err() == nil {
+		k.blind("the "+kind+" profile of "+a.what.Name, err.Error(), "")
 	}
+	return before
+}
+
+// delays waits for the end of the watch and keeps what was counted since.
+func (a *goApp) delays(ctx context.Context, k *keeper, kind, enable string, before []byte) {
 	<-ctx.Done()
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastIn)
 	defer cancel()
