@@ -120,7 +120,7 @@ func (p *Profile) Total(column int) (sum int64) {
 	return sum
 }
 
-// Write gives a profile in the format of pprof, gzipped. kind becomes its period type where it has one type only.
+// Write gives a profile in the format of pprof, gzipped.
 func Write(p *Profile) ([]byte, error) {
 	out := &profile.Profile{}
 	for _, t := range p.Types {
