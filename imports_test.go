@@ -31,6 +31,8 @@ var layers = map[string]int{
 	"internal/server":           2,
 	"internal/host":             2,
 	"internal/tap":              2,
+	"internal/profile":          2,
+	"internal/stacks":           0,
 	"internal/workload":         2,
 	"internal/trace":            3,
 	"internal/topology":         3,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"slowpath/internal/profile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/resp"
@@ -44,9 +45,11 @@ func exitCode(err error) int {
 	var login *session.Error
 	var refusal *resp.ServerError
 	switch {
-	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile):
+	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile),
+		errors.Is(err, profile.ErrNotPprof):
 		return exitUsage
 	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, topology.ErrNoMap),
+		errors.Is(err, profile.ErrUnreachable),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect
 	case errors.Is(err, errMissing):

@@ -8,16 +8,21 @@ import (
 
 func (a *app) report() *cobra.Command {
 	var asJSON bool
+	var profiles string
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Show a recording as text or JSON",
 		Long:  "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it exits with 0 whatever the verdict.",
 		Example: `  slowpath report night.slowpath
-  slowpath report night.slowpath --json`,
+  slowpath report night.slowpath --json
+  slowpath report night.slowpath --profiles stacks`,
 		Args: oneArgument("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := recordingsOf(args); err != nil {
 				return err
+			}
+			if profiles != "" {
+				return a.writeProfiles(args[0], profiles)
 			}
 			err := a.diagnose(args, asJSON)
 			a.code = exitClean
@@ -25,5 +30,6 @@ func (a *app) report() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, collapsed, and drawn as flame graphs")
 	return c
 }

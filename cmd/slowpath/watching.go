@@ -24,6 +24,7 @@ type watchFlags struct {
 	timeout   time.Duration
 	maxDisk   int64
 	whom      whomFlags
+	profile   profileFlags
 }
 
 func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
@@ -38,6 +39,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
 	w.whom.add(f)
+	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", watch.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")
@@ -67,11 +69,11 @@ func (w *watchFlags) options() (watch.Options, error) {
 		}
 		o.ProbeRate = rate
 	}
-	return o, nil
+	return o, w.profile.fill(&o)
 }
 
 // runWatch runs a watch and says on the terminal how far it is.
-func (a *app) runWatch(ctx context.Context, o watch.Options, sink recording.Sink) error {
+func (a *app) runWatch(ctx context.Context, o watch.Options, sink recording.ProfileSink) error {
 	var once sync.Once
 	var stop func()
 	o.Progress = func(s string) { a.progress("%s", s) }

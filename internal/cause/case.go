@@ -15,6 +15,7 @@ type Case struct {
 	Ledger         *account.Ledger
 	StartNs, EndNs int64
 	Nodes          []*Node
+	Apps           []*Application // that were profiled
 }
 
 // Node is one watched server within a case.
@@ -57,7 +58,7 @@ type Cgroup struct {
 }
 
 func newCase(rec *recording.Recording) *Case {
-	c := &Case{Rec: rec, Ledger: account.Build(rec)}
+	c := &Case{Rec: rec, Ledger: account.Build(rec), Apps: applicationsOf(rec)}
 	c.StartNs, c.EndNs = rec.Window()
 	for _, a := range rec.Nodes() {
 		c.Nodes = append(c.Nodes, newNode(c, a))

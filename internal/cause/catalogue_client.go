@@ -6,6 +6,7 @@ var clientCauses = []Cause{
 	clientCPUSaturated,
 	clientGCPause,
 	clientEventLoopBlocked,
+	cmdinfoOnceLock,
 	poolExhaustedWait,
 	poolIdleReapRedial,
 	poolMaxIdleChurn,

@@ -16,6 +16,8 @@ type Cause struct {
 	After []string
 	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of others.
 	Explain func(*Node) *Finding
+	// Whole, if set, adds what is about no single node (what applications wait for) to the finding of all nodes, nil where there is none.
+	Whole func(*Case, *Finding) *Finding
 }
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.

@@ -60,6 +60,9 @@ func explain(c *Case) []Finding {
 			}
 			all = join(all, f)
 		}
+		if cause.Whole != nil {
+			all = cause.Whole(c, all)
+		}
 		if all == nil {
 			continue
 		}

@@ -13,14 +13,15 @@ var poolExhaustedWait = Cause{
 	Title: "The client's connection pool is too small: calls wait in the client for a connection",
 	Layer: "client",
 	Needs: Needs{
-		T0: "as many connections of a client as its pool may have, none of them idle (a hint)",
+		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
 		T2: "every connection of a process has a call in flight nearly all of the time, and its next one at once",
 	},
 	// Whatever makes calls long keeps connections in use.
 	After: []string{"server-cfs-throttled", "server-cpu-contention", "process-frozen", "main-thread-saturated", "slow-command", "lua-or-multi-long", "big-key-io",
 		"client-pause-or-write-block", "packet-loss-rto", "client-cfs-throttled", "client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause",
-		"blocking-cmd-on-shared-conn", "pool-test-on-borrow"},
+		"blocking-cmd-on-shared-conn", "pool-test-on-borrow", "cmdinfo-once-lock"},
 	Explain: explainPoolWait,
+	Whole:   poolWaitSeen,
 }
 
 // Bounds of a pool that is waited for.

@@ -16,6 +16,8 @@ var timeoutDiscardChurn = Cause{
 		T0: "total_connections_received rising after each slow moment (a hint)",
 		T2: "connections that the client closes while a call that reached the server waits on them, all at the same age of the call",
 	},
+	// A reply that cannot be read is given up as well, and its connection with it.
+	After:   []string{"cmdinfo-once-lock"},
 	Explain: explainTimeouts,
 }
 

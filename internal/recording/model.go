@@ -93,3 +93,9 @@ type Sink interface {
 	Snapshot(Snapshot)
 	SetMeta(key, value string)
 }
+
+// ProfileSink takes profiles as well.
+type ProfileSink interface {
+	Sink
+	Profile(Profile)
+}

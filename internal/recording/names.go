@@ -13,6 +13,8 @@ const (
 	SourceHost   = "host"
 	SourceTap    = "tap"
 	SourceLoad   = "load"
+	// SourceProfile looks into applications: what their goroutines and threads wait for.
+	SourceProfile = "profile"
 )
 
 // Of the load: the connection of its calls, since what is usual is known of all of its connections together; what begins the op of its
@@ -35,7 +37,30 @@ const (
 	ProcessPrefix = "process:"
 	// ConnPrefix + address of its client's end is a connection that the tap watches from that end.
 	ConnPrefix = "conn:"
+	// PprofPrefix + host:port is an application that was profiled at that address of net/http/pprof.
+	PprofPrefix = "pprof:"
 )
+
+// Kinds of profiles, as they stand in the column kind of profile.
+const (
+	ProfileGoroutine = "goroutine" // Go: where each goroutine is, at one moment
+	ProfileMutex     = "mutex"     // Go: delays at locks during the watch, of those that hold them
+	ProfileBlock     = "block"     // Go: delays at locks, channels and conditions during the watch, of those that wait
+	ProfileCPU       = "cpu"       // Go: CPU time in a part of the watch
+	ProfileThreads   = "threads"   // JVM: where each thread is, at one moment
+	ProfileCPUClock  = "cpu-clock" // reserved: samples of a process on the CPU, by the kernel
+)
+
+// Profiled is the body of the profile source's snapshot "application": whose profiles they are.
+type Profiled struct {
+	Address string `json:"address,omitempty"` // of net/http/pprof
+	PID     int    `json:"pid,omitempty"`     // where it runs on this host
+	Name    string `json:"name"`              // of the program, without directory and arguments
+	Runtime string `json:"runtime,omitempty"` // "go1.26", "jvm"
+}
+
+// SnapshotFrames is the user's own table of frames (internal/stacks), under the subject self.
+const SnapshotFrames = "frames"
 
 // Meta keys.
 const (

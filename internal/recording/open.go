@@ -88,7 +88,7 @@ func load(path, mode string) (*Recording, error) {
 	if v > SchemaVersion {
 		return nil, fmt.Errorf("%s: %w (schema %d, this program knows %d); update slowpath", path, errNewer, v, SchemaVersion)
 	}
-	for _, t := range []func(*sql.DB) error{r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents, r.loadSnapshots} {
+	for _, t := range []func(*sql.DB) error{r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents, r.loadSnapshots, r.loadProfiles} {
 		if err := t(db); err != nil {
 			return nil, fmt.Errorf("%s: the recording is damaged or cut short: %w", path, err)
 		}
@@ -185,6 +185,15 @@ func (r *Recording) loadSnapshots(db *sql.DB) error {
 		var s Snapshot
 		err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
 		r.Snapshots = append(r.Snapshots, s)
+		return err
+	})
+}
+
+func (r *Recording) loadProfiles(db *sql.DB) error {
+	return each(db, "SELECT time_ns,subject,kind,pprof FROM profile ORDER BY time_ns", func(rows *sql.Rows) error {
+		var p Profile
+		err := rows.Scan(&p.TimeNs, &p.Subject, &p.Kind, &p.Pprof)
+		r.Profiles = append(r.Profiles, p)
 		return err
 	})
 }

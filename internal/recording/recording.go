@@ -15,6 +15,7 @@ type Recording struct {
 	Histograms []Histogram
 	Events     []Event
 	Snapshots  []Snapshot
+	Profiles   []Profile
 	series     map[SeriesKey]Series
 }
 
@@ -61,6 +62,9 @@ func (r *Recording) Event(e Event) { r.Events = append(r.Events, e) }
 // Snapshot implements Sink.
 func (r *Recording) Snapshot(s Snapshot) { r.Snapshots = append(r.Snapshots, s) }
 
+// Profile implements ProfileSink.
+func (r *Recording) Profile(p Profile) { r.Profiles = append(r.Profiles, p) }
+
 // SetMeta implements Sink.
 func (r *Recording) SetMeta(key, value string) { r.Meta[key] = value }
 
@@ -74,6 +78,7 @@ func (r *Recording) Index() {
 	sort.SliceStable(r.Calls, func(i, j int) bool { return r.Calls[i].IntendedNs < r.Calls[j].IntendedNs })
 	sort.SliceStable(r.Events, func(i, j int) bool { return r.Events[i].TimeNs < r.Events[j].TimeNs })
 	sort.SliceStable(r.Snapshots, func(i, j int) bool { return r.Snapshots[i].TimeNs < r.Snapshots[j].TimeNs })
+	sort.SliceStable(r.Profiles, func(i, j int) bool { return r.Profiles[i].TimeNs < r.Profiles[j].TimeNs })
 	for _, s := range r.series {
 		sort.SliceStable(s, func(i, j int) bool { return s[i].TimeNs < s[j].TimeNs })
 	}
@@ -189,6 +194,6 @@ func (r *Recording) Used(source string) bool {
 }
 
 var (
-	_ Sink = (*Recording)(nil)
-	_ Sink = (*Writer)(nil)
+	_ ProfileSink = (*Recording)(nil)
+	_ ProfileSink = (*Writer)(nil)
 )

@@ -23,6 +23,7 @@ const (
 	insertSample    = `INSERT INTO sample VALUES(?,?,?,?,?)`
 	insertEvent     = `INSERT INTO event VALUES(?,?,?,?,?,?)`
 	insertSnapshot  = `INSERT INTO snapshot VALUES(?,?,?,?,?)`
+	insertProfile   = `INSERT INTO profile VALUES(?,?,?,?)`
 )
 
 // applicationID marks a SQLite file as a slowpath recording ("slwp", https://www.sqlite.org/pragma.html#pragma_application_id).

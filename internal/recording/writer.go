@@ -119,6 +119,11 @@ func (w *Writer) Snapshot(s Snapshot) {
 	w.put(row{insertSnapshot, []any{s.TimeNs, s.Source, s.Subject, s.Name, s.Body}})
 }
 
+// Profile adds a profile.
+func (w *Writer) Profile(p Profile) {
+	w.put(row{insertProfile, []any{p.TimeNs, p.Subject, p.Kind, p.Pprof}})
+}
+
 // SetMeta sets a fact about the whole recording; the last value of a key counts.
 func (w *Writer) SetMeta(key, value string) { w.put(row{insertMeta, []any{key, value}}) }
 

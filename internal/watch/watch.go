@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/host"
 	"slowpath/internal/probe"
+	"slowpath/internal/profile"
 	"slowpath/internal/recording"
 	"slowpath/internal/server"
 	"slowpath/internal/tap"
@@ -32,6 +33,8 @@ type Options struct {
 	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
 	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
+	Profiles  []profile.Target // applications to look into
+	Frames    string           // the user's own table of frames (internal/stacks), empty: none
 	// Progress, if set, is told of each step of the start in a few words.
 	Progress func(string)
 	// Started, if set, is told when the servers were reached and the watch begins, with how many they are.
@@ -47,7 +50,7 @@ const (
 
 // Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what is
 // recorded until then stays in the sink.
-func Run(ctx context.Context, o Options, sink recording.Sink) error {
+func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
@@ -57,11 +60,15 @@ func Run(ctx context.Context, o Options, sink recording.Sink) error {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	profiles, err := openProfiles(ctx, o, sink)
+	if err != nil {
+		return err
+	}
 	nodes, err := reach(ctx, o, sink)
 	if err != nil {
 		return err
 	}
-	r := &run{Options: o, sink: sink, nodes: nodes}
+	r := &run{Options: o, sink: sink, nodes: nodes, profiles: profiles}
 	kernel := r.openTap() // it takes a second, which is not to be one of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
@@ -89,9 +96,11 @@ func (r *run) endWith(ctx context.Context, pid int, cancel func()) {
 
 type run struct {
 	Options
-	sink  recording.Sink
+	sink  recording.ProfileSink
 	nodes []node
 	cpu   time.Duration // CPU time of this process at the start
+	// profiles is nil where no application was named.
+	profiles *profile.Source
 }
 
 // describe writes what is known at the start.
@@ -111,6 +120,7 @@ func (r *run) describe() {
 	first := r.nodes[0]
 	r.sink.SetMeta(recording.MetaServer, first.identity.Server)
 	r.sink.SetMeta(recording.MetaKind, first.kind())
+	r.describeProfiles()
 }
 
 // all runs every source of every node until ctx ends.
@@ -124,6 +134,9 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
 	r.status(recording.SourceServer, true, "")
 	wg.Go(func() { r.watchSelf(ctx) })
+	if r.profiles != nil {
+		wg.Go(func() { r.profiles.Run(ctx) })
+	}
 	if kernel != nil {
 		wg.Go(func() { r.runTap(ctx, kernel) })
 	}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/stacks"
+)
+
+// recordedProfiles is a recording with two readings of goroutines, or without any.
+func recordedProfiles(t *testing.T, readings int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shop.slowpath")
+	w, err := recording.Create(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{{Name: "goroutine", Unit: "count"}},
+		Stacks: []stacks.Stack{{Frames: []string{"main.main", "lib.Get"}, Values: []int64{7}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range readings {
+		w.Profile(recording.Profile{TimeNs: int64(i + 1), Subject: "pprof:[::1]:6060", Kind: recording.ProfileGoroutine, Pprof: body})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReportWritesProfiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "stacks")
+	var out, errOut bytes.Buffer
+	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
+	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 2), "--profiles", dir}); code != exitClean {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	name := filepath.Join(dir, "pprof----1--6060-goroutine")
+	if text, err := os.ReadFile(name + ".collapsed"); string(text) != "main.main;lib.Get 14\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	body, err := os.ReadFile(name + ".pb.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := stacks.Read(body); err != nil || p.Total(0) != 14 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "sum of 2 readings") {
+		t.Errorf("%s, %v", page, err)
+	}
+}
+
+func TestReportWithoutProfiles(t *testing.T) {
+	var out, errOut bytes.Buffer
+	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
+	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 0), "--profiles", t.TempDir()}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
+		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+}

@@ -1,0 +1,167 @@
+package stacks
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"reflect"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var small = &Profile{
+	Types: []Type{{"contentions", "count"}, {"delay", "nanoseconds"}},
+	Stacks: []Stack{
+		{[]string{"main.main", "lib.Get", "sync.(*Mutex).Lock"}, []int64{2, 700}},
+		{[]string{"main.main", "lib.Put"}, []int64{1, 300}},
+	},
+}
+
+func written(t testing.TB, p *Profile) []byte {
+	t.Helper()
+	b, err := Write(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestWriteThenRead(t *testing.T) {
+	got, err := Read(written(t, small))
+	if err != nil || !reflect.DeepEqual(got, small) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got.Column("delay") != 1 || got.Column("cpu") != -1 || got.Total(1) != 1000 || got.Total(-1) != 0 {
+		t.Errorf("columns of %+v", got)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	for range MaxBytes>>20 + 1 {
+		_, _ = z.Write(make([]byte, 1<<20))
+	}
+	z.Close()
+	for name, body := range map[string][]byte{
+		"a web page":         []byte("<html>not found</html>"),
+		"half a gzip":        written(t, small)[:40],
+		"megabytes of zeros": bomb.Bytes(),
+		"too long":           make([]byte, MaxBytes+1),
+	} {
+		if _, err := Read(body); !errors.Is(err, ErrNotProfile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestGrowthAndSum(t *testing.T) {
+	after := &Profile{Types: small.Types, Stacks: []Stack{
+		{small.Stacks[0].Frames, []int64{5, 1700}},
+		{small.Stacks[1].Frames, []int64{1, 300}},
+	}}
+	grown, err := Growth(written(t, small), written(t, after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Read(grown)
+	if err != nil || len(p.Stacks) != 1 || p.Total(0) != 3 || p.Total(1) != 1000 {
+		t.Errorf("growth %+v, %v", p, err)
+	}
+	sum, err := Sum(written(t, small), written(t, after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = Read(sum); err != nil || len(p.Stacks) != 2 || p.Total(1) != 3000 {
+		t.Errorf("sum %+v, %v", p, err)
+	}
+	if _, err := Growth([]byte("x"), written(t, small)); !errors.Is(err, ErrNotProfile) {
+		t.Error(err)
+	}
+}
+
+// TestOwnGoroutines: what this Go toolchain calls the frames of a goroutine that waits for a mutex is what the table has.
+func TestOwnGoroutines(t *testing.T) {
+	var mu sync.Mutex
+	var once sync.Once
+	mu.Lock()
+	var ended sync.WaitGroup
+	wait := func() {
+		mu.Lock()
+		defer mu.Unlock()
+	}
+	ended.Go(wait)
+	ended.Go(func() { once.Do(wait) })
+	defer ended.Wait()
+	defer mu.Unlock()
+	for until := time.Now().Add(10 * time.Second); ; {
+		var b bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&b, 0); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Read(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := int64(0)
+		for _, s := range p.Stacks {
+			if m, ok := Builtin().Of(s.Frames); ok && m.ID == "go-mutex" {
+				waiting += s.Values[0]
+			}
+		}
+		if waiting == 2 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d wait for the mutex: %+v", waiting, p.Stacks)
+		}
+	}
+}
+
+func TestCollapse(t *testing.T) {
+	var b strings.Builder
+	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
+		{[]string{"main.main", "a;b"}, []int64{2}}, {[]string{"main.main", "a;b"}, []int64{3}}, {[]string{"main.main"}, []int64{0}},
+	}}
+	if err := Collapse(&b, p, 0); err != nil || b.String() != "main.main;a:b 5\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+func TestGraph(t *testing.T) {
+	g := Graph(small, 1)
+	if g.Value != 1000 || len(g.Below) != 1 || g.Below[0].Value != 1000 || len(g.Below[0].Below) != 2 || g.Below[0].Below[0].Name != "lib.Get" || g.Below[0].Below[0].Value != 700 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// FuzzRead: whatever comes from an address is read or refused; what is read can be written, collapsed and drawn.
+func FuzzRead(f *testing.F) {
+	f.Add(written(f, small))
+	var b bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 0)
+	f.Add(b.Bytes())
+	f.Add([]byte("goroutine profile: total 5\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := Read(body)
+		if err != nil {
+			if !errors.Is(err, ErrNotProfile) {
+				t.Error(err)
+			}
+			return
+		}
+		for _, s := range p.Stacks {
+			if len(s.Values) != len(p.Types) || len(s.Frames) > maxFrames {
+				t.Errorf("%d values, %d frames", len(s.Values), len(s.Frames))
+			}
+			Builtin().Of(s.Frames)
+		}
+		Graph(p, 0)
+		if _, err := Growth(body, body); err != nil && !strings.Contains(err.Error(), "profiles") {
+			t.Error(err)
+		}
+	})
+}
