@@ -43,7 +43,7 @@ bpf: ## compile the kernel programs again (clang-19, libbpf-dev)
 	$(GO) generate ./internal/tap
 
 lint: ## gofmt, vet, staticcheck, go.mod, compiled programs
-	@unformatted=$$(gofmt -l *.go cmd internal); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+	@unformatted=$$(gofmt -l *.go cmd internal lab); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) ./...

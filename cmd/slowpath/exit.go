@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/resp"
@@ -44,7 +45,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile):
 		return exitUsage
-	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
+	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect
 	case errors.Is(err, errMissing):
