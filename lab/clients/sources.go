@@ -9,5 +9,5 @@ import "embed"
 
 // Sources has the programs by language, and the protocol, which is a part of those in Go.
 //
-//go:embed _go _python protocol/*.go
+//go:embed _go _java _node _python protocol/*.go
 var Sources embed.FS

@@ -17,13 +17,18 @@ type Name string
 
 // The client programs.
 const (
-	GoRedis6 Name = "go-redis-v6"
-	GoRedis8 Name = "go-redis-v8"
-	GoRedis9 Name = "go-redis-v9"
-	Redigo   Name = "redigo"
-	Rueidis  Name = "rueidis"
-	RedisPy  Name = "redis-py"
-	PyAsync  Name = "pyasync"
+	GoRedis6  Name = "go-redis-v6"
+	GoRedis8  Name = "go-redis-v8"
+	GoRedis9  Name = "go-redis-v9"
+	Redigo    Name = "redigo"
+	Rueidis   Name = "rueidis"
+	Jedis     Name = "jedis"
+	Lettuce6  Name = "lettuce-6"
+	Lettuce7  Name = "lettuce-7"
+	RedisPy   Name = "redis-py"
+	NodeRedis Name = "node-redis"
+	IORedis   Name = "ioredis"
+	PyAsync   Name = "pyasync"
 )
 
 // The protocol's types, as users of this package need them.
@@ -62,7 +67,12 @@ var catalogue = []Client{
 	{Name: GoRedis9, Library: "go-redis", Version: "9.23.0", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
 	{Name: Redigo, Library: "redigo", Version: "1.9.3", Language: "Go", Modes: standalone, HTTP: true, Pprof: true, recipe: goModule},
 	{Name: Rueidis, Library: "rueidis", Version: "1.0.79", Language: "Go", Modes: clustered, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: Jedis, Library: "jedis", Version: "7.5.3", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
+	{Name: Lettuce6, Library: "lettuce", Version: "6.8.1", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
+	{Name: Lettuce7, Library: "lettuce", Version: "7.7.0", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
 	{Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true, recipe: pipPackage},
+	{Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
+	{Name: IORedis, Library: "ioredis", Version: "6.0.0", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
 	{Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone, recipe: debianPython},
 }
 
