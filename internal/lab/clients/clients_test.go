@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"slowpath/lab/clients/protocol"
 )
 
-// lab is the fleet of a test and the binary of Redis 7.0.15; it is skipped where that cannot be had.
+// lab is the fleet of a test and a server's binary; the test is skipped where that cannot be had.
 func lab(t *testing.T, name servers.Name) (*fleet.Fleet, servers.Binary) {
 	t.Helper()
 	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
@@ -143,7 +144,7 @@ func TestProgramsCallAndSumUp(t *testing.T) {
 	}
 }
 
-// TestProgramsRouteInACluster also lets each end by itself after its duration, with replies that are MOVED for a client that does not route.
+// TestProgramsRouteInACluster also lets each end by itself after its duration. A client that does not route would count replies of MOVED.
 func TestProgramsRouteInACluster(t *testing.T) {
 	nodes := cluster(t, servers.Redis7015).Addrs()
 	o := Options{Addresses: nodes[:1], Mode: protocol.Cluster, Workers: 4, Rate: 400, Keys: 100, Duration: 300 * time.Millisecond,
@@ -180,25 +181,33 @@ func TestHTTPServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer service.Kill()
+			ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
+			defer cancel()
+			if err := ask(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil { // a JVM takes its time for the first
+				t.Fatal(err)
+			}
 			seen, err := Requests{Connections: 3, Duration: 200 * time.Millisecond}.Make(t.Context(), service.Addr())
-			if err != nil || seen.Calls == 0 || seen.Errors > 0 {
+			if err != nil || seen.Errors > 0 {
 				t.Errorf("%v, %v", err, seen)
 			}
 			if c.Pprof {
 				wantProfile(t, service.Addr())
 			}
 			own, err := service.Stop(endPatience)
-			if err != nil || own.Calls < seen.Calls || own.Errors > 0 {
+			if err != nil || own.Calls < seen.Calls+1 || own.Errors > 0 {
 				t.Errorf("the users saw %v, the service %v (%v)", seen, own, err)
 			}
 		})
 	}
 }
 
+// onePerLanguage is for what is in the part that the programs of a language have in common.
+var onePerLanguage = []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
+
 // TestProgramsEndWithTheLab: the end of a killed lab closes the programs' standard input.
 func TestProgramsEndWithTheLab(t *testing.T) {
 	s := serve(t)
-	for _, name := range Known() {
+	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
 			run := start(t, name, Options{Addresses: []string{s.Addr}, Password: "secret", Workers: 1, Commands: []Command{{Args: []string{"PING"}}}})
 			if err := run.stdin.Close(); err != nil {

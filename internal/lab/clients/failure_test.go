@@ -74,7 +74,7 @@ func calls(info, name string) int {
 
 // TestBadInput: programs refuse what is no line of options, in one line.
 func TestBadInput(t *testing.T) {
-	for _, name := range Known() {
+	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
 			p := program(t, name)
 			for _, line := range []string{"", "nonsense\n", "{}\n", `{"schema":"slowpath.client/v0","addresses":["a:1"],"commands":[{"args":["PING"]}]}` + "\n"} {

@@ -58,7 +58,7 @@ func (e statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.code, 
 // textLimit bounds what is kept of an answer that is an error, in bytes.
 const textLimit = 200
 
-func ask(ctx context.Context, transport *http.Transport, url string) error {
+func ask(ctx context.Context, transport http.RoundTripper, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
