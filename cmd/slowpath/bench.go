@@ -22,6 +22,8 @@ func (a *app) bench() *cobra.Command {
 		Short: "A load generator that is honest and says what limited the result",
 		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel them.
 
+With --replay it sends the commands of a log again: of redis-cli monitor, or of a recording. Each client of the log has a connection, on which its requests keep their order; what could do harm, blocks, or belongs to a connection alone is left out, and the result says so.
+
 It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C ends the load and prints the result so far.
 
 Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value, {rand:LOW-HIGH} and {unique} numbers; several commands have ; between them.`,
@@ -29,6 +31,7 @@ Names for --command: ` + workload.Named() + `. In a template {key} is the number
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
   slowpath bench 10.0.0.5:6379 --command set --ratio 1 --command get --ratio 9 --prefill --value-size 1kb
   slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv
+  timeout 60 redis-cli monitor > day.log; slowpath bench 10.0.0.5:6379 --replay day.log --replay-speed 2
   slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
   slowpath bench 10.0.0.5:6379 --find-max 'p99<1ms and errors<0.1%'
   slowpath bench 10.0.0.5:6379 --repeat 6 --json > before.json
@@ -53,10 +56,16 @@ func oneTarget(cmd *cobra.Command, args []string) error {
 const greetTimeout = watch.DefaultTimeout
 
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
+	if err := f.replay.check(f); err != nil {
+		return err
+	}
 	if err := f.search.check(f); err != nil {
 		return err
 	}
 	f.load.Cluster = a.where.Cluster
+	if err := f.replay.read(ctx, a, f); err != nil {
+		return err
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -127,7 +136,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		return nil, err
 	}
 	o := b.options
-	shown := &live{app: b.app, connections: o.Load.Connections, total: o.Load.Duration}
+	shown := &live{app: b.app, connections: o.Load.Connections, total: lasts(&o.Load)}
 	o.Load.OnStart = func(startNs int64) {
 		files.begin(&o.Load, startNs)
 		if rec != nil {

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"slowpath/internal/bench"
-	"slowpath/internal/report"
 	"slowpath/internal/target"
 	"slowpath/internal/watch"
 )
@@ -23,12 +22,11 @@ const cleanUpTime = 2 * time.Minute
 
 // openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to be there before.
 func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data, error) {
-	o := &b.options.Load
 	master, err := b.master(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d, err := bench.OpenData(ctx, master, g.Identity.ClusterEnabled, o.Workload)
+	d, err := bench.OpenData(ctx, master, g.Identity.ClusterEnabled, b.work())
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +38,7 @@ func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data,
 }
 
 func (b *benching) prepare(ctx context.Context, d *bench.Data, g watch.Greeting) error {
-	if !b.flags.yes && !loopback(b.options.Load.Target, g.Remote) {
+	if b.asks(g.Remote) {
 		if err := b.allowed(ctx, d); err != nil {
 			return err
 		}
@@ -51,7 +49,7 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g watch.Greeting)
 	if !b.flags.prefill {
 		return nil
 	}
-	_, err := d.Prefill(ctx, b.options.Load.Seed, func(written, of uint64) {
+	_, err := d.Prefill(ctx, b.options.Load.Workload, b.options.Load.Seed, func(written, of uint64) {
 		b.app.progress("prefill: %d of %d keys", written, of)
 	})
 	if err != nil {
@@ -75,13 +73,13 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 	if err != nil || keys == 0 {
 		return err
 	}
-	addr := b.options.Load.Target.Addr()
+	why := b.whyAsk(keys)
 	in, ok := b.app.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) || !b.app.onTerminal() {
-		return usagef("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load slows them down; add --yes to load it all the same", addr, keys)
+		return usagef("%s; add --yes to load it all the same", why)
 	}
 	b.app.progressDone()
-	fmt.Fprintf(b.app.stderr, "%s is not on this host and holds %d keys, some not of a load: others may use it. Load it? [y/N] ", report.OneLine(addr), keys)
+	fmt.Fprintf(b.app.stderr, "%s. Load it? [y/N] ", why)
 	answered := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
@@ -95,7 +93,7 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 	case <-ctx.Done():
 		fmt.Fprintln(b.app.stderr)
 	}
-	return usagef("%s was not loaded", addr)
+	return usagef("%s was not loaded", b.options.Load.Target.Addr())
 }
 
 // leave removes the load's keys and closes what they were written by. A new connection does it: the server may have been away meanwhile.
@@ -109,7 +107,7 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	master, err := b.master(ctx)
 	var again *bench.Data
 	if err == nil {
-		again, err = bench.OpenData(ctx, master, b.options.Target.Kind == "cluster", b.options.Load.Workload)
+		again, err = bench.OpenData(ctx, master, b.options.Target.Kind == "cluster", b.work())
 	}
 	if err != nil {
 		return fmt.Errorf("clearing away: %w; the keys of the load remain: %s", err, removeByHand)

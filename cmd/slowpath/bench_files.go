@@ -54,7 +54,7 @@ func (b *benchFiles) begin(w *load.Options, startNs int64) {
 		return
 	}
 	var ops []string
-	for _, o := range w.Workload.Ops {
+	for _, o := range w.Ops() {
 		ops = append(ops, o.Name)
 	}
 	b.log = bench.NewHistogramLog(b.hlog, ops, startNs)

@@ -18,7 +18,8 @@ type benchFlags struct {
 	ramp     string
 	schedule string
 
-	work workFlags
+	work   workFlags
+	replay replayFlags
 
 	prefill, keep, yes bool
 
@@ -60,6 +61,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.StringVar(&o.Arrivals, "arrivals", load.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
 	})
 	group(fl, "Work", func() { f.work.add(fl) })
+	group(fl, "Replay of a log", func() { f.replay.add(fl) })
 	group(fl, "Data", func() {
 		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
 		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what a load of the same --seed, --value-size and --value-data wrote: add --prefill, or commands that write; makes the load slower")
@@ -96,7 +98,7 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if err := notNegative("for", f.load.Duration); err != nil {
 		return o, err
 	}
-	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" {
+	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" && f.load.Replay == nil {
 		f.load.Duration = defaultDuration
 	}
 	if f.probe && f.record == "" {
@@ -141,13 +143,17 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err
 	}
-	if f.load.Workload, err = f.work.compile(&f.load); err != nil {
-		return o, err
+	o.Workload = f.replay.said(f.work.keyPrefix)
+	if f.load.Replay == nil {
+		o.Workload = f.work.said()
+		if f.load.Workload, err = f.work.compile(&f.load); err != nil {
+			return o, err
+		}
 	}
 	if err := f.load.Check(); err != nil {
 		return o, usage(err)
 	}
-	o.Load, o.Workload = f.load, f.work.said()
+	o.Load = f.load
 	return o, nil
 }
 

@@ -193,7 +193,7 @@ func (f *searchFlags) checkFindMax(b *benchFlags) (err error) {
 }
 
 func (f *searchFlags) checkRepeats(b *benchFlags) error {
-	if b.load.Requests == 0 && b.schedule == "" {
+	if b.load.Requests == 0 && b.schedule == "" && b.replay.file == "" {
 		b.load.Duration = cmp.Or(b.load.Duration, repeatLasts)
 	}
 	if f.compare == "" {

@@ -24,6 +24,7 @@ type searching struct {
 // makeSearch makes the loads of --sweep, --find-max, --repeat and --compare, and prints what they show.
 func (b *benching) makeSearch(ctx context.Context) error {
 	s := &searching{benching: b, search: &b.flags.search}
+	s.search.eachLasts = lasts(&b.options.Load)
 	defer b.app.progressDone()
 	switch {
 	case s.search.sweep != "":

@@ -36,6 +36,18 @@ func (f *workFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of others in templates")
 }
 
+// keyRange is the keys, and how they are drawn.
+func (f *workFlags) keyRange() (workload.Keys, error) {
+	keys, err := workload.ParseKeys(f.keys)
+	if err != nil {
+		return keys, usagef("--keys: %w", err)
+	}
+	if keys, err = keys.ParseDist(f.dist); err != nil {
+		return keys, usagef("--key-distribution: %w", err)
+	}
+	return keys, nil
+}
+
 // compile makes the workload.
 func (f *workFlags) compile(l *load.Options) (*workload.Workload, error) {
 	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: l.Seed, Cluster: l.Cluster, Verify: l.Verify}
@@ -47,11 +59,8 @@ func (f *workFlags) compile(l *load.Options) (*workload.Workload, error) {
 		o.Ratios = append(o.Ratios, r)
 	}
 	var err error
-	if o.Keys, err = workload.ParseKeys(f.keys); err != nil {
-		return nil, usagef("--keys: %w", err)
-	}
-	if o.Keys, err = o.Keys.ParseDist(f.dist); err != nil {
-		return nil, usagef("--key-distribution: %w", err)
+	if o.Keys, err = f.keyRange(); err != nil {
+		return nil, err
 	}
 	if o.Sizes, err = workload.ParseSizes(f.size, os.ReadFile); err != nil {
 		return nil, usagef("--value-size: %w", err)

@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 //	               waits until the recording holds what a source saw
 //	cli ADDRESS COMMAND…
 //	               one call to a server; stdout is its reply
+//	monitor NAME ADDRESS FILE
+//	               redis-cli monitor into a file, until it is signalled
+//	contains FILE TEXT
+//	               waits until a file has a text
 //	load ADDRESS   a little load of GET until the script ends
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE
@@ -68,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "moment": moment, "counted": counted,
+			"monitor": monitorServer, "contains": contains,
 		},
 	})
 }

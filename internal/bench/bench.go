@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Load.Check(); err != nil {
 		return nil, err
 	}
-	c := newCollector(len(o.Load.Workload.Ops), o.Load.TwoTimes(), workersOf(o.Load))
+	c := newCollector(len(o.Load.Ops()), o.Load.TwoTimes(), workersOf(o.Load))
 	if o.OnSecond != nil {
 		c.onSecond = o.OnSecond
 	}

@@ -14,21 +14,29 @@ import (
 	"slowpath/internal/workload"
 )
 
+// Work is what a load sends, as far as its data goes: a Workload or a Replay.
+type Work interface {
+	Setup() [][]string // sent once to each node before the load
+	Writes() bool      // the load may leave keys
+	CleanupByScan(context.Context, workload.Node) (removed int64, err error)
+	CleanupByKeys(context.Context, workload.Node) (removed int64, err error)
+}
+
 // Data is the keys of a load in the server: what is there before, what it leaves.
 type Data struct {
-	Workload *workload.Workload
-	target   target.Target
-	hands    []*Hand
-	owner    func(slot int) *Hand
+	work   Work
+	target target.Target
+	hands  []*Hand
+	owner  func(slot int) *Hand
 }
 
 // OpenData connects to the server, or to each master of its cluster.
-func OpenData(ctx context.Context, t target.Target, clustered bool, w *workload.Workload) (*Data, error) {
+func OpenData(ctx context.Context, t target.Target, clustered bool, w Work) (*Data, error) {
 	first, err := OpenHand(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{Workload: w, target: t, hands: []*Hand{first}, owner: func(int) *Hand { return first }}
+	d := &Data{work: w, target: t, hands: []*Hand{first}, owner: func(int) *Hand { return first }}
 	if !clustered {
 		return d, nil
 	}
@@ -116,7 +124,7 @@ func (d *Data) Foreign(ctx context.Context) (keys int64, err error) {
 // Setup runs the commands that must have been run once before the load, such as SCRIPT LOAD.
 func (d *Data) Setup(ctx context.Context) error {
 	for _, h := range d.hands {
-		for _, args := range d.Workload.Setup() {
+		for _, args := range d.work.Setup() {
 			if _, err := h.do(ctx, args...); err != nil {
 				return err
 			}
@@ -137,9 +145,9 @@ type pipe struct {
 	replies  int
 }
 
-// Prefill writes every key of the load's range; progress is told how many of all are written.
-func (d *Data) Prefill(ctx context.Context, seed uint64, progress func(written, of uint64)) (written uint64, err error) {
-	p := d.Workload.Prefill()
+// Prefill writes every key of a workload's range; progress is told how many of all are written.
+func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, progress func(written, of uint64)) (written uint64, err error) {
+	p := w.Prefill()
 	pipes := map[*Hand]*pipe{}
 	for _, h := range d.hands {
 		pipes[h] = &pipe{}
@@ -185,14 +193,7 @@ func (q *pipe) send(ctx context.Context, h *Hand) error {
 }
 
 // Leaves tells whether the load writes keys.
-func (d *Data) Leaves() bool {
-	for _, op := range d.Workload.Ops {
-		if !op.Reads && len(d.Workload.Patterns()) > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (d *Data) Leaves() bool { return d.work.Writes() }
 
 // withoutScan recognises a proxy that does not know SCAN: it refuses it, or closes the connection as twemproxy does.
 func withoutScan(err error) bool {
@@ -207,13 +208,13 @@ func (d *Data) cleanByKeys(ctx context.Context) (removed int64, err error) {
 		return 0, err
 	}
 	defer h.Close()
-	return d.Workload.CleanupByKeys(ctx, h)
+	return d.work.CleanupByKeys(ctx, h)
 }
 
 // Clean removes the keys of the load, and tells how many they were. Keys that remain are workload.ErrNotAll.
 func (d *Data) Clean(ctx context.Context) (removed int64, err error) {
 	for _, h := range d.hands {
-		n, err := d.Workload.CleanupByScan(ctx, h)
+		n, err := d.work.CleanupByScan(ctx, h)
 		if len(d.hands) == 1 && withoutScan(err) {
 			n, err = d.cleanByKeys(ctx)
 		}

@@ -48,7 +48,7 @@ func TestDataThroughTwemproxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if n, err := d.Prefill(t.Context(), 1, func(uint64, uint64) {}); n != 1000 || err != nil {
+	if n, err := d.Prefill(t.Context(), w, 1, func(uint64, uint64) {}); n != 1000 || err != nil {
 		t.Fatalf("%d keys written, %v", n, err)
 	}
 	if n, err := d.Clean(t.Context()); n != 1000 || err != nil {

@@ -9,7 +9,11 @@ func (s *summary) notes(r *Result) []string {
 	var out []string
 	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r.Settings.Loop == Closed {
-		note("Closed loop: while the server stalls nothing is sent, so these latencies cannot show what users would have felt during a stall; --rate can.")
+		with := "--rate"
+		if r.Replay != nil {
+			with = "--replay-speed 1"
+		}
+		note("Closed loop: while the server stalls nothing is sent, so these latencies cannot show what users would have felt during a stall; %s can.", with)
 	}
 	if r.Settings.BusyPoll {
 		note("Busy polling: the generator spins on %s instead of sleeping, so latencies leave out the wake-up that a usual client has.", threads(r.Settings.Threads))
@@ -33,7 +37,9 @@ func (s *summary) notes(r *Result) []string {
 	if n := r.Unanswered.Failed; n > 0 {
 		note("%s without a reply, because their connection ended or they timed out: they are in no latency, and whether the server executed them is not known.", wereCalls(n))
 	}
-	if r.Misses > 0 && r.Misses == reads(s, r) {
+	if all := r.Misses > 0 && r.Misses == reads(s, r); all && r.Replay != nil {
+		note("All reads missed: the keys do not exist. A replay finds only what the log itself wrote.")
+	} else if all {
 		note("All reads missed: the keys do not exist. --prefill writes them first.")
 	}
 	return out
@@ -48,7 +54,7 @@ func parted(r *Result) bool {
 // reads are the calls of ops that read.
 func reads(s *summary, r *Result) (n int64) {
 	for i, op := range r.Ops {
-		if s.Load.Workload.Ops[i].Reads {
+		if s.Load.Ops()[i].Reads {
 			n += op.Requests
 		}
 	}

@@ -48,7 +48,7 @@ type Recorder struct {
 func NewRecorder(o *Options, sink recording.Sink, slow time.Duration) *Recorder {
 	r := &Recorder{sink: sink, node: o.Target.Address, open: o.Load.Open(), slow: int64(slow), rows: make(chan load.Slow, rowsWaiting),
 		stop: make(chan struct{}), ended: make(chan struct{})}
-	for _, op := range o.Load.Workload.Ops {
+	for _, op := range o.Load.Ops() {
 		r.ops = append(r.ops, op.Name)
 	}
 	r.usual.Store(r.slow)

@@ -39,6 +39,7 @@ type Result struct {
 
 	Unanswered  Unanswered  `json:"unanswered"`
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
+	Replay      *Replay     `json:"replay,omitempty"`   // of a log
 	Routing     *Routing    `json:"routing,omitempty"`  // where the target has several nodes
 	Connections Connections `json:"connections"`
 	// Dials is the phases of connections that were opened: dns, connect, tls, handshake, whole.

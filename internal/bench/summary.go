@@ -71,6 +71,7 @@ func (s *summary) result() (*Result, error) {
 	if len(t.Nodes) > 0 {
 		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, load.Master), Nodes: t.Nodes, SentAgain: t.Again}
 	}
+	r.Replay = s.replayed()
 	verdict := s.observer.verdict(s, r)
 	r.LimitedBy, r.Limit = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
@@ -111,7 +112,7 @@ func rate(n int64, units float64) float64 {
 }
 
 func (s *summary) op(i int, seconds float64) (Op, error) {
-	o, t := s.Load.Workload.Ops[i], s.total.Ops[i]
+	o, t := s.Load.Ops()[i], s.total.Ops[i]
 	op := Op{Op: o.Name, Ratio: o.Ratio, Requests: t.Calls, RequestsPerSecond: rate(t.Calls, seconds), Errors: t.Errors, Misses: t.Misses}
 	service, err := latencyOf(t.Service)
 	if err != nil {
@@ -139,6 +140,9 @@ func (s *summary) settings() Settings {
 	}
 	if s.Load.Open() {
 		out.Loop, out.Arrivals = Open, o.Arrivals
+		if o.Paced() {
+			out.Arrivals = ReplayOf
+		}
 		for _, p := range o.Schedule {
 			out.Stretches = append(out.Stretches, Stretch{DurationNs: int64(p.Lasts), From: p.From, To: p.To})
 		}
@@ -150,7 +154,7 @@ func (s *summary) settings() Settings {
 func (s *summary) schedule(r *Result) *Schedule {
 	late := s.total.Late
 	out := &Schedule{LateP50Ns: late.ValueAtQuantile(50), LateP99Ns: late.ValueAtQuantile(99), LateMaxNs: late.Max()}
-	out.PerSecond = meanRate(s.Load.Schedule, time.Duration(r.Seconds*1e9))
+	out.PerSecond = s.askedRate(r.Seconds)
 	out.Kept = out.LateP99Ns <= int64(KeptWithin) && s.ran.Unsent == 0
 	return out
 }

@@ -30,6 +30,10 @@ func (w *worker) request(c *conn, intended int64) {
 
 // sendAll sends n calls of a closed loop on a connection of its own, as many times send does.
 func (w *worker) sendAll(c *conn, n int) {
+	if w.player != nil {
+		w.play(c.index)
+		return
+	}
 	n = int(min(int64(n), c.quota))
 	if w.left >= 0 {
 		n = min(n, int(w.left))
@@ -60,6 +64,8 @@ func (w *worker) begun() {
 func (w *worker) free(c *conn) {
 	switch {
 	case w.left == 0 || c.quota == 0:
+	case w.player != nil:
+		w.play(c.index)
 	case w.arrivals == nil:
 		w.send(c, w.now)
 	case w.more && w.due <= w.now: // it was waiting for this
@@ -79,6 +85,9 @@ func (w *worker) advance() {
 
 // dispatch sends what has become due, each on the connection that has been idle for longest.
 func (w *worker) dispatch() {
+	if w.player != nil {
+		w.playDue()
+	}
 	if w.routing != nil {
 		w.dispatchRouted()
 		return
@@ -95,6 +104,7 @@ func (w *worker) dispatch() {
 		w.send(c, w.due)
 		w.advance()
 		w.flush(c)
+		w.now = w.r.Clock.Now() // a system call later
 	}
 }
 

@@ -39,6 +39,9 @@ func (o *Options) Check() error {
 	case o.Subscribers > 0 && o.Workload != nil && len(o.Workload.Channels) == 0:
 		return errNothingPublished
 	}
+	if err := o.checkReplay(); err != nil {
+		return err
+	}
 	if err := o.checkRouting(); err != nil {
 		return err
 	}

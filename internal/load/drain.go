@@ -10,6 +10,9 @@ func (w *worker) drain() {
 	if w.arrivals != nil {
 		w.leave()
 	}
+	if w.player != nil {
+		w.leaveLog()
+	}
 	w.left = 0
 	if w.routing != nil {
 		w.leaveRouted()

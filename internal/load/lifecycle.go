@@ -25,7 +25,7 @@ func (r *run) quota() int64 {
 }
 
 // NewTally is an empty tally of this load.
-func (o *Options) NewTally() *Tally { return NewTally(len(o.Workload.Ops), o.TwoTimes()) }
+func (o *Options) NewTally() *Tally { return NewTally(len(o.Ops()), o.TwoTimes()) }
 
 // seats is how many of the connections are this worker's.
 func (w *worker) seats() int {

@@ -22,8 +22,12 @@ import (
 
 // Options of a load. Connections, Pipeline and Threads are at least 1.
 type Options struct {
-	Target      target.Target
-	Workload    *workload.Workload
+	Target   target.Target
+	Workload *workload.Workload
+	// Replay is sent instead of a workload, which is nil then. It ends the load when all of it was sent; Requests are its first so many.
+	Replay *workload.Replay
+	// ReplaySpeed: 1 is the pace of the log, 2 twice as fast; 0: no pace, as fast as connections and pipeline allow.
+	ReplaySpeed float64
 	Clock       *clock.Real
 	Connections int
 	Pipeline    int  // calls in flight on a connection
@@ -88,8 +92,8 @@ type Result struct {
 	Unsent         int64 // calls of the schedule that were due and were not sent
 }
 
-// Open tells whether the load follows a schedule.
-func (o *Options) Open() bool { return len(o.Schedule) > 0 }
+// Open tells whether the load follows a schedule, or the times of a log.
+func (o *Options) Open() bool { return len(o.Schedule) > 0 || o.Paced() }
 
 // Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
 // ones are counted, and tried again.
@@ -123,6 +127,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r.dialing = dialing
+	if r.Replay != nil {
+		r.parts = r.Replay.Streams(r.Connections, r.Requests, r.ReplaySpeed)
+	}
 	for i := range o.Threads {
 		w, err := newWorker(r, i)
 		if err != nil {
@@ -152,8 +159,9 @@ type run struct {
 	tallies chan *Tally // full ones, on their way to OnTally
 	dialing context.Context
 	dials   sync.WaitGroup
-	start   int64   // by the clock
-	router  *router // nil: one target, no routing
+	start   int64                    // by the clock
+	parts   []*workload.ReplayStream // of Replay, by connection
+	router  *router                  // nil: one target, no routing
 
 	subscribers *subscribers   // nil: none
 	others      sync.WaitGroup // the workers but the first, which tells what subscribers got

@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/target"
+	"slowpath/internal/workload"
 )
 
 // watched runs a load and tells of its sums while it runs.
@@ -63,6 +64,9 @@ func TestKilledServer(t *testing.T) {
 		"reconnect":      {false, func(o *Options) { o.ReconnectEvery = 7 }},
 		"timeout":        {false, func(o *Options) { o.Timeout = time.Second }},
 		"pool":           {false, func(o *Options) { o.Pool, o.Workers = 3, 10 }},
+		"replay": {false, func(o *Options) {
+			o.Workload, o.Replay, o.ReplaySpeed = nil, replayOf(t, logged(100_000, 9, 2*time.Millisecond), workload.ReplayOptions{}), 1
+		}},
 		"pool, tls open": {true, func(o *Options) {
 			o.Pool, o.Workers = 3, 10
 			o.Schedule = []Stretch{{Lasts: time.Hour, From: 500, To: 500}}

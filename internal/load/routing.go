@@ -73,7 +73,7 @@ const mostWaiting = 1 << 16
 
 func (w *worker) newRouting(clients int) *routing {
 	x := &routing{routes: w.r.router.current.Load(), clients: clients, under: make([]int32, clients), asking: []byte("*1\r\n$6\r\nASKING\r\n")}
-	for _, op := range w.r.Workload.Ops {
+	for _, op := range w.r.Ops() {
 		x.reads = append(x.reads, op.Reads)
 	}
 	return x
@@ -116,12 +116,17 @@ func (w *worker) draw(client int32, intended, sent int64) {
 	x := w.routing
 	var q workload.Request
 	x.draft, q = w.stream.Next(x.draft[:0])
+	w.drawn(q, client, intended, sent)
+}
+
+// drawn begins the call whose request is the draft.
+func (w *worker) drawn(q workload.Request, client int32, intended, sent int64) {
 	w.begun()
 	w.place(call{
 		flight: flight{intended: intended, sent: sent, key: q.Key, op: q.Op},
 		routed: routed{slot: q.Slot, node: none, replies: q.Replies},
 		client: client,
-	}, x.draft)
+	}, w.routing.draft)
 }
 
 // place sends a call on a connection to its node, or lets it wait for one.
@@ -245,6 +250,10 @@ func (w *worker) refill(c *conn, ended int) {
 		return
 	}
 	x.under[client] -= int32(ended)
+	if w.player != nil {
+		w.play(int(client))
+		return
+	}
 	if w.r.Batch && x.under[client] > 0 {
 		return
 	}

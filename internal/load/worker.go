@@ -28,6 +28,7 @@ type worker struct {
 	more     bool      // there is a next one
 	idle     queue     // open loop: one entry for each call that could be sent now
 	routing  *routing  // nil: all calls go to one target
+	player   *player   // nil: calls are drawn; else those of a log
 
 	now      int64 // after the last read or wait
 	second   int64 // end of the running one
@@ -50,6 +51,10 @@ const bufferBytes = 256 << 10
 func newWorker(r *run, index int) (*worker, error) {
 	w := &worker{r: r, index: index, buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
 	w.makeTallies()
+	if r.Replay != nil {
+		w.replays(r.parts)
+		return w, w.open()
+	}
 	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
 	if !r.routed() {
 		w.stream.LeaveSlots()
@@ -61,7 +66,7 @@ func newWorker(r *run, index int) (*worker, error) {
 			w.left++
 		}
 	}
-	if r.Open() {
+	if len(r.Schedule) > 0 {
 		var err error
 		if w.arrivals, err = newArrivals(r.Schedule, r.Arrivals, index, r.Threads, r.Seed); err != nil {
 			return nil, err
@@ -97,6 +102,7 @@ func (w *worker) run() error {
 	w.beginTally()
 	defer w.meter.close()
 	w.begin()
+	scheduled := w.arrivals != nil || w.player != nil
 	for !w.finished() {
 		n, err := w.wait(w.timeout())
 		if err != nil {
@@ -109,7 +115,7 @@ func (w *worker) run() error {
 		w.now = w.r.Clock.Now()
 		for i := range n {
 			w.handle(&w.events[i])
-			if w.arrivals != nil && w.routing == nil {
+			if scheduled && w.routing == nil {
 				w.dispatch() // what has become due meanwhile does not wait for the other events
 			}
 		}
@@ -131,6 +137,9 @@ func (w *worker) begin() {
 	w.sweepAt = w.nextSweep()
 	if w.arrivals != nil {
 		w.advance()
+	}
+	if w.player != nil {
+		w.player.begin(w.r.start)
 	}
 	if w.routing != nil {
 		w.beginRouted()
@@ -156,6 +165,9 @@ func (w *worker) timeout() time.Duration {
 	until := min(w.second, w.sweepAt)
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
+	}
+	if w.player != nil {
+		until = w.nextPlayed(until)
 	}
 	switch {
 	case w.routing != nil:

@@ -22,6 +22,7 @@ func Load(w io.Writer, r *bench.Result, s Style) error {
 		return err
 	}
 	p.loadFacts(r)
+	p.replay(r.Replay)
 	for _, n := range r.Notes {
 		p.gap()
 		p.paragraph("", "", n, none)
@@ -73,7 +74,11 @@ func (p *page) rateAsked(r *bench.Result) string {
 	if r.Schedule == nil {
 		return ""
 	}
-	return fmt.Sprintf(" at %s/s, %s", grouped(int64(r.Schedule.PerSecond+0.5)), r.Settings.Arrivals)
+	arrivals := r.Settings.Arrivals
+	if r.Replay != nil {
+		arrivals = paceOf(r.Replay)
+	}
+	return fmt.Sprintf(" at %s/s, %s", grouped(int64(r.Schedule.PerSecond+0.5)), arrivals)
 }
 
 // Columns of latencies: a label, and figures of nine columns each.

@@ -139,7 +139,7 @@ func (t *Tap) histogram(key uint32, node, name string, now int64) {
 }
 
 // histBits is HIST_BITS of bpf/types.h.
-const histBits = 4
+const histBits = 5
 
 // bucketNs is the middle of a step of the programs' histograms.
 func bucketNs(i int) int64 {

@@ -250,7 +250,7 @@ type kernelConnEvent struct {
 
 type kernelHist struct {
 	_ structs.HostLayout
-	N [528]uint32
+	N [1024]uint32
 }
 
 type kernelInnerEvent struct {

@@ -43,6 +43,18 @@ func (p *pairs) putAll(dst []byte) {
 	}
 }
 
+// putDigits writes what putAll of pairsOf(n) would, without the pairs in between.
+func putDigits(dst []byte, n uint64) {
+	_ = dst[keyDigits-1]
+	high, low := uint32(n/1_000_000), uint32(n%1_000_000)
+	binary.LittleEndian.PutUint16(dst[0:], pairText[high/10_000&pairMask])
+	binary.LittleEndian.PutUint16(dst[2:], pairText[high/100%100&pairMask])
+	binary.LittleEndian.PutUint16(dst[4:], pairText[high%100&pairMask])
+	binary.LittleEndian.PutUint16(dst[6:], pairText[low/10_000&pairMask])
+	binary.LittleEndian.PutUint16(dst[8:], pairText[low/100%100&pairMask])
+	binary.LittleEndian.PutUint16(dst[10:], pairText[low%100&pairMask])
+}
+
 // slotTable gives the slot of a key of which only the number changes. CRC16 is linear: each pair of digits at its place changes the
 // same bits whatever the others are, so that a slot is six look-ups instead of a CRC over the key.
 type slotTable struct {

@@ -3,6 +3,7 @@ package workload
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -68,6 +69,7 @@ func parseStamp(text string) (time.Duration, bool) {
 type block struct {
 	at      time.Duration
 	encoded []byte
+	split   bool // its keys are in several slots, and the target is a cluster
 	Request
 }
 
@@ -78,12 +80,16 @@ type monitorReader struct {
 	begun  bool
 	blocks map[string]*block
 	held   int64 // bytes of all blocks
+	others int64 // requests of databases other than 0
 }
 
 // ReadMonitor reads what `redis-cli MONITOR` printed. Its keys get the prefix, those of a database other than 0 with "dbN:" after it. A
 // transaction becomes one request. What a script called is left out, since the script calls it again; so are commands that a load does
 // not send, and those that block. The error is ErrUsage for a log that cannot be replayed.
 func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	m := monitorReader{Replay: newReplay(o), blocks: map[string]*block{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLineBytes)
@@ -108,6 +114,11 @@ func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 	}
 	for range m.blocks {
 		m.skip("MULTI", "its EXEC is not in the log")
+	}
+	if m.others > 0 && m.options.KeepKeys {
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; all are sent to that of the connections", m.others))
+	} else if m.others > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; their keys have dbN: before them", m.others))
 	}
 	return m.finish("log of MONITOR")
 }
@@ -148,13 +159,17 @@ func (m *monitorReader) line(l logged) error {
 	}
 	database := ""
 	if l.database != "0" {
+		m.others++
 		database = "db" + l.database + ":"
 	}
 	args, slot, err := m.rewrite(l.args, database)
 	if err != nil {
 		why := "a load does not send it without --dangerous, or its keys cannot be told"
-		if errors.Is(err, ErrState) {
+		switch {
+		case errors.Is(err, ErrState):
 			why = "it changes what the connection is"
+		case errors.Is(err, errSlots):
+			why = errSlots.Error()
 		}
 		m.skip(opName(l.args), why)
 		return nil
@@ -183,6 +198,7 @@ func (m *monitorReader) queue(open *block, args []string, slot int16) error {
 		return usage("log of MONITOR: a transaction of more than %d commands, or more than %d MB in all that are open", mostReplies, m.options.MaxBytes>>20)
 	}
 	open.Replies++
+	open.split = open.split || m.options.Cluster && open.Slot >= 0 && slot >= 0 && slot != open.Slot
 	if open.Slot < 0 {
 		open.Slot = slot
 	}
@@ -193,6 +209,10 @@ func (m *monitorReader) exec(l logged, open *block) error {
 	m.close(l.client)
 	if open == nil {
 		m.skip("EXEC", "its MULTI is not in the log")
+		return nil
+	}
+	if open.split {
+		m.skip("MULTI", errSlots.Error())
 		return nil
 	}
 	open.Replies++

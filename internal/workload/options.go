@@ -60,10 +60,18 @@ func (o Options) check() error {
 		return usage("all ratios are 0; one at least must be above")
 	case o.Expire != 0 && (o.Expire < time.Millisecond || o.Expire%time.Millisecond != 0):
 		return usage("expiry %v: want whole milliseconds, at least one", o.Expire)
-	case strings.ContainsAny(o.KeyPrefix, "{}\r\n\x00"):
-		return usage("prefix of keys %q: it cannot have braces, which would be a hash tag for all keys, nor line breaks", o.KeyPrefix)
+	}
+	if err := checkPrefix(o.KeyPrefix); err != nil {
+		return err
 	}
 	return o.Keys.check()
+}
+
+func checkPrefix(text string) error {
+	if strings.ContainsAny(text, "{}\r\n\x00") {
+		return usage("prefix of keys %q: it cannot have braces, which would be a hash tag for all keys, nor line breaks", text)
+	}
+	return nil
 }
 
 // add parses a command and what goes with it.

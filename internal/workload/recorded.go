@@ -29,7 +29,7 @@ type recordedReader struct {
 // commands and no arguments: keys are made up, from the hash of the key where there is one, and values of the size that makes the request as long as
 // it was. Only commands that slowpath has names for can be made. Notes says so, and that a recording has the slow calls and a sample of the others.
 func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
-	if err := o.Keys.check(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	r := recordedReader{Replay: newReplay(o), rng: newRNG(o.Seed), keys: newDrawer(o.Keys), values: newValues(Sizes{low: 0, high: MaxValueBytes}, Content{}, o.Seed)}
@@ -55,6 +55,9 @@ func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 		replay.Notes = append(replay.Notes,
 			fmt.Sprintf("a recording has no arguments: the keys of %d of %d requests are drawn from %d, the others are made of hashes; values are made up in the recorded sizes", r.madeUp, replay.Requests(), r.keys.n),
 			"a recording has the slow calls and a sample of the others, not all: the rate is not that of the clients")
+		if r.alone > 0 {
+			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a call was: requests that are spread over all: %d", r.alone))
+		}
 	}
 	return replay, err
 }
@@ -76,6 +79,9 @@ func (r *recordedReader) call(c recording.Call, due time.Duration) error {
 	}
 	key := r.key(c)
 	client := c.Client + " " + c.Conn
+	if c.Source == recording.SourceLoad { // its rows do not tell which of the load's connections it was
+		client = ""
+	}
 	encoded := r.encode(args, key, 0)
 	if missing := int(min(c.RequestBytes, r.options.MaxBytes, MaxValueBytes)) - len(encoded); missing > 0 {
 		encoded = r.encode(args, key, r.valueBytes(args, missing))

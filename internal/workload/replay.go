@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +18,7 @@ type ReplayOptions struct {
 	KeyPrefix string // comes after Prefix, before the keys of the log
 	KeepKeys  bool   // send the keys as they are in the log, without any prefix: it writes to the data of users
 	Dangerous bool   // send what ErrDangerous is said of, too
+	Cluster   bool   // leave out what a cluster refuses: keys of one request in several slots
 	MaxBytes  int64  // of encoded requests that are held in memory; 0: 1 GiB
 	Keys      Keys   // of a recording that has no keys: the range from which they are made up
 	Seed      uint64 // of what is made up
@@ -43,6 +46,7 @@ type Replay struct {
 	options ReplayOptions
 	ops     map[string]uint16
 	clients map[string]uint32
+	alone   int // requests of which the client is not known
 	skips   map[[2]string]int64
 }
 
@@ -61,42 +65,19 @@ func newReplay(o ReplayOptions) *Replay {
 	return &Replay{options: o, prefix: Prefix + o.KeyPrefix, ops: map[string]uint16{}, clients: map[string]uint32{}, skips: map[[2]string]int64{}}
 }
 
+// check refuses what no log can be replayed with.
+func (o ReplayOptions) check() error {
+	if err := checkPrefix(o.KeyPrefix); err != nil {
+		return err
+	}
+	return o.Keys.check()
+}
+
 // Requests is how many there are.
 func (r *Replay) Requests() int { return len(r.entries) }
 
-// ReplayStream plays the requests of some of the log's clients, in the order of the log. It is not safe for concurrent use.
-type ReplayStream struct {
-	r            *Replay
-	at           int
-	index, count uint32
-	speed        float64
-}
-
-// Stream gives stream number index (from 0) of count. The requests of one client of the log are all in one stream, so that their order is
-// kept. A speed of 2 is twice as fast as the log, 1 its own pace; at 0 all is due at once.
-func (r *Replay) Stream(index, count int, speed float64) *ReplayStream {
-	return &ReplayStream{r: r, index: uint32(index), count: uint32(max(count, 1)), speed: speed}
-}
-
-// Next appends the next request to dst and says when it is due after the start of the replay; false when there is none left. It does not
-// allocate but to make dst longer.
-func (s *ReplayStream) Next(dst []byte) (_ []byte, _ Request, due time.Duration, ok bool) {
-	for ; s.at < len(s.r.entries); s.at++ {
-		e := &s.r.entries[s.at]
-		if e.client%s.count != s.index {
-			continue
-		}
-		end := len(s.r.bytes)
-		if s.at++; s.at < len(s.r.entries) {
-			end = s.r.entries[s.at].start
-		}
-		if s.speed > 0 {
-			due = time.Duration(min(float64(e.due)/s.speed, math.MaxInt64/2))
-		}
-		return append(dst, s.r.bytes[e.start:end]...), e.Request, due, true
-	}
-	return dst, Request{}, 0, false
-}
+// Clients is how many clients of the log the requests are of. Each call of a load that was recorded counts as one, since it is not known.
+func (r *Replay) Clients() int { return min(len(r.clients)+r.alone, len(r.entries)) }
 
 // skip counts a command that is not replayed. Names that are not known are counted as one.
 func (r *Replay) skip(command, why string) {
@@ -111,16 +92,12 @@ func (r *Replay) skip(command, why string) {
 	r.skips[[2]string{command, why}]++
 }
 
-// put adds a request of one or more commands, which are encoded already.
+// put adds a request of one or more commands, which are encoded already. A client "" is not known.
 func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q Request) error {
 	if int64(len(r.bytes)+len(encoded)) > r.options.MaxBytes {
 		return usage("the log has more than %d MB of requests; cut it into parts", r.options.MaxBytes>>20)
 	}
-	id, seen := r.clients[client]
-	if !seen {
-		id = uint32(len(r.clients))
-		r.clients[client] = id
-	}
+	id := r.client(client)
 	op, seen := r.ops[name]
 	if !seen {
 		if len(r.Ops) == math.MaxUint16 {
@@ -135,6 +112,23 @@ func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q R
 	r.bytes = append(r.bytes, encoded...)
 	return nil
 }
+
+// client gives the number of a client, a new one to each request of which it is not known.
+func (r *Replay) client(name string) uint32 {
+	if name == "" {
+		r.alone++
+		return uint32(len(r.clients) + r.alone - 1)
+	}
+	id, seen := r.clients[name]
+	if !seen {
+		id = uint32(len(r.clients) + r.alone)
+		r.clients[name] = id
+	}
+	return id
+}
+
+// errSlots is that of a command whose keys no node of a cluster has all of.
+var errSlots = errors.New("its keys are in several slots, which a cluster refuses")
 
 // rewrite gives a command with the prefix before its keys, and its slot, or says why it is not sent.
 func (r *Replay) rewrite(args []string, database string) (out []string, slot int16, err error) {
@@ -156,8 +150,15 @@ func (r *Replay) rewrite(args []string, database string) (out []string, slot int
 		if !r.options.KeepKeys {
 			out[at] = r.prefix + database + out[at]
 		}
-		if slot < 0 && name != "PUBLISH" {
-			slot = int16(cluster.Slot([]byte(out[at])))
+		if name == "PUBLISH" {
+			continue
+		}
+		of := int16(cluster.Slot([]byte(out[at])))
+		if slot >= 0 && of != slot && r.options.Cluster {
+			return nil, -1, errSlots
+		}
+		if slot < 0 {
+			slot = of
 		}
 	}
 	return out, slot, nil
@@ -174,6 +175,7 @@ func (r *Replay) finish(what string) (*Replay, error) {
 		}
 		return strings.Compare(a.Command+a.Why, b.Command+b.Why)
 	})
+	r.gatherOps()
 	if len(r.entries) == 0 {
 		if len(r.Skipped) > 0 {
 			return nil, usage("%s: nothing to replay: all was left out, most of it %s (%s)", what, r.Skipped[0].Command, r.Skipped[0].Why)
@@ -181,6 +183,31 @@ func (r *Replay) finish(what string) (*Replay, error) {
 		return nil, usage("%s: nothing to replay", what)
 	}
 	return r, nil
+}
+
+// mostOps are told apart, since a load keeps histograms of each.
+const mostOps = 50
+
+// gatherOps orders the ops by their number, and makes one of those that are rare.
+func (r *Replay) gatherOps() {
+	order := make([]uint16, len(r.Ops))
+	for i := range order {
+		order[i] = uint16(i)
+	}
+	slices.SortStableFunc(order, func(a, b uint16) int { return cmp.Compare(r.Ops[b].Ratio, r.Ops[a].Ratio) })
+	place, ops := make([]uint16, len(order)), make([]Op, 0, min(len(order), mostOps))
+	for rank, op := range order {
+		if rank < mostOps {
+			place[op], ops = uint16(len(ops)), append(ops, r.Ops[op])
+			continue
+		}
+		place[op] = mostOps - 1
+		ops[mostOps-1] = Op{Name: "others", Ratio: ops[mostOps-1].Ratio + r.Ops[op].Ratio}
+	}
+	for i := range r.entries {
+		r.entries[i].Op = place[r.entries[i].Op]
+	}
+	r.Ops = ops
 }
 
 // encode appends a command.

@@ -17,12 +17,13 @@ import (
 // played gives all requests of a replay, with when they are due.
 func played(t *testing.T, r *Replay, streams int, speed float64) (lines []string) {
 	t.Helper()
-	for i := range streams {
-		for s := r.Stream(i, streams, speed); ; {
-			b, q, due, ok := s.Next(nil)
+	for _, s := range r.Streams(streams, 0, speed) {
+		for {
+			due, ok := s.Due()
 			if !ok {
 				break
 			}
+			b, q := s.Next(nil)
 			var all []string
 			for _, args := range commandsOf(t, b) {
 				all = append(all, strings.Join(args, " "))
@@ -125,8 +126,8 @@ func TestReplayDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, buf := r.Stream(0, 1, 1), make([]byte, 0, 1024)
-	if n := testing.AllocsPerRun(1000, func() { buf, _, _, _ = s.Next(buf[:0]) }); n != 0 {
+	s, buf := r.Streams(1, 0, 1)[0], make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(1000, func() { s.Due(); buf, _ = s.Next(buf[:0]) }); n != 0 {
 		t.Errorf("%v allocations per request", n)
 	}
 }
@@ -160,11 +161,8 @@ func TestReplayOfRealMonitor(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v of %s", err, log)
 			}
-			for s := r.Stream(0, 1, 0); ; {
-				b, q, _, ok := s.Next(nil)
-				if !ok {
-					break
-				}
+			for s := r.Streams(1, 0, 0)[0]; s.Left() > 0; {
+				b, q := s.Next(nil)
 				for _, v := range c.send(b, int(q.Replies)) {
 					if err := v.Err(); err != nil {
 						t.Errorf("%v of %q", err, b)
@@ -229,7 +227,7 @@ func TestReadRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := r.Stream(0, 1, 1)
+	s := r.Streams(1, 0, 1)[0]
 	var keys []string
 	for _, want := range []struct {
 		op    string
@@ -237,7 +235,8 @@ func TestReadRecording(t *testing.T) {
 		bytes int
 		due   time.Duration
 	}{{"GET", 2, 0, 0}, {"SET", 3, 1500, 20 * time.Millisecond}, {"MGET", 6, 0, 30 * time.Millisecond}, {"MSET", 5, 10_000, 40 * time.Millisecond}} {
-		b, q, due, ok := s.Next(nil)
+		due, ok := s.Due()
+		b, q := s.Next(nil)
 		args := commandsOf(t, b)[0]
 		if !ok || r.Ops[q.Op].Name != want.op || len(args) != want.args || due != want.due || want.bytes > 0 && (len(b) < want.bytes-4 || len(b) > want.bytes) {
 			t.Errorf("%s: %d arguments, %d bytes, due %v; want %+v", r.Ops[q.Op].Name, len(args), len(b), due, want)
@@ -252,7 +251,7 @@ func TestReadRecording(t *testing.T) {
 	if keys[0] != keys[1] {
 		t.Errorf("one hash gave the keys %v", keys[:2])
 	}
-	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
+	if len(r.Notes) != 3 || !strings.Contains(r.Notes[2], "over all: 1") || r.Clients() != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
 		t.Errorf("notes %q, skipped %v", r.Notes, r.Skipped)
 	}
 	if _, err := ReadRecording(recording.New(), ReplayOptions{}); !errors.Is(err, ErrUsage) {
@@ -273,11 +272,9 @@ func FuzzReadMonitor(f *testing.F) {
 			return
 		}
 		last := time.Duration(0)
-		for s := r.Stream(0, 1, 1); ; {
-			b, q, due, ok := s.Next(nil)
-			if !ok {
-				break
-			}
+		for s := r.Streams(1, 0, 1)[0]; s.Left() > 0; {
+			due, _ := s.Due()
+			b, q := s.Next(nil)
 			all := commandsOf(t, b)
 			if len(all) != int(q.Replies) || due < last {
 				t.Fatalf("%q: %d commands, %d replies, due %v after %v", log, len(all), q.Replies, due, last)

@@ -63,7 +63,7 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
-	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil {
+	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil && len(r.commands) == 1 {
 		c.t.plain = n[0].at
 	}
 	return c.t
@@ -180,10 +180,10 @@ func appendLength(dst []byte, n int) []byte {
 func (t *template) appendPlain(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
 	at := len(dst) + t.plain
 	dst = append(dst, t.steps[0].bytes...)
-	p := pairsOf(key)
-	p.putAll(dst[at:])
+	putDigits(dst[at:], key)
 	r := Request{Op: op, Replies: 1, Slot: -1, Key: int64(key)}
 	if !s.slotless {
+		p := pairsOf(key)
 		r.Slot = t.slots.slot(&p)
 	}
 	return dst, r

@@ -13,9 +13,13 @@ import (
 // first gives the commands of the first request of a workload of one template, with its values cut short.
 func first(t *testing.T, o Options) string {
 	t.Helper()
-	b, _ := compiled(t, o).Stream(1, 0, 1).Next(nil)
+	b, q := compiled(t, o).Stream(1, 0, 1).Next(nil)
 	var lines []string
-	for _, args := range commandsOf(t, b) {
+	all := commandsOf(t, b)
+	if len(all) != int(q.Replies) {
+		t.Errorf("%d commands and %d replies", len(all), q.Replies)
+	}
+	for _, args := range all {
 		for i, a := range args {
 			if strings.ContainsFunc(a, func(r rune) bool { return r < ' ' || r > '~' }) {
 				args[i] = fmt.Sprintf("<%d bytes>", len(a))
@@ -50,6 +54,7 @@ func TestTemplates(t *testing.T) {
 		{"times with values", Options{Commands: []string{"MSET k{key:2} x"}, Keys: Keys{Low: 5, High: 5}}, "MSET slowpath:k{0000000000}05 x slowpath:k{0000000000}05 x"},
 		{"same", Options{Commands: []string{"MULTI; SET key:{key} x; INCR ctr:{same}; EXEC"}, Keys: at},
 			"MULTI; SET slowpath:key:{0000012345}67 x; INCR slowpath:ctr:{0000012345}67; EXEC"},
+		{"one number in a block", Options{Commands: []string{"MULTI; INCR n:{key}; EXEC"}, Keys: at}, "MULTI; INCR slowpath:n:000001234567; EXEC"},
 		{"tag", Options{Commands: []string{"RENAME {tag}:a {tag}:{key}"}, Keys: at, Cluster: true}, "RENAME slowpath:{0000012345}:a slowpath:{0000012345}:{0000012345}67"},
 		{"tag of one", Options{Commands: []string{"GET {tag}:{key}"}, Keys: at}, "GET slowpath:{000001234567}:000001234567"},
 		{"random", Options{Commands: []string{"INCRBY k {rand:7-7}"}}, "INCRBY slowpath:k 7"},

@@ -40,6 +40,16 @@ type Workload struct {
 // them answers NOSCRIPT.
 func (w *Workload) Setup() [][]string { return w.setup }
 
+// Writes tells whether the load may leave keys.
+func (w *Workload) Writes() bool {
+	for _, op := range w.Ops {
+		if !op.Reads && len(w.Patterns()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Stream draws the requests of one worker. It is not safe for concurrent use.
 type Stream struct {
 	w         *Workload

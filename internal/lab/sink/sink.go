@@ -27,6 +27,9 @@ var (
 func Serve(ctx context.Context, l *net.TCPListener) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if runtime.GOMAXPROCS(0) < 2 { // the thread that answers does not leave its own to others
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	}
 	s := &server{buf: make([]byte, 1<<20), conns: map[int32]*conn{}}
 	raw, err := l.SyscallConn()
 	if err != nil {
@@ -80,11 +83,14 @@ func (s *server) close() {
 
 func (s *server) turn() error {
 	const look = 100 // ms, after which the context is looked at
-	n, err := unix.EpollWait(s.epoll, s.events[:], look)
-	if err != nil && err != unix.EINTR {
-		return fmt.Errorf("epoll_wait: %w", err)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), look, 0, 0)
+	if errno == unix.EINTR {
+		return nil
 	}
-	for i := range max(n, 0) {
+	if errno != 0 {
+		return fmt.Errorf("epoll_wait: %w", errno)
+	}
+	for i := range n {
 		fd := s.events[i].Fd
 		if fd == int32(s.listener) {
 			s.accept()
@@ -115,7 +121,7 @@ func (s *server) accept() {
 func (s *server) serve(fd int, c *conn) bool {
 	for {
 		kept := copy(s.buf, c.carry)
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.buf[kept])), uintptr(len(s.buf)-kept))
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&s.buf[kept])), uintptr(len(s.buf)-kept), 0, 0, 0)
 		if errno == unix.EAGAIN {
 			return true
 		}
@@ -148,9 +154,9 @@ func (s *server) answer(fd, calls int) bool {
 		s.out = append(s.out, reply...)
 	}
 	for b := s.out[:calls*len(reply)]; len(b) > 0; {
-		n, err := unix.Write(fd, b)
-		switch err {
-		case nil:
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+		switch errno {
+		case 0:
 			b = b[n:]
 		case unix.EAGAIN, unix.EINTR: // the reader is behind: wait for it, there is nothing better to do
 			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}

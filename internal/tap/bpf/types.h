@@ -384,8 +384,8 @@ struct inner_event {
 enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
        C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_LATE_ACKS, C_MAX };
 
-/* log-linear histogram: 16 steps per power of two, to 2^36 ns */
-enum { HIST_BITS = 4, HIST = (36 - HIST_BITS + 1) << HIST_BITS };
+/* log-linear histogram: 32 steps per power of two, 3 % wide, to 2^36 ns */
+enum { HIST_BITS = 5, HIST = (36 - HIST_BITS + 1) << HIST_BITS };
 
 struct hist {
 	u32 n[HIST];

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/bench"
+	"slowpath/internal/load"
+	"slowpath/internal/report"
+	"slowpath/internal/workload"
+)
+
+// replayFlags are those of a load that replays a log.
+type replayFlags struct {
+	file     string
+	speed    string
+	realKeys bool
+}
+
+func (f *replayFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent again: what redis-cli monitor printed (- is stdin), or a recording")
+	fl.StringVar(&f.speed, "replay-speed", "1", "how much `faster` than the log: 1 is its own pace, 2 twice that; max: as fast as connections and pipeline allow")
+	fl.BoolVar(&f.realKeys, "real-keys", false, "send the keys as the log has them, without slowpath: before them: writes to the data of others, and removes nothing")
+}
+
+const (
+	replayPrefix  = "replay:" // of the keys, unless --key-prefix is given, so that those of other loads are not removed with them
+	fastest       = "max"
+	mostSpeed     = 1e6
+	mostByDefault = 1000 // of a replay that is not told how many
+)
+
+// check refuses what does not go with a log, before it is read.
+func (f *replayFlags) check(b *benchFlags) error {
+	given := b.search.given.Changed
+	if f.file == "" {
+		for _, name := range []string{"replay-speed", "real-keys"} {
+			if given(name) {
+				return usagef("--%s is for --replay: add it, or leave this out", name)
+			}
+		}
+		return nil
+	}
+	for _, rule := range []struct {
+		why   string
+		names []string
+	}{
+		{"the log has the commands and their keys", []string{"command", "ratio", "value-size", "value-data", "expire", "prefill", "verify"}},
+		{"the log says when calls are due, and --replay-speed how fast", []string{"rate", "ramp", "schedule", "arrivals"}},
+		{"each client of the log keeps its connection", []string{"per-call", "reconnect-every", "cold-start", "pool", "pool-workers", "subscribers", "pipeline-mode"}},
+		{"a replay is one load; --repeat and --compare make it several times", []string{"sweep", "find-max"}},
+	} {
+		for _, name := range rule.names {
+			if given(name) {
+				return usagef("--replay does not go with --%s: %s", name, rule.why)
+			}
+		}
+	}
+	if f.realKeys && given("key-prefix") {
+		return usagef("--real-keys sends the keys as they are: leave out --key-prefix")
+	}
+	_, err := f.pace()
+	return err
+}
+
+// pace is load.Options.ReplaySpeed.
+func (f *replayFlags) pace() (float64, error) {
+	if f.speed == fastest {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(f.speed, 64)
+	if err != nil || !(v > 0 && v <= mostSpeed) || math.IsInf(1/v, 0) {
+		return 0, usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as fast, or %s", f.speed, fastest)
+	}
+	return v, nil
+}
+
+// read reads the log into the options of the load.
+func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err error) {
+	if f.file == "" {
+		return nil
+	}
+	o := workload.ReplayOptions{KeyPrefix: cmp.Or(b.work.keyPrefix, replayPrefix), KeepKeys: f.realKeys, Dangerous: b.work.dangerous, Cluster: b.load.Cluster, Seed: b.load.Seed}
+	if o.Keys, err = b.work.keyRange(); err != nil {
+		return err
+	}
+	a.progress("reading %s", f.file)
+	defer a.progressDone()
+	ended := make(chan error, 1)
+	go func() { // a pipe may hold the log back
+		log, err := f.open(a.stdin, o, b)
+		b.load.Replay = log
+		ended <- err
+	}()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	b.load.ReplaySpeed, err = f.pace()
+	if !b.search.given.Changed("connections") {
+		b.load.Connections = min(b.load.Replay.Clients(), mostByDefault)
+	}
+	return err
+}
+
+// open tells by the file itself what it is.
+func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
+	in := stdin
+	if f.file != "-" {
+		file, err := os.Open(f.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("--replay: no such file: %s; redis-cli monitor > FILE makes one", f.file)
+		}
+		if err != nil {
+			return nil, usagef("--replay: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text := bufio.NewReaderSize(in, 1<<20)
+	const sqlite = "SQLite format 3\x00" // of a recording (sqlite.org/fileformat.html)
+	if head, _ := text.Peek(len(sqlite)); string(head) == sqlite {
+		return f.recorded(o)
+	}
+	for _, name := range []string{"keys", "key-distribution"} {
+		if b.search.given.Changed(name) {
+			return nil, usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: leave it out", name)
+		}
+	}
+	log, err := workload.ReadMonitor(text, o)
+	if err != nil {
+		return nil, usagef("--replay %s: %w", f.file, err)
+	}
+	return log, nil
+}
+
+func (f *replayFlags) recorded(o workload.ReplayOptions) (*workload.Replay, error) {
+	if f.file == "-" {
+		return nil, usagef("--replay -: a recording is not read from stdin: name its file")
+	}
+	rec, err := openRecording(f.file)
+	if err != nil {
+		return nil, err
+	}
+	log, err := workload.ReadRecording(rec, o)
+	if err != nil {
+		return nil, usagef("--replay %s: %w", f.file, err)
+	}
+	return log, nil
+}
+
+// said is the flags as they were given, for the result.
+func (f *replayFlags) said(keyPrefix string) any {
+	return struct {
+		Replay    string `json:"replay"`
+		Speed     string `json:"replay_speed"`
+		KeyPrefix string `json:"key_prefix,omitempty"`
+		RealKeys  bool   `json:"real_keys,omitempty"`
+	}{f.file, f.speed, keyPrefix, f.realKeys}
+}
+
+// lasts is how long a load is meant to take; 0 where it is not known before.
+func lasts(o *load.Options) time.Duration {
+	if o.Replay == nil {
+		return o.Duration
+	}
+	played := o.Replay.PlayedIn(o.Requests, o.ReplaySpeed)
+	if o.Duration > 0 && (!o.Paced() || o.Duration < played) {
+		return o.Duration
+	}
+	return played
+}
+
+// work is what the load sends.
+func (b *benching) work() bench.Work {
+	if log := b.options.Load.Replay; log != nil {
+		return log
+	}
+	return b.options.Load.Workload
+}
+
+// asks tells whether a server with keys of others is to be loaded only if somebody says so.
+func (b *benching) asks(remote string) bool {
+	return !b.flags.yes && (b.flags.replay.realKeys || !loopback(b.options.Load.Target, remote))
+}
+
+// whyAsk says why, of a server with so many keys.
+func (b *benching) whyAsk(keys int64) string {
+	addr := report.OneLine(b.options.Load.Target.Addr())
+	if b.flags.replay.realKeys {
+		return fmt.Sprintf("%s holds %d keys, some not of a load, and --real-keys may write to them", addr, keys)
+	}
+	return fmt.Sprintf("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load slows them down", addr, keys)
+}

@@ -1,0 +1,40 @@
+package report
+
+import (
+	"fmt"
+
+	"slowpath/internal/bench"
+)
+
+// mostSkipped kinds of commands are named in the text; the document has all.
+const mostSkipped = 8
+
+// replay says what of a log was sent, and what of it was not.
+func (p *page) replay(r *bench.Replay) {
+	if r == nil {
+		return
+	}
+	p.gap()
+	p.paragraph("replay: ", "        ", fmt.Sprintf("%s of %s requests of %s, %s long, %s", grouped(r.Sent), grouped(r.Requests), count(r.Clients, "client"),
+		duration(r.LengthNs), paceOf(r)), none)
+	for i, s := range r.Skipped {
+		if i == mostSkipped {
+			p.paragraph("  ", "  ", fmt.Sprintf("and %s for other reasons", count(len(r.Skipped)-i, "command")), dim)
+			break
+		}
+		p.paragraph("  left out: ", "            ", fmt.Sprintf("%s × %s: %s", grouped(s.Count), OneLine(s.Command), s.Why), dim)
+	}
+	for _, n := range r.Notes {
+		p.paragraph("  ", "  ", n, dim)
+	}
+}
+
+func paceOf(r *bench.Replay) string {
+	switch r.Speed {
+	case 0:
+		return "without pace"
+	case 1:
+		return "at the log's own pace"
+	}
+	return fmt.Sprintf("at %.4g times the log's pace", r.Speed)
+}
