@@ -46,7 +46,7 @@ examples: ## build and test the examples, which are modules of their own
 	@for d in examples/*/; do (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 lint: ## gofmt, vet, staticcheck, go.mod, compiled programs
-	@unformatted=$$(gofmt -l *.go cmd internal examples); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+	@unformatted=$$(gofmt -l *.go cmd internal examples lab); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) ./...

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/profile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -49,7 +50,7 @@ func exitCode(err error) int {
 		errors.Is(err, profile.ErrNotPprof):
 		return exitUsage
 	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, topology.ErrNoMap),
-		errors.Is(err, profile.ErrUnreachable),
+		errors.Is(err, profile.ErrUnreachable), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect
 	case errors.Is(err, errMissing):

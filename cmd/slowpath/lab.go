@@ -34,7 +34,7 @@ func (a *app) lab() *cobra.Command {
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labUp(), a.labDown(), a.labSink())
+	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labUp(), a.labDown(), a.labSink())
 	return c
 }
 

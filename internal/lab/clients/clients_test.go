@@ -3,24 +3,25 @@ package clients
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/lab/clients/protocol"
 )
 
-// serve starts a real server that ends with the test.
-func serve(t *testing.T) *fleet.Instance {
+// lab is the fleet of a test and a server's binary; the test is skipped where that cannot be had.
+func lab(t *testing.T, name servers.Name) (*fleet.Fleet, servers.Binary) {
 	t.Helper()
 	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := cache.Get(t.Context(), servers.Redis7015, t.Output())
+	bin, err := cache.Get(t.Context(), name, t.Output())
 	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
 		t.Skip(err)
 	}
@@ -35,6 +36,13 @@ func serve(t *testing.T) *fleet.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, bin
+}
+
+// serve starts a real server that ends with the test.
+func serve(t *testing.T) *fleet.Instance {
+	t.Helper()
+	f, bin := lab(t, servers.Redis7015)
 	s, err := f.Start(t.Context(), bin, fleet.Spec{Password: "secret"})
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +55,24 @@ func serve(t *testing.T) *fleet.Instance {
 	return s
 }
 
-// start builds a program in the user's cache, as the lab does, and starts it.
-func start(t *testing.T, name Name, o Options, lead ...string) *Process {
+// cluster starts a real cluster of three masters that ends with the test.
+func cluster(t *testing.T, name servers.Name) *fleet.Cluster {
+	t.Helper()
+	f, bin := lab(t, name)
+	c, err := f.StartCluster(t.Context(), bin, 3, 0, fleet.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// program builds a program in the user's cache, as the lab does. Where its toolchain is missing or has no network, the test is skipped.
+func program(t *testing.T, name Name) Program {
 	t.Helper()
 	c, err := OpenCache("")
 	if err != nil {
@@ -61,111 +85,139 @@ func start(t *testing.T, name Name, o Options, lead ...string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := p.Start(t.TempDir(), o, lead...)
+	return p
+}
+
+// start starts a program that ends with the test.
+func start(t *testing.T, name Name, o Options, lead ...string) *Process {
+	t.Helper()
+	run, err := program(t, name).Start(t.TempDir(), o, lead...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = run.Stop(10 * time.Second) }) // stopped by the test already
+	t.Cleanup(func() {
+		if _, err := run.Stop(endPatience); err != nil {
+			run.Kill() // stopped by the test already, or not to be stopped otherwise
+		}
+	})
 	return run
+}
+
+// mix writes and reads ten keys.
+var mix = []Command{{Args: []string{"SET", "k{n}", "[1,2]"}}, {Args: []string{"GET", "k{n}"}, Weight: 3}}
+
+func ready(t *testing.T, run *Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
+	defer cancel()
+	if err := run.AwaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestProgramsCallAndSumUp(t *testing.T) {
 	s := serve(t)
-	o := Options{Address: s.Addr, Password: "secret", Name: "lab", DB: 1, Workers: 2, Rate: 200, Keys: 10, PoolSize: 4, MaxIdle: 4,
-		Commands: []Command{{Args: []string{"SET", "k{n}", "[1,2]"}}, {Args: []string{"GET", "k{n}"}, Weight: 3}}}
-	for _, name := range Known() {
-		t.Run(string(name), func(t *testing.T) {
-			run := start(t, name, o)
-			if err := run.AwaitReady(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+	o := Options{Addresses: []string{s.Addr}, Password: "secret", Name: "lab", DB: 1, Workers: 2, Rate: 200, Keys: 10, PoolSize: 4, MaxIdle: 4,
+		Commands: mix}
+	for _, c := range Catalogue() {
+		t.Run(string(c.Name), func(t *testing.T) {
+			run := start(t, c.Name, o)
+			ready(t, run)
 			list, err := s.Do(t.Context(), "CLIENT", "LIST")
 			if text, _ := list.(string); err != nil || !strings.Contains(text, " name=lab ") || !strings.Contains(text, " db=1 ") {
 				t.Errorf("CLIENT LIST does not show it (%v):\n%v", err, list)
 			}
-			sum, err := run.Stop(10 * time.Second)
+			sum, err := run.Stop(endPatience)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum.Calls == 0 || sum.Errors != 0 || sum.P50 <= 0 || sum.P50 > sum.P99 || sum.P99 > sum.Max || sum.Ran <= 0 || sum.CPU <= 0 {
+			if sum.Calls == 0 || sum.Errors != 0 || sum.Histogram.Quantile(0) <= 0 || sum.Max <= 0 || sum.Ran <= 0 || sum.CPU <= 0 {
 				t.Errorf("summary: %+v", sum)
 			}
-			if name != PyAsync && sum.Dials == 0 {
-				t.Errorf("no dials in %v", sum)
+			if sum.Dials == 0 || time.Since(time.Unix(0, sum.StartUnix)) > time.Hour {
+				t.Errorf("%d dials, start %d", sum.Dials, sum.StartUnix)
+			}
+			if !strings.Contains(sum.Library, c.Version) && c.Name != PyAsync {
+				t.Errorf("library %q, not %s", sum.Library, c.Version)
 			}
 		})
 	}
 }
 
+// TestProgramsRouteInACluster also lets each end by itself after its duration. A client that does not route would count replies of MOVED.
+func TestProgramsRouteInACluster(t *testing.T) {
+	nodes := cluster(t, servers.Redis7015).Addrs()
+	o := Options{Addresses: nodes[:1], Mode: protocol.Cluster, Workers: 4, Rate: 400, Keys: 100, Duration: 300 * time.Millisecond,
+		Warmup: 200 * time.Millisecond, Commands: mix}
+	for _, c := range Catalogue() {
+		if c.Name == GoRedis6 || c.Name == GoRedis8 {
+			continue // they fail at the reply of CLUSTER SLOTS of Redis 7, which has a fourth element: TestOldClients
+		}
+		t.Run(string(c.Name), func(t *testing.T) {
+			sum, err := program(t, c.Name).Run(t.Context(), t.TempDir(), o)
+			if !c.Has(protocol.Cluster) {
+				if !errors.Is(err, ErrUnsupported) {
+					t.Errorf("no cluster mode: %v", err)
+				}
+				return
+			}
+			if err != nil || sum.Calls == 0 || sum.Errors > 0 {
+				t.Errorf("%v, %v", err, sum)
+			}
+		})
+	}
+}
+
+func TestHTTPServices(t *testing.T) {
+	s := serve(t)
+	o := Options{Addresses: []string{s.Addr}, Password: "secret", Keys: 10, PoolSize: 4, MaxIdle: 4, Commands: mix}
+	for _, c := range Catalogue() {
+		if !c.HTTP || c.Name == Lettuce6 {
+			continue // which is the program of Lettuce7: JVMs take seconds
+		}
+		t.Run(string(c.Name), func(t *testing.T) {
+			service, err := program(t, c.Name).Serve(t.Context(), t.TempDir(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer service.Kill()
+			ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
+			defer cancel()
+			if err := ask(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil { // a JVM takes its time for the first
+				t.Fatal(err)
+			}
+			seen, err := Requests{Connections: 3, Duration: 200 * time.Millisecond}.Make(t.Context(), service.Addr())
+			if err != nil || seen.Errors > 0 {
+				t.Errorf("%v, %v", err, seen)
+			}
+			if c.Pprof {
+				wantProfile(t, service.Addr())
+			}
+			own, err := service.Stop(endPatience)
+			if err != nil || own.Calls < seen.Calls+1 || own.Errors > 0 {
+				t.Errorf("the users saw %v, the service %v (%v)", seen, own, err)
+			}
+		})
+	}
+}
+
+// onePerLanguage is for what is in the part that the programs of a language have in common.
+var onePerLanguage = []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
+
 // TestProgramsEndWithTheLab: the end of a killed lab closes the programs' standard input.
 func TestProgramsEndWithTheLab(t *testing.T) {
 	s := serve(t)
-	for _, name := range Known() {
+	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
-			run := start(t, name, Options{Address: s.Addr, Password: "secret", Workers: 1, Commands: []Command{{Args: []string{"PING"}}}})
+			run := start(t, name, Options{Addresses: []string{s.Addr}, Password: "secret", Workers: 1, Commands: []Command{{Args: []string{"PING"}}}})
 			if err := run.stdin.Close(); err != nil {
 				t.Fatal(err)
 			}
 			select {
 			case <-run.Exited():
-			case <-time.After(20 * time.Second):
+			case <-time.After(readyPatience):
 				t.Errorf("process %d is still there", run.PID)
 			}
 		})
-	}
-}
-
-func TestStartSaysWhatTheProgramSaid(t *testing.T) {
-	run, err := Program{Name: "broken", Argv: []string{"sh", "-c", "read line; echo no such library >&2; exit 3"}}.Start(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.AwaitReady(t.Context()); err == nil || !strings.Contains(err.Error(), "no such library") {
-		t.Error(err)
-	}
-	if _, err := run.Stop(time.Second); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestMissingToolSaysWhatToInstall(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	c, err := OpenCache(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Get(t.Context(), GoRedis9, nil); !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "https://go.dev/dl/") {
-		t.Error(err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(c.dir, "*")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if _, err := c.Get(t.Context(), "nodejs", nil); err == nil || !strings.Contains(err.Error(), "goredis9") {
-		t.Error(err)
-	}
-}
-
-func TestPythonWithoutTheLibrary(t *testing.T) {
-	_, err := findPython(t.Context(), "no-such-python", "sh") // a shell has no redis.asyncio either
-	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "apt-get install python3-redis") {
-		t.Error(err)
-	}
-}
-
-func TestSourceHash(t *testing.T) {
-	a := source{"main.go": []byte("package main"), "go.mod": []byte("module lab")}
-	if a.hash() != (source{"go.mod": []byte("module lab"), "main.go": []byte("package main")}).hash() {
-		t.Error("the order of the files matters")
-	}
-	for _, b := range []source{{"main.go": []byte("package main")}, {"main.go": []byte("package mai"), "go.mod": []byte("module lab")},
-		{"main2.go": []byte("package main"), "go.mod": []byte("module lab")}} {
-		if a.hash() == b.hash() {
-			t.Errorf("%v has the hash of another source", b)
-		}
-	}
-	for _, name := range []Name{GoRedis9, Redigo} {
-		if s, err := goSource(name); err != nil || len(s["go.mod"]) == 0 {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

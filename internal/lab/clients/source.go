@@ -2,9 +2,7 @@ package clients
 
 import (
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,39 +10,31 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-)
+	"strings"
 
-// The module files have the ending .txt because go:embed passes over directories that are modules of their own.
-//
-//go:embed options.go _go/workload.go _go/goredis9 _go/redigo _python/pyasync.py
-var embedded embed.FS
+	programs "slowpath/lab/clients"
+)
 
 // source is the files of a program by their path in its directory.
 type source map[string][]byte
 
-func goSource(name Name) (source, error) {
-	dir := "_go/" + string(name)
-	return read(map[string]string{
-		"go.mod": dir + "/go.mod.txt", "go.sum": dir + "/go.sum", "main.go": dir + "/main.go",
-		"workload.go": "_go/workload.go", "clients/options.go": "options.go",
-	})
-}
-
-func pythonSource(name Name) (source, error) {
-	file := string(name) + ".py"
-	return read(map[string]string{file: "_python/" + file})
-}
-
-func read(files map[string]string) (source, error) {
-	s := source{}
-	for to, from := range files {
-		body, err := fs.ReadFile(embedded, from)
-		if err != nil {
-			return nil, err
+// add reads a file, or the files of a directory, of the embedded sources to a directory of the program. Tests are left out.
+func (s source) add(to, from string) error {
+	return fs.WalkDir(programs.Sources, from, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") {
+			return err
 		}
-		s[to] = body
-	}
-	return s, nil
+		body, err := fs.ReadFile(programs.Sources, file)
+		name := strings.TrimPrefix(strings.TrimPrefix(file, from), "/")
+		if file == from {
+			name = path.Base(file)
+		}
+		if path.Base(name) == "go.mod.txt" {
+			name = strings.TrimSuffix(name, ".txt")
+		}
+		s[path.Join(to, name)] = body
+		return err
+	})
 }
 
 // hash changes with every file's name and content; the first 48 bits tell the sources of one program apart.
@@ -59,7 +49,7 @@ func (s source) hash() string {
 func (s source) write(dir string) error {
 	for file, body := range s {
 		to := filepath.Join(dir, filepath.FromSlash(file))
-		if err := os.MkdirAll(filepath.Join(dir, path.Dir(file)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
 		if err := os.WriteFile(to, body, 0o644); err != nil {
@@ -69,29 +59,13 @@ func (s source) write(dir string) error {
 	return nil
 }
 
-// install returns the directory of a source in the cache. It is made beside its place and renamed there when build has succeeded, so
-// that a killed attempt is never taken for a program; of two processes that do this at once the first one's stays.
-func (c *Cache) install(name Name, s source, build func(dir string) error) (string, error) {
-	final := filepath.Join(c.dir, string(name)+"-"+s.hash())
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
+// gather makes a source of pairs: where files go, and where they are.
+func gather(pairs ...[2]string) (source, error) {
+	s := source{}
+	for _, p := range pairs {
+		if err := s.add(p[0], p[1]); err != nil {
+			return nil, err
+		}
 	}
-	tmp, err := os.MkdirTemp(c.dir, ".tmp-"+string(name)+"-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp) // gone when it was renamed
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return "", err
-	}
-	if err := s.write(tmp); err != nil {
-		return "", err
-	}
-	if err := build(tmp); err != nil {
-		return "", err
-	}
-	if err := os.Rename(tmp, final); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return final, nil
+	return s, nil
 }

@@ -28,6 +28,6 @@ var clientCFSThrottled = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Cgroup: g, Options: clients.Options{
-			Address: s.Addr, Commands: smallReads(), Keys: documents, Workers: 4, DecodesPerCall: 1}})
+			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 4, DecodesPerCall: 1}})
 	},
 }

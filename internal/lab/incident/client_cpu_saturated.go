@@ -27,6 +27,6 @@ var clientCPUSaturated = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{
-			Address: s.Addr, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30, DecodesPerCall: 4, Procs: 8}})
+			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30, DecodesPerCall: 4, Procs: 8}})
 	},
 }

@@ -22,7 +22,7 @@ var clientEventLoopBlocked = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.PyAsync, CPU: otherCPU(), Options: clients.Options{
-			Address: s.Addr, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
+			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
 			BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond}})
 	},
 }

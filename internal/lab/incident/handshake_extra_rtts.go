@@ -20,7 +20,7 @@ var handshakeExtraRTTs = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Address: addr, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(), Keys: documents,
+			Addresses: []string{addr}, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(), Keys: documents,
 			Workers: 4, Rate: 40, CallsPerClient: 2}})
 	},
 }

@@ -19,6 +19,6 @@ var poolExhaustedWait = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Address: addr, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500, Random: true}})
+			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500, Random: true}})
 	},
 }

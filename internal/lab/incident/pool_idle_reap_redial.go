@@ -22,7 +22,7 @@ var poolIdleReapRedial = Incident{
 		}
 		for range 3 { // instances of the application
 			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-				Address: addr, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 2,
+				Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 2,
 				IdleLimit: 400 * time.Millisecond}}); err != nil {
 				return Scene{}, err
 			}

@@ -20,6 +20,6 @@ var poolMaxIdleChurn = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
-			Address: addr, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents, Workers: 20, Rate: 500, Random: true, MaxIdle: 1}})
+			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents, Workers: 20, Rate: 500, Random: true, MaxIdle: 1}})
 	},
 }

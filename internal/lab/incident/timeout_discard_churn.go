@@ -27,7 +27,7 @@ var timeoutDiscardChurn = Incident{
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS", "invoice:*")})
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Address: addr, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
 			Workers: 30, PoolSize: 30, Rate: 600, Random: true,
 			ReadTimeout: 10 * time.Millisecond}})
 	},

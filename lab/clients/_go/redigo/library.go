@@ -1,26 +1,32 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"lab/clients"
+	"lab/protocol"
 )
 
-// library is redigo.
-type library struct{ pool *redis.Pool }
+const modulePath = "github.com/gomodule/redigo"
 
-func open(w *workload) *library {
+// redigo is one server's pool.
+type redigo struct{ *redis.Pool }
+
+func open(w *workload) (client, error) {
+	if w.Mode != "" && w.Mode != protocol.Standalone {
+		return nil, fmt.Errorf("mode %s: %w", w.Mode, errUnsupported)
+	}
 	options := []redis.DialOption{redis.DialPassword(w.Password), redis.DialClientName(w.Name), redis.DialDatabase(w.DB),
 		redis.DialReadTimeout(w.ReadTimeout), redis.DialNetDial(func(network, addr string) (net.Conn, error) {
-			w.dials.Add(1)
-			return net.DialTimeout(network, addr, 30*time.Second) // the library's own default
+			return w.dial(context.Background(), network, addr)
 		})}
 	p := &redis.Pool{
 		MaxActive: w.PoolSize, MaxIdle: w.MaxIdle, IdleTimeout: w.IdleLimit, Wait: w.PoolSize > 0,
-		Dial: func() (redis.Conn, error) { return redis.Dial("tcp", w.Address, options...) },
+		Dial: func() (redis.Conn, error) { return redis.Dial("tcp", w.Addresses[0], options...) },
 	}
 	if w.TestOnBorrow {
 		p.TestOnBorrow = func(c redis.Conn, _ time.Time) error {
@@ -28,22 +34,22 @@ func open(w *workload) *library {
 			return err
 		}
 	}
-	return &library{p}
+	return redigo{p}, nil
 }
 
-func (l *library) worker() caller { return l }
+func (l redigo) worker() caller { return l }
 
 // call borrows a connection and gives it back, as the library's documentation says.
-func (l *library) call(args []any) (string, error) {
-	c := l.pool.Get()
+func (l redigo) call(args []any) (string, error) {
+	c := l.Get()
 	defer c.Close()
 	reply, err := c.Do(args[0].(string), args[1:]...) // commands have a name
 	s, _ := reply.([]byte)
 	return string(s), err
 }
 
-func (l *library) stats(s *clients.Summary) {
-	p := l.pool.Stats()
-	s.PoolWaits, s.PoolWait = p.WaitCount, p.WaitDuration
-	_ = l.pool.Close()
+func (l redigo) pool() protocol.Pool {
+	s := l.Stats()
+	_ = l.Close()
+	return protocol.Pool{Connections: int64(s.ActiveCount), Idle: int64(s.IdleCount), Waits: s.WaitCount, Wait: s.WaitDuration}
 }

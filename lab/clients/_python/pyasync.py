@@ -1,4 +1,4 @@
-"""One of the lab's client programs: redis.asyncio on one event loop. Options, summary and units are those of options.go."""
+"""One of the lab's client programs (docs/clients.md): redis.asyncio on one event loop."""
 
 import asyncio
 import collections
@@ -11,26 +11,26 @@ import signal
 import sys
 import time
 
+import redis
 from redis.asyncio import Redis
 
-SAMPLES_KEPT = 1 << 20
+import program
 
 
 class Workload:
     def __init__(self, options):
-        self.o = options
-        self.commands = [c["args"] for c in options["commands"] for _ in range(max(c.get("weight", 0), 1))]
-        self.times = []
-        self.calls = self.errors = 0
-        self.last_error = ""
+        self.o, self.mix = options, program.Mix(options)
+        if (options.get("mode") or "standalone") != "standalone" or options.get("listen"):
+            program.unsupported("a cluster, or the HTTP service,")
+        self.tallies = program.Tallies(options.get("warmup_ns", 0))
+        self.calls, self.answered = 0, False
         self.gcs = []
         self.stop = asyncio.Event()
         self.heap = collections.deque()
-        seconds = options.get("read_timeout_ns", 0) / 1e9
-        host, _, port = options["address"].rpartition(":")
+        host, port = program.endpoint(options["addresses"][0])
         self.redis = Redis(
-            host=host, port=int(port), db=options.get("db", 0), password=options.get("password"), client_name=options.get("name"),
-            socket_timeout=seconds or None, max_connections=options.get("pool_size") or None)
+            host=host, port=port, db=options.get("db", 0), password=options.get("password"), client_name=options.get("name"),
+            socket_timeout=program.seconds(options, "read_timeout_ns"), max_connections=options.get("pool_size") or None)
 
     async def run(self):
         o = self.o
@@ -40,14 +40,15 @@ class Workload:
         self.loop.add_reader(0, self.input)
         self.fill()
         gc.callbacks.append(self.collected)
-        start = time.monotonic_ns()
         tasks = [asyncio.create_task(self.work(i)) for i in range(o["workers"])]
+        if o.get("duration_ns"):
+            self.loop.call_later((o.get("warmup_ns", 0) + o["duration_ns"]) / 1e9, self.stop.set)
         if o.get("block_every_ns"):
             tasks.append(asyncio.create_task(self.block()))
         await self.stop.wait()
         await asyncio.wait(tasks, timeout=1)  # they see the end by themselves: redis-py 4.3.4 may swallow a cancellation
         gc.callbacks.remove(self.collected)
-        self.report(time.monotonic_ns() - start)
+        self.report()
 
     def input(self):
         if not os.read(0, 4096):  # who started this closed it, or died
@@ -68,24 +69,18 @@ class Workload:
                 due = time.monotonic()
 
     async def call(self):
-        args = [a.replace("{n}", str(random.randrange(max(self.o.get("keys", 0), 1)))) for a in random.choice(self.commands)]
+        args, tally, error = self.mix.draw(), self.tallies.mine(), None
         start = time.monotonic_ns()
         try:
             await self.redis.execute_command(*args)
-            if not self.calls:
-                print("ready", file=sys.stderr, flush=True)
         except Exception as e:
-            self.errors += 1
-            self.last_error = repr(e)
-        self.count(time.monotonic_ns() - start)
-        self.remember()
-
-    def count(self, ns):
-        if len(self.times) < SAMPLES_KEPT:
-            self.times.append(ns)
-        else:
-            self.times[self.calls % SAMPLES_KEPT] = ns
+            error = e
+        tally.add(start, error)
+        if not error and not self.answered:
+            self.answered = True
+            print("ready", file=sys.stderr, flush=True)
         self.calls += 1
+        self.remember()
 
     async def block(self):
         """A report: its calls are on their way, and meanwhile rows are sorted, made into JSON and signed. The loop stands still."""
@@ -131,21 +126,14 @@ class Workload:
         else:
             self.gcs.append(time.monotonic_ns() - self.gc_start)
 
-    def report(self, ran):
-        t = sorted(self.times) or [0]
-        use = os.times()
-        out = {
-            "calls": self.calls, "errors": self.errors, "last_error": self.last_error,
-            "p50_ns": t[len(t) // 2], "p99_ns": t[len(t) * 99 // 100], "max_ns": t[-1],
-            "ran_ns": ran, "cpu_ns": int((use.user + use.system) * 1e9),
-            "gcs": len(self.gcs), "gc_ns": sum(self.gcs), "gc_max_ns": max(self.gcs, default=0),
-        }
+    def report(self):
+        out = self.tallies.summary("redis.asyncio " + redis.__version__)
+        out.update(gcs=len(self.gcs), gc_ns=sum(self.gcs), gc_max_ns=max(self.gcs, default=0))
         print(json.dumps(out), flush=True)
 
 
 async def main():
-    # Exactly one line is taken: what is left in Python's own buffer would hide the end of the input from the loop.
-    await Workload(json.loads(sys.stdin.buffer.readline())).run()
+    await Workload(program.options()).run()
 
 
 asyncio.run(main())

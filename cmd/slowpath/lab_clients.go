@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/lab/clients"
+)
+
+func (a *app) labClients() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "clients",
+		Short: "List, build and run real client libraries",
+		Long:  "clients are small programs on public client libraries, each in the version that it names. They are built into a cache on first use. docs/clients.md has the protocol for a program of your own.",
+		Example: `  slowpath lab clients
+  slowpath lab clients build go-redis-v6 jedis
+  slowpath lab clients run go-redis-v9 127.0.0.1:6379 --workers 50 --for 5s`,
+		Args: subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cache, err := clients.OpenCache("")
+			if err != nil {
+				return err
+			}
+			return a.listClients(clientRows(cmd.Context(), cache), asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print slowpath.clients/v1")
+	c.AddCommand(a.labClientsBuild(), a.labClientsRun())
+	return c
+}
+
+// clientRow is a client as slowpath.clients/v1 has it.
+type clientRow struct {
+	Name     clients.Name `json:"name"`
+	Library  string       `json:"library"`
+	Version  string       `json:"version"`
+	Language string       `json:"language"`
+	Modes    []string     `json:"modes"`
+	HTTP     bool         `json:"http"`
+	Built    bool         `json:"built"`
+	Missing  string       `json:"missing,omitempty"` // the tool, and how it is installed
+}
+
+func (r clientRow) state() string {
+	switch {
+	case r.Missing != "":
+		return r.Missing
+	case r.Built:
+		return "built"
+	}
+	return "built on first use"
+}
+
+func clientRows(ctx context.Context, cache *clients.Cache) []clientRow {
+	var rows []clientRow
+	for _, c := range clients.Catalogue() {
+		r := clientRow{Name: c.Name, Library: c.Library, Version: c.Version, Language: c.Language, HTTP: c.HTTP, Built: cache.Built(c)}
+		for _, m := range c.Modes {
+			r.Modes = append(r.Modes, string(m))
+		}
+		if err := c.Tool(ctx); err != nil {
+			r.Missing = strings.TrimPrefix(err.Error(), clients.ErrTool.Error()+": ")
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func (a *app) listClients(rows []clientRow, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			Schema  string      `json:"schema"`
+			Clients []clientRow `json:"clients"`
+		}{"slowpath.clients/v1", rows})
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tLIBRARY\tLANGUAGE\tMODES\tSTATE")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", r.Name, r.Library, r.Version, r.Language, strings.Join(r.Modes, " "), r.state())
+	}
+	return w.Flush()
+}
+
+func (a *app) labClientsBuild() *cobra.Command {
+	return &cobra.Command{
+		Use:     "build [NAME...]",
+		Short:   "Build client programs into the cache",
+		Example: "  slowpath lab clients build go-redis-v6 redis-py",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cache, err := clients.OpenCache("")
+			if err != nil {
+				return err
+			}
+			names, err := clientNames(args)
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for _, name := range names {
+				start := time.Now()
+				if _, err := cache.Get(cmd.Context(), name, a.stderr); err != nil {
+					errs = append(errs, missingTool(err))
+					continue
+				}
+				fmt.Fprintf(a.stdout, "%-14s ready in %.1f s\n", name, time.Since(start).Seconds())
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+// clientNames are those of the arguments, or all.
+func clientNames(args []string) ([]clients.Name, error) {
+	if len(args) == 0 {
+		return clients.Known(), nil
+	}
+	var names []clients.Name
+	for _, arg := range args {
+		if _, err := clients.Lookup(clients.Name(arg)); err != nil {
+			return nil, usage(err)
+		}
+		names = append(names, clients.Name(arg))
+	}
+	return names, nil
+}
+
+// missingTool marks what this host lacks, for the exit code.
+func missingTool(err error) error {
+	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) || errors.Is(err, clients.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", errMissing, err)
+	}
+	return err
+}

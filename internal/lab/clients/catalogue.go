@@ -1,0 +1,103 @@
+// Package clients builds, starts and listens to the lab's client programs: real client libraries, each in a process of its own. A load in
+// the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own to look at.
+//
+// The programs are sources (slowpath/lab/clients), built on first use with pinned versions. docs/clients.md has their protocol.
+package clients
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"slowpath/lab/clients/protocol"
+)
+
+// Name is the name of a client program. One with a slash in it is the path of somebody's own program.
+type Name string
+
+// The client programs.
+const (
+	GoRedis6  Name = "go-redis-v6"
+	GoRedis8  Name = "go-redis-v8"
+	GoRedis9  Name = "go-redis-v9"
+	Redigo    Name = "redigo"
+	Rueidis   Name = "rueidis"
+	Jedis     Name = "jedis"
+	Lettuce6  Name = "lettuce-6"
+	Lettuce7  Name = "lettuce-7"
+	RedisPy   Name = "redis-py"
+	NodeRedis Name = "node-redis"
+	IORedis   Name = "ioredis"
+	PyAsync   Name = "pyasync"
+)
+
+// The protocol's types, as users of this package need them.
+type (
+	Options = protocol.Options
+	Command = protocol.Command
+	Summary = protocol.Summary
+)
+
+// Client is one entry of the catalogue.
+type Client struct {
+	Name     Name
+	Library  string // as its project calls it
+	Version  string // that is built; the source, where it is not pinned here
+	Language string
+	Modes    []protocol.Mode
+	HTTP     bool // has the HTTP service
+	Pprof    bool // which has profiles under /debug/pprof/
+
+	recipe recipe
+}
+
+// Has says whether the library has the mode.
+func (c Client) Has(m protocol.Mode) bool { return m == "" || slices.Contains(c.Modes, m) }
+
+var (
+	standalone = []protocol.Mode{protocol.Standalone}
+	clustered  = []protocol.Mode{protocol.Standalone, protocol.Cluster}
+	ringed     = []protocol.Mode{protocol.Standalone, protocol.Cluster, protocol.Ring}
+)
+
+// catalogue is in the order in which clients are listed. Versions are those of the module and lock files beside the sources, as a test sees to.
+var catalogue = []Client{
+	{Name: GoRedis6, Library: "go-redis", Version: "6.15.9", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: GoRedis8, Library: "go-redis", Version: "8.11.5", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: GoRedis9, Library: "go-redis", Version: "9.23.0", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: Redigo, Library: "redigo", Version: "1.9.3", Language: "Go", Modes: standalone, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: Rueidis, Library: "rueidis", Version: "1.0.79", Language: "Go", Modes: clustered, HTTP: true, Pprof: true, recipe: goModule},
+	{Name: Jedis, Library: "jedis", Version: "7.5.3", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
+	{Name: Lettuce6, Library: "lettuce", Version: "6.8.1", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
+	{Name: Lettuce7, Library: "lettuce", Version: "7.7.0", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
+	{Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true, recipe: pipPackage},
+	{Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
+	{Name: IORedis, Library: "ioredis", Version: "6.0.0", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
+	{Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone, recipe: debianPython},
+}
+
+// Catalogue lists the clients.
+func Catalogue() []Client { return slices.Clone(catalogue) }
+
+// Known lists their names.
+func Known() []Name {
+	names := make([]Name, len(catalogue))
+	for i, c := range catalogue {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Lookup returns the catalogue's entry. The error lists the known names.
+func Lookup(name Name) (Client, error) {
+	for _, c := range catalogue {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	known := make([]string, len(catalogue))
+	for i, c := range catalogue {
+		known[i] = string(c.Name)
+	}
+	return Client{}, fmt.Errorf("unknown client %q; known: %s; or the path of a program of your own, with a slash in it", name, strings.Join(known, " "))
+}

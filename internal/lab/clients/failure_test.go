@@ -1,0 +1,217 @@
+package clients
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/servers"
+	"slowpath/lab/clients/protocol"
+)
+
+// wantProfile reads the mutex profile of a service in Go.
+func wantProfile(t *testing.T, addr string) {
+	t.Helper()
+	answer, err := http.Get("http://" + addr + "/debug/pprof/mutex?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || !strings.Contains(string(text), "--- mutex:") {
+		t.Errorf("mutex profile: %v: %.200s", err, text)
+	}
+}
+
+// TestOldClients is incident 000 in small: the old client asks the old server for its commands again before each call, in one lock. The
+// figures differ by two orders of magnitude; what is asserted is the server's own count of what it was asked.
+func TestOldClients(t *testing.T) {
+	c := cluster(t, servers.Redis6016)
+	asked := func() int {
+		n := 0
+		for _, node := range c.Nodes {
+			text, err := node.Do(t.Context(), "INFO", "commandstats")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += calls(text.(string), "cmdstat_command")
+		}
+		return n
+	}
+	o := Options{Addresses: c.Addrs(), Mode: protocol.Cluster, Workers: 4, Duration: time.Second, Commands: []Command{{Args: []string{"GET", "k"}}}}
+	perCall := map[Name]float64{}
+	for _, name := range []Name{GoRedis6, GoRedis8, GoRedis9} {
+		before := asked()
+		sum, err := program(t, name).Run(t.Context(), t.TempDir(), o)
+		if err != nil || sum.Calls == 0 {
+			t.Fatalf("%s: %v, %v", name, err, sum)
+		}
+		perCall[name] = float64(asked()-before) / float64(sum.Calls)
+		t.Logf("%s: %.0f calls/s, %.3f COMMAND per call, %v", name, sum.PerSecondMean(), perCall[name], sum)
+	}
+	if perCall[GoRedis6] < 1 || perCall[GoRedis8] > 0.5 || perCall[GoRedis9] > 0.5 {
+		t.Errorf("COMMAND per call: %v", perCall)
+	}
+}
+
+// calls reads one line of INFO commandstats.
+func calls(info, name string) int {
+	_, rest, _ := strings.Cut(info, name+":calls=")
+	n := 0
+	for _, r := range rest {
+		if r < '0' || r > '9' {
+			break
+		}
+		n = n*10 + int(r-'0')
+	}
+	return n
+}
+
+// TestBadInput: programs refuse what is no line of options, in one line.
+func TestBadInput(t *testing.T) {
+	for _, name := range onePerLanguage {
+		t.Run(string(name), func(t *testing.T) {
+			p := program(t, name)
+			for _, line := range []string{"", "nonsense\n", "{}\n", `{"schema":"slowpath.client/v0","addresses":["a:1"],"commands":[{"args":["PING"]}]}` + "\n"} {
+				cmd := exec.CommandContext(t.Context(), p.Argv[0], p.Argv[1:]...)
+				cmd.Stdin = strings.NewReader(line)
+				cmd.Dir = t.TempDir()
+				out, err := cmd.CombinedOutput()
+				if said := strings.TrimSpace(string(out)); err == nil || !strings.Contains(said, "options") || strings.Contains(said, "\n") {
+					t.Errorf("%q: %v: %s", line, err, out)
+				}
+			}
+		})
+	}
+}
+
+// TestUnreachable: a server that is not there makes errors that are connections', or the program says at its start that it cannot connect.
+func TestUnreachable(t *testing.T) {
+	for _, c := range Catalogue() {
+		if c.Name == Lettuce6 {
+			continue // is the program of Lettuce7
+		}
+		t.Run(string(c.Name), func(t *testing.T) {
+			o := Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 20, Retries: -1, Duration: 300 * time.Millisecond,
+				DialTimeout: 200 * time.Millisecond, Commands: []Command{{Args: []string{"GET", "k"}}}}
+			sum, err := program(t, c.Name).Run(t.Context(), t.TempDir(), o)
+			if errors.Is(err, ErrConnect) {
+				return
+			}
+			if err != nil || sum.Calls != sum.Errors || sum.ErrorKinds[protocol.KindConnection] != sum.Errors {
+				t.Errorf("%v, %v, kinds %v", err, sum, sum.ErrorKinds)
+			}
+		})
+	}
+}
+
+// TestAClientThatDies: its end is told with what it said, and its pid is not touched any more.
+func TestAClientThatDies(t *testing.T) {
+	run := start(t, GoRedis9, Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 10, Commands: []Command{{Args: []string{"PING"}}}})
+	run.Kill()
+	if _, err := run.Stop(time.Second); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Error(err)
+	}
+	run.Kill()
+	if err := run.AwaitReady(t.Context()); err == nil || !strings.Contains(err.Error(), "before its first call") {
+		t.Error(err)
+	}
+}
+
+// script is a client program of one's own: it reads its options, and then does what the text says.
+func script(t *testing.T, text string) Program {
+	t.Helper()
+	c, err := OpenCache(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "mine")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nread line\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Get(t.Context(), Name(path), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// plain is what a script is asked to do; it does not look.
+var plain = Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Commands: []Command{{Args: []string{"PING"}}}, Duration: time.Millisecond}
+
+const nothing = `{"schema":"slowpath.client/v1","library":"none","calls":0,"errors":0,"start_unix_ns":0,"ran_ns":0,"per_second":[],` +
+	`"histogram":[],"max_ns":0,"cpu_ns":0,"dials":0,"pool":{"connections":0,"idle":0}}`
+
+func TestProgramsOfOnesOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, says string
+		is         error
+	}{
+		"one that works":       {"echo ready >&2; cat >/dev/null; echo '" + nothing + "'", "", nil},
+		"ready twice":          {"echo ready >&2; echo ready >&2; echo '" + nothing + "'", "", nil},
+		"a missing library":    {"echo no such library >&2; exit 1", "no such library", nil},
+		"an unsupported mode":  {"echo no ring >&2; exit 3", "no ring", ErrUnsupported},
+		"nobody there":         {"echo refused >&2; exit 4", "refused", ErrConnect},
+		"silence":              {"cat >/dev/null", "printed nothing", protocol.ErrSummary},
+		"something else":       {"echo 12 calls", "invalid character", protocol.ErrSummary},
+		"too much":             {"yes | head -c 20000000", "", errAny},
+		"many words on stderr": {"yes some complaint | head -c 200000 >&2; exit 1", "some complaint", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, err := script(t, test.text).Start(t.TempDir(), plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Kill()
+			sum, err := run.Stop(endPatience)
+			switch {
+			case test.says == "" && test.is == nil && (err != nil || sum.Library != "none"):
+				t.Errorf("%v, %v", err, sum)
+			case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)),
+				test.is == errAny && err == nil, test.is != nil && test.is != errAny && !errors.Is(err, test.is):
+				t.Errorf("%v, want %q", err, test.says)
+			}
+			if err != nil && len(err.Error()) > 2*saidLimit {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// errAny stands for an error without a name.
+var errAny = errors.New("any")
+
+func TestStartRefuses(t *testing.T) {
+	p := script(t, "true")
+	if _, err := p.Start(t.TempDir(), Options{}); !errors.Is(err, protocol.ErrOptions) {
+		t.Error(err)
+	}
+	if _, err := p.Run(t.Context(), t.TempDir(), Options{}); !errors.Is(err, ErrDuration) {
+		t.Error(err)
+	}
+	if _, err := (Program{Name: "x", Argv: []string{"/nonexistent"}}).Start(t.TempDir(), plain); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := (Requests{}).Make(t.Context(), "127.0.0.1:1"); err == nil {
+		t.Error("a load of no connections")
+	}
+}
+
+// TestServiceThatIsNotOne: answers that are no 200 are counted as such.
+func TestServiceThatIsNotOne(t *testing.T) {
+	service, err := program(t, Redigo).Serve(t.Context(), t.TempDir(), Options{Addresses: []string{"127.0.0.1:1"},
+		Commands: []Command{{Args: []string{"GET", "k"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Kill()
+	sum, err := Requests{Connections: 2, Duration: 300 * time.Millisecond}.Make(t.Context(), service.Addr())
+	if err != nil || sum.Calls == 0 || sum.ErrorKinds["HTTP"] != sum.Calls || !strings.Contains(sum.LastError, "502") {
+		t.Errorf("%v, %v, kinds %v", err, sum, sum.ErrorKinds)
+	}
+}

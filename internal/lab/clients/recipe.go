@@ -1,0 +1,70 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// recipe is how the programs of one toolchain are made and started.
+type recipe struct {
+	source func(Name) (source, error)
+	// find looks for the tools; errors match ErrTool and say what to install.
+	find func(context.Context) (tools, error)
+	// build makes the program in a directory that has its source.
+	build func(ctx context.Context, t tools, dir string, name Name) error
+	argv  func(t tools, dir string, name Name) []string
+}
+
+// tools are the paths of programs by their name.
+type tools map[string]string
+
+// look finds programs in PATH. install says how one gets what is missing.
+func look(install string, names ...string) (tools, error) {
+	t := tools{}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s is not in PATH; %s", ErrTool, name, install)
+		}
+		t[name] = path
+	}
+	return t, nil
+}
+
+// said bounds what an error repeats of a tool's output, in bytes.
+const said = 1000
+
+// run executes a command in a directory. It is a process group of its own, so that a cancelled context also ends compilers under it.
+func run(ctx context.Context, dir string, env []string, argv ...string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	end := bytes.TrimSpace(out)
+	end = end[max(0, len(end)-said):]
+	return fmt.Errorf("%s %s: %w: %s", argv[0], argv[1], err, strings.Join(strings.Fields(string(end)), " "))
+}
+
+// download is run for what only fails when a registry does.
+func download(ctx context.Context, dir string, env []string, argv ...string) error {
+	err := run(ctx, dir, env, argv...)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrRegistry, err)
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lab/protocol"
+)
+
+// client is a library with its connections.
+type client interface {
+	worker() caller
+	pool() protocol.Pool // at the end: it closes the client, too
+}
+
+// caller makes the calls of one worker.
+type caller interface {
+	// call returns the reply, or "" where it is no string; a missing key is no error.
+	call(args []any) (string, error)
+}
+
+type workload struct {
+	protocol.Options
+	commands []protocol.Command // each as often as it weighs
+	dials    atomic.Int64
+	ready    sync.Once
+	tally    *protocol.Tally
+}
+
+// work makes the calls of the workers until the context ends.
+func (w *workload) work(ctx context.Context, lib client) {
+	var wg sync.WaitGroup
+	for id := range w.Workers {
+		wg.Go(func() { w.worker(ctx, id, lib.worker()) })
+	}
+	wg.Wait()
+}
+
+// worker makes calls at its share of the rate. One that fell behind does not make up for it with a burst.
+func (w *workload) worker(ctx context.Context, id int, c caller) {
+	gap := time.Duration(0)
+	if w.Rate > 0 {
+		gap = time.Duration(float64(w.Workers) / w.Rate * float64(time.Second))
+	}
+	next := time.Now().Add(gap * time.Duration(id) / time.Duration(w.Workers))
+	for sleep(ctx, time.Until(next)) {
+		reply, _ := w.call(c)
+		w.decode(reply)
+		step := gap
+		if w.Random {
+			step = time.Duration(rand.ExpFloat64() * float64(gap))
+		}
+		if next = next.Add(step); time.Since(next) > gap {
+			next = time.Now()
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// call makes one call of the mix and counts it.
+func (w *workload) call(c caller) (string, error) {
+	args := w.command()
+	start := time.Now()
+	reply, err := c.call(args)
+	w.tally.Add(start, err)
+	if err == nil && w.Listen == "" {
+		w.ready.Do(func() { fmt.Fprintln(os.Stderr, "ready") })
+	}
+	return reply, err
+}
+
+func (w *workload) command() []any {
+	c := w.commands[rand.IntN(len(w.commands))]
+	args := make([]any, len(c.Args))
+	for i, a := range c.Args {
+		if strings.Contains(a, "{n}") {
+			a = strings.ReplaceAll(a, "{n}", strconv.Itoa(rand.IntN(max(w.Keys, 1))))
+		}
+		args[i] = a
+	}
+	return args
+}
+
+// decode is what an application does with a reply: it makes objects of it, and something else of those.
+func (w *workload) decode(reply string) {
+	for range w.DecodesPerCall {
+		var doc any
+		if json.Unmarshal([]byte(reply), &doc) == nil {
+			_, _ = json.Marshal(doc) // only its time is wanted
+		}
+	}
+}
+
+// dial opens a connection as the libraries do, and counts it.
+func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	w.dials.Add(1)
+	d := net.Dialer{Timeout: w.DialTimeout, KeepAlive: 5 * time.Minute} // go-redis has the same
+	if d.Timeout == 0 {
+		d.Timeout = 5 * time.Second // the default of go-redis and rueidis
+	}
+	return d.DialContext(ctx, network, addr)
+}

@@ -1,0 +1,140 @@
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Properties;
+import java.util.Set;
+import redis.clients.jedis.Connection;
+import redis.clients.jedis.ConnectionPoolConfig;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisClientConfig;
+import redis.clients.jedis.Protocol;
+import redis.clients.jedis.RedisClient;
+import redis.clients.jedis.RedisClusterClient;
+import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.commands.ProtocolCommand;
+import redis.clients.jedis.util.Pool;
+
+/** One of the lab's client programs (docs/clients.md): Jedis, which borrows a connection of a pool for each call. */
+final class Main implements Library {
+    private final UnifiedJedis client;
+
+    private Main(UnifiedJedis client) {
+        this.client = client;
+    }
+
+    public static void main(String[] args) throws Exception {
+        Program.main(Main::open);
+    }
+
+    private static Library open(Options o) throws Unsupported {
+        if (o.standalone()) {
+            return new Main(RedisClient.builder()
+                    .hostAndPort(new HostAndPort(Options.host(o.addresses[0]), Options.port(o.addresses[0])))
+                    .clientConfig(config(o)).poolConfig(pool(o)).build());
+        }
+        if (!o.cluster()) {
+            throw new Unsupported("mode " + o.mode);
+        }
+        Set<HostAndPort> nodes = new HashSet<>();
+        for (String a : o.addresses) {
+            nodes.add(new HostAndPort(Options.host(a), Options.port(a)));
+        }
+        var builder = RedisClusterClient.builder().nodes(nodes).clientConfig(config(o)).poolConfig(pool(o));
+        if (o.retries != 0) {
+            builder.maxAttempts(Math.max(o.retries, 0) + 1);
+        }
+        if (o.topology_refresh_ns > 0) {
+            builder.topologyRefreshPeriod(Duration.ofNanos(o.topology_refresh_ns));
+        }
+        return new Main(builder.build());
+    }
+
+    private static JedisClientConfig config(Options o) {
+        DefaultJedisClientConfig.Builder b = DefaultJedisClientConfig.builder().password(o.password).clientName(o.name).database(o.db);
+        if (o.dial_timeout_ns > 0) {
+            b.connectionTimeoutMillis(Options.millis(o.dial_timeout_ns));
+        }
+        if (o.read_timeout_ns > 0) {
+            b.socketTimeoutMillis(Options.millis(o.read_timeout_ns));
+        }
+        return b.build();
+    }
+
+    private static ConnectionPoolConfig pool(Options o) {
+        ConnectionPoolConfig c = new ConnectionPoolConfig();
+        if (o.pool_size > 0) {
+            c.setMaxTotal(o.pool_size);
+            c.setMaxIdle(o.max_idle > 0 ? o.max_idle : o.pool_size);
+        } else if (o.max_idle > 0) {
+            c.setMaxIdle(o.max_idle);
+        }
+        c.setMinIdle(o.min_idle);
+        c.setTestOnBorrow(o.test_on_borrow);
+        if (o.idle_limit_ns > 0) {
+            c.setMinEvictableIdleDuration(Duration.ofNanos(o.idle_limit_ns));
+            c.setTimeBetweenEvictionRuns(Duration.ofNanos(o.idle_limit_ns / 2)); // as the defaults: 60 s, looked at every 30 s
+        }
+        if (o.pool_timeout_ns > 0) {
+            c.setMaxWait(Duration.ofNanos(o.pool_timeout_ns));
+        }
+        return c;
+    }
+
+    @Override
+    public Object call(String[] args) {
+        String[] rest = Arrays.copyOfRange(args, 1, args.length);
+        Object reply = rest.length == 0 ? client.sendCommand(command(args[0])) : client.sendCommand(rest[0], command(args[0]), rest);
+        return reply instanceof byte[] ? new String((byte[]) reply, StandardCharsets.UTF_8) : reply;
+    }
+
+    private static ProtocolCommand command(String name) {
+        try {
+            return Protocol.Command.valueOf(name.toUpperCase(Locale.ROOT));
+        } catch (IllegalArgumentException e) {
+            byte[] raw = name.getBytes(StandardCharsets.UTF_8);
+            return () -> raw;
+        }
+    }
+
+    @Override
+    public String name() {
+        Properties p = new Properties();
+        try (InputStream in = UnifiedJedis.class.getResourceAsStream("/META-INF/maven/redis.clients/jedis/pom.properties")) {
+            p.load(in);
+        } catch (IOException | NullPointerException e) {
+            return "jedis"; // of another build
+        }
+        return "jedis " + p.getProperty("version");
+    }
+
+    private Collection<? extends Pool<Connection>> pools() {
+        if (client instanceof RedisClusterClient) {
+            return ((RedisClusterClient) client).getClusterNodes().values();
+        }
+        return List.of(((RedisClient) client).getPool());
+    }
+
+    /** Those of the pools; the ones that only fetch the map of a cluster are not known. */
+    @Override
+    public long dials() {
+        return pools().stream().mapToLong(Pool::getCreatedCount).sum();
+    }
+
+    @Override
+    public long[] connections() {
+        long idle = pools().stream().mapToLong(Pool::getNumIdle).sum();
+        return new long[] {idle + pools().stream().mapToLong(Pool::getNumActive).sum(), idle};
+    }
+
+    @Override
+    public void close() {
+        client.close();
+    }
+}

@@ -1,0 +1,198 @@
+// What the lab's client programs for Node have in common (docs/clients.md): the options, the workers, the counts, the HTTP service.
+import { createServer } from "node:http";
+
+const SCHEMA = "slowpath.client/v1";
+const KEPT_BITS = 8;
+export const UNSUPPORTED_EXIT = 3;
+export const CONNECT_EXIT = 4;
+
+// now is monotonic, in nanoseconds; exact up to 2^53, which is 104 days.
+const now = () => Number(process.hrtime.bigint() - zero);
+const zero = process.hrtime.bigint();
+
+function fail(code, text) {
+  process.stderr.write(text.split("\n")[0] + "\n", () => process.exit(code));
+  return new Promise(() => {}); // until then nothing goes on
+}
+
+export const unsupported = (what) => fail(UNSUPPORTED_EXIT, `${what} is not supported by this library`);
+
+// floor keeps the leading binary digits of a number of nanoseconds.
+function floor(ns) {
+  const bits = ns < 2 ** 32 ? 32 - Math.clz32(ns) : 64 - Math.clz32(ns / 2 ** 32);
+  const unit = 2 ** Math.max(bits - KEPT_BITS, 0);
+  return ns - (ns % unit);
+}
+
+// kind tells errors apart. What a server replied is known by its first word, in capitals.
+function kind(error) {
+  const text = String(error.message ?? error);
+  const code = error.code ?? error.cause?.code ?? error.lastNodeError?.code ?? "";
+  if (/acquire|pool/i.test(text)) return "pool-timeout";
+  if (code === "ETIMEDOUT" || /timed out|timeout/i.test(text)) return "timeout";
+  if (/^(ECONN|EPIPE|EHOST|ENET|ENOTFOUND)/.test(code) || /closed|connect|max retries per request|offline/i.test(text)) return "connection";
+  const word = text.split(" ", 1)[0];
+  return /^[A-Z]{2,20}$/.test(word) ? word : "other";
+}
+
+class Tally {
+  constructor(warmup) {
+    this.start = now() + warmup;
+    this.unix = BigInt(Date.now()) * 1000000n + BigInt(warmup);
+    this.buckets = new Map();
+    this.kinds = {};
+    this.perSecond = [];
+    this.calls = this.errors = this.max = 0;
+    this.lastError = "";
+  }
+
+  // add counts a call that ends now; those that began before the start are not counted.
+  add(start, error) {
+    if (start < this.start) return;
+    const end = now();
+    const took = end - start;
+    const value = floor(took);
+    this.buckets.set(value, (this.buckets.get(value) ?? 0) + 1);
+    this.max = Math.max(this.max, took);
+    this.calls++;
+    const second = Math.floor((end - this.start) / 1e9);
+    while (this.perSecond.length <= second) this.perSecond.push({ calls: 0, errors: 0 });
+    this.perSecond[second].calls++;
+    if (!error) return;
+    this.perSecond[second].errors++;
+    this.errors++;
+    this.lastError = String(error.message ?? error);
+    const k = kind(error);
+    this.kinds[k] = (this.kinds[k] ?? 0) + 1;
+  }
+
+  summary(library, dials, pool) {
+    const cpu = process.cpuUsage();
+    return JSON.stringify({
+      schema: SCHEMA, library, calls: this.calls, errors: this.errors, errors_by_kind: this.kinds, last_error: this.lastError,
+      start_unix_ns: 0, ran_ns: Math.max(now() - this.start, 0), per_second: this.perSecond,
+      histogram: [...this.buckets].sort((a, b) => a[0] - b[0]), max_ns: this.max, cpu_ns: (cpu.user + cpu.system) * 1000, dials, pool,
+    }).replace('"start_unix_ns":0', `"start_unix_ns":${this.unix}`); // a number beyond those that JSON.stringify writes exactly
+  }
+}
+
+// readOptions takes one line; the rest of the input is only waited for, as its end is that of the program.
+async function readOptions(stop) {
+  let text = "";
+  const line = new Promise((resolve) => {
+    process.stdin.on("data", (chunk) => {
+      if (text.length < 1 << 20) text += chunk;
+      if (text.includes("\n")) resolve();
+    });
+    process.stdin.on("end", () => { resolve(); stop(); });
+    process.stdin.on("error", () => { resolve(); stop(); });
+  });
+  await line;
+  try {
+    const o = JSON.parse(text.split("\n", 1)[0]);
+    if (o.schema !== SCHEMA || !o.addresses?.length || !o.commands?.length) throw new Error("schema, addresses or commands");
+    return o;
+  } catch (e) {
+    return fail(2, `reading the options from standard input: ${e.message.replaceAll("\n", " ")}`);
+  }
+}
+
+export const endpoint = (address) => {
+  const i = address.lastIndexOf(":");
+  return { host: address.slice(0, i).replace(/^\[|\]$/g, ""), port: Number(address.slice(i + 1)) };
+};
+
+// ms is an option of nanoseconds in the libraries' milliseconds, undefined where it is not given.
+export const ms = (ns) => (ns ? ns / 1e6 : undefined);
+
+// given leaves out what is undefined, so that it stays as the library has it.
+export const given = (options) => Object.fromEntries(Object.entries(options).filter(([, v]) => v !== undefined && v !== ""));
+
+function mix(o) {
+  const keys = Math.max(o.keys ?? 0, 1);
+  const commands = o.commands.flatMap((c) => Array(Math.max(c.weight ?? 0, 1)).fill(c.args));
+  const draw = (n) => Math.floor(Math.random() * n);
+  return () => commands[draw(commands.length)].map((a) => (a.includes("{n}") ? a.replaceAll("{n}", String(draw(keys))) : a));
+}
+
+const sleep = (millis, stopped) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, millis);
+    stopped.then(() => { clearTimeout(timer); resolve(); });
+  });
+
+// run is a whole program. open(options) connects, and gives call(args), close(), dials and pool().
+export async function run(library, open) {
+  let stopping = false, stop;
+  const stopped = new Promise((resolve) => { stop = () => { stopping = true; resolve(); }; });
+  process.on("SIGTERM", stop);
+  const o = await readOptions(stop);
+  let client;
+  try {
+    client = await open(o);
+  } catch (e) {
+    return fail(CONNECT_EXIT, `connecting: ${e.message}`);
+  }
+  const draw = mix(o), tally = new Tally(o.warmup_ns ?? 0);
+  let ready = false;
+
+  const call = async () => {
+    const args = draw(), start = now();
+    try {
+      const reply = await client.call(args);
+      tally.add(start);
+      if (!ready && !o.listen) { ready = true; process.stderr.write("ready\n"); }
+      return reply;
+    } catch (e) {
+      tally.add(start, e);
+      throw e;
+    }
+  };
+
+  // work makes calls at the worker's share of the rate. One that fell behind does not make up for it with a burst.
+  const work = async (i) => {
+    const gap = o.rate_per_second ? (o.workers / o.rate_per_second) * 1e9 : 0;
+    let due = now() + (gap * i) / o.workers;
+    while (!stopping) {
+      const wait = (due - now()) / 1e6;
+      if (wait > 0) {
+        await sleep(wait, stopped);
+        if (stopping) return;
+      }
+      await call().catch(() => {}); // counted
+      due += o.random ? -Math.log(1 - Math.random()) * gap : gap;
+      if (now() - due > gap) due = now();
+    }
+  };
+
+  if (o.listen) await serve(o, call, () => tally.summary(library, client.dials(), client.pool()));
+  const workers = Array.from({ length: o.workers ?? 0 }, (_, i) => work(i));
+  if (o.duration_ns) setTimeout(stop, ((o.warmup_ns ?? 0) + o.duration_ns) / 1e6);
+  await stopped;
+  await Promise.race([Promise.all(workers), new Promise((resolve) => setTimeout(resolve, 1000))]); // a reply may never come
+  const text = tally.summary(library, client.dials(), client.pool());
+  client.close();
+  process.stdout.write(text + "\n", () => process.exit(0));
+}
+
+// serve is the HTTP service: one client for all, a call of the mix per request.
+function serve(o, call, stats) {
+  const server = createServer(async (request, answer) => {
+    if (request.url === "/stats") return answer.end(stats());
+    if (request.url !== "/") return answer.writeHead(404).end();
+    try {
+      answer.end(String((await call()) ?? ""));
+    } catch (e) {
+      answer.writeHead(502).end(String(e.message));
+    }
+  });
+  const at = endpoint(o.listen);
+  return new Promise((resolve) => {
+    server.on("error", (e) => fail(2, `listening for HTTP: ${e.message}`));
+    server.listen(at.port, at.host, 1024, () => {
+      const { address, port } = server.address();
+      process.stderr.write(`ready ${address.includes(":") ? `[${address}]` : address}:${port}\n`);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,167 @@
+"""One of the lab's client programs (docs/clients.md): redis-py with threads, as in a web server."""
+
+import http.server
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode, LoadBalancingStrategy, RedisCluster
+from redis.retry import Retry
+
+import program
+
+ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)  # the second is no RedisError
+
+dials = []  # one entry per connection; appending is atomic
+
+
+def count_dials():
+    connect = redis.Connection._connect
+
+    def counted(self):
+        dials.append(None)
+        return connect(self)
+
+    redis.Connection._connect = counted
+
+
+def common(o):
+    """The options that clients for one server and for a cluster have in common. What is not given stays as the library has it."""
+    given = {
+        "password": o.get("password"), "client_name": o.get("name"), "max_connections": o.get("pool_size") or None,
+        "socket_timeout": program.seconds(o, "read_timeout_ns"), "socket_connect_timeout": program.seconds(o, "dial_timeout_ns"),
+    }
+    if o.get("retries"):
+        given["retry"] = Retry(NoBackoff(), max(o["retries"], 0))
+    return {k: v for k, v in given.items() if v is not None}
+
+
+def connect(o):
+    nodes = [program.endpoint(a) for a in o["addresses"]]
+    mode = o.get("mode") or "standalone"
+    if mode == "cluster":
+        given = common(o)
+        if o.get("read_replicas"):
+            given["load_balancing_strategy"] = LoadBalancingStrategy.ROUND_ROBIN
+        return RedisCluster(startup_nodes=[ClusterNode(h, p) for h, p in nodes], **given)
+    if mode != "standalone":
+        program.unsupported("mode " + mode)
+    host, port = nodes[0]
+    given = common(o)
+    if o.get("pool_timeout_ns"):  # the usual pool does not wait
+        given["timeout"] = program.seconds(o, "pool_timeout_ns")
+        return redis.Redis(connection_pool=redis.BlockingConnectionPool(host=host, port=port, db=o.get("db", 0), **given))
+    return redis.Redis(host=host, port=port, db=o.get("db", 0), **given)
+
+
+class Workload:
+    def __init__(self, o):
+        self.o, self.mix, self.stop = o, program.Mix(o), threading.Event()
+        try:
+            self.client = connect(o)  # to a cluster it connects at once
+        except ERRORS as e:
+            program.unreachable(e)
+        self.tallies = program.Tallies(o.get("warmup_ns", 0))
+        self.ready = threading.Lock()
+
+    def call(self):
+        args, tally = self.mix.draw(), self.tallies.mine()
+        start = time.monotonic_ns()
+        try:
+            reply = self.client.execute_command(*args)
+        except ERRORS as e:
+            tally.add(start, e)
+            raise
+        tally.add(start)
+        return reply
+
+    def work(self, i):
+        """Calls at the worker's share of the rate. One that fell behind does not make up for it with a burst."""
+        o = self.o
+        gap = o["workers"] / o["rate_per_second"] if o.get("rate_per_second") else 0
+        due = time.monotonic() + gap * i / o["workers"]
+        while not self.stop.is_set():
+            wait = due - time.monotonic()
+            if wait > 0 and self.stop.wait(wait):
+                return
+            try:
+                self.call()
+                if not o.get("listen") and self.ready.acquire(blocking=False):
+                    print("ready", file=sys.stderr, flush=True)
+            except ERRORS:
+                pass  # counted
+            due += random.expovariate(1) * gap if o.get("random") else gap
+            if time.monotonic() - due > gap:
+                due = time.monotonic()
+
+    def serve(self):
+        """The HTTP service: one client for all, a call of the mix per request."""
+        load = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                status, body = 200, b""
+                if self.path == "/stats":
+                    body = json.dumps(load.summary()).encode()
+                elif self.path != "/":
+                    status = 404
+                else:
+                    try:
+                        reply = load.call()
+                        body = reply if isinstance(reply, bytes) else b""
+                    except ERRORS as e:
+                        status, body = 502, str(e).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 1024  # 5 by default: bursts of connections would wait a second for their second SYN
+            daemon_threads = True
+
+        server = Server(program.endpoint(self.o["listen"]), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print("ready %s:%d" % server.server_address[:2], file=sys.stderr, flush=True)
+
+    def summary(self):
+        out = self.tallies.summary("redis-py " + redis.__version__)
+        out["dials"] = len(dials)
+        return out
+
+    def run(self):
+        o = self.o
+        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
+        threading.Thread(target=self.input, daemon=True).start()
+        if o.get("listen"):
+            self.serve()
+        workers = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(o.get("workers", 0))]
+        for w in workers:
+            w.start()
+        self.stop.wait((o.get("warmup_ns", 0) + o["duration_ns"]) / 1e9 if o.get("duration_ns") else None)
+        self.stop.set()
+        end = time.monotonic() + 1
+        for w in workers:
+            w.join(max(end - time.monotonic(), 0))  # one that waits for a reply is not waited for
+        print(json.dumps(self.summary()), flush=True)
+
+    def input(self):
+        while os.read(0, 4096):  # until who started this closes it, or dies
+            pass
+        self.stop.set()
+
+
+count_dials()
+Workload(program.options()).run()
+os._exit(0)

@@ -1,0 +1,112 @@
+// Package protocol is how slowpath talks to the lab's client programs: one line of JSON in, one line of JSON out (docs/clients.md).
+//
+// It is also a part of the programs in Go, which are modules of their own, so that both sides mean the same. It therefore imports nothing
+// but the standard library.
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Schema is the version of the protocol, in both directions.
+const Schema = "slowpath.client/v1"
+
+// Mode is how the program connects.
+type Mode string
+
+// The modes. A program that does not have one says so and ends with UnsupportedExit.
+const (
+	Standalone Mode = "standalone"
+	Cluster    Mode = "cluster"
+	Ring       Mode = "ring" // go-redis: keys spread over independent servers by the client
+)
+
+// Exit codes of programs, after a line on stderr that says more. 0 comes with a summary, others mean that the program failed.
+const (
+	UnsupportedExit = 3 // the library cannot do what the options ask for
+	ConnectExit     = 4 // the library connects when it is opened, and could not
+)
+
+// Options is what a client program reads from its standard input, as one line of JSON. Zero values are what the library does by default,
+// except where said. A program ignores what its library does not have; docs/clients.md has the table.
+type Options struct {
+	Schema    string   `json:"schema"`
+	Addresses []string `json:"addresses"`      // HOST:PORT; several are seeds of one cluster, or the servers of a ring
+	Mode      Mode     `json:"mode,omitempty"` // empty: standalone
+	Password  string   `json:"password,omitempty"`
+	Name      string   `json:"name,omitempty"` // CLIENT SETNAME
+	DB        int      `json:"db,omitempty"`   // SELECT
+
+	Commands []Command     `json:"commands"`
+	Keys     int           `json:"keys,omitempty"`            // "{n}" in an argument is a random number below this
+	Workers  int           `json:"workers,omitempty"`         // callers side by side; each waits for its reply before its next call
+	Rate     float64       `json:"rate_per_second,omitempty"` // calls of all workers; 0: each calls again as soon as it can
+	Random   bool          `json:"random,omitempty"`          // exponential gaps (Poisson arrivals) and not even ones
+	Burst    int           `json:"burst,omitempty"`           // pyasync: calls that a worker makes at once, each on a connection of its own
+	Warmup   time.Duration `json:"warmup_ns,omitempty"`       // calls that begin before this are not counted
+	Duration time.Duration `json:"duration_ns,omitempty"`     // of the counted time; 0: until standard input ends
+	Listen   string        `json:"listen,omitempty"`          // HOST:PORT of the HTTP service; port 0: any that is free
+
+	PoolSize       int           `json:"pool_size,omitempty"`        // connections at most, per node; redigo: MaxActive
+	MinIdle        int           `json:"min_idle,omitempty"`         // idle connections that are kept ready
+	MaxIdle        int           `json:"max_idle,omitempty"`         // idle connections that are kept; redigo, where 0 keeps none, and Jedis
+	IdleLimit      time.Duration `json:"idle_limit_ns,omitempty"`    // age at which an idle connection is not used again
+	PoolTimeout    time.Duration `json:"pool_timeout_ns,omitempty"`  // wait for a connection at most
+	DialTimeout    time.Duration `json:"dial_timeout_ns,omitempty"`  // for a connection to be made
+	ReadTimeout    time.Duration `json:"read_timeout_ns,omitempty"`  // for a reply
+	Retries        int           `json:"retries,omitempty"`          // after a failure; -1: none
+	TestOnBorrow   bool          `json:"test_on_borrow,omitempty"`   // PING before each use of a pooled connection
+	ReadReplicas   bool          `json:"read_replicas,omitempty"`    // reads go to random nodes of a shard
+	CallsPerClient int           `json:"calls_per_client,omitempty"` // go-redis-v9: after so many calls a worker makes itself a new client
+
+	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"` // cluster: period in which the map is fetched again
+	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"`  // Lettuce: dynamicRefreshSources(false)
+	RefreshAdaptive  bool          `json:"refresh_adaptive,omitempty"`    // Lettuce: all adaptive triggers
+
+	DecodesPerCall int           `json:"decodes_per_call,omitempty"` // Go: how often a reply, a JSON document, is decoded and encoded
+	Procs          int           `json:"procs,omitempty"`            // Go: GOMAXPROCS
+	BlockEvery     time.Duration `json:"block_every_ns,omitempty"`   // pyasync: a coroutine computes on the loop, again after this,
+	BlockFor       time.Duration `json:"block_for_ns,omitempty"`     // for half to one and a half of this
+	HeapObjects    int           `json:"heap_objects,omitempty"`     // pyasync: containers in a cache, which the garbage collector walks
+	HeapPerCall    int           `json:"heap_per_call,omitempty"`    // of those, how many each reply replaces
+}
+
+// Command is one kind of call. A library that routes to nodes takes the second argument, where there is one, as the key.
+type Command struct {
+	Args   []string `json:"args"`
+	Weight int      `json:"weight,omitempty"` // how often it comes compared with the others; 0 counts as 1
+}
+
+// ErrOptions says that options contradict each other or lack something.
+var ErrOptions = errors.New("bad options for a client program")
+
+// Check finds what no program could do. Errors match ErrOptions.
+func (o Options) Check() error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case len(o.Addresses) == 0:
+		return wrong("no address")
+	case o.Mode != "" && o.Mode != Standalone && o.Mode != Cluster && o.Mode != Ring:
+		return wrong("mode %q; known: standalone cluster ring", o.Mode)
+	case o.Mode != Cluster && o.Mode != Ring && len(o.Addresses) > 1:
+		return wrong("%d addresses for a standalone server; several are for mode cluster or ring", len(o.Addresses))
+	case len(o.Commands) == 0:
+		return wrong("no command")
+	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0:
+		return wrong("workers, rate, keys, duration and warm-up are not negative")
+	case o.Workers == 0 && o.Listen == "":
+		return wrong("neither workers nor an address to listen at: nobody would call")
+	case o.Listen != "" && o.CallsPerClient > 0:
+		return wrong("the HTTP service has one client; calls_per_client is for workers")
+	}
+	for _, c := range o.Commands {
+		if len(c.Args) == 0 || c.Args[0] == "" || c.Weight < 0 {
+			return wrong("command %q with weight %d", c.Args, c.Weight)
+		}
+	}
+	return nil
+}

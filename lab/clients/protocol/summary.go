@@ -1,0 +1,135 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Summary is what a program prints at its end, as one line of JSON: the client's own view of its calls. A call counts from when the
+// library was called to its return, with all waiting for a connection, dialling and retrying in between; failed calls count too.
+type Summary struct {
+	Schema     string           `json:"schema"`
+	Library    string           `json:"library"` // with its version, as the program was built or as the library says: "go-redis 9.23.0"
+	Calls      int64            `json:"calls"`
+	Errors     int64            `json:"errors"`
+	ErrorKinds map[string]int64 `json:"errors_by_kind,omitempty"` // KindTimeout and so on, or the word of the server: MOVED, CLUSTERDOWN
+	LastError  string           `json:"last_error,omitempty"`
+	StartUnix  int64            `json:"start_unix_ns"` // when counting began
+	Ran        time.Duration    `json:"ran_ns"`        // how long was counted
+	PerSecond  []Second         `json:"per_second"`    // by the second of its end since the start
+	Histogram  Histogram        `json:"histogram"`
+	Max        time.Duration    `json:"max_ns"`
+	CPU        time.Duration    `json:"cpu_ns"` // of the whole process and all its time, user and system
+	Dials      int64            `json:"dials"`  // connections that were opened; -1: the library does not tell
+	Pool       Pool             `json:"pool"`
+	GCs        int64            `json:"gcs,omitempty"`       // full collections of garbage,
+	GCTime     time.Duration    `json:"gc_ns,omitempty"`     // their time in all,
+	GCMax      time.Duration    `json:"gc_max_ns,omitempty"` // and of the longest
+}
+
+// Second is what ended in one second.
+type Second struct {
+	Calls  int64 `json:"calls"`
+	Errors int64 `json:"errors"`
+}
+
+// Pool is what the library says of its connections at the end, of all nodes together. What it does not say is 0.
+type Pool struct {
+	Connections int64         `json:"connections"`
+	Idle        int64         `json:"idle"`
+	Hits        int64         `json:"hits,omitempty"`     // calls that found a free connection
+	Misses      int64         `json:"misses,omitempty"`   // and that did not
+	Timeouts    int64         `json:"timeouts,omitempty"` // calls that gave up waiting for one
+	Stale       int64         `json:"stale,omitempty"`    // connections that were closed for their age
+	Waits       int64         `json:"waits,omitempty"`    // calls that waited for a connection,
+	Wait        time.Duration `json:"wait_ns,omitempty"`  // and how long in all
+}
+
+// Kinds of errors that are not the server's. For those the kind is the first word of the reply: MOVED, LOADING, ERR.
+const (
+	KindPoolTimeout = "pool-timeout" // no connection became free
+	KindTimeout     = "timeout"      // no reply in time
+	KindConnection  = "connection"   // refused, reset, closed
+	KindOther       = "other"
+)
+
+// SummaryLimit bounds what is read of a program's summary, in bytes. One of an hour with all buckets has 300 kB.
+const SummaryLimit = 16 << 20
+
+// ErrSummary says that a program did not print what the protocol wants; the message says what.
+var ErrSummary = errors.New("not a summary of " + Schema)
+
+// ParseSummary reads what a program printed. Errors match ErrSummary.
+func ParseSummary(text []byte) (Summary, error) {
+	var s Summary
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return s, fmt.Errorf("%w: it printed nothing", ErrSummary)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return Summary{}, fmt.Errorf("%w: %w", ErrSummary, err)
+	}
+	if err := s.check(); err != nil {
+		return Summary{}, fmt.Errorf("%w: %w", ErrSummary, err)
+	}
+	return s, nil
+}
+
+func (s Summary) check() error {
+	if s.Schema != Schema {
+		return fmt.Errorf("schema %q", s.Schema)
+	}
+	if err := s.Histogram.check(); err != nil {
+		return err
+	}
+	seconds, failed, kinds := int64(0), int64(0), int64(0)
+	for _, t := range s.PerSecond {
+		if t.Calls < 0 || t.Errors < 0 || t.Errors > t.Calls || t.Calls > s.Calls-seconds {
+			return fmt.Errorf("per_second: %d calls and %d errors in one second", t.Calls, t.Errors)
+		}
+		seconds, failed = seconds+t.Calls, failed+t.Errors
+	}
+	for kind, n := range s.ErrorKinds {
+		if n < 0 || n > s.Errors-kinds {
+			return fmt.Errorf("errors_by_kind: %d of %q", n, kind)
+		}
+		kinds += n
+	}
+	switch n := s.Histogram.Count(); {
+	case n != s.Calls || seconds != s.Calls:
+		return fmt.Errorf("calls: %d, by the histogram %d, by the seconds %d", s.Calls, n, seconds)
+	case failed != s.Errors || kinds != s.Errors:
+		return fmt.Errorf("errors: %d, by the seconds %d, by their kinds %d", s.Errors, failed, kinds)
+	case s.Ran < 0 || s.CPU < 0 || s.Max < 0 || s.Dials < -1:
+		return errors.New("a negative duration or number of dials")
+	}
+	return nil
+}
+
+// PerSecondMean is the number of calls per second that succeeded; 0 when nothing was counted.
+func (s Summary) PerSecondMean() float64 {
+	if s.Ran <= 0 {
+		return 0
+	}
+	return float64(s.Calls-s.Errors) / s.Ran.Seconds()
+}
+
+// String is a summary on one line, for the lab's log.
+func (s Summary) String() string {
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+	out := fmt.Sprintf("%d calls in %v, %d errors, p50 %v, p99 %v, max %v, %d dials, CPU %v", s.Calls, s.Ran.Round(time.Millisecond), s.Errors,
+		round(s.Histogram.Quantile(0.5)), round(s.Histogram.Quantile(0.99)), round(s.Max), s.Dials, s.CPU.Round(time.Millisecond))
+	if s.Pool.Waits > 0 {
+		out += fmt.Sprintf(", %d waited %v for a connection", s.Pool.Waits, s.Pool.Wait.Round(time.Millisecond))
+	}
+	if s.GCs > 0 {
+		out += fmt.Sprintf(", %d collections of %v, the longest %v", s.GCs, s.GCTime.Round(time.Millisecond), round(s.GCMax))
+	}
+	if s.LastError != "" {
+		out += ", last error: " + s.LastError
+	}
+	return out
+}
