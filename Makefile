@@ -21,7 +21,7 @@ deps: ## install the Debian packages that demo and tests need (as root), or say 
 demo: deps build ## make a real incident and let doctor find it
 	@scripts/demo
 
-test: build ## the whole suite; ends with what was skipped and why
+test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/deps tests
 	@scripts/test
 
