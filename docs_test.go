@@ -22,6 +22,7 @@ import (
 	"slowpath/internal/bench"
 	"slowpath/internal/cause"
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/matrix"
 	"slowpath/internal/recording"
 	"slowpath/internal/topology"
 	"slowpath/internal/trace"
@@ -189,7 +190,8 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {topology.Schema, topology.Report{}}} {
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {topology.Schema, topology.Report{}},
+		{matrix.Schema, matrix.Matrix{}}} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
 			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {

@@ -49,6 +49,7 @@ var layers = map[string]int{
 	"internal/lab/traffic":      1,
 	"internal/lab/clients":      1,
 	"internal/lab/sink":         0,
+	"internal/lab/matrix":       4,
 	"internal/lab/incident":     5,
 	"internal/lab/grade":        6,
 	"cmd/slowpath":              7,

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"slowpath/internal/lab/clients"
 )
 
 func TestMain(m *testing.M) {
@@ -54,6 +56,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_CACHE_HOME", e.WorkDir)
+			cache, err := os.UserCacheDir() // of programs, for scripts that need real ones
+			if err != nil {
+				return err
+			}
+			e.Setenv("USER_CACHE", cache)
 			e.Setenv("LANG", "C.UTF-8")
 			e.Values[processesKey] = map[string]*process{}
 			return os.MkdirAll(e.Getenv("TMPDIR"), 0o700)
@@ -62,6 +69,8 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "redis":
 				return lab != nil, nil
+			case "client":
+				return haveClient(t)
 			case "bpf":
 				return kernelSource() == nil, nil
 			}
@@ -75,6 +84,19 @@ func TestScripts(t *testing.T) {
 			"monitor": monitorServer, "contains": contains,
 		},
 	})
+}
+
+// haveClient builds the client program that scripts use, unless the user's cache has it.
+func haveClient(t *testing.T) (bool, error) {
+	cache, err := clients.OpenCache("")
+	if err == nil {
+		_, err = cache.Get(t.Context(), clients.GoRedis9, t.Output())
+	}
+	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
+		t.Logf("scripts that need a client are skipped: %v", err)
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // exits runs a command and compares its exit code.

@@ -9,11 +9,11 @@ import (
 	"slowpath/internal/limit"
 )
 
-// threadTimes is what all threads of this process have had together.
+// threadTimes is what all threads of the load's process have had together.
 type threadTimes struct{ run, ready time.Duration }
 
 func (w *Watch) readThreads() {
-	if !w.OwnThreads {
+	if !w.OwnThreads && w.PID == 0 {
 		return
 	}
 	u, err := w.own.Read()
@@ -28,13 +28,19 @@ func (w *Watch) readThreads() {
 	w.threads.add(w.Clock.Now(), sum)
 }
 
-// threadsSeen shares out what the threads had over the CPUs that Go uses at once, since a goroutine runs on any of them.
+// threadsSeen shares out what the threads had over the CPUs that they use at once, since a goroutine runs on any of them.
 func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *limit.Generator) {
 	from, to, scale, ok := w.threads.span(endNs, window)
 	if !ok {
 		return
 	}
-	n := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	n := runtime.NumCPU()
+	if w.PID == 0 {
+		n = min(runtime.GOMAXPROCS(0), n)
+	}
+	if w.AtOnce > 0 {
+		n = min(n, w.AtOnce)
+	}
 	each := scale / float64(n)
 	g.Threads = nil
 	for range n {

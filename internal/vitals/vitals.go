@@ -7,6 +7,7 @@
 package vitals
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -25,6 +26,10 @@ type Options struct {
 	FS      host.FS // this host when nil
 	// OwnThreads reads the threads of this process, too: for a load that is made by goroutines, of which no thread is told by itself.
 	OwnThreads bool
+	// PID is the process that makes the load, where it is another one of this host; its threads are read.
+	PID int
+	// AtOnce is how many threads of the load's process compute at once; 0: as many as there are CPUs.
+	AtOnce int
 }
 
 // Cadences. A reading of a server on this host takes some 100 µs, one by INFO some 50 µs of the server.
@@ -45,7 +50,7 @@ const (
 type Watch struct {
 	Options
 	nodes   []*node
-	own     *host.Meter // of this process, for its quota
+	own     *host.Meter // of the process that makes the load, for its quota
 	sockets *sockets
 	link    link
 	remote  bool
@@ -81,7 +86,7 @@ func Find(ctx context.Context, o Options) *Watch {
 			o.Targets = append(o.Targets, t.WithAddr(addr))
 		}
 	}
-	w.own, _ = host.NewMeter(o.FS, os.Getpid()) // without /proc nothing of this is seen
+	w.own, _ = host.NewMeter(o.FS, cmp.Or(o.PID, os.Getpid())) // without /proc nothing of this is seen
 	w.link, w.remote = linkOf(o.FS, w.nodes)
 	w.sockets = openSockets(o.FS, w.nodes)
 	return w
@@ -142,8 +147,8 @@ func (w *Watch) read(all bool) {
 	if w.own != nil {
 		w.quotas.add(w.Clock.Now(), w.own.Quotas())
 		w.readThreads()
-		if all {
-			w.cpus = w.own.CPUs()
+		if cpus := w.own.CPUs(); all && len(cpus) > 0 { // none of a process that has ended
+			w.cpus = cpus
 		}
 	}
 	w.sockets.read(w.Clock.Now(), all)

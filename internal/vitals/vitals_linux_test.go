@@ -1,6 +1,7 @@
 package vitals
 
 import (
+	"os/exec"
 	"testing"
 	"time"
 
@@ -59,6 +60,23 @@ func TestServerOnThisHost(t *testing.T) {
 	}
 	if o.Network.Remote || o.Network.Link != "" {
 		t.Errorf("loopback is %+v", o.Network)
+	}
+}
+
+// TestLoadOfAnotherProcess: the threads are those of the process that is named, and so many as compute at once.
+func TestLoadOfAnotherProcess(t *testing.T) {
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = busy.Process.Kill() // it does not end by itself
+		_ = busy.Wait()
+	}()
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, PID: busy.Process.Pid, AtOnce: 1})
+	if len(o.Generator.Threads) != 1 || o.Generator.Threads[0].CPU <= 0 || len(o.Generator.CPUs) == 0 {
+		t.Errorf("%+v", o.Generator)
 	}
 }
 

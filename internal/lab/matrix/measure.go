@@ -1,0 +1,149 @@
+//go:build linux
+
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/limit"
+	"slowpath/internal/target"
+	"slowpath/internal/vitals"
+)
+
+// measure lets the client make its calls, and fills the cell's figures in. A client of which no call succeeded is errSilent.
+func (p *pair) measure(ctx context.Context) error {
+	load := p.workers
+	if p.settings.HTTP {
+		load = p.service
+	}
+	sum, watch, err := load(ctx)
+	if err != nil {
+		return err
+	}
+	c := p.cell
+	c.Library, c.Calls, c.Errors, c.LastError = sum.Library, sum.Calls, sum.Errors, sum.LastError
+	if sum.Calls == 0 {
+		return fmt.Errorf("%w: none ended within %v", errSilent, sum.Ran.Round(time.Millisecond))
+	}
+	if sum.Calls == sum.Errors {
+		return fmt.Errorf("%w: %d failed: %s", errSilent, sum.Errors, sum.LastError)
+	}
+	c.RequestsPerSecond = sum.PerSecondMean()
+	c.P50Ns, c.P99Ns, c.MaxNs = int64(sum.Histogram.Quantile(0.5)), int64(sum.Histogram.Quantile(0.99)), int64(sum.Max)
+	if watch != nil {
+		c.LimitedBy = watch.limitedBy(sum, p.settings.Workers)
+	}
+	return nil
+}
+
+// workers lets the client's own workers make the calls.
+func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) {
+	o := p.options
+	o.Duration = p.settings.Duration
+	run, err := p.program.Start(p.dir, o)
+	if err != nil {
+		return clients.Summary{}, nil, err
+	}
+	var watch *observer
+	if ready(ctx, run) == nil && wait(ctx, run, o.Warmup) { // else it has no reply, and ends by itself
+		watch = observe(ctx, p, run.PID)
+	}
+	wait(ctx, run, o.Warmup+o.Duration+endWithin)
+	if watch != nil {
+		watch.End()
+	}
+	sum, err := run.Stop(endWithin)
+	if err != nil {
+		run.Kill()
+	}
+	return sum, watch, err
+}
+
+// service makes the calls through the client's HTTP service. They count as its users see them; the library is what the service says.
+func (p *pair) service(ctx context.Context) (clients.Summary, *observer, error) {
+	run, err := p.program.Start(p.dir, p.options)
+	if err != nil {
+		return clients.Summary{}, nil, err
+	}
+	var sum clients.Summary
+	var watch *observer
+	if err = ready(ctx, run); err == nil {
+		// Beside the warm-up of the requests, so that both begin at about the same time.
+		begun := make(chan *observer, 1)
+		go func() {
+			if wait(ctx, run, p.settings.Warmup) {
+				begun <- observe(ctx, p, run.PID)
+			}
+			close(begun)
+		}()
+		sum, err = p.requests(p.settings.Duration).Make(ctx, run.Addr())
+		if watch = <-begun; watch != nil {
+			watch.End()
+		}
+	}
+	own, stopErr := run.Stop(endWithin)
+	if stopErr != nil {
+		run.Kill()
+	}
+	sum.Library = own.Library
+	return sum, watch, errors.Join(err, stopErr)
+}
+
+func (p *pair) requests(d time.Duration) clients.Requests {
+	return clients.Requests{Connections: p.settings.Workers, Warmup: p.settings.Warmup, Duration: d}
+}
+
+// observer watches both ends of a cell's calls.
+type observer struct {
+	*vitals.Watch
+	clock *clock.Real
+	start int64
+}
+
+// observe begins the watch of a client that makes calls. It is nil where the servers have no addresses that can be read.
+func observe(ctx context.Context, p *pair, pid int) *observer {
+	var targets []target.Target
+	for _, addr := range p.addrs {
+		t, err := target.Parse(addr)
+		if err != nil {
+			return nil
+		}
+		targets = append(targets, t)
+	}
+	b := &observer{clock: clock.New()}
+	b.Watch = vitals.Find(ctx, vitals.Options{Targets: targets, Clock: b.clock, PID: pid, AtOnce: atOnce[p.about.Language]})
+	b.Begin()
+	b.start = b.clock.Now()
+	return b
+}
+
+// atOnce is how many threads of a program compute at once, where that is fewer than the CPUs: Python has one lock for all (the GIL), and
+// JavaScript one event loop.
+var atOnce = map[string]int{"Python": 1, "JavaScript": 1}
+
+// limitedBy names what kept the calls from being more. The sentence of the verdict is for users of bench.
+func (b *observer) limitedBy(sum clients.Summary, workers int) string {
+	o := limit.Observations{Window: sum.Ran, Load: limit.Load{Calls: sum.Calls, Connections: workers, Pipeline: 1, Service: mean(sum)}}
+	b.Seen(b.start, b.start+int64(sum.Ran), &o)
+	if by := limit.Of(o).By; by != limit.ByGeneratorCPU {
+		return by
+	}
+	return ByClientCPU
+}
+
+// mean is that of the histogram's buckets, at most 0.8 % too small.
+func mean(sum clients.Summary) time.Duration {
+	if sum.Calls == 0 {
+		return 0
+	}
+	var all float64
+	for _, b := range sum.Histogram {
+		all += float64(b[0]) * float64(b[1])
+	}
+	return time.Duration(all / float64(sum.Calls))
+}
