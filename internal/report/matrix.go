@@ -73,7 +73,7 @@ func matrixMeaning(c matrix.Cell) string {
 	}
 	switch {
 	case c.Unwatched != "":
-		parts = append(parts, "doctor had no answer: "+c.Unwatched)
+		parts = append(parts, "no verdict: "+c.Unwatched)
 	case c.Finding != "":
 		parts = append(parts, "doctor: "+strings.Join(slices.Concat([]string{c.Finding}, c.Others), ", then "))
 	}
