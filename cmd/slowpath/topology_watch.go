@@ -20,7 +20,7 @@ func (a *app) topologyWatch() *cobra.Command {
 	var f topologyWatchFlags
 	c := &cobra.Command{
 		Use:   "watch [TARGET...]",
-		Short: "Each slot move, failover, join and leave, the moment it is seen",
+		Short: "Tells slot moves, failovers, joins and leaves as they are seen",
 		Long: `watch follows the map of a cluster and prints each change the moment it is seen: slot-moved, failover-started, failover-ended, node-joined, node-left. A TARGET is any node of the cluster; several are seeds of the same one, of which one must answer.
 
 It spares the cluster. It asks replicas first, where they hear of moved slots at once (from Redis 6.2 on), else every master; with the command that was measured to cost them least; and reads the whole map only when the hash of a reply has changed. It stays below 0.2 % of a node's CPU and below --max-commands for the cluster, is quicker while something happens, and finds nodes again that die, join or change their address.
