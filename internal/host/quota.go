@@ -41,10 +41,18 @@ func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	if q.known == nil || len(q.known) > maxQuotas {
 		q.known = map[string]*quota{}
 	}
+	last := q.threads[tid]
 	if b, err := q.FS.ReadFile(fmt.Sprintf("/proc/%d/cgroup", tid)); err == nil {
-		q.threads[tid] = string(b)
+		if cgroup, cores = q.of(string(b)); cgroup != "" || last == "" {
+			q.threads[tid] = string(b)
+			return cgroup, cores
+		}
 	}
-	raw := q.threads[tid]
+	return q.of(last) // the thread has ended: a zombie is in the root
+}
+
+// of is what holds a thread with these contents of /proc/TID/cgroup.
+func (q *Quotas) of(raw string) (cgroup string, cores float64) {
 	if raw == "" {
 		return "", 0
 	}
@@ -65,8 +73,9 @@ func (q *Quotas) look(raw string, last *quota, now int64) *quota {
 		return k
 	}
 	c := cpuCgroup(cgroupPaths([]byte(raw)), parseMounts(info))
+	limits := cpuLimits(q.FS, c)
 	var throttled, lately []cpuLimit
-	for _, l := range cpuLimits(q.FS, c) {
+	for _, l := range limits {
 		n := q.timesThrottled(path.Join(c.mount, l.Path, "cpu.stat"))
 		k.counts[l.Path] = n
 		if n > 0 {
@@ -76,7 +85,10 @@ func (q *Quotas) look(raw string, last *quota, now int64) *quota {
 			lately = append(lately, l)
 		}
 	}
-	if len(throttled) > 1 {
+	switch {
+	case len(limits) == 1: // nr_throttled may lag: it is counted when a period ends, and what other CPUs give back ends a wait before that
+		throttled = limits
+	case len(throttled) > 1:
 		throttled = lately
 	}
 	if len(throttled) == 1 && throttled[0].PeriodUs > 0 {

@@ -45,6 +45,8 @@ func TestQuotas(t *testing.T) {
 	want("both have lately", 77, "", 0)
 	write(ctr+"cpu.max", "max 100000\n")
 	want("the container's limit was taken away", 77, "/pod", 2)
+	write("/proc/77/cgroup", "0::/\n")
+	want("the thread has ended and is a zombie, which is in the root", 77, "/pod", 2)
 	if err := os.Remove(root.Path("/proc/77/cgroup")); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestQuotas(t *testing.T) {
 	q = &Quotas{Clock: &now, FS: tree(t, map[string]string{
 		"/proc/self/mountinfo": v1Mounts, "/proc/77/cgroup": "4:cpu,cpuacct:/redis\n0::/x\n",
 		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_quota_us": "20000\n", "/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_period_us": "100000\n",
-		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.stat": "nr_throttled 1\n",
+		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.stat": "nr_throttled 0\n",
 	})}
-	want("v1", 77, "/redis", 0.2)
+	want("v1, one quota, whose throttling is not counted yet", 77, "/redis", 0.2)
 }

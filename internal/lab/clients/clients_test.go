@@ -4,71 +4,26 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/lab/clients/protocol"
 )
 
-// lab is the fleet of a test and a server's binary; the test is skipped where that cannot be had.
-func lab(t *testing.T, name servers.Name) (*fleet.Fleet, servers.Binary) {
-	t.Helper()
-	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := cache.Get(t.Context(), name, t.Output())
-	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, bin
-}
-
 // serve starts a real server that ends with the test.
 func serve(t *testing.T) *fleet.Instance {
 	t.Helper()
-	f, bin := lab(t, servers.Redis7015)
-	s, err := f.Start(t.Context(), bin, fleet.Spec{Password: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return fleettest.Start(t, servers.Redis7015, fleet.Spec{Password: "secret"})
 }
 
 // cluster starts a real cluster of three masters that ends with the test.
 func cluster(t *testing.T, name servers.Name) *fleet.Cluster {
 	t.Helper()
-	f, bin := lab(t, name)
-	c, err := f.StartCluster(t.Context(), bin, 3, 0, fleet.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	return fleettest.StartCluster(t, name, 3, 0, fleet.Spec{})
 }
 
 // program builds a program in the user's cache, as the lab does. Where its toolchain is missing or has no network, the test is skipped.

@@ -2,7 +2,6 @@ package lookout
 
 import (
 	"slices"
-	"strings"
 
 	"slowpath/internal/cluster"
 )
@@ -130,16 +129,4 @@ func (a *Atlas) rangesOf(m *member) []cluster.Range {
 		}
 	}
 	return cluster.Ranges(slots)
-}
-
-// Digest is the slots of each node as text, to compare maps: "ADDRESS RANGES" in the order of the addresses.
-func (a *Atlas) Digest() string {
-	var lines []string
-	for _, m := range a.members {
-		if m.slots > 0 {
-			lines = append(lines, m.addr+" "+cluster.FormatRanges(a.rangesOf(m)))
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
 }
