@@ -218,9 +218,25 @@ type RetransmitDetail struct {
 	Client  string `json:"client"`
 	From    string `json:"from"`  // which end sent again: server, client
 	State   string `json:"state"` // "established", "syn-sent", …
+	Why     string `json:"why"`   // one of Resent…
 	Unacked int64  `json:"unacked_bytes"`
-	Total   int64  `json:"total"` // retransmissions of this connection so far
+	Total   int64  `json:"total"` // retransmissions of this end of the connection so far
+	// Duplicates is how many segments of this end its peer had twice so far (DSACK): those were sent again for nothing.
+	Duplicates int64 `json:"duplicates"`
 }
+
+// InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and then, as where both ends
+// share CPUs that are full, most of what they repeat has arrived, and nobody waits for it: the peer says that it has it twice.
+func (d RetransmitDetail) InVain() bool {
+	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
+}
+
+// Why TCP sent something again.
+const (
+	ResentTimer = "timer" // nothing was acknowledged for as long as the retransmission timer runs
+	ResentAcks  = "acks"  // acknowledgements of later segments say that this one is missing
+	ResentProbe = "probe" // the last segment, to learn whether it arrived (tail loss probe)
+)
 
 // AckDetail is the Detail of acknowledged. The client's process has no part in an acknowledgement, but its kernel may put off that of a last
 // segment that stands alone (delayed ACK).
@@ -344,7 +360,7 @@ type TCPDetail struct {
 	MinRTTNs         int64  `json:"min_rtt_ns"`
 	RTONs            int64  `json:"rto_ns"`
 	TotalRetrans     int64  `json:"total_retrans"`
-	RetransDuring    int64  `json:"retrans_during"`
+	RetransDuring    int64  `json:"retrans_during"` // without those that the peer had twice (DSACK)
 	Lost             int64  `json:"lost"`
 	Unacked          int64  `json:"unacked"`
 	NotsentBytes     int64  `json:"notsent_bytes"`

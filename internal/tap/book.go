@@ -253,16 +253,43 @@ func (b *book) retransmit(e *kernelRetransEvent) {
 	if !ok || !b.takes(e.Addr.Role) {
 		return
 	}
-	from := min(e.LastOut, e.Now)
-	if from == 0 {
-		from = e.Now
+	s := span{b.time(resentAfter(e)), b.time(e.Now)}
+	d := recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State), Why: whyResent(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups)}
+	if !d.InVain() {
+		list := append(b.resent[client], s)
+		put(b, b.resent, client, list[max(0, len(list)-64):])
 	}
-	s := span{b.time(from), b.time(e.Now)}
-	list := append(b.resent[client], s)
-	put(b, b.resent, client, list[max(0, len(list)-64):])
-	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit,
-		Detail: recording.Detail(recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
-			Unacked: int64(e.Unacked), Total: int64(e.Total)})})
+	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit, Detail: recording.Detail(d)})
+}
+
+// States of the sender's congestion control, include/uapi/linux/tcp.h.
+const (
+	caRecovery = 3
+	caLoss     = 4
+)
+
+// whyResent is what made TCP send something again. Before a handshake is done there is the timer alone.
+func whyResent(e *kernelRetransEvent) string {
+	switch {
+	case e.Why == caLoss || strings.Contains(tcpState(e.State), "syn"):
+		return recording.ResentTimer
+	case e.Why == caRecovery:
+		return recording.ResentAcks
+	}
+	return recording.ResentProbe
+}
+
+// resentAfter is when what is sent again was sent, in the kernel's time. Where an end's sends are not followed, it is as long ago as its
+// timer has waited, which doubles each time that it runs out (tcp_retransmit_timer); other reasons come sooner, and are taken for no time.
+func resentAfter(e *kernelRetransEvent) uint64 {
+	switch {
+	case e.LastOut > 0:
+		return min(e.LastOut, e.Now)
+	case whyResent(e) == recording.ResentTimer:
+		waited := uint64(e.RtoUs) * 1000 * (1<<(min(e.Backoff, 15)+1) - 1)
+		return e.Now - min(e.Now, waited)
+	}
+	return e.Now
 }
 
 func tcpState(s uint8) string {

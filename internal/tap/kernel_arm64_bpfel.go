@@ -371,13 +371,16 @@ type kernelRetransEvent struct {
 	_       structs.HostLayout
 	Type    uint8
 	State   uint8
-	Unused  uint16
+	Why     uint8
+	Backoff uint8
 	Total   uint32
 	Addr    kernelAddr
 	Now     uint64
 	LastOut uint64
 	Seq     uint32
 	Unacked uint32
+	RtoUs   uint32
+	Dups    uint32
 }
 
 type kernelScratch struct {

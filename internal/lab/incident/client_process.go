@@ -32,24 +32,30 @@ const (
 // it is in the registry by its directory. At its end the lab's log has what it measured itself, which says that the incident was one
 // without asking the tool that is graded by it.
 func (l *Lab) Client(ctx context.Context, s clientSpec) error {
+	_, err := l.ClientProcess(ctx, s)
+	return err
+}
+
+// ClientProcess is Client, for who has to know more of the process.
+func (l *Lab) ClientProcess(ctx context.Context, s clientSpec) (*clients.Process, error) {
 	cache, err := clients.OpenCache("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	program, err := cache.Get(ctx, s.Program, l.Log)
 	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
-		return fmt.Errorf("%w: %w", ErrCannot, err)
+		return nil, fmt.Errorf("%w: %w", ErrCannot, err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := l.clientDir(s.Program)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := program.Start(dir, s.Options, s.lead()...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l.Defer(func(context.Context) error {
 		sum, err := c.Stop(clientEnd)
@@ -60,7 +66,7 @@ func (l *Lab) Client(ctx context.Context, s clientSpec) error {
 	})
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
-	return c.AwaitReady(ctx)
+	return c, c.AwaitReady(ctx)
 }
 
 // clientDirs counts those that this process made: an incident may have several clients.

@@ -349,12 +349,15 @@ struct conn_event {
 
 struct retrans_event {
 	u8 type, state;
-	u16 unused;
+	u8 why;     /* TCP_CA_… : what the sender takes the segment for */
+	u8 backoff; /* how often its timer has run out before, one after the other */
 	u32 total;
 	struct addr addr;
 	u64 now;
-	u64 last_out;
+	u64 last_out;     /* 0: this end's sends are not followed */
 	u32 seq, unacked; /* bytes */
+	u32 rto_us;       /* what its timer waits for the first time, as its round trips make it */
+	u32 dups;         /* segments of this end that the peer said it had twice (DSACK), so far */
 };
 
 /* acked_event: a reply was acknowledged late, or that of a slow call was. */
