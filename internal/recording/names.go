@@ -141,6 +141,7 @@ const (
 	KindInternal     = "internal"     // tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindWaiter       = "waiter"       // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
 	KindCollection   = "collection"   // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
+	KindLookup       = "lookup"       // tap, subject process:PID: from a question to a name server to its answer, of 1 ms or more, or until it was asked again; Detail LookupDetail
 	KindServed       = "served"       // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
 )
 
@@ -223,6 +224,13 @@ type RetransmitDetail struct {
 	Total   int64  `json:"total"` // retransmissions of this end of the connection so far
 	// Duplicates is how many segments of this end its peer had twice so far (DSACK): those were sent again for nothing.
 	Duplicates int64 `json:"duplicates"`
+}
+
+// LookupDetail is the Detail of lookup.
+type LookupDetail struct {
+	Comm      string `json:"comm"`
+	Questions int    `json:"questions"` // that were sent on the socket meanwhile; IPv4 and IPv6 are two
+	Answered  bool   `json:"answered"`  // false: it was asked again elsewhere, or given up
 }
 
 // InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and then, as where both ends

@@ -21,6 +21,7 @@ type book struct {
 	threads  map[uint32]*history        // what each thread did lately, by thread
 	serving  map[uint32]Node            // nodes by thread that serves
 	resent   map[netip.AddrPort][]span  // retransmissions by the client's end
+	asked    map[uint64]*lookup         // questions to name servers, by socket
 	waiting  map[callKey]*heldCall      // server's views that wait for the client's
 	early    map[callKey]*earlyCall     // client's views that wait for the server's
 	greeting map[uint64]*greeting       // handshakes under way, by connection
@@ -58,7 +59,7 @@ func (p process) String() string {
 }
 
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
-	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
+	b := &book{Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
 	if o.Whom != (Whom{}) {

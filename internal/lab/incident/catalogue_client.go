@@ -15,5 +15,10 @@ var clientIncidents = []Incident{
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
+	tlsHandshakeStorm,
+	dnsSlow,
+	dnsSlowJob,
+	dnsSlowLost,
+	tlsHandshakeStormRedigo,
 	poolTestOnBorrow,
 }

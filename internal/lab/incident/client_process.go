@@ -20,6 +20,7 @@ type clientSpec struct {
 	Options clients.Options
 	Cgroup  *cpuCgroup // it is started in, if any
 	CPU     string     // taskset(1) list of CPUs that it may use, if any
+	Lead    []string   // command that executes it, keeping the pid, if any
 }
 
 // How long a client may take to its first successful call, of which filling a heap is the most, and to its end.
@@ -91,7 +92,7 @@ func (l *Lab) clientDir(name clients.Name) (string, error) {
 	return tmp, os.Mkdir(tmp, 0o700)
 }
 
-// lead is what is executed before the program, keeping the pid: its threads inherit both.
+// lead is what is executed before the program, keeping the pid: its threads inherit all of it.
 func (s clientSpec) lead() []string {
 	var argv []string
 	if s.Cgroup != nil {
@@ -100,7 +101,7 @@ func (s clientSpec) lead() []string {
 	if s.CPU != "" {
 		argv = append(argv, "taskset", "-c", s.CPU)
 	}
-	return argv
+	return append(argv, s.Lead...)
 }
 
 // otherCPU is a CPU for clients whose server has CPU 0, so that it is not the server that waits for them. A machine with one has no choice.

@@ -273,7 +273,7 @@ struct pair {
 	struct clocks clk_client;
 };
 
-enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED };
+enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED, EV_LOOKUP };
 
 /* call_event.flags. Of the time between the read of a request and its reply, at the server: F_QUIET: it sent nothing on the connection, and owed
  * no rest of a reply. F_PIECES: the reply, or one before it on the connection, went out piece by piece. */
@@ -381,6 +381,16 @@ struct inner_event {
 	u32 tid, tgid;
 	u32 unused2;
 	u64 from, to;
+};
+
+/* lookup_event: a process sent a question to a name server, or read its answer. */
+struct lookup_event {
+	u8 type, answer;
+	u16 unused;
+	u32 tgid;
+	u64 now;
+	u64 sock; /* tells sockets of one time apart */
+	u8 comm[16];
 };
 
 /* counters, per CPU */
