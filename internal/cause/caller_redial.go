@@ -136,22 +136,3 @@ func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
 	return f
 }
-
-// library puts the lines of the fix for the libraries that CLIENT LIST names first; without a name all are given.
-func (n *Node) library(lines map[string]string, order ...string) []string {
-	seen := map[string]bool{}
-	for _, c := range n.Clients() {
-		for _, name := range order {
-			if strings.HasPrefix(strings.ToLower(c.LibName), name) || strings.HasPrefix(strings.ToLower(c.Name), name) {
-				seen[name] = true
-			}
-		}
-	}
-	var out []string
-	for _, name := range order {
-		if len(seen) == 0 || seen[name] {
-			out = append(out, lines[name])
-		}
-	}
-	return out
-}

@@ -226,6 +226,20 @@ type RetransmitDetail struct {
 	Duplicates int64 `json:"duplicates"`
 }
 
+// Library is a client library of a process, in the snapshot "process".
+type Library struct {
+	Name    string `json:"name"` // go-redis, jedis, redis-py, …
+	Version string `json:"version"`
+	How     string `json:"how"` // one of Library…
+}
+
+// How a library is known to be a process's.
+const (
+	LibraryBuiltIn   = "built-in"  // the program says that it was built of it
+	LibraryOpen      = "open"      // the process has its file open
+	LibraryInstalled = "installed" // it is where the process's runtime looks for packages; it may use another one
+)
+
 // LookupDetail is the Detail of lookup.
 type LookupDetail struct {
 	Comm      string `json:"comm"`
