@@ -25,16 +25,16 @@ const (
 	clockSkew       = time.Hour
 )
 
-// newKey makes the server's key: RSA costs a server several times as much for each handshake.
-func newKey(ofRSA bool) (crypto.Signer, error) {
-	if ofRSA {
-		return rsa.GenerateKey(rand.Reader, 2048)
+// newKey makes the server's key: RSA costs a server several times as much for each handshake as ECDSA, the more the longer it is.
+func newKey(bits int) (crypto.Signer, error) {
+	if bits > 0 {
+		return rsa.GenerateKey(rand.Reader, bits)
 	}
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 }
 
 // newCertificates are for localhost and the address.
-func newCertificates(address net.IP, ofRSA bool) (certificates, error) {
+func newCertificates(address net.IP, rsaBits int) (certificates, error) {
 	fail := func(err error) (certificates, error) {
 		return certificates{}, fmt.Errorf("making certificates: %w", err)
 	}
@@ -49,7 +49,7 @@ func newCertificates(address net.IP, ofRSA bool) (certificates, error) {
 	if err != nil {
 		return fail(err)
 	}
-	key, err := newKey(ofRSA)
+	key, err := newKey(rsaBits)
 	if err != nil {
 		return fail(err)
 	}

@@ -17,7 +17,7 @@ var tlsHandshakeStorm = Incident{
 	Title: "go-redis clients that make 60 TLS connections at once, again and again, beside callers that keep theirs",
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.secureServer(ctx)
+		s, err := l.secureServer(ctx, 2048)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -34,10 +34,10 @@ var tlsHandshakeStorm = Incident{
 var tlsHandshakeStormRedigo = Incident{
 	ID:    "tls-handshake-storm-redigo",
 	Cause: "tls-handshake-storm",
-	Title: "a redigo pool without MaxIdle, for 30 callers over TLS",
+	Title: "a redigo pool without MaxIdle, for 30 callers, at a server whose certificate is of RSA 4096",
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.secureServer(ctx)
+		s, err := l.secureServer(ctx, 4096)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -46,8 +46,8 @@ var tlsHandshakeStormRedigo = Incident{
 	},
 }
 
-// secureServer speaks TLS only, on the first CPU, with a certificate of RSA as most have.
-func (l *Lab) secureServer(ctx context.Context) (*fleet.Instance, error) {
+// secureServer speaks TLS only, on the first CPU, with a certificate of RSA, as most are.
+func (l *Lab) secureServer(ctx context.Context, bits int) (*fleet.Instance, error) {
 	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
 	if err != nil {
 		return nil, err
@@ -55,5 +55,5 @@ func (l *Lab) secureServer(ctx context.Context) (*fleet.Instance, error) {
 	if !bin.TLS {
 		return nil, fmt.Errorf("%w: %s is built without TLS", ErrCannot, bin.Name)
 	}
-	return l.Start(ctx, fleet.Spec{TLS: true, RSA: true, CPUs: []int{0}})
+	return l.Start(ctx, fleet.Spec{TLS: true, RSA: bits, CPUs: []int{0}})
 }
