@@ -101,6 +101,7 @@ type losses struct {
 	openingNs int64 // new connections on the way of calls: dials and handshakes
 	givenUpNs int64 // calls that were given up
 	pingNs    int64 // tests of connections
+	lookupNs  int64 // questions to name servers before dials
 	excessNs  int64 // of the slow calls themselves
 	spentNs   int64 // all their time on their connections
 }
@@ -120,6 +121,8 @@ func (n *Node) losses(callers []*Caller) losses {
 	if p, ok := n.borrowPings(); ok {
 		l.pingNs = p.pingNs
 	}
+	l.lookupNs = n.lookupNs(callers)
+	l.spentNs += l.lookupNs
 	return l
 }
 
@@ -128,27 +131,8 @@ func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < minShare*float64(l.spentNs) {
 		return nil
 	}
-	all := max(l.openingNs+l.givenUpNs+l.pingNs, ns) + l.excessNs
+	all := max(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs, ns) + l.excessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
 	return f
-}
-
-// library puts the lines of the fix for the libraries that CLIENT LIST names first; without a name all are given.
-func (n *Node) library(lines map[string]string, order ...string) []string {
-	seen := map[string]bool{}
-	for _, c := range n.Clients() {
-		for _, name := range order {
-			if strings.HasPrefix(strings.ToLower(c.LibName), name) || strings.HasPrefix(strings.ToLower(c.Name), name) {
-				seen[name] = true
-			}
-		}
-	}
-	var out []string
-	for _, name := range order {
-		if len(seen) == 0 || seen[name] {
-			out = append(out, lines[name])
-		}
-	}
-	return out
 }

@@ -38,6 +38,7 @@ type Options struct {
 	Password  string   `json:"password,omitempty"`
 	Name      string   `json:"name,omitempty"` // CLIENT SETNAME
 	DB        int      `json:"db,omitempty"`   // SELECT
+	TLS       bool     `json:"tls,omitempty"`  // without a look at the server's certificate, which is the lab's own
 
 	Commands []Command     `json:"commands"`
 	Keys     int           `json:"keys,omitempty"`            // "{n}" in an argument is a random number below this
