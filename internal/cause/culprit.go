@@ -30,6 +30,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 			return n.commandCause(inner)
 		}
 		return "lua-or-multi-long"
+	case isMapCommand(s.Command):
+		return "topology-refresh-storm" // or moved-refresh-storm: they look at these themselves
 	case n.isCrowdWork(s.Command):
 		return "many-clients-overhead"
 	case account.Introspection(s.Command):

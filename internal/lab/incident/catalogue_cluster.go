@@ -1,0 +1,7 @@
+package incident
+
+// clusterIncidents are about the topology of a cluster: who asks for it, and calls that are sent on.
+var clusterIncidents = []Incident{
+	topologyRefreshStorm,
+	topologyRefreshStorm300,
+}
