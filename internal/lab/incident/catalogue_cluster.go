@@ -4,4 +4,12 @@ package incident
 var clusterIncidents = []Incident{
 	topologyRefreshStorm,
 	topologyRefreshStorm300,
+	movedRefreshStorm,
+	movedRefreshStormGoRedis,
+	askRedirect,
+	askRedirectTryAgain,
+	inlineRediscovery,
+	inlineRediscoveryRedisPy,
+	migrateBigKeyBlocks,
+	migrateBigKeyStandalone,
 }

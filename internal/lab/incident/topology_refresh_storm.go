@@ -32,18 +32,19 @@ var topologyRefreshStorm300 = Incident{
 	},
 }
 
-// refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose keys are all on that node.
+// refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose keys are all on that node, to
+// which no map matters.
 func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, who clients.Name, period time.Duration) (Scene, error) {
 	s, err := l.startMap(ctx, server, m, fleet.Spec{CPUs: []int{0}})
 	if err != nil {
 		return Scene{}, err
 	}
-	reads := clients.Options{Addresses: []string{s.Addr}, Mode: protocol.Cluster, Commands: readsOfSlot(0), Keys: documents, Workers: 20, Rate: 500}
-	if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: reads}); err != nil {
+	reads := clients.Options{Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20, PoolSize: 20, Rate: 500}
+	if err := l.Client(ctx, clientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
 		return Scene{}, err
 	}
 	asks := reads
-	asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = 20, 20, period, true
+	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20, 20, period, true
 	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: who, CPU: otherCPU(), Options: asks})
 }
 
