@@ -91,6 +91,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		{name: "no change of the map was seen", rec: twoNodes(now, slots(800, 700, 30), map[string]float64{"cmdstat_get.calls": 4000}), found: true, max: 0.75, against: "stale for another reason"},
 		{name: "periodic, with a MOVED now and then", rec: twoNodes(now, slots(90, 1000, 2400), changing)},
 		{name: "MOVED, and nobody asks for the map", rec: twoNodes(now, slots(800, 0, 0), changing)},
+		{name: "a slot that stays open", rec: twoNodes(now, slots(800, 700, 30), map[string]float64{"cmdstat_get.calls": 4000, "errorstat_TRYAGAIN.count": 100}).open()},
 		{name: "a few", rec: twoNodes(now, slots(20, 15, 30), changing)},
 		{name: "ASK", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500, "cmdstat_get.calls": 2500, "cmdstat_cluster|slots.calls": 100}, changing)},
 		{name: "a version that does not count errors", rec: twoNodes("redis 6.0.16", map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster.calls": 700}, nil)},

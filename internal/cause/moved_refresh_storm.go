@@ -41,6 +41,10 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 	if asked.share < refreshShare && c.inline().waited(r.moved) {
 		return nil // the servers have an easy time of it: what costs is that calls wait for the map (inline-rediscovery)
 	}
+	changes := c.ownersChanged()
+	if changes == 0 && len(r.open) > 0 && r.ask+r.tryAgain > 0 {
+		return nil // the owner stays: calls to an open slot that come to its taker without ASKING are told MOVED, too
+	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.85}
 	trip, wait := c.trips(asked)
 	lost := r.moved*trip + calls*wait
@@ -51,7 +55,7 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 	if asked.share >= refreshShare {
 		f.support(recording.SourceServer, fmt.Sprintf("%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.share*100), asked.share, "of the time")
 	}
-	if changes := c.ownersChanged(); changes > 0 {
+	if changes > 0 {
 		f.Confidence += 0.07
 		f.support(recording.SourceServer, fmt.Sprintf("%.0f changes of the map were seen (epochs, CLUSTER SETSLOT)", changes), changes, "changes")
 	} else {

@@ -9,32 +9,33 @@ import (
 	"slowpath/lab/clients/protocol"
 )
 
-// movedRefreshStorm is a resharding slot by slot of empty slots: each call to one that went is answered MOVED, and the library fetches the map anew.
+// movedRefreshStorm is a resharding that comes back again and again: calls to a slot that went are answered MOVED, and the library fetches the map anew.
 var movedRefreshStorm = Incident{
 	ID:    "moved-refresh-storm",
 	Cause: "moved-refresh-storm",
-	Title: "500 slots go back and forth between two masters, ten at a time, beside five clients of ioredis",
+	Title: "50 slots change their master 20 times per second, beside four processes with ioredis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.reshard(ctx, clients.IORedis, 5)
+		return l.reshard(ctx, clients.IORedis, 4)
 	},
 }
 
-// movedRefreshStormGoRedis has a library that fetches the map in the background.
+// movedRefreshStormGoRedis has a library that fetches the map in the background, and at most each 200 ms.
 var movedRefreshStormGoRedis = Incident{
 	ID:    "moved-refresh-storm-go-redis",
 	Cause: "moved-refresh-storm",
-	Title: "500 slots go back and forth between two masters, ten at a time, beside ten clients of go-redis",
+	Title: "50 slots change their master 20 times per second, beside eight processes with go-redis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.reshard(ctx, clients.GoRedis9, 10)
+		return l.reshard(ctx, clients.GoRedis9, 8)
 	},
 }
 
 const (
-	restlessSlots = 500
-	slotsPerStep  = 10
+	restlessSlots = 50
+	restlessEvery = 50 * time.Millisecond
+	readsOfEach   = 40 // per second and process: two between two changes
 )
 
-// reshard starts a cluster whose slots change their owners ten times per second, and some clients that read keys of all slots.
+// reshard starts a cluster of which some slots change their owner all the time, and some processes that read keys of them.
 func (l *Lab) reshard(ctx context.Context, who clients.Name, processes int) (Scene, error) {
 	c, err := l.startCluster(ctx, l.Server, 3, fleet.Spec{})
 	if err != nil {
@@ -44,21 +45,20 @@ func (l *Lab) reshard(ctx context.Context, who clients.Name, processes int) (Sce
 	if err != nil {
 		return Scene{}, err
 	}
+	var slots []int
+	var reads []clients.Command
+	for slot := range restlessSlots {
+		slots, reads = append(slots, slot), append(reads, readsOfSlot(uint16(slot))...)
+	}
 	for range processes {
 		if err := l.Client(ctx, clientSpec{Program: who, Options: clients.Options{Addresses: c.Addrs(), Mode: protocol.Cluster,
-			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Keys: 100_000, Workers: 4, Rate: 1000 / float64(processes)}}); err != nil {
+			Commands: reads, Keys: documents, Workers: 2, Rate: readsOfEach}}); err != nil {
 			return Scene{}, err
 		}
 	}
-	step := 0
-	l.Every(ctx, 100*time.Millisecond, func(context.Context) error {
-		const rounds = restlessSlots / slotsPerStep
-		var slots []int
-		for i := range slotsPerStep {
-			slots = append(slots, step%rounds*slotsPerStep+i)
-		}
-		to := 1 - step/rounds%2 // there, and back
-		step++
+	to := 0
+	l.Every(ctx, restlessEvery, func(context.Context) error {
+		to = 1 - to
 		return a.settle(to, slots...)
 	})
 	return Scene{Target: c.Nodes[0].Addr}, nil
