@@ -105,7 +105,7 @@ func TestMigrateBigKeyBlocks(t *testing.T) {
 		{"T1 MIGRATE", newLoopCase().busy().logged("MIGRATE", 8, 30), 0.9, 0},
 		{"T2 MIGRATE", newLoopCase().worked(recording.WorkDetail{Op: "MIGRATE", Args: 8}), 0.9, 0},
 		{"T2 MIGRATE that waits for the other server", newLoopCase().worked(recording.WorkDetail{Op: "MIGRATE", Args: 8, OnCPUNs: loopStall / 3}), 0.8, 0},
-		{"RESTORE by a program", newLoopCase().busy().logged("RESTORE", 4, 30), 0, 0},
+		{"RESTORE, whoever sent it", newLoopCase().busy().logged("RESTORE", 4, 30), 0.8, 0.9},
 		{"another slow command", newLoopCase().busy().logged("SORT", 4, 30), 0, 0},
 		{"absent", newLoopCase().busy(), 0, 0},
 	})
@@ -134,6 +134,8 @@ func TestInlineRediscovery(t *testing.T) {
 		{name: "T0 node-redis", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node), found: true, min: 0.75, max: 0.85, evidence: "lets the call wait", against: "was not seen", fix: "maxCommandRedirections"},
 		{name: "T2 node-redis", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(node).forTheMap(90), found: true, min: 0.9, evidence: "90 connections were opened for the map alone, and closed after 3.05 ms"},
 		{name: "T0 redis-py, at each fifth", rec: twoNodes(now, slots(100, 20, 30), nil).clientsOf(py), found: true, evidence: "once for each 5", fix: "reinitialize_steps=0"},
+		{name: "T2 node-redis without its name", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90), found: true, min: 0.65, max: 0.75, evidence: "as node-redis does", against: "does not say its name"},
+		{name: "ioredis, by the names of its connections", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90).clientsOf(Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
 		{name: "a library that does not wait", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
 		{name: "nobody says its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
 		{name: "the map is asked for periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
@@ -146,7 +148,7 @@ func TestInlineRediscovery(t *testing.T) {
 	})
 }
 
-func TestIsMigration(t *testing.T) {
+func TestRestoreIsSentBy(t *testing.T) {
 	c := newCase(twoNodes("redis 7.0.15", nil, map[string]float64{"cmdstat_migrate.calls": 3}).Recording)
 	c.Rec.Index()
 	alone := newCase(newEdge("redis 7.0.15").Recording)
@@ -156,9 +158,9 @@ func TestIsMigration(t *testing.T) {
 		want             bool
 	}{
 		{alone.Nodes[0], "MIGRATE", "redis-cli[1]", true}, {alone.Nodes[0], "RESTORE-ASKING", "", true}, {alone.Nodes[0], "RESTORE", "redis-server[5]", true}, {alone.Nodes[0], "RESTORE", "valkey-server[5]", true},
-		{alone.Nodes[0], "RESTORE", "riot[5]", false}, {alone.Nodes[0], "RESTORE", "", false}, {c.Nodes[0], "RESTORE", "", true}, {c.Nodes[1], "RESTORE", "", false}, {alone.Nodes[0], "SET", "redis-server[5]", false},
+		{alone.Nodes[0], "RESTORE", "riot[5]", false}, {alone.Nodes[0], "RESTORE", "", false}, {c.Nodes[0], "RESTORE", "", true}, {c.Nodes[1], "RESTORE", "", false},
 	} {
-		if got := tt.node.isMigration(account.Suspect{Kind: account.KindCommand, Command: tt.command, Process: tt.process}); got != tt.want {
+		if got := tt.node.sentByServer(account.Suspect{Kind: account.KindCommand, Command: tt.command, Process: tt.process}); got != tt.want {
 			t.Errorf("%s by %q: %v", tt.command, tt.process, got)
 		}
 	}

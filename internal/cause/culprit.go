@@ -9,7 +9,7 @@ import (
 // Which cause a command stands for when others waited for it. Several causes look alike from afar, a busy loop and a command in
 // SLOWLOG; here is what tells them apart, in one place, so that no suspect is claimed twice.
 func (n *Node) commandCause(s account.Suspect) string {
-	if n.isMigration(s) {
+	if isMigration(s) {
 		return "migrate-big-key-blocks" // also where it slept: it waits for the other server
 	}
 	if s.Kind != account.KindCommand || s.Stopped && !s.Busy {

@@ -38,7 +38,8 @@ const stepsMost = 12.0
 
 // inline is what is known of waits for the map.
 type inline struct {
-	library   string // the one that waits, empty where none says its name
+	library   string // the one that waits, empty where none is known to
+	guessed   bool   // by how its process treats connections: it does not say its name (before 7.2 the server does not keep it)
 	calls     float64
 	usec      float64
 	mapConns  int   // connections that were opened for the map alone
@@ -53,6 +54,7 @@ func (c *Case) inline() (in inline) {
 	in.by = tally{}
 	var lives, openings []*Conn
 	others := false
+	comms, setNames := tally{}, int64(0)
 	for _, n := range c.Nodes {
 		r := n.refreshing()
 		in.calls, in.usec, in.opened = in.calls+r.calls, in.usec+r.usec, in.opened+r.opened
@@ -68,14 +70,18 @@ func (c *Case) inline() (in inline) {
 				}
 			}
 		}
+		setNames += n.tapCalls("CLIENT SETNAME")
 		for _, caller := range n.callers() {
 			for _, k := range caller.opened() {
 				switch {
-				case k.Greeting == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= mapCalls:
+				case k.forMap():
 					lives = append(lives, k)
 				case k.Greeting != nil:
 					openings = append(openings, k)
+				default:
+					continue
 				}
+				comms[caller.Comm]++
 			}
 		}
 	}
@@ -84,7 +90,39 @@ func (c *Case) inline() (in inline) {
 	}
 	in.mapConns, in.mapLifeNs = len(lives), spreadOf(lives, func(k *Conn) int64 { return k.CloseNs - k.OpenNs + k.DialNs }).mid
 	in.dataConns, in.openingNs = len(openings), spreadOf(openings, (*Conn).openingNs).mid
+	if in.library == "" {
+		in.guess(comms, float64(setNames), c.named("ioredis"))
+	}
 	return in
+}
+
+// forMap: it was opened for nothing but a question or two, and closed.
+func (k *Conn) forMap() bool {
+	return k.Greeting == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= mapCalls
+}
+
+// guess knows node-redis and redis-py by how they fetch the map. ioredis opens a connection for it, too, but gives it a name, and does not wait.
+func (in *inline) guess(comms tally, setNames float64, ioredis bool) {
+	for comm := range comms {
+		switch {
+		case strings.HasPrefix(comm, "node") && float64(in.mapConns) >= in.calls/2 && setNames < in.calls/2 && !ioredis:
+			in.library, in.guessed = "node-redis", true
+		case strings.HasPrefix(comm, "python") && float64(in.dataConns) >= in.calls/2:
+			in.library, in.guessed = "redis-py", true
+		}
+	}
+}
+
+// named reports whether a connection of some node has a name or a library that begins so.
+func (c *Case) named(prefix string) bool {
+	for _, n := range c.Nodes {
+		for _, cl := range n.Clients() {
+			if strings.HasPrefix(strings.ToLower(cl.Name), prefix) || strings.HasPrefix(strings.ToLower(cl.LibName), prefix) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mapCalls is how many a connection has that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice, CLIENT SETNAME, SELECT, and the question.
@@ -105,7 +143,11 @@ func explainInline(c *Case, _ *Finding) *Finding {
 	lost := in.calls * each
 	f.ExcessShare = lost / max(lost+(r.data+r.moved)*trip, 1)
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (errorstats), and the map was asked for %.0f times: once for each %.2g", r.moved, in.calls, r.moved/in.calls), r.moved, "replies")
-	f.support(recording.SourceServer, "CLIENT LIST: the library is "+in.library+", which lets the call wait for the map", 0, "")
+	if in.guessed {
+		f.support(recording.SourceTap, "the callers fetch the map as "+in.library+" does, which lets the call wait for it", 0, "")
+	} else {
+		f.support(recording.SourceServer, "CLIENT LIST: the library is "+in.library+", which lets the call wait for the map", 0, "")
+	}
 	if in.mapConns > 0 && float64(in.mapConns) >= in.calls/2 {
 		f.Confidence = 0.9
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened for the map alone, and closed after %s (median): so long a call waited that a call of %s was to be", in.mapConns, dur(in.mapLifeNs), dur(int64(trip))),
@@ -116,7 +158,11 @@ func explainInline(c *Case, _ *Finding) *Finding {
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened anew for calls, %s each before the first (median): redis-py drops its free connections with the map", in.dataConns, dur(in.openingNs)), float64(in.dataConns), "connections")
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("each costs its call about %s more, where a call takes %s", dur(int64(each)), dur(int64(trip))), each, "ns")
-	if f.Confidence < 0.9 {
+	switch {
+	case in.guessed:
+		f.Confidence -= 0.2
+		f.doubt(recording.SourceServer, "the library does not say its name (lib-name in CLIENT LIST, servers from 7.2 on): it is inferred from its process and its connections", 0, "")
+	case f.Confidence < 0.9:
 		f.doubt(recording.SourceServer, "that the calls waited is known of the library, and was not seen", 0, "")
 	}
 	if len(in.by) > 0 {

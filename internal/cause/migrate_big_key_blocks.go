@@ -22,19 +22,15 @@ var migrateBigKeyBlocks = Cause{
 	Explain: explainMigrate,
 }
 
-// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone, in a cluster; RESTORE by
-// anybody, so that another server must have sent it.
-func (n *Node) isMigration(s account.Suspect) bool {
-	if s.Kind != account.KindCommand {
-		return false
-	}
-	switch s.Command {
-	case "MIGRATE", "RESTORE-ASKING":
-		return true
-	case "RESTORE":
-		return isServer(s.Process) || n.migratedElsewhere()
-	}
-	return false
+// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and
+// by programs that copy databases.
+func isMigration(s account.Suspect) bool {
+	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" || s.Command == "RESTORE")
+}
+
+// sentByServer reports whether it is known that a RESTORE is the other half of a MIGRATE.
+func (n *Node) sentByServer(s account.Suspect) bool {
+	return s.Command != "RESTORE" || isServer(s.Process) || n.migratedElsewhere()
 }
 
 // isServer knows servers by the names of their processes: "redis-server[12]".
@@ -54,7 +50,7 @@ func (n *Node) migratedElsewhere() bool {
 }
 
 func explainMigrate(n *Node) *Finding {
-	h := n.held(n.isMigration)
+	h := n.held(isMigration)
 	if !h.matters() {
 		return nil
 	}
@@ -77,7 +73,14 @@ func explainMigrate(n *Node) *Finding {
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
 		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it slept, waiting for the other server", dur(worst.DurationNs), dur(worst.OnCPUNs)), float64(worst.OnCPUNs), "ns")
 	}
-	f.doubtStalls(n, h)
+	if worst.Command != "MIGRATE" { // which may sleep: it waits for the other server
+		f.doubtStalls(n, h)
+	}
+	if !n.sentByServer(worst) {
+		f.Title = "RESTORE of a big value blocks the server that takes it"
+		f.Confidence -= 0.1
+		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of MIGRATE, or a program that copies a database", 0, "")
+	}
 	f.Fix = n.migrateFix()
 	f.See = []string{"https://redis.io/docs/latest/commands/migrate/", "https://github.com/redis/redis/issues/13122", "https://github.com/valkey-io/valkey/pull/1949"}
 	return f
