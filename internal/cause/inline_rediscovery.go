@@ -70,7 +70,11 @@ func (c *Case) inline() (in inline) {
 				}
 			}
 		}
-		setNames += n.tapCalls("CLIENT SETNAME")
+		if by := n.tapCallsBy("CLIENT SETNAME"); by[recording.Client] > 0 {
+			setNames += by[recording.Client]
+		} else {
+			setNames += max(by[recording.Server]-int64(n.ownCalls(n.StartNs, n.EndNs).fresh)-ownNames, 0)
+		}
 		for _, caller := range n.callers() {
 			for _, k := range caller.opened() {
 				switch {
@@ -127,6 +131,9 @@ func (c *Case) named(prefix string) bool {
 
 // mapCalls is how many a connection has that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice, CLIENT SETNAME, SELECT, and the question.
 const mapCalls = 8
+
+// ownNames is how many connections of slowpath itself have names, beside the probe's fresh ones.
+const ownNames = 4
 
 // waited reports whether the libraries of the case wait for the map, so far as can be told.
 func (in inline) waited(moved float64) bool {

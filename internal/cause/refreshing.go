@@ -103,6 +103,12 @@ func (n *Node) likelyMapCommand() topology.Command {
 
 // tapCalls is how many calls of a command the kernel source saw, at the end that saw most.
 func (n *Node) tapCalls(op string) int64 {
+	by := n.tapCallsBy(op)
+	return max(by[recording.Client], by[recording.Server])
+}
+
+// tapCallsBy counts by the end that saw them: at the client's slowpath's own are not among them.
+func (n *Node) tapCallsBy(op string) map[string]int64 {
 	by := map[string]int64{}
 	for _, h := range n.Rec.Histograms {
 		side, of, ok := strings.Cut(h.Op, " ")
@@ -113,7 +119,7 @@ func (n *Node) tapCalls(op string) int64 {
 			by[side] += one.TotalCount()
 		}
 	}
-	return max(by[recording.Client], by[recording.Server])
+	return by
 }
 
 // whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by the server the clients whose last command
