@@ -62,6 +62,18 @@ func (e edge) open() edge {
 	return e.snapshot(recording.SourceServer, "cluster-nodes", fmt.Sprintf("%s %s@16379 myself,master - 0 0 1 connected 0-8191 [7->-%s]\n%s %s@16379 master - 0 0 2 connected 8192-16383\n", a, edgeNode, b, b, otherNode))
 }
 
+// step is a counter that rises at once.
+func (e edge) step(name string, by float64) edge {
+	for s := range int64(11) {
+		v := 0.0
+		if s >= 4 {
+			v = by
+		}
+		e.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceServer, Subject: edgeNode, Name: name, Value: v})
+	}
+	return e
+}
+
 func TestAskRedirect(t *testing.T) {
 	const now, old = "redis 7.0.15", "redis 6.0.16"
 	gets := map[string]float64{"cmdstat_get.calls": 2500, "cmdstat_asking.calls": 2500}
@@ -94,7 +106,11 @@ func TestMovedRefreshStorm(t *testing.T) {
 		{name: "a slot that stays open", rec: twoNodes(now, slots(800, 700, 30), map[string]float64{"cmdstat_get.calls": 4000, "errorstat_TRYAGAIN.count": 100}).open()},
 		{name: "a few", rec: twoNodes(now, slots(20, 15, 30), changing)},
 		{name: "ASK", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500, "cmdstat_get.calls": 2500, "cmdstat_cluster|slots.calls": 100}, changing)},
+		{name: "once, after a failover", rec: twoNodes(now, nil, changing).info(map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster|slots.calls": 100}).step("errorstat_MOVED.count", 800)},
+		{name: "for long after a failover", rec: twoNodes(now, slots(800, 700, 30), nil).info(map[string]float64{"cluster_current_epoch": 1}).event(recording.SourceServer, recording.KindRoleChange, second, 0, struct{}{}), found: true, max: 0.7, against: "changed their role"},
 		{name: "a version that does not count errors", rec: twoNodes("redis 6.0.16", map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster.calls": 700}, nil)},
+		{name: "where slots are seen to move", rec: twoNodes("redis 6.0.16", map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster.calls": 700, "cmdstat_cluster.usec": 7e5}, nil).all("CLUSTER SETSLOT", 500, 1e5), found: true, max: 0.65,
+			evidence: "500 changes", against: "does not count MOVED"},
 	})
 }
 

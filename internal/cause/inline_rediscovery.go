@@ -17,7 +17,7 @@ var inlineRediscovery = Cause{
 		T0: "MOVED in errorstats with as many CLUSTER SLOTS, of libraries that wait for it by their names in CLIENT LIST (node-redis, redis-py, Jedis)",
 		T2: "connections that are opened for the map alone, or anew after it, and how long each takes",
 	},
-	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration"},
+	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
 	Explain: func(*Node) *Finding { return nil }, // who is told MOVED by one node asks another
 	Whole:   explainInline,
 }

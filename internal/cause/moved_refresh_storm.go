@@ -16,9 +16,13 @@ var movedRefreshStorm = Cause{
 		T0: "MOVED in errorstats (since 6.2) and with them CLUSTER SLOTS, NODES or SHARDS in commandstats; owners and epochs that changed between two looks at the map",
 		T2: "CLUSTER SETSLOT, and how long the clients wait for the map",
 	},
-	Explain: func(*Node) *Finding { return nil }, // who is told MOVED by one node asks another
+	After:   []string{"failover-window", "stale-topology-silent-master"}, // one change of the map, of which many hear late
+	Explain: func(*Node) *Finding { return nil },                         // who is told MOVED by one node asks another
 	Whole:   explainMoved,
 }
+
+// movedLooks is in how many of the looks at the servers MOVED was new, at least: after a single change clients are told so for a moment.
+const movedLooks = 3
 
 func explainMoved(c *Case, _ *Finding) *Finding {
 	r := c.redirects()
@@ -35,7 +39,13 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 			busiest, asked, worst = n, one, one.usec
 		}
 	}
-	if busiest == nil || r.moved < redirectMin || r.moved < redirectShare*(r.data+r.moved) || calls == 0 || asked.command == "" || !asked.byEvents() {
+	if busiest == nil || calls == 0 || asked.command == "" {
+		return nil
+	}
+	if !r.counted {
+		return c.movedUncounted(busiest, asked)
+	}
+	if r.moved < redirectMin || r.moved < redirectShare*(r.data+r.moved) || !asked.byEvents() || c.looksWith("errorstat_MOVED.count") < movedLooks {
 		return nil
 	}
 	if asked.share < refreshShare && c.inline().waited(r.moved) {
@@ -62,19 +72,58 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceServer, "no change of the map was seen: clients whose map is stale for another reason (they do not refresh, or ask a node that is behind) are told MOVED as well", 0, "changes")
 	}
+	if failovers := c.roleChanges(); failovers > 0 {
+		f.Confidence -= 0.25
+		f.doubt(recording.SourceServer, fmt.Sprintf("%d nodes changed their role: after a failover clients are told MOVED until they have fetched the map once", failovers), float64(failovers), "nodes")
+	}
 	if len(asked.by) > 0 {
 		f.support(busiest.watcher(), "the map is asked for by "+asked.by.list(3), float64(len(asked.by)), "callers")
 	}
 	if r.ask > r.moved {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK: more than MOVED", r.ask), r.ask, "replies")
 	}
-	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}, busiest.library(movedHabits,
+	f.movedFix(busiest)
+	return f
+}
+
+// movedUncounted judges servers before 6.2, which do not count MOVED: that slots change their owners was seen, and that the map is asked for so often that it
+// weighs on them.
+func (c *Case) movedUncounted(busiest *Node, asked refreshing) *Finding {
+	changes, pattern := c.ownersChanged(), busiest.refreshPattern(asked)
+	if changes < redirectMin || pattern == 0 {
+		return nil
+	}
+	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}
+	f.support(recording.SourceTap, fmt.Sprintf("%.0f changes of the map were seen (CLUSTER SETSLOT)", changes), changes, "changes")
+	f.supportRefreshes(busiest, asked)
+	f.doubt(recording.SourceServer, "this version does not count MOVED replies: clients that ask periodically would look alike", 0, "")
+	f.movedFix(busiest)
+	return f
+}
+
+func (f *Finding) movedFix(n *Node) {
+	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}, n.library(movedHabits,
 		"redis-py", "lettuce", "jedis", "go-redis", "ioredis", "rueidis")...)
-	if !since(busiest, 7, 0) {
+	if !since(n, 7, 0) {
 		f.Fix = append(f.Fix, "Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth and less")
 	}
 	f.See = []string{"https://github.com/valkey-io/valkey/pull/298", "https://github.com/redis/lettuce/issues/2468", "https://github.com/redis/rueidis"}
-	return f
+}
+
+// looksWith is at how many looks at the servers a counter had grown, of the node where it did most often.
+func (c *Case) looksWith(counter string) (most int) {
+	for _, n := range c.Nodes {
+		most = max(most, len(n.Info(counter).Steps()))
+	}
+	return most
+}
+
+// roleChanges counts nodes that became master or replica during the watch.
+func (c *Case) roleChanges() (count int) {
+	for _, n := range c.Nodes {
+		count += len(n.Events(recording.SourceServer, recording.KindRoleChange))
+	}
+	return count
 }
 
 // movedHabits say per library how to fetch the map less often when slots move.

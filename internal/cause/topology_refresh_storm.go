@@ -36,7 +36,7 @@ const (
 
 func explainRefreshStorm(n *Node) *Finding {
 	r := n.refreshing()
-	if r.byEvents() || r.command == "" {
+	if r.byEvents() || r.command == "" || r.moved < 0 && n.Case.ownersChanged() >= redirectMin {
 		return nil
 	}
 	h := n.held(func(s account.Suspect) bool {
@@ -121,7 +121,7 @@ func (f *Finding) supportRefreshes(n *Node, r refreshing) {
 func (f *Finding) doubtRefreshes(n *Node, r refreshing) {
 	switch {
 	case r.moved < 0 && n.mapChanged():
-		f.Confidence -= 0.25
+		f.Confidence -= 0.35
 		f.doubt(recording.SourceServer, "the map changed during the watch, and this version does not count MOVED replies: clients may have asked because of it", 0, "")
 	case r.moved > 0:
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED, which makes clients ask, too: a part of the %.0f questions at most", r.moved, r.calls), r.moved, "replies")
