@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -47,9 +48,15 @@ func (n *Node) habit(c *Caller) bool {
 	return len(n.redials([]*Caller{c}, (*Conn).gaveUp)) > 0
 }
 
-// ahead: it was open before a call wanted it.
+// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they take longer.
 func (k *Conn) ahead(callNs int64) bool {
-	return k.Greeting != nil && k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs
+	switch {
+	case k.Greeting == nil:
+		return false
+	case k.Greeting.RestNs > 0:
+		return k.Greeting.RestNs > (aheadTimes-1)*int64(k.trips()+1)*max(callNs, k.tripNs())
+	}
+	return k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs // recorded before the rest was
 }
 
 // costNs is what those new connections cost that took the place of ended ones.
@@ -134,7 +141,7 @@ func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	return f
 }
 
-// library puts the lines of the fix for the libraries that CLIENT LIST names first; without a name all are given.
+// library has the lines of the fix for the libraries that CLIENT LIST names; else those of the runtimes of the callers on this host; else all.
 func (n *Node) library(lines map[string]string, order ...string) []string {
 	seen := map[string]bool{}
 	for _, c := range n.Clients() {
@@ -144,6 +151,9 @@ func (n *Node) library(lines map[string]string, order ...string) []string {
 			}
 		}
 	}
+	if len(seen) == 0 {
+		seen = n.runtimes(order)
+	}
 	var out []string
 	for _, name := range order {
 		if len(seen) == 0 || seen[name] {
@@ -151,4 +161,35 @@ func (n *Node) library(lines map[string]string, order ...string) []string {
 		}
 	}
 	return out
+}
+
+// runtimes are the names of programs that run code of a language, and the libraries of that language.
+var runtimes = map[string][]string{
+	"python": {"redis-py"},
+	"java":   {"jedis", "lettuce", "redisson"},
+	"node":   {"node-redis", "ioredis"},
+	"php":    {"phpredis"},
+	"ruby":   {"redis-ruby"},
+}
+
+// runtimes are the libraries that the callers can be using, by the programs that they are; nil where one can be anything.
+func (n *Node) runtimes(order []string) map[string]bool {
+	seen := map[string]bool{}
+	for _, c := range n.callers() {
+		known := false
+		for program, libraries := range runtimes {
+			if c.PID == 0 || !strings.HasPrefix(c.Comm, program) {
+				continue
+			}
+			for _, l := range libraries {
+				if slices.Contains(order, l) {
+					seen[l], known = true, true
+				}
+			}
+		}
+		if !known && !clientTools[c.Comm] {
+			return nil
+		}
+	}
+	return seen
 }
