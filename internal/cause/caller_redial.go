@@ -25,17 +25,22 @@ const aheadTimes = 2
 func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	var out []redial
 	for _, c := range callers {
-		r := redial{Caller: c, ended: c.conns(reason)}
-		for _, k := range c.opened() {
-			if !k.ahead(c.callNs()) {
-				r.fresh = append(r.fresh, k)
-			}
-		}
+		r := redialOf(c, reason)
 		if k := min(len(r.ended), len(r.fresh)); k >= minRedials {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+func redialOf(c *Caller, reason func(*Conn) bool) redial {
+	r := redial{Caller: c, ended: c.conns(reason)}
+	for _, k := range c.opened() {
+		if !k.ahead(c.callNs()) {
+			r.fresh = append(r.fresh, k)
+		}
+	}
+	return r
 }
 
 // habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.

@@ -6,4 +6,5 @@ var poolCauses = []Cause{
 	dialHerd,
 	staleConnServerTimeout,
 	poolLeak,
+	poolOversized,
 }

@@ -186,3 +186,26 @@ func TestHerdsAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+func TestPoolOversized(t *testing.T) {
+	crowd := func(conns int, run float64) edge {
+		e := newEdge("redis 7.0.15").mainThread(run, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
+		for i := range conns {
+			e.used(app, "app", 5000+i, 250, 0.95)
+		}
+		return e
+	}
+	explainEdge(t, poolOversized, []edgeCase{
+		{name: "T2: four hundred in line", rec: crowd(400, 0.97), found: true, min: 0.8, evidence: "400 connections", against: "wait in any case", fix: "smaller"},
+		{name: "fifty: the server has just too much to do", rec: crowd(50, 0.97)},
+		{name: "a server with time to spare", rec: crowd(400, 0.5)},
+		{name: "idle ones", rec: newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6}).used(app, "app", 1, 5000, 0.9)},
+		{name: "a benchmark", rec: func() edge {
+			e := newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
+			for i := range 400 {
+				e.used(app, "redis-benchmark", 5000+i, 250, 0.95)
+			}
+			return e
+		}()},
+	})
+}

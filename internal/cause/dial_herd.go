@@ -54,14 +54,20 @@ func explainDialHerd(n *Node) *Finding {
 		return nil
 	}
 	var cost int64
+	var spells spans
+	var conns []*Conn
 	worst := all[0]
 	for _, s := range all {
 		cost += s.costNs()
+		conns = append(conns, s.conns...)
+		for _, k := range s.conns {
+			spells = append(spells, [2]int64{k.opening().from, k.opening().to})
+		}
 		if s.costNs() > worst.costNs() {
 			worst = s
 		}
 	}
-	f := n.losses(callers).finding(n, cost, 0.9)
+	f, _ := n.openedTogether(callers, merge(spells), cost, spreadOf(conns, (*Conn).openingNs).high, 0.9)
 	if f == nil {
 		return nil
 	}

@@ -3,6 +3,8 @@ package cause
 import (
 	"cmp"
 	"slices"
+
+	"slowpath/internal/account"
 )
 
 // opening is the time from the dial of a connection to its first command that does work.
@@ -76,4 +78,23 @@ func (n *Node) driven(callers []*Caller) map[*Conn]bool {
 		mark(l.fresh)
 	}
 	return out
+}
+
+// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is what calls waited for them,
+// openingNs what one took. It is nil where nobody can have noticed. Slow calls in the spells are a part of it: they are those of handshakes,
+// and those that waited behind them.
+func (n *Node) openedTogether(callers []*Caller, spells spans, cost, openingNs int64, confidence float64) (*Finding, Claim) {
+	meanwhile := func(a account.Account) int64 { return spells.in(a.Call.IntendedNs, a.Call.EndNs) }
+	felt, users := n.claimOf(meanwhile), n.tapClaim(meanwhile)
+	l := n.losses(callers)
+	took := cost + users.Ns
+	many := float64(users.Users.Calls) > healthyMaxShare*float64(users.Users.Of)
+	if float64(took) < minShare*float64(l.spentNs) && max(openingNs, felt.MaxNs) < healthyMaxNs && !many {
+		return nil, felt
+	}
+	f := n.finding(felt, confidence)
+	f.SlowCalls = 0 // most of what it costs is before the calls
+	all := l.openingNs + l.givenUpNs + l.pingNs + l.excessNs
+	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
+	return f, felt
 }

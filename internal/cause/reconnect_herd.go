@@ -40,11 +40,6 @@ func explainReconnectHerd(n *Node) *Finding {
 	if len(herds) == 0 {
 		return nil
 	}
-	spells = merge(spells)
-	meanwhile := func(a account.Account) int64 { return spells.in(a.Call.IntendedNs, a.Call.EndNs) }
-	felt := n.claimOf(meanwhile)
-	users := n.tapClaim(meanwhile)
-	l := n.losses(callers)
 	var cost int64
 	for _, k := range back {
 		if k.Greeting != nil && !k.ahead(meanCallNs(callers)) {
@@ -52,13 +47,10 @@ func explainReconnectHerd(n *Node) *Finding {
 		}
 	}
 	opening := spreadOf(introduced(back), func(k *Conn) int64 { return k.opening().to - k.opening().from })
-	if took := cost + users.Ns; float64(took) < minShare*float64(l.spentNs) && max(opening.high, felt.MaxNs) < healthyMaxNs {
-		return nil // nobody noticed
+	f, felt := n.openedTogether(callers, merge(spells), cost, opening.high, 0.93)
+	if f == nil {
+		return nil
 	}
-	f := n.finding(felt, 0.93)
-	f.SlowCalls = 0 // most of what it costs is before the calls
-	all := l.openingNs + l.givenUpNs + l.pingNs + l.excessNs
-	f.ExcessShare = max(f.ExcessShare, min(1, float64(cost+users.Ns)/float64(max(all, 1))))
 	f.supportHerds(n, herds)
 	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten %s and more; a call takes %s", dur(opening.mid), dur(opening.high), dur(meanCallNs(callers))), float64(opening.mid), "ns")
 	if ops := greetingOf(back); ops != "" {

@@ -31,12 +31,17 @@ func (n *Node) stale(callers []*Caller) []redial {
 	}
 	var out []redial
 	limit := n.idleLimitNs()
-	for _, r := range n.redials(callers, func(k *Conn) bool { return k.CutNs > 0 && k.Waiting == 0 && k.work() > 0 && !once[k] }) {
+	seen := 0
+	for _, c := range callers {
+		r := redialOf(c, func(k *Conn) bool { return k.CutNs > 0 && k.Waiting == 0 && k.work() > 0 && !once[k] })
 		idle := spreadOf(r.ended, func(k *Conn) int64 { return k.CutIdleNs })
 		same := float64(idle.low) >= limitSharp*float64(idle.mid) && idle.mid > r.callNs()
-		if same && (limit == 0 || idle.low >= limit*9/10) {
-			out = append(out, r)
+		if same && len(r.fresh) > 0 && (limit == 0 || idle.low >= limit*9/10) {
+			out, seen = append(out, r), seen+min(len(r.ended), len(r.fresh))
 		}
+	}
+	if seen < minRedials {
+		return nil // of all callers together: each may call seldom
 	}
 	return out
 }

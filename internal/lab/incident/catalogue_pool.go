@@ -5,9 +5,12 @@ var poolIncidents = []Incident{
 	reconnectHerd,
 	reconnectHerdKilled,
 	dialHerd,
+	dialHerdRedisPy,
 	staleConnServerTimeout,
 	staleConnServerTimeoutJedis,
 	staleConnServerTimeoutV8,
 	poolLeak,
 	poolLeakGoRedis,
+	poolOversized,
+	poolOversizedRedigo,
 }
