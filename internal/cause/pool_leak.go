@@ -23,7 +23,7 @@ var poolLeak = Cause{
 
 // Bounds of a leak. One connection that is kept aside is a subscriber or a lock's.
 const (
-	leakLeast   = 5
+	leakLeast   = minRedials
 	leakRestNs  = int64(100e6) // since its last call: longer than callers hold a connection between two calls of one piece of work
 	leakKnownNs = int64(2e9)   // before the end of the watch: what is used after the last look at it only seems unused
 	leakOpening = 0.5          // of the openings happened beside an idle connection
