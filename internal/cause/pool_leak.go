@@ -33,7 +33,7 @@ const (
 type leak struct {
 	*Caller
 	lost  []*Conn // open and not used again, though the pool had to open others
-	fresh []*Conn // those it opened meanwhile, on the way of calls
+	fresh []*Conn // those it opened on the way of calls, most of them beside lost ones
 }
 
 // lastUse is when the last call of a connection ended, as far as is known: its use is looked at once a second.
@@ -70,6 +70,7 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 		l := leak{Caller: c}
 		opened := c.opened()
 		aside := c.restingSince()
+		beside := 0
 		for _, k := range opened {
 			if k.ahead(c.callNs()) || k.Greeting == nil || driven[k] || k.OpenNs > n.EndNs-leakKnownNs {
 				continue
@@ -80,11 +81,12 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 					delete(aside, o)
 				}
 			}
+			l.fresh = append(l.fresh, k)
 			if len(l.lost) > 0 {
-				l.fresh = append(l.fresh, k)
+				beside++
 			}
 		}
-		if len(l.lost) >= leakLeast && len(l.fresh) >= leakLeast && float64(len(l.fresh)) >= leakOpening*float64(len(opened)) {
+		if len(l.lost) >= leakLeast && beside >= leakLeast && float64(beside) >= leakOpening*float64(len(opened)) {
 			out = append(out, l)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolOversized has a connection for each of a thousand callers, who call as fast as they can: nearly all of them stand in line at the
+// poolOversized has a connection for each of its hundreds of callers, who call as fast as they can: nearly all of them stand in line at the
 // server, which would do as much work for a tenth of them.
 var poolOversized = Incident{
 	ID:    "pool-oversized",
 	Cause: "pool-oversized",
-	Title: "a go-redis pool of 1 000 connections, all of which call as fast as they can",
+	Title: "a go-redis pool of 600 connections, all of which call as fast as they can",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.crowdedPool(ctx, clients.GoRedis9, 1000)
+		return l.crowdedPool(ctx, clients.GoRedis9, 600)
 	},
 }
 
@@ -23,14 +23,15 @@ var poolOversized = Incident{
 var poolOversizedRedigo = Incident{
 	ID:    "pool-oversized-redigo",
 	Cause: "pool-oversized",
-	Title: "a redigo pool of 600 connections, all of which call as fast as they can",
+	Title: "a redigo pool of 400 connections, all of which call as fast as they can",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.crowdedPool(ctx, clients.Redigo, 600)
+		return l.crowdedPool(ctx, clients.Redigo, 400)
 	},
 }
 
-// seenBits is the size of a bitmap that takes the server some tens of microseconds to count, which is more than a client needs for its call.
-const seenBits = 2 << 20
+// seenBits is the size of a bitmap that takes the server some hundred microseconds to count, which is far more than a client needs for its call,
+// and keeps the number of calls, all of which are slow, to a few thousand per second.
+const seenBits = 16 << 20
 
 func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) (Scene, error) {
 	s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})

@@ -49,8 +49,13 @@ func passOn(ctx context.Context, in net.Conn, addr string, delay time.Duration) 
 	defer out.Close()
 	defer context.AfterFunc(ctx, func() { in.Close(); out.Close() })()
 	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(out, in); out.Close() }) // an end is an end, whatever the reason
-	_, _ = io.Copy(in, out)
+	both.Go(func() { copyAll(out, in); out.Close() })
+	copyAll(in, out)
 	in.Close()
 	both.Wait()
+}
+
+// copyAll reads and writes, as most proxies do, where io.Copy between two connections would splice. An end is an end, whatever the reason.
+func copyAll(to io.Writer, from io.Reader) {
+	_, _ = io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 }
