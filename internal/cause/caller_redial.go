@@ -24,17 +24,22 @@ const aheadTimes = 2
 func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	var out []redial
 	for _, c := range callers {
-		r := redial{Caller: c, ended: c.conns(reason)}
-		for _, k := range c.opened() {
-			if !k.ahead(c.callNs()) {
-				r.fresh = append(r.fresh, k)
-			}
-		}
+		r := redialOf(c, reason)
 		if k := min(len(r.ended), len(r.fresh)); k >= minRedials {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+func redialOf(c *Caller, reason func(*Conn) bool) redial {
+	r := redial{Caller: c, ended: c.conns(reason)}
+	for _, k := range c.opened() {
+		if !k.ahead(c.callNs()) {
+			r.fresh = append(r.fresh, k)
+		}
+	}
+	return r
 }
 
 // habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.
@@ -47,9 +52,15 @@ func (n *Node) habit(c *Caller) bool {
 	return len(n.redials([]*Caller{c}, (*Conn).gaveUp)) > 0
 }
 
-// ahead: it was open before a call wanted it.
+// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they take longer.
 func (k *Conn) ahead(callNs int64) bool {
-	return k.Greeting != nil && k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs
+	switch {
+	case k.Greeting == nil:
+		return false
+	case k.Greeting.RestNs > 0:
+		return k.Greeting.RestNs > (aheadTimes-1)*int64(k.trips()+1)*max(callNs, k.tripNs())
+	}
+	return k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs // recorded before the rest was
 }
 
 // costNs is what those new connections cost that took the place of ended ones.

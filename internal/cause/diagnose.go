@@ -3,6 +3,7 @@ package cause
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -83,6 +84,7 @@ func join(a, b *Finding) *Finding {
 	a.ExcessShare = min(1, a.ExcessShare+b.ExcessShare)
 	a.Confidence = max(a.Confidence, b.Confidence)
 	a.apart = a.apart && b.apart
+	a.notOf = slices.DeleteFunc(a.notOf, func(root string) bool { return !slices.Contains(b.notOf, root) })
 	a.Evidence = append(a.Evidence, b.Evidence...)
 	a.Against = append(a.Against, b.Against...)
 	return a
@@ -131,7 +133,7 @@ func order(fs []Finding, slowness float64) []Finding {
 		}
 		placed[f.Cause] = true
 		for _, root := range afterOf(f.Cause) {
-			if j, ok := found[root]; ok && !f.apart {
+			if j, ok := found[root]; ok && !f.apart && !slices.Contains(f.notOf, root) {
 				place(j)
 				if f.Because == "" {
 					f.Because = root

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// asked adds a lookup of a process.
-func (e edge) asked(pid int, from, ns int64, answered bool) edge {
+// lookedUp adds a lookup of a process.
+func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
 	e.Event(recording.Event{TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), Kind: recording.KindLookup,
 		Detail: recording.Detail(recording.LookupDetail{Comm: "app", Questions: 1, Answered: answered})})
 	return e
@@ -22,7 +22,7 @@ func named(pid int, ns, gap int64) edge {
 		at := int64(i+1) * 200 * edgeMs
 		e.conn(life{port: 5000 + i, from: at, to: at + 20*edgeMs, work: 2, callNs: edgeMs, idleNs: edgeMs})
 		end := at - dialNs - gap
-		e.asked(pid, end-ns, ns-edgeMs/4, true).asked(pid, end-ns+edgeMs/10, ns-edgeMs/10, true) // IPv6 and IPv4
+		e.lookedUp(pid, end-ns, ns-edgeMs/4, true).lookedUp(pid, end-ns+edgeMs/10, ns-edgeMs/10, true) // IPv6 and IPv4
 	}
 	return e
 }
@@ -31,7 +31,7 @@ func TestDNSSlow(t *testing.T) {
 	lost := newEdge("redis 7.0.15").used(app, "app", 4999, 50, 0.05)
 	for i := range 2 {
 		at := int64(i) * 5 * second / 2
-		lost.asked(app, at, 2*second, false).asked(app, at+2*second, edgeMs, true)
+		lost.lookedUp(app, at, 2*second, false).lookedUp(app, at+2*second, edgeMs, true)
 		lost.conn(life{port: 5000 + i, from: at + 2*second + edgeMs + dialNs, work: 5, callNs: edgeMs})
 	}
 	own := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)
@@ -68,7 +68,7 @@ func TestLookupsComeFirst(t *testing.T) {
 	rec := overflowing(nil)
 	for i := range 200 {
 		end := int64(i+1)*10*edgeMs - dialNs - edgeMs/10
-		rec.asked(app, end-60*edgeMs, 60*edgeMs, true)
+		rec.lookedUp(app, end-60*edgeMs, 60*edgeMs, true)
 	}
 	rec.Index()
 	d := Diagnose(rec.Recording, "test")

@@ -29,6 +29,7 @@ func explainHandshakes(n *Node) *Finding {
 	var most *Caller
 	var fresh []*Conn
 	var extra int64
+	driven := n.driven(callers)
 	for _, c := range callers {
 		greeted := c.conns(func(k *Conn) bool { return k.trips() > oneTrip && !k.ahead(c.callNs()) })
 		if len(greeted) < minRedials {
@@ -37,7 +38,7 @@ func explainHandshakes(n *Node) *Finding {
 		found = append(found, c)
 		habit := n.habit(c)
 		for _, k := range greeted {
-			if habit {
+			if habit || driven[k] {
 				extra += k.tripNs() * int64(k.trips()-oneTrip)
 			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
 				extra += k.openingNs()

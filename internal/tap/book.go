@@ -324,6 +324,7 @@ func (b *book) greet(conn uint64, op string, start, end int64) {
 	if g == nil {
 		return
 	}
+	ready := g.last
 	if start >= g.last {
 		g.trips++
 	}
@@ -334,9 +335,10 @@ func (b *book) greet(conn uint64, op string, start, end int64) {
 	}
 	delete(b.greeting, conn)
 	p := b.ends[g.client]
+	rest := max(start-max(ready, g.from+g.dialNs), 1)
 	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
 		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
-			Ops: g.ops, Trips: g.trips - 1, Op: op})})
+			Ops: g.ops, Trips: g.trips - 1, RestNs: rest, Op: op})})
 }
 
 // culprit names what a server did, for people.

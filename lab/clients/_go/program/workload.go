@@ -33,6 +33,7 @@ type workload struct {
 	protocol.Options
 	commands []protocol.Command // each as often as it weighs
 	dials    atomic.Int64
+	borrowed atomic.Int64
 	ready    sync.Once
 	tally    *protocol.Tally
 }
@@ -112,6 +113,11 @@ func (w *workload) decode(reply string) {
 			_, _ = json.Marshal(doc) // only its time is wanted
 		}
 	}
+}
+
+// forgets says of each call whether it is one of those that do not give their connection back.
+func (w *workload) forgets() bool {
+	return w.LeakEvery > 0 && w.borrowed.Add(1)%int64(w.LeakEvery) == 0
 }
 
 // dial opens a connection as the libraries do, and counts it.
