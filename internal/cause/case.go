@@ -25,6 +25,7 @@ type Node struct {
 	config  map[string]string
 	clients []Client
 	cgroup  Cgroup
+	greeted *hellos
 }
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).

@@ -58,8 +58,20 @@ func (n *Node) speaksTLS() bool {
 	return ok && port != "0" && port != ""
 }
 
-// helloTurns are the turns of the main thread in which a new connection's first bytes were read: the server's signature is made in it.
-func (n *Node) helloTurns() (out spans, count, onCPU float64) {
+// hellos are the turns of the main thread in which a new connection's first bytes were read: the server's signature is made in it.
+type hellos struct {
+	spans   spans
+	count   float64
+	onCPUNs float64
+	from    map[int64]bool // when each began
+}
+
+// hellos are found once: every suspect is asked about them.
+func (n *Node) hellos() *hellos {
+	if n.greeted != nil {
+		return n.greeted
+	}
+	n.greeted = &hellos{from: map[int64]bool{}}
 	opened := map[string][]int64{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
 		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
@@ -70,15 +82,22 @@ func (n *Node) helloTurns() (out spans, count, onCPU float64) {
 		d := recording.DetailOf[recording.WorkDetail](e)
 		list := opened[d.Client]
 		at := sort.Search(len(list), func(i int) bool { return list[i] > e.TimeNs+e.DurationNs }) - 1
-		if d.Op != "?" && d.Op != "" || at < 0 {
+		if d.Op != "?" || at < 0 {
 			continue
 		}
 		opened[d.Client] = append(list[:at:at], list[at+1:]...) // what it does later is no handshake
-		out = append(out, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
-		count++
-		onCPU += float64(d.OnCPUNs)
+		n.greeted.spans = append(n.greeted.spans, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
+		n.greeted.count++
+		n.greeted.onCPUNs += float64(d.OnCPUNs)
+		n.greeted.from[e.TimeNs] = true
 	}
-	return merge(out), count, onCPU
+	n.greeted.spans = merge(n.greeted.spans)
+	return n.greeted
+}
+
+// isHello: what the kernel source has no name for was a handshake.
+func (n *Node) isHello(s account.Suspect) bool {
+	return s.Source == recording.SourceTap && s.Command == "?" && n.hellos().from[s.FromNs]
 }
 
 func (n *Node) handshakeWork() (h handshakeWork, ok bool) {
@@ -92,9 +111,8 @@ func (n *Node) handshakeWork() (h handshakeWork, ok bool) {
 	if h.count < stormRate*seconds {
 		return h, false
 	}
-	turns, seen, onCPU := n.helloTurns()
-	if seen >= h.count/4 {
-		h.spans, h.costNs, h.source = turns, onCPU/seen, recording.SourceTap
+	if seen := n.hellos(); seen.count >= h.count/4 {
+		h.spans, h.costNs, h.source = seen.spans, seen.onCPUNs/seen.count, recording.SourceTap
 	} else if d, known := n.demand(); known {
 		usec := 0.0
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
