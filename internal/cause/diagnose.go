@@ -26,7 +26,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Sources:    sources(rec),
 		Whom:       whomOf(rec),
 		Latency:    latencyOf(c.Ledger),
-		Findings:   order(explain(c), c.Ledger.Slowness()),
+		Findings:   order(explain(c), c.slowness()),
 		Account:    states(c.Ledger),
 		Excess:     excess(c),
 		Worst:      worst(c.Ledger),
@@ -149,6 +149,17 @@ func order(fs []Finding, slowness float64) []Finding {
 		return []Finding{}
 	}
 	return out
+}
+
+// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a name server is time of
+// theirs, but of no call that a source sees.
+func (c *Case) slowness() float64 {
+	var beside int64
+	for _, n := range c.Nodes {
+		beside += n.lookupNs(n.callers())
+	}
+	calls := float64(max(c.Ledger.Users.TotalNs, 1))
+	return c.Ledger.Slowness() * calls / (calls + float64(beside))
 }
 
 func afterOf(id string) []string {

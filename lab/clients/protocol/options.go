@@ -38,6 +38,7 @@ type Options struct {
 	Password  string   `json:"password,omitempty"`
 	Name      string   `json:"name,omitempty"` // CLIENT SETNAME
 	DB        int      `json:"db,omitempty"`   // SELECT
+	TLS       bool     `json:"tls,omitempty"`  // without a look at the server's certificate, which is the lab's own
 
 	Commands []Command     `json:"commands"`
 	Keys     int           `json:"keys,omitempty"`            // "{n}" in an argument is a random number below this
@@ -60,6 +61,7 @@ type Options struct {
 	TestOnBorrow   bool          `json:"test_on_borrow,omitempty"`   // PING before each use of a pooled connection
 	ReadReplicas   bool          `json:"read_replicas,omitempty"`    // reads go to random nodes of a shard
 	CallsPerClient int           `json:"calls_per_client,omitempty"` // go-redis-v9: after so many calls a worker makes itself a new client
+	LeakEvery      int           `json:"leak_every,omitempty"`       // redigo, go-redis-v9: of so many calls one does not give its connection back
 
 	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"` // cluster: period in which the map is fetched again
 	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"`  // Lettuce: dynamicRefreshSources(false)
