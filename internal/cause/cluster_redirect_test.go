@@ -104,6 +104,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		{name: "periodic, with a MOVED now and then", rec: twoNodes(now, slots(90, 1000, 2400), changing)},
 		{name: "MOVED, and nobody asks for the map", rec: twoNodes(now, slots(800, 0, 0), changing)},
 		{name: "a slot that stays open", rec: twoNodes(now, slots(800, 700, 30), map[string]float64{"cmdstat_get.calls": 4000, "errorstat_TRYAGAIN.count": 100}).open()},
+		{name: "MOVED, and the map is hardly asked for", rec: twoNodes(now, slots(800, 5, 30), changing)},
 		{name: "a few", rec: twoNodes(now, slots(20, 15, 30), changing)},
 		{name: "ASK", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500, "cmdstat_get.calls": 2500, "cmdstat_cluster|slots.calls": 100}, changing)},
 		{name: "once, after a failover", rec: twoNodes(now, nil, changing).info(map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster|slots.calls": 100}).step("errorstat_MOVED.count", 800)},

@@ -39,7 +39,7 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 			busiest, asked, worst = n, one, one.usec
 		}
 	}
-	if busiest == nil || calls == 0 || asked.command == "" {
+	if busiest == nil || calls < refreshRate*c.Seconds() || asked.command == "" {
 		return nil
 	}
 	if !r.counted {

@@ -57,6 +57,7 @@ func (n *Node) refreshing() (r refreshing) {
 		r.calls, r.usec = max(s.Growth()-n.Growth("self.polls"), 0), n.Growth("cmdstat_cluster.usec")
 		r.command = n.likelyMapCommand()
 	}
+	r.calls = max(r.calls-n.ownMaps(), 0)
 	r.share = r.usec / 1e6 / n.Seconds()
 	if cores, _, ok := n.MainCores(); ok && cores > 0 {
 		r.work = min(1, r.share/cores)
@@ -70,6 +71,16 @@ func (n *Node) refreshing() (r refreshing) {
 		r.library = "lettuce"
 	}
 	return r
+}
+
+// ownMaps is how often slowpath itself asked for the map during the watch.
+func (n *Node) ownMaps() (count float64) {
+	for _, s := range n.Rec.Snapshots {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "cluster-nodes" && s.TimeNs > n.StartNs {
+			count++
+		}
+	}
+	return count
 }
 
 // about: two counts of the same thing, one of which may have begun a little earlier.

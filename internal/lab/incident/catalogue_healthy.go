@@ -7,4 +7,5 @@ var healthyLoads = []Incident{
 	healthyPipelined,
 	healthyBigValues,
 	healthyBGSave,
+	healthyCluster,
 }

@@ -129,3 +129,26 @@ func (a *admin) settle(to int, slots ...int) error {
 	}
 	return nil
 }
+
+// moveToOther moves a slot with its only key between the first two nodes. Whoever has the key now is the owner: a move that was broken off before is settled first.
+func (a *admin) moveToOther(slot int, key string) error {
+	keys, err := a.pipeline(0, []string{"CLUSTER", "COUNTKEYSINSLOT", itoa(slot)})
+	if err != nil {
+		return err
+	}
+	from := 1
+	if n, _ := keys[0].Integer(); n > 0 {
+		from = 0
+	}
+	to := 1 - from
+	if err := a.settle(from, slot); err != nil {
+		return err
+	}
+	if err := a.open(slot, from, to); err != nil {
+		return err
+	}
+	if err := a.migrate(from, to, key); err != nil {
+		return err
+	}
+	return a.settle(to, slot)
+}

@@ -34,18 +34,7 @@ var migrateBigKeyBlocks = Incident{
 			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Keys: documents, Workers: 10, Rate: 600}}); err != nil {
 			return Scene{}, err
 		}
-		round := 0
-		l.Every(ctx, 400*time.Millisecond, func(context.Context) error {
-			from, to := round%2, (round+1)%2
-			if err := a.open(0, from, to); err != nil {
-				return err
-			}
-			if err := a.migrate(from, to, key); err != nil {
-				return err
-			}
-			round++
-			return a.settle(to, 0)
-		})
+		l.Every(ctx, 400*time.Millisecond, func(context.Context) error { return a.moveToOther(0, key) })
 		return Scene{Target: c.Nodes[0].Addr}, nil
 	},
 }

@@ -13,7 +13,7 @@ import (
 var movedRefreshStorm = Incident{
 	ID:    "moved-refresh-storm",
 	Cause: "moved-refresh-storm",
-	Title: "50 slots change their master 20 times per second, beside four processes with ioredis",
+	Title: "20 slots change their master 20 times per second, beside four processes with ioredis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reshard(ctx, clients.IORedis, 4)
 	},
@@ -23,14 +23,14 @@ var movedRefreshStorm = Incident{
 var movedRefreshStormGoRedis = Incident{
 	ID:    "moved-refresh-storm-go-redis",
 	Cause: "moved-refresh-storm",
-	Title: "50 slots change their master 20 times per second, beside eight processes with go-redis",
+	Title: "20 slots change their master 20 times per second, beside eight processes with go-redis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reshard(ctx, clients.GoRedis9, 8)
 	},
 }
 
 const (
-	restlessSlots = 50
+	restlessSlots = 20
 	restlessEvery = 50 * time.Millisecond
 	readsOfEach   = 40 // per second and process: two between two changes
 )

@@ -12,13 +12,13 @@ import (
 )
 
 // topologyRefreshStorm is incident 002: Lettuce asks for CLUSTER NODES and INFO, each client in its period and on new connections. What one node sees of
-// 1200 clients that ask all nodes each minute is seen of 20 that ask it each second. They ask their seeds only, since of the other nodes none runs.
+// 4000 clients that ask all nodes each minute is seen of ten that ask it each 150 ms. They ask their seeds only, since of the other nodes none runs.
 var topologyRefreshStorm = Incident{
 	ID:    "topology-refresh-storm",
 	Cause: "topology-refresh-storm",
-	Title: "20 Lettuce 6 clients that refresh their topology each 200 ms: a map of 80 masters, Redis 6.0",
+	Title: "ten Lettuce 6 clients that refresh their topology each 150 ms: a map of 80 masters, Redis 6.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6, 200*time.Millisecond)
+		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6, 150*time.Millisecond)
 	},
 }
 
@@ -26,11 +26,14 @@ var topologyRefreshStorm = Incident{
 var topologyRefreshStorm300 = Incident{
 	ID:    "topology-refresh-storm-300-nodes",
 	Cause: "topology-refresh-storm",
-	Title: "20 Lettuce 7 clients that refresh their topology each 500 ms: a map of 150 masters with a replica each, Redis 5.0",
+	Title: "ten Lettuce 7 clients that refresh their topology each 300 ms: a map of 150 masters with a replica each, Redis 5.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6}, clients.Lettuce7, 500*time.Millisecond)
+		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6}, clients.Lettuce7, 300*time.Millisecond)
 	},
 }
+
+// refreshingClients are in one process: each has its own map, timer and connections, as in a process of its own.
+const refreshingClients = 10
 
 // refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose keys are all on that node, to
 // which no map matters.
@@ -44,7 +47,7 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 		return Scene{}, err
 	}
 	asks := reads
-	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20, 20, period, true
+	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20, refreshingClients, period, true
 	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: who, CPU: otherCPU(), Options: asks})
 }
 
