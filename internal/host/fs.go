@@ -50,14 +50,14 @@ func (r Root) Path(name string) string {
 }
 
 // ReadFile reads a whole file.
-func (r Root) ReadFile(name string) ([]byte, error) { return os.ReadFile(r.Path(name)) }
+func (r Root) ReadFile(name string) ([]byte, error) { return readWhole(r.Path(name)) }
 
 // ReadInNetNS reads a file whose content depends on the network namespace of the reader.
 func (r Root) ReadInNetNS(pid int, name string) (b []byte, err error) {
 	if r.Dir != "" {
 		return r.ReadFile(name)
 	}
-	if inErr := inNetNS(pid, func() { b, err = os.ReadFile(name) }); inErr != nil {
+	if inErr := inNetNS(pid, func() { b, err = readWhole(name) }); inErr != nil {
 		return nil, inErr
 	}
 	return b, err
