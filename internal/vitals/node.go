@@ -88,14 +88,6 @@ func (n *node) close() {
 	}
 }
 
-// every is the time between two readings.
-func (n *node) every() time.Duration {
-	if n.meter != nil {
-		return every
-	}
-	return askEvery
-}
-
 // read takes a reading.
 func (n *node) read(c *clock.Real) {
 	if n.meter != nil {

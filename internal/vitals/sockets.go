@@ -13,8 +13,8 @@ import (
 
 // sockets looks at some of the generator's sockets, and at the servers' ends of them where those are on this host.
 type sockets struct {
-	own    host.SocketTable // nil: no TCP, or not to be seen
-	ports  map[uint16]bool  // of the servers
+	ports  map[uint16]bool // of the servers
+	places []*place
 	served map[*node]*served
 	next   int64
 	pause  time.Duration
@@ -25,11 +25,17 @@ type sockets struct {
 	queued  float64
 }
 
-// served are the sockets of one server.
+// place is a network namespace: one walk through its table shows both ends of connections that stay in it.
+type place struct {
+	table  host.SocketTable
+	own    bool            // the generator's sockets are in it
+	served map[int]*served // the servers in it, by port
+}
+
+// served are the sockets of one server. Those of a look are seen and waiting.
 type served struct {
-	table         host.SocketTable
-	port          int
 	looks, queued float64
+	seen, waiting int
 }
 
 // socketSums are sums over the sockets of one look.
@@ -40,7 +46,7 @@ type socketSums struct {
 	limited     time.Duration
 }
 
-// mostSockets of each side are looked at: a look takes about 1 µs for each.
+// mostSockets of each side are counted: a look takes about 1 µs for each of the host.
 const mostSockets = 512
 
 // fewestLooks: the first is before the load, and the last after it.
@@ -50,6 +56,8 @@ const established = 1 // TCP_ESTABLISHED, include/net/tcp_states.h
 
 func openSockets(fs host.FS, nodes []*node) *sockets {
 	s := &sockets{ports: map[uint16]bool{}, served: map[*node]*served{}}
+	others := map[string]*place{}
+	own := &place{own: true, served: map[int]*served{}}
 	for _, n := range nodes {
 		a, err := netip.ParseAddrPort(n.address)
 		if err == nil {
@@ -59,22 +67,36 @@ func openSockets(fs host.FS, nodes []*node) *sockets {
 			continue
 		}
 		s.ports[uint16(n.process.Port)] = true
-		if table, err := fs.Sockets(n.process.PID); err == nil {
-			s.served[n] = &served{table: table, port: n.process.Port}
+		p := own
+		if !n.process.OwnNet {
+			if p = others[n.process.NetNS]; p == nil {
+				p = s.open(fs, n.process.PID, &place{served: map[int]*served{}})
+				others[n.process.NetNS] = p
+			}
 		}
+		if p.served[n.process.Port] == nil {
+			p.served[n.process.Port] = &served{}
+		}
+		s.served[n] = p.served[n.process.Port]
 	}
 	if len(s.ports) > 0 {
-		s.own, _ = fs.Sockets(os.Getpid()) // what may not be seen stays unknown
+		s.open(fs, os.Getpid(), own)
 	}
 	return s
 }
 
-func (s *sockets) close() {
-	if s.own != nil {
-		s.own.Close()
+// open opens the table of the process's namespace. What may not be seen stays unknown.
+func (s *sockets) open(fs host.FS, pid int, p *place) *place {
+	if table, err := fs.Sockets(pid); err == nil {
+		p.table = table
+		s.places = append(s.places, p)
 	}
-	for _, x := range s.served {
-		x.table.Close()
+	return p
+}
+
+func (s *sockets) close() {
+	for _, p := range s.places {
+		p.table.Close()
 	}
 }
 
@@ -85,46 +107,64 @@ func (s *sockets) read(now int64, all bool) {
 	}
 	s.pause = min(max(2*s.pause, socketEvery), socketMost)
 	s.next = now + int64(s.pause)
-	if s.own != nil {
-		s.lookAtOwn(now)
-	}
-	for _, x := range s.served {
-		queued, n := 0, 0
-		_ = x.table.Visit(host.SocketQuery{States: 1 << established, LocalPort: x.port, Info: true}, func(k *host.Socket) bool {
-			if n++; k.NotsentBytes > 0 {
-				queued++
-			}
-			return n < mostSockets
-		})
-		if n > 0 {
-			x.looks++
-			x.queued += float64(queued) / float64(n)
-		}
+	for _, p := range s.places {
+		s.look(p, now)
 	}
 }
 
-func (s *sockets) lookAtOwn(now int64) {
+// look walks through the table of a place.
+func (s *sockets) look(p *place, now int64) {
 	var sums socketSums
-	_ = s.own.Visit(host.SocketQuery{States: 1 << established, Info: true}, func(k *host.Socket) bool {
-		if !s.ports[k.Remote.Port()] || !k.HasInfo {
+	_ = p.table.Visit(host.SocketQuery{States: 1 << established, Info: true}, func(k *host.Socket) bool {
+		if x := p.served[int(k.Local.Port())]; x != nil {
+			x.add(k)
 			return true
 		}
-		sums.sockets++
-		if k.NotsentBytes > 0 {
-			sums.queued++
+		if p.own && k.HasInfo && s.ports[k.Remote.Port()] && sums.sockets < mostSockets {
+			s.add(&sums, k)
 		}
-		sums.retransmits += int64(k.TotalRetrans)
-		sums.limited += time.Duration(k.RwndLimitedNs)
-		if rtt := time.Duration(k.MinRTTNs); rtt > 0 && (s.minRTT == 0 || rtt < s.minRTT) {
-			s.minRTT = rtt
-		}
-		return sums.sockets < mostSockets
+		return true
 	})
+	for _, x := range p.served {
+		x.looked()
+	}
 	if sums.sockets > 0 {
 		s.looks++
 		s.queued += float64(sums.queued) / float64(sums.sockets)
 		s.reading.add(now, sums)
 	}
+}
+
+// add takes one of the generator's sockets.
+func (s *sockets) add(sums *socketSums, k *host.Socket) {
+	sums.sockets++
+	if k.NotsentBytes > 0 {
+		sums.queued++
+	}
+	sums.retransmits += int64(k.TotalRetrans)
+	sums.limited += time.Duration(k.RwndLimitedNs)
+	if rtt := time.Duration(k.MinRTTNs); rtt > 0 && (s.minRTT == 0 || rtt < s.minRTT) {
+		s.minRTT = rtt
+	}
+}
+
+// add takes one of a server's sockets.
+func (x *served) add(k *host.Socket) {
+	if x.seen == mostSockets {
+		return
+	}
+	if x.seen++; k.NotsentBytes > 0 {
+		x.waiting++
+	}
+}
+
+// looked ends a look.
+func (x *served) looked() {
+	if x.seen > 0 {
+		x.looks++
+		x.queued += float64(x.waiting) / float64(x.seen)
+	}
+	x.seen, x.waiting = 0, 0
 }
 
 // network is what the sockets tell of the way.
