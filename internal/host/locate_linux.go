@@ -23,7 +23,7 @@ func Locate(fs FS, q Query) (Process, error) {
 	}
 	local, remote, known := q.connection()
 	if known { // most often in our own namespace, and then no other has to be looked for
-		if s, _ := mirror(fs, os.Getpid(), local, remote); s.State != 0 {
+		if s := find(fs, os.Getpid(), Ends{remote, local}); s.State != 0 {
 			return owner(fs, map[uint64]bool{s.Inode: true}, q, int(s.Local.Port()))
 		}
 	}
@@ -92,6 +92,17 @@ func (q *Query) connection() (local, remote netip.AddrPort, ok bool) {
 	local, err1 := netip.ParseAddrPort(q.Local)
 	remote, err2 := netip.ParseAddrPort(q.Remote)
 	return unmapped(local), unmapped(remote), err1 == nil && err2 == nil
+}
+
+// find is a socket of a namespace by its ends. Its State is 0 where it is not there.
+func find(fs FS, pid int, e Ends) (s Socket) {
+	table, err := fs.Sockets(pid)
+	if err != nil {
+		return s
+	}
+	defer table.Close()
+	_ = table.Find([]Ends{e}, func(found *Socket) { s = *found })
+	return s
 }
 
 // mirror is the socket of a namespace that mirrors ours, and those that may be it behind destination NAT (a published container port, a

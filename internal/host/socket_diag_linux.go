@@ -14,11 +14,13 @@ import (
 // Constants of include/uapi/linux/inet_diag.h and sock_diag.h.
 const (
 	tcpDiagGetSock      = 18 // the request before sockDiagByFamily: it dumps both families in one walk (inet_diag_rcv_msg_compat)
-	inetDiagInfo        = 2 // attribute and bit number: struct tcp_info
+	inetDiagInfo        = 2  // attribute and bit number: struct tcp_info
 	inetDiagReqBytecode = 1
 	inetDiagBCSGE       = 2 // source port >= value of the next operation
 	inetDiagBCSLE       = 3
+	sockDiagByFamily    = 20
 	inetDiagReqBytes    = 60 // struct inet_diag_req
+	inetDiagReqV2Bytes  = 56
 	inetDiagMsgBytes    = 72
 )
 
@@ -134,40 +136,63 @@ func appendPortFilter(b []byte, port uint16) []byte {
 
 func (d *diag) dump(want SocketQuery, visit func(*Socket) bool) error {
 	d.request(want)
-	if err := unix.Sendto(d.fd, d.req, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := d.send(); err != nil {
 		return err
 	}
 	more := true
-	for {
-		n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for b := d.buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
-			size := int(binary.NativeEndian.Uint32(b))
-			if size < unix.NLMSG_HDRLEN || size > len(b) {
-				return errors.New("message with a wrong length")
-			}
-			kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.NLMSG_HDRLEN:size]
-			b = b[min((size+3)&^3, len(b)):]
+	for done := false; !done; {
+		err := d.replies(func(kind uint16, seq uint32, body []byte) error {
 			switch {
-			case seq != d.seq:
+			case seq != d.seq || done:
 			case kind == unix.NLMSG_DONE:
-				return nil
+				done = true
 			case kind == unix.NLMSG_ERROR:
-				if len(body) >= 4 {
-					return unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-				}
-				return errors.New("error without a number")
+				return netlinkError(body)
 			case more && parseDiag(body, &d.s):
 				// The rest of a dump that is not wanted any more is read and dropped: the socket stays in step.
 				more = visit(&d.s)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (d *diag) send() error {
+	return unix.Sendto(d.fd, d.req, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+}
+
+// replies reads once, and calls take for each message of what came.
+func (d *diag) replies(take func(kind uint16, seq uint32, body []byte) error) error {
+	n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
+	for err == unix.EINTR {
+		n, _, err = unix.Recvfrom(d.fd, d.buf, 0)
+	}
+	if err != nil {
+		return err
+	}
+	for b := d.buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
+		size := int(binary.NativeEndian.Uint32(b))
+		if size < unix.NLMSG_HDRLEN || size > len(b) {
+			return errors.New("message with a wrong length")
+		}
+		kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.NLMSG_HDRLEN:size]
+		b = b[min((size+3)&^3, len(b)):]
+		if err := take(kind, seq, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func netlinkError(body []byte) error {
+	if len(body) < 4 {
+		return errors.New("error without a number")
+	}
+	return unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 }
 
 // parseDiag decodes struct inet_diag_msg and its attributes.

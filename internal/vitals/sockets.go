@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slowpath/internal/host"
 	"slowpath/internal/limit"
 )
@@ -25,11 +27,14 @@ type sockets struct {
 	queued  float64
 }
 
-// place is a network namespace: one walk through its table shows both ends of connections that stay in it.
+// place is a network namespace. The first look walks through its whole table, which takes long on a host with many sockets; later ones ask for
+// those of the generator's connections that were seen then, or that the generator told of.
 type place struct {
 	table  host.SocketTable
 	own    bool            // the generator's sockets are in it
 	served map[int]*served // the servers in it, by port
+	known  []host.Ends
+	found  int
 }
 
 // served are the sockets of one server. Those of a look are seen and waiting.
@@ -46,8 +51,8 @@ type socketSums struct {
 	limited     time.Duration
 }
 
-// mostSockets of each side are counted: a look takes about 1 µs for each of the host.
-const mostSockets = 512
+// mostSockets of each side are looked at. To ask for one takes 2 µs.
+const mostSockets = 128
 
 // fewestLooks: the first is before the load, and the last after it.
 const fewestLooks = 3
@@ -112,19 +117,23 @@ func (s *sockets) read(now int64, all bool) {
 	}
 }
 
-// look walks through the table of a place.
+// look looks at the sockets of a place.
 func (s *sockets) look(p *place, now int64) {
 	var sums socketSums
-	_ = p.table.Visit(host.SocketQuery{States: 1 << established, Info: true}, func(k *host.Socket) bool {
-		if x := p.served[int(k.Local.Port())]; x != nil {
-			x.add(k)
+	p.found = 0
+	take := func(k *host.Socket) { s.take(p, &sums, k) }
+	if p.known != nil {
+		_ = p.table.Find(p.known, take)
+	}
+	if p.found <= len(p.known)/2 { // connections come and go
+		p.forget(&sums)
+		_ = p.table.Visit(host.SocketQuery{States: 1 << established, Info: true}, func(k *host.Socket) bool {
+			if s.take(p, &sums, k) && len(p.known) < 2*mostSockets {
+				p.known = append(p.known, host.Ends{Local: k.Local, Remote: k.Remote})
+			}
 			return true
-		}
-		if p.own && k.HasInfo && s.ports[k.Remote.Port()] && sums.sockets < mostSockets {
-			s.add(&sums, k)
-		}
-		return true
-	})
+		})
+	}
 	for _, x := range p.served {
 		x.looked()
 	}
@@ -133,6 +142,73 @@ func (s *sockets) look(p *place, now int64) {
 		s.queued += float64(sums.queued) / float64(sums.sockets)
 		s.reading.add(now, sums)
 	}
+}
+
+// forget begins a look again.
+func (p *place) forget(sums *socketSums) {
+	p.known, p.found, *sums = p.known[:0], 0, socketSums{}
+	for _, x := range p.served {
+		x.seen, x.waiting = 0, 0
+	}
+}
+
+// know takes the generator's connections, so that nobody has to look for them.
+func (s *sockets) know(connections []host.Ends) {
+	for _, p := range s.places {
+		p.known = nil
+		for _, e := range connections {
+			if p.own {
+				p.known = append(p.known, e)
+			}
+			if p.served[int(e.Remote.Port())] != nil {
+				p.known = append(p.known, e.Other())
+			}
+		}
+	}
+}
+
+// endsOf gives the ends of some of the TCP sockets among descriptors of this process.
+func endsOf(fds []int) (list []host.Ends) {
+	for i := range min(len(fds), mostSockets) {
+		fd := fds[i*len(fds)/min(len(fds), mostSockets)]
+		local, err1 := unix.Getsockname(fd)
+		remote, err2 := unix.Getpeername(fd)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		if e := (host.Ends{Local: addrPort(local), Remote: addrPort(remote)}); e.Local.IsValid() && e.Remote.IsValid() {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// addrPort is not valid for what is no address of TCP.
+func addrPort(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// take counts a socket if it is of the generator's connections, and tells whether it is.
+func (s *sockets) take(p *place, sums *socketSums, k *host.Socket) bool {
+	if x := p.served[int(k.Local.Port())]; x != nil {
+		p.found++
+		x.add(k)
+		return true
+	}
+	if !p.own || !k.HasInfo || !s.ports[k.Remote.Port()] {
+		return false
+	}
+	p.found++
+	if sums.sockets < mostSockets {
+		s.add(sums, k)
+	}
+	return true
 }
 
 // add takes one of the generator's sockets.

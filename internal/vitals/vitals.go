@@ -95,6 +95,10 @@ func Find(ctx context.Context, o Options) *Watch {
 	return w
 }
 
+// Know tells which descriptors of this process are the load's connections. It is for before Begin; without it they are looked for in the tables of
+// the kernel, which takes milliseconds on a host with many sockets.
+func (w *Watch) Know(connections []int) { w.sockets.know(endsOf(connections)) }
+
 // Begin takes the first reading and goes on until End.
 func (w *Watch) Begin() {
 	w.readAll()
