@@ -189,10 +189,10 @@ func (w *worker) admit() {
 		case d.rested:
 			w.free(w.conns[d.seat])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, d.took(), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
 			w.notDialed(d)
 		default:
-			w.tally.dialed(&d.opening, d.took(), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
 			w.seated(d)
 		}
 	}
