@@ -4,9 +4,11 @@ package load
 
 import (
 	"context"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +19,7 @@ import (
 
 // This file opens the connections that a load begins with: one goroutine makes them all, with the system calls that each needs and no more. A
 // session in a goroutine of its own takes four times as many, and wakes a thread or two. What is not as usual is left to dial, which also says
-// what is wrong: TLS, names to be resolved, error replies, failures.
+// what is wrong: TLS, unix sockets, names to be resolved, error replies, failures. None of the calls waits, so that the Go scheduler is not told of them.
 
 // place is a seat that is to be filled.
 type place struct {
@@ -93,50 +95,47 @@ type opening struct {
 // begin makes the socket of a place, connects and says what is to be said first.
 func (q *quick) begin(p place) {
 	o := &opening{place: p, fd: -1, started: time.Now(), clock: q.run.Clock.Now()}
-	at, family := addressOf(p.to)
-	if at == nil {
+	at, size := addressOf(p.to)
+	if size == 0 {
 		q.left = append(q.left, p)
 		return
 	}
-	var err error
-	if o.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+	fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(at.Addr.Family), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if errno != 0 {
 		q.left = append(q.left, p)
 		return
 	}
+	o.fd = int(fd)
 	q.under = append(q.under, o)
 	setOptions(o.fd, p.to)
 	o.login = q.loginOf(p.to)
-	if err := unix.Connect(o.fd, at); err != nil && err != unix.EINPROGRESS {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&at)), size); errno != 0 && errno != unix.EINPROGRESS {
 		q.giveUp(o)
 		return
 	}
 	q.advance(o)
 }
 
-// addressOf is nil for what quickly does not connect to.
-func addressOf(t target.Target) (at unix.Sockaddr, family int) {
-	if t.TLS != nil || t.Sentinel != "" {
-		return nil, 0
-	}
-	if t.Network == "unix" {
-		return &unix.SockaddrUnix{Name: t.Path}, unix.AF_UNIX
-	}
+// addressOf gives a socket address as the kernel has it, and its size: 0 for what quickly does not connect to.
+func addressOf(t target.Target) (at unix.RawSockaddrAny, size uintptr) {
 	ip, err := netip.ParseAddr(t.Host)
-	switch {
-	case err != nil || ip.Zone() != "" || t.Network != "tcp" || t.Port < 1 || t.Port > 65535:
-		return nil, 0
-	case ip.Unmap().Is4():
-		return &unix.SockaddrInet4{Port: t.Port, Addr: ip.Unmap().As4()}, unix.AF_INET
+	if t.TLS != nil || t.Sentinel != "" || t.Network != "tcp" || err != nil || ip.Zone() != "" || t.Port < 1 || t.Port > 65535 {
+		return at, 0
 	}
-	return &unix.SockaddrInet6{Port: t.Port, Addr: ip.As16()}, unix.AF_INET6
+	port := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, uint16(t.Port)))
+	if ip.Unmap().Is4() {
+		*(*unix.RawSockaddrInet4)(unsafe.Pointer(&at)) = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: ip.Unmap().As4()}
+		return at, unix.SizeofSockaddrInet4
+	}
+	*(*unix.RawSockaddrInet6)(unsafe.Pointer(&at)) = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: ip.As16()}
+	return at, unix.SizeofSockaddrInet6
 }
 
 // setOptions are those that net.Dialer sets: no Nagle; and a peer on another host that is silent is asked whether it is there.
 func setOptions(fd int, t target.Target) {
-	if t.Network == "unix" {
-		return
+	set := func(level, option uintptr, value int32) { // fails on no TCP socket
+		_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), level, option, uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
 	}
-	set := func(level, option, value int) { _ = unix.SetsockoptInt(fd, level, option, value) } // fails on no TCP socket
 	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ip, err := netip.ParseAddr(t.Host); err == nil && ip.Unmap().IsLoopback() {
 		return
@@ -175,6 +174,7 @@ func (q *quick) advance(o *opening) {
 			return
 		}
 		o.connected = max(time.Since(o.started), 1)
+		return // no server is as fast
 	}
 	for !o.over {
 		n, errno := read(o.fd, q.buf[:], unix.MSG_DONTWAIT)
@@ -219,7 +219,7 @@ func (q *quick) replied(o *opening, b []byte) {
 func (q *quick) deliver(o *opening) {
 	d := dialed{seat: o.seat, fd: o.fd, start: o.clock, end: q.run.Clock.Now()}
 	d.opening = session.Opening{Start: o.started, Connect: o.connected, Handshake: time.Since(o.started) - o.connected}
-	if o.connected >= slowConnect && o.to.Network == "tcp" {
+	if o.connected >= slowConnect {
 		if info, err := unix.GetsockoptTCPInfo(o.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 			d.opening.SynRetrans = int64(info.Total_retrans)
 		}
