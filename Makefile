@@ -28,8 +28,8 @@ test: deps build ## the whole suite; ends with what was skipped and why
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...
 
-bench: build ## benchmarks; the load generator beside its peers (docs/benchmarks.md)
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+bench: build ## benchmarks; the load generator beside its peers: most of an hour (docs/benchmarks.md)
+	$(GO) test -p 1 -timeout 30m -run '^$$' -bench . -skip '^BenchmarkReference$$' -benchmem ./internal/...
 	scripts/peers
 	scripts/honesty
 

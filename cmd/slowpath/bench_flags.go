@@ -57,7 +57,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Open loop", func() {
 		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are back: 5000/s")
 		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
-		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second")
+		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second (0: a pause)")
 		fl.StringVar(&o.Arrivals, "arrivals", load.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
 	})
 	group(fl, "Work", func() { f.work.add(fl) })

@@ -59,13 +59,14 @@ func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
 	found, err := search.FindCapacity(ctx, search.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: load.MostPerSecond,
 		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
-		Load: func(ctx context.Context, perSecond float64) (search.Run, error) {
+		Load: func(ctx context.Context, perSecond, part float64) (search.Run, error) {
 			flags := *s.flags
 			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
-			return s.measure(ctx, flags)
+			flags.load.Duration = time.Duration(float64(flags.load.Duration) * part)
+			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmUp)*part))
 		},
-		Progress: func(n int, perSecond, holds, fails float64, purpose string) {
-			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s", n, purpose, perSecond, bound(holds), bound(fails))
+		Progress: func(n search.Step) {
+			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond, bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		}})
 	if err != nil {
 		return err
@@ -116,11 +117,15 @@ func (s *searching) setup() search.Setup {
 
 // measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are not the same keys again.
 func (s *searching) measure(ctx context.Context, flags benchFlags) (search.Run, error) {
+	return s.measureAfter(ctx, flags, s.search.warmUp)
+}
+
+func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmUp time.Duration) (search.Run, error) {
 	s.loads++
 	flags.load.Seed += s.loads
-	if s.search.warmUp > 0 {
+	if warmUp > 0 {
 		warm := flags
-		warm.load.Duration, warm.load.Requests = s.search.warmUp, 0
+		warm.load.Duration, warm.load.Requests = warmUp, 0
 		if _, err := s.one(ctx, warm); err != nil {
 			return search.Run{}, err
 		}

@@ -15,7 +15,7 @@ import (
 
 // Options of a load whose result is wanted.
 type Options struct {
-	Load    load.Options // OnTally is taken
+	Load    load.Options // OnConnected, Begin and OnTally are taken
 	Version string       // of this program
 	Target  Target       // as it presented itself
 	// Workload is what the settings of the result say of it.
@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		b.add(t)
 		c.add(t)
 	}
-	o.Load.Begin = b.begin
+	o.Load.OnConnected, o.Load.Begin = b.watch.Know, b.begin
 	before := processCPU()
 	ran, err := load.Run(ctx, o.Load)
 	cpu := processCPU() - before

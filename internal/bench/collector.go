@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -127,8 +128,13 @@ func rowOf(n int, s *second) Second {
 	return r
 }
 
-// Histograms adds up the ops of a tally: from the intended time, and from the send, with the calls that have no reply.
+// Histograms adds up the ops of a tally: from the intended time, and from the send, with the calls that have no reply. Those of one op are the
+// tally's own where they are all there is: they are to be read only.
 func Histograms(t *load.Tally) (latency, service *hdrhistogram.Histogram) {
+	if len(t.Ops) == 1 && t.AgeFromSend == nil && t.AgeFromIntended == nil {
+		one := t.Ops[0]
+		return cmp.Or(one.Response, one.Service), one.Service
+	}
 	service = load.NewHistogram()
 	latency = service
 	if t.Late != nil {

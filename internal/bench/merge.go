@@ -99,6 +99,7 @@ func (m *merging) sum() (*Result, error) {
 	r.Seconds = end.Sub(first.Start).Seconds()
 	r.RequestsPerSecond = m.commonRate()
 	m.schedule()
+	r.Replay = m.replay()
 	if err := m.latencies(); err != nil {
 		return nil, err
 	}

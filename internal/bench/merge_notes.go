@@ -80,7 +80,7 @@ func (m *merging) differences() []string {
 		{"pipeline mode", func(r *Result) any { return r.Settings.PipelineMode }}, {"arrivals", func(r *Result) any { return r.Settings.Arrivals }},
 		{"busy polling", func(r *Result) any { return r.Settings.BusyPoll }}, {"protocol", func(r *Result) any { return r.Settings.Protocol }},
 		{"TLS", func(r *Result) any { return r.Settings.TLS }}, {"workload", func(r *Result) any { return r.Settings.Workload }},
-		{"version of slowpath", func(r *Result) any { return r.Version }},
+		{"replay speed", replaySpeed}, {"version of slowpath", func(r *Result) any { return r.Version }},
 	} {
 		for _, p := range m.parts[1:] {
 			if a, b := s.of(first.Result), s.of(p.Result); !reflect.DeepEqual(a, b) {

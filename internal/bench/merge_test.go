@@ -59,6 +59,27 @@ func notesOf(t *testing.T, r *Result) string {
 	return strings.Join(r.Notes, "\n")
 }
 
+// TestMergeReplays: what was sent of the logs is added up, and so is what was left out.
+func TestMergeReplays(t *testing.T) {
+	a, b, none := part(t, 0, 4, 1, 10), part(t, 0, 4, 2, 10), part(t, 0, 4, 3, 10)
+	a.Replay = &Replay{Requests: 100, Sent: 90, Clients: 3, LengthNs: 4e9, Speed: 2, Notes: []string{"x", "y"},
+		Skipped: []Skip{{"FLUSHALL", "harm", 2}, {"BLPOP", "blocks", 1}}}
+	b.Replay = &Replay{Requests: 50, Sent: 50, Clients: 2, LengthNs: 5e9, Speed: 2, Notes: []string{"y", "z"},
+		Skipped: []Skip{{"BLPOP", "blocks", 4}, {"MONITOR", "state", 2}}}
+	want := &Replay{Requests: 150, Sent: 140, Clients: 5, LengthNs: 5e9, Speed: 2, Notes: []string{"x", "y", "z"},
+		Skipped: []Skip{{"BLPOP", "blocks", 5}, {"FLUSHALL", "harm", 2}, {"MONITOR", "state", 2}}}
+	r, err := Merge(named(a, b))
+	if err != nil || !reflect.DeepEqual(r.Replay, want) || strings.Contains(notesOf(t, r), "replay speed") {
+		t.Errorf("%v: %+v, want %+v; %s", err, r.Replay, want, notesOf(t, r))
+	}
+	if r, err = Merge(named(a, none)); err != nil || r.Replay == nil || r.Replay.Sent != 90 || !strings.Contains(notesOf(t, r), "replay speed is 2 in a.json and none in b.json") {
+		t.Errorf("%v: %+v; %s", err, r, notesOf(t, r))
+	}
+	if r, err = Merge(named(none, part(t, 0, 4, 4, 10))); err != nil || r.Replay != nil {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	for _, c := range []struct {
 		name    string

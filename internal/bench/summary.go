@@ -25,6 +25,20 @@ type summary struct {
 	cpu         time.Duration
 	interrupted bool
 	observer    *observer
+	figures     map[*hdrhistogram.Histogram]Latency // that were made, since one histogram can have several names in the result
+}
+
+// latencyOf is the package's latencyOf, once for each histogram: to encode one takes a millisecond.
+func (s *summary) latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
+	if l, known := s.figures[h]; known {
+		return l, nil
+	}
+	l, err := latencyOf(h)
+	if s.figures == nil {
+		s.figures = map[*hdrhistogram.Histogram]Latency{}
+	}
+	s.figures[h] = l
+	return l, err
 }
 
 func (s *summary) result() (*Result, error) {
@@ -39,10 +53,10 @@ func (s *summary) result() (*Result, error) {
 		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
 	var err error
 	latency, service := Histograms(t)
-	if r.Latency, err = latencyOf(latency); err != nil {
+	if r.Latency, err = s.latencyOf(latency); err != nil {
 		return nil, err
 	}
-	if r.Service, err = latencyOf(service); err != nil {
+	if r.Service, err = s.latencyOf(service); err != nil {
 		return nil, err
 	}
 	if r.Dials, err = dialsOf(t); err != nil {
@@ -121,13 +135,13 @@ func rate(n int64, units float64) float64 {
 func (s *summary) op(i int, seconds float64) (Op, error) {
 	o, t := s.Load.Ops()[i], s.total.Ops[i]
 	op := Op{Op: o.Name, Ratio: o.Ratio, Requests: t.Calls, RequestsPerSecond: rate(t.Calls, seconds), Errors: t.Errors, Misses: t.Misses}
-	service, err := latencyOf(t.Service)
+	service, err := s.latencyOf(t.Service)
 	if err != nil {
 		return op, fmt.Errorf("%s: %w", o.Name, err)
 	}
 	op.Service, op.Latency = service, service
 	if t.Response != nil {
-		op.Latency, err = latencyOf(t.Response)
+		op.Latency, err = s.latencyOf(t.Response)
 	}
 	return op, err
 }

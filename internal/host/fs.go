@@ -33,6 +33,9 @@ type File interface {
 type SocketTable interface {
 	// Visit calls visit for each socket that is wanted, until it returns false. The socket is valid during the call only.
 	Visit(want SocketQuery, visit func(*Socket) bool) error
+	// Find calls found for each of the established sockets that is there, with TCP_INFO where there is a way to it. It does not walk through
+	// the table where the kernel looks sockets up.
+	Find(sockets []Ends, found func(*Socket)) error
 	io.Closer
 }
 
@@ -50,14 +53,14 @@ func (r Root) Path(name string) string {
 }
 
 // ReadFile reads a whole file.
-func (r Root) ReadFile(name string) ([]byte, error) { return os.ReadFile(r.Path(name)) }
+func (r Root) ReadFile(name string) ([]byte, error) { return readWhole(r.Path(name)) }
 
 // ReadInNetNS reads a file whose content depends on the network namespace of the reader.
 func (r Root) ReadInNetNS(pid int, name string) (b []byte, err error) {
 	if r.Dir != "" {
 		return r.ReadFile(name)
 	}
-	if inErr := inNetNS(pid, func() { b, err = os.ReadFile(name) }); inErr != nil {
+	if inErr := inNetNS(pid, func() { b, err = readWhole(name) }); inErr != nil {
 		return nil, inErr
 	}
 	return b, err

@@ -1,7 +1,11 @@
 package host
 
 import (
+	"bytes"
+	"errors"
 	"io"
+	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,3 +39,30 @@ func (f rawFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f rawFile) Close() error { return unix.Close(int(f)) }
+
+// wholeFiles are buffers of readWhole, each as large as most files are.
+var wholeFiles = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+
+// readWhole is os.ReadFile without the poller, which a file of /proc or /sys cannot be in: 4 system calls in place of 13.
+func readWhole(path string) ([]byte, error) {
+	f, err := openRaw(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buffer := wholeFiles.Get().(*[]byte)
+	defer wholeFiles.Put(buffer)
+	n := 0
+	for {
+		if n == len(*buffer) {
+			*buffer = append(*buffer, make([]byte, n)...)
+		}
+		got, err := f.ReadAt((*buffer)[n:], int64(n))
+		if n += got; errors.Is(err, io.EOF) {
+			return bytes.Clone((*buffer)[:n]), nil
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+	}
+}

@@ -12,6 +12,8 @@ var errLinux = errors.New("the host source reads /proc and needs Linux: run slow
 
 func openRaw(path string) (File, error) { return os.Open(path) }
 
+func readWhole(path string) ([]byte, error) { return os.ReadFile(path) }
+
 func inNetNS(int, func()) error { return errLinux }
 
 func openDiag(int) (SocketTable, error) { return nil, errLinux }

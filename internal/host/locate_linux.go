@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,12 @@ func Locate(fs FS, q Query) (Process, error) {
 	}
 	if q.UnixPath != "" {
 		return locateUnix(fs, q)
+	}
+	local, remote, known := q.connection()
+	if known { // most often in our own namespace, and then no other has to be looked for
+		if s := find(fs, os.Getpid(), Ends{remote, local}); s.State != 0 {
+			return owner(fs, map[uint64]bool{s.Inode: true}, q, int(s.Local.Port()))
+		}
 	}
 	spaces, err := netSpaces(fs)
 	if err != nil {
@@ -80,30 +87,52 @@ func pids(fs FS) ([]int, error) {
 	return list, nil
 }
 
-// matchConnection looks for the socket that mirrors ours. Behind destination NAT (a published container port, a Kubernetes
-// service) the server sees another local address, and perhaps another remote one: then our ephemeral port has to do.
-func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {
+// connection is the two ends of the connection that is asked about, false where it has none.
+func (q *Query) connection() (local, remote netip.AddrPort, ok bool) {
 	local, err1 := netip.ParseAddrPort(q.Local)
 	remote, err2 := netip.ParseAddrPort(q.Remote)
-	if err1 != nil || err2 != nil {
+	return unmapped(local), unmapped(remote), err1 == nil && err2 == nil
+}
+
+// find is a socket of a namespace by its ends. Its State is 0 where it is not there.
+func find(fs FS, pid int, e Ends) (s Socket) {
+	table, err := fs.Sockets(pid)
+	if err != nil {
+		return s
+	}
+	defer table.Close()
+	_ = table.Find([]Ends{e}, func(found *Socket) { s = *found })
+	return s
+}
+
+// mirror is the socket of a namespace that mirrors ours, and those that may be it behind destination NAT (a published container port, a
+// Kubernetes service): there the server sees another local address, and perhaps another remote one, so that our ephemeral port has to do.
+func mirror(fs FS, pid int, local, remote netip.AddrPort) (exact Socket, near []Socket) {
+	eachSocket(fs, pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+		switch {
+		case s.Local == remote && s.Remote == local:
+			exact = *s
+		case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() || s.Local.Port() == remote.Port()):
+			near = append(near, *s)
+		}
+		return exact.State == 0
+	})
+	return exact, near
+}
+
+// matchConnection looks for the socket that mirrors ours in all namespaces.
+func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {
+	local, remote, ok := q.connection()
+	if !ok {
 		return nil, 0
 	}
-	local, remote = unmapped(local), unmapped(remote)
 	var near []Socket
-	exact := Socket{}
 	for _, space := range spaces {
-		eachSocket(fs, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
-			switch {
-			case s.Local == remote && s.Remote == local:
-				exact = *s
-			case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() || s.Local.Port() == remote.Port()):
-				near = append(near, *s)
-			}
-			return exact.State == 0
-		})
+		exact, others := mirror(fs, space.pid, local, remote)
 		if exact.State != 0 {
 			return map[uint64]bool{exact.Inode: true}, int(exact.Local.Port())
 		}
+		near = append(near, others...)
 	}
 	if len(near) == 0 {
 		return nil, 0

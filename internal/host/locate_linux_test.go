@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,46 @@ func TestLocateByConnection(t *testing.T) {
 	q.WantPID = 1
 	if p, err = Locate(Root{}, q); err != nil || !p.Foreign {
 		t.Errorf("a PID that is not the server's: got %+v, %v", p, err)
+	}
+}
+
+// TestFind: sockets are found by their ends, in both families and as the server's end has them, and no listener stands for one that is gone.
+func TestFind(t *testing.T) {
+	needReal(t)
+	dual, err := net.Listen("tcp", ":0") // its sockets are of IPv6, also those of clients by IPv4
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dual.Close()
+	table, err := Root{}.Sockets(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	_, port, _ := net.SplitHostPort(dual.Addr().String())
+	var all []Ends
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		c, err := net.Dial("tcp", net.JoinHostPort(host, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		e := Ends{netip.MustParseAddrPort(c.LocalAddr().String()), netip.MustParseAddrPort(c.RemoteAddr().String())}
+		all = append(all, e, e.Other())
+	}
+	gone := all[0]
+	gone.Local = netip.AddrPortFrom(gone.Local.Addr(), 1)
+	for range 40 { // more than are asked for at once
+		all = append(all, gone, gone.Other())
+	}
+	for kind, table := range map[string]SocketTable{"sock_diag": table, "proc": procSockets{fs: Root{}, pid: os.Getpid()}} {
+		found := map[Ends]bool{}
+		if err := table.Find(all, func(s *Socket) { found[Ends{s.Local, s.Remote}] = s.State == tcpEstablished }); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 4 || !found[all[0]] || !found[all[1]] || !found[all[2]] || !found[all[3]] {
+			t.Errorf("%s found %v of %v", kind, found, all[:4])
+		}
 	}
 }
 

@@ -11,6 +11,11 @@ import (
 // owner finds the process that holds one of the sockets. Children of the server may hold it too (a BGSAVE child keeps the
 // clients' sockets), so the process that says it is WantPID goes first, then the one that began first.
 func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
+	if q.WantPID > 0 && holds(fs, q.WantPID, inodes) { // it says so itself, and it is no other's PID in a container
+		if p, err := describe(fs, q.WantPID, q, port); err == nil && !p.Foreign {
+			return p, nil
+		}
+	}
 	holders, denied := holdersOf(fs, inodes)
 	var best Process
 	for _, pid := range holders {
@@ -58,6 +63,15 @@ func holdersOf(fs FS, inodes map[uint64]bool) (holders []int, denied bool) {
 		denied = denied || errors.Is(err, os.ErrPermission)
 	}
 	return holders, denied
+}
+
+// holds tells whether a process has one of the sockets open. What may not be seen is not.
+func holds(fs FS, pid int, inodes map[uint64]bool) (found bool) {
+	_ = eachSocketFD(fs, pid, func(inode uint64) bool {
+		found = inodes[inode]
+		return !found
+	})
+	return found
 }
 
 // eachSocketFD visits the inodes of the sockets that a process has open, until visit returns false.

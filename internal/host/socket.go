@@ -16,6 +16,12 @@ type SocketQuery struct {
 	Info      bool   // with TCP_INFO, where the way of reading has it
 }
 
+// Ends are the two ends of a connection, as one of them has them.
+type Ends struct{ Local, Remote netip.AddrPort }
+
+// Other is as the other end has them.
+func (e Ends) Other() Ends { return Ends{e.Remote, e.Local} }
+
 // Socket is a TCP socket of some network namespace. Times are nanoseconds.
 type Socket struct {
 	Local, Remote netip.AddrPort

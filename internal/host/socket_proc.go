@@ -43,6 +43,19 @@ func (p procSockets) Visit(want SocketQuery, visit func(*Socket) bool) error {
 	return nil
 }
 
+func (p procSockets) Find(sockets []Ends, found func(*Socket)) error {
+	wanted := map[Ends]bool{}
+	for _, e := range sockets {
+		wanted[e] = true
+	}
+	return p.Visit(SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+		if wanted[Ends{s.Local, s.Remote}] {
+			found(s)
+		}
+		return true
+	})
+}
+
 func (q SocketQuery) takes(s *Socket) bool {
 	return (q.States == 0 || q.States&(1<<s.State) != 0) && (q.LocalPort == 0 || int(s.Local.Port()) == q.LocalPort)
 }

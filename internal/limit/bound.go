@@ -28,7 +28,7 @@ func (c *reasoning) serverBound() Verdict {
 	case s.ready >= contended:
 		return c.competing("server", s.ready)
 	}
-	v := verdict(ByServerCPU, sure(s.busy()), "%s at %s, the generator at %s", c.who(), percent(s.busy()), percent(c.generator.busy()))
+	v := verdict(ByServerCPU, sure(s.busy()), "%s, %s", c.serverAt(), c.generatorAt())
 	if s.Proxy {
 		v.Sentence += ": the proxy is the limit"
 	}
@@ -166,7 +166,10 @@ func (c *reasoning) keptRate() bool {
 func (c *reasoning) rate() Verdict {
 	l := c.Load
 	if l.LateP99 >= lateBeyond && 2*l.LateP99 >= l.ResponseP99 {
-		why := fmt.Sprintf("its thread is at %s", percent(c.generator.busy()))
+		why := "its thread spins"
+		if !c.Generator.BusyPoll {
+			why = "its thread is at " + percent(c.generator.busy())
+		}
 		if c.generator.ready >= noticeable/2 {
 			why += fmt.Sprintf(", %s of it ready without a CPU", percent(c.generator.ready))
 		}
@@ -236,11 +239,11 @@ func (c *reasoning) unseen(own float64) Verdict {
 		}
 	}
 	if own >= most*c.Load.Service.Seconds() {
-		return verdict(ByRoundTrip, 0.6, "the round trip is probably the limit: %s in flight at %s gives %s, and the generator is at %s; the server cannot be seen (%s)",
-			c.flights(), span(c.Load.Service), rate(c.PerSecond()), percent(c.generator.busy()), why)
+		return verdict(ByRoundTrip, 0.6, "the round trip is probably the limit: %s in flight at %s gives %s, with %s; the server cannot be seen (%s)",
+			c.flights(), span(c.Load.Service), rate(c.PerSecond()), c.generatorAt(), why)
 	}
-	return verdict(ByUnknown, 0.5, "cannot tell: the generator is not the limit, at %s, and the server cannot be seen (%s); let it answer INFO, or run this on its host",
-		percent(c.generator.busy()), why)
+	return verdict(ByUnknown, 0.5, "cannot tell: the generator is not the limit (%s), and the server cannot be seen (%s); let it answer INFO, or run this on its host",
+		c.generatorAt(), why)
 }
 
 // flights is "1 connection × 16".

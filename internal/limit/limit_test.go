@@ -137,6 +137,18 @@ func TestOf(t *testing.T) {
 			o.Servers[0].Proxy = true
 			o.Servers = append(o.Servers, Server{Address: "the server behind", Sight: SightMain, Main: of(0.4, 0)})
 		}), by: ByServerCPU, says: []string{"of the proxy at 127.0.0.1:6379", "the proxy is the limit"}},
+		{name: "proxy whose process is seen", o: with(closed(of(0.99, 0), of(0.5, 0)), func(o *Observations) {
+			o.Servers[0].Proxy, o.Servers[0].Process = true, "nutcracker"
+		}), by: ByServerCPU, says: []string{"nutcracker (the proxy) at 99 % of a core, the generator at 50 %: the proxy is the limit"}},
+		{name: "proxy with threads", o: with(closed(of(0.1, 0), of(0.5, 0)), func(o *Observations) {
+			o.Servers[0].Proxy, o.Servers[0].Process = true, "haproxy"
+			o.Servers[0].Others = []Thread{{Name: "haproxy", CPU: 9900 * time.Millisecond}}
+		}), by: ByServerCPU, says: []string{"a thread of haproxy (the proxy) at 99 % of a core"}},
+		{name: "a process that does not say what it is", o: with(closed(of(0.99, 0), of(0.5, 0)), func(o *Observations) { o.Servers[0].Process = "thing" }),
+			by: ByServerCPU, says: []string{"thing at 99 % of a core"}},
+		{name: "spinning, and the server has no time left", o: with(closed(of(0.99, 0), of(1, 0)), func(o *Observations) {
+			o.Generator.BusyPoll, o.Generator.Spinning = true, 0.99
+		}), by: ByServerCPU, says: []string{"server main thread at 99 %, the generator spinning, 99 % of its looks in vain"}},
 		{name: "a server whose threads are all alike", o: with(closed(of(0.01, 0), of(0.5, 0)), func(o *Observations) {
 			o.Servers[0].Others = []Thread{{Name: "Proactor1", CPU: 9900 * time.Millisecond}, {Name: "Proactor2", CPU: 5 * time.Second}}
 		}), by: ByServerCPU, says: []string{"server thread Proactor1 at 99 %"}},

@@ -74,6 +74,7 @@ const (
 type Server struct {
 	Address string
 	Proxy   bool
+	Process string // name of its process on this host, where that is no server that says what it is
 	Sight   Sight
 	Why     string   // it was not seen
 	Main    Thread   // with SightProcess all threads together

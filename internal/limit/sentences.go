@@ -77,7 +77,8 @@ func quota(q Quota) string {
 	return text
 }
 
-// who names the busiest thread of the busiest server: "server main thread", "main thread of 10.0.0.1:7001, the busiest of 3 nodes,".
+// who names the busiest thread of the busiest server: "server main thread", "main thread of 10.0.0.1:7001, the busiest of 3 nodes,", and a process
+// that is no server: "nutcracker (the proxy)".
 func (c *reasoning) who() string {
 	s := c.server
 	thread := "main thread"
@@ -88,12 +89,41 @@ func (c *reasoning) who() string {
 		thread = "process"
 	}
 	switch {
+	case s.Process != "" && s.thread != "":
+		return "a thread of " + s.process()
+	case s.Process != "":
+		return s.process()
 	case s.Proxy:
 		return fmt.Sprintf("%s of the proxy at %s", thread, s.Address)
 	case c.nodes() > 1:
 		return fmt.Sprintf("%s of %s, the busiest of %d nodes,", thread, s.Address, c.nodes())
 	}
 	return "server " + thread
+}
+
+// process is "nutcracker (the proxy)".
+func (s *Server) process() string {
+	if s.Proxy {
+		return s.Process + " (the proxy)"
+	}
+	return s.Process
+}
+
+// serverAt says how busy the server is: "server main thread at 99 %", "nutcracker (the proxy) at 99 % of a core".
+func (c *reasoning) serverAt() string {
+	at := fmt.Sprintf("%s at %s", c.who(), percent(c.server.busy()))
+	if c.server.Process != "" {
+		at += " of a core"
+	}
+	return at
+}
+
+// generatorAt says how busy the generator is. The time of one that spins says nothing, but how often it looked in vain does.
+func (c *reasoning) generatorAt() string {
+	if c.Generator.BusyPoll {
+		return fmt.Sprintf("the generator spinning, %s of its looks in vain", percent(c.Generator.Spinning))
+	}
+	return "the generator at " + percent(c.generator.busy())
 }
 
 func (c *reasoning) nodes() (n int) {
@@ -109,9 +139,9 @@ func (c *reasoning) nodes() (n int) {
 func (c *reasoning) both() string {
 	server := "what the server does cannot be seen"
 	if c.server.Sight != SightNone {
-		server = fmt.Sprintf("%s at %s", c.who(), percent(c.server.busy()))
+		server = c.serverAt()
 	}
-	return fmt.Sprintf("%s, the generator at %s", server, percent(c.generator.busy()))
+	return server + ", " + c.generatorAt()
 }
 
 // evidence is the figures behind any verdict.
@@ -123,6 +153,9 @@ func (c *reasoning) evidence() []Fact {
 	}
 	if c.Load.Open {
 		facts = append(facts, Fact{"rate_asked", c.Load.AskedPerSecond, "calls/s"}, Fact{"late_p99_ns", float64(c.Load.LateP99), "ns"})
+	}
+	if c.Generator.BusyPoll {
+		facts = append(facts, Fact{"generator_looks_in_vain", c.Generator.Spinning, "share"})
 	}
 	if p := c.Pool; p != nil {
 		facts = append(facts, Fact{"pool_wait_mean_ns", float64(p.Wait), "ns"})
@@ -167,7 +200,7 @@ func (c *reasoning) beside(by string) []string {
 	say(by != BySharedCPU && by != ByGeneratorCPU && c.generator.ready >= noticeable, "the generator's thread stood ready without a CPU for %s of the time: some of the latency is its own", percent(c.generator.ready))
 	say(by != ByGeneratorCPU && c.generator.throttled >= noticeable/10, "the generator was throttled at times: %s; some of the latency is its own", quota(c.generator.quota))
 	if n := c.Network.Retransmits; n > 0 && by != ByNetwork {
-		say(true, "%s sent again by TCP", plural(int(n), "segment"))
+		say(true, "%s sent again by TCP on the connections that were looked at", plural(int(n), "segment"))
 	}
 	for _, s := range c.Servers {
 		say(s.Sight == SightNone && s.Why != "" && by != ByUnknown, "%s was not seen: %s", s.Address, s.Why)

@@ -100,7 +100,6 @@ func (b *book) lost(f *bookedCall, err error) {
 		b.tally.TimedOut++
 	}
 	b.tally.Lost++
-	countKind(b.tally.ConnErrors, kind, 1)
 	b.fail(f, kind)
 }
 
@@ -115,7 +114,7 @@ func (b *book) fail(f *bookedCall, kind string) {
 func (b *book) dialed(f *bookedCall, d *dialed, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tally.dialed(&d.opening, d.took(), d.err)
+	b.tally.dialed(&d.opening, d.took(), d.err, f != nil)
 	switch {
 	case d.err != nil && f != nil:
 		b.fail(f, errorKind(d.err))

@@ -34,7 +34,7 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 	d := dialed{seat: seat, fd: -1, start: r.Clock.Now()}
 	s, opening, err := session.Open(ctx, t, clientName)
 	d.opening, d.err = opening, err
-	if err == nil && r.Cluster && r.ReadFrom != Master {
+	if err == nil && r.readOnly() {
 		if _, d.err = s.Do(ctx, "READONLY"); d.err != nil { // a master takes it too, and may become a replica
 			s.Close()
 		}
@@ -75,7 +75,15 @@ func (r *run) connect(ctx context.Context) error {
 		d.close()
 		return d.err
 	}
-	const atOnce = 64
+	places := make([]place, r.Connections)
+	for i := range places {
+		places[i] = place{to: r.Target, worker: r.workers[i%len(r.workers)], seat: i / len(r.workers)}
+	}
+	return r.fill(ctx, places)
+}
+
+// fill opens connections, some at a time, and deals them out. The error is that of the first which had to stand.
+func (r *run) fill(ctx context.Context, places []place) error {
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -84,12 +92,12 @@ func (r *run) connect(ctx context.Context) error {
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i := range r.Connections {
+	for _, p := range r.quickly(ctx, places) {
 		turn <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turn }()
-			d := r.dial(ctx, r.Target, i/len(r.workers))
-			if d.err != nil {
+			d := r.dial(ctx, p.to, p.seat)
+			if d.err != nil && !p.may {
 				mu.Lock()
 				defer mu.Unlock()
 				if first == nil && ctx.Err() == nil {
@@ -98,7 +106,7 @@ func (r *run) connect(ctx context.Context) error {
 				cancel()
 				return
 			}
-			r.workers[i%len(r.workers)].deliver(d)
+			p.worker.deliver(d)
 		})
 	}
 	wg.Wait()
@@ -107,6 +115,9 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	return first
 }
+
+// readOnly tells whether replicas of a cluster are asked to serve reads.
+func (r *run) readOnly() bool { return r.Cluster && r.ReadFrom != Master }
 
 // Pauses before a lost connection is tried again: random between half and whole, so that many do not come back at once, and longer each time.
 const (
@@ -178,10 +189,10 @@ func (w *worker) admit() {
 		case d.rested:
 			w.free(w.conns[d.seat])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, d.took(), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
 			w.notDialed(d)
 		default:
-			w.tally.dialed(&d.opening, d.took(), d.err)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
 			w.seated(d)
 		}
 	}

@@ -69,6 +69,8 @@ type Options struct {
 
 	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
 	OnStart func(startNs int64)
+	// OnConnected, if set, is told the descriptors of the first connections when they stand, before Begin; not those of a Pool.
+	OnConnected func(fds []int)
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
 	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread: it must not wait.
@@ -174,7 +176,24 @@ func (r *run) close() {
 	}
 }
 
+// delivered are the descriptors of the connections that the workers have not taken yet.
+func (r *run) delivered() (fds []int) {
+	for _, w := range r.workers {
+		w.inboxMu.Lock()
+		for i := range w.inbox {
+			if w.inbox[i].fd >= 0 {
+				fds = append(fds, w.inbox[i].fd)
+			}
+		}
+		w.inboxMu.Unlock()
+	}
+	return fds
+}
+
 func (r *run) run(ctx context.Context) (Result, error) {
+	if r.OnConnected != nil {
+		r.OnConnected(r.delivered())
+	}
 	if r.Begin != nil {
 		if err := r.Begin(ctx); err != nil {
 			return Result{}, err

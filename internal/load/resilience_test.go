@@ -152,7 +152,9 @@ func TestFrozenServer(t *testing.T) {
 			}
 			defer func() { _ = syscall.Kill(i.PID, syscall.SIGCONT) }()
 			await(t, func() bool {
-				return w.read(func(t *Tally) int64 { return min(t.TimedOut+t.Errors[kindNoLogin], t.ConnErrors[kindNoLogin]) }) > 0
+				return w.read(func(t *Tally) int64 {
+					return min(t.TimedOut+t.Errors[kindNoLogin], t.ConnErrors[kindNoLogin]+t.Errors[kindNoLogin])
+				}) > 0
 			})
 			if err := syscall.Kill(i.PID, syscall.SIGCONT); err != nil {
 				t.Fatal(err)
@@ -164,8 +166,18 @@ func TestFrozenServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			balanced(t, w.total, r)
-			if w.total.TimedOut != w.total.Errors[kindTimeout] {
-				t.Errorf("%d timed out, %v", w.total.TimedOut, w.total.Errors)
+			if w.total.TimedOut != w.total.Errors[kindTimeout] || w.total.ConnErrors[kindTimeout] != 0 { // each call that failed is counted once
+				t.Errorf("%d timed out, %v, and of connections %v", w.total.TimedOut, w.total.Errors, w.total.ConnErrors)
+			}
+			var failed int64
+			for _, n := range w.total.Errors {
+				failed += n
+			}
+			if failed != w.total.Failed {
+				t.Errorf("%d calls failed, %v", w.total.Failed, w.total.Errors)
+			}
+			if o.PerCall && len(w.total.ConnErrors) != 0 { // each attempt to connect was for a call, which counts it
+				t.Errorf("of connections %v, of calls %v", w.total.ConnErrors, w.total.Errors)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ const (
 	maxStretches   = 100_000
 )
 
-// ParseSchedule reads lines of two numbers, how many seconds and how many calls per second; # begins a comment.
+// ParseSchedule reads lines of two numbers, how many seconds and how many calls per second, 0 for a pause; # begins a comment.
 func ParseSchedule(r io.Reader) ([]Stretch, error) {
 	var ss []Stretch
 	lines := bufio.NewScanner(r)
@@ -42,6 +43,9 @@ func ParseSchedule(r io.Reader) ([]Stretch, error) {
 	if len(ss) == 0 {
 		return nil, errors.New("it has no line; give lines of two numbers: seconds, calls per second")
 	}
+	if !slices.ContainsFunc(ss, func(s Stretch) bool { return s.From > 0 }) {
+		return nil, errors.New("it has no call: all rates are 0")
+	}
 	return ss, nil
 }
 
@@ -54,8 +58,8 @@ func parseStretch(fields []string) (s Stretch, err error) {
 		return s, fmt.Errorf("%.40q: give a number of seconds above 0", fields[0])
 	}
 	rate, err := strconv.ParseFloat(fields[1], 64)
-	if err != nil || !(rate > 0) || rate > MostPerSecond {
-		return s, fmt.Errorf("%.40q: give calls per second, above 0 and at most %.0f", fields[1], float64(MostPerSecond))
+	if err != nil || !(rate >= 0) || rate > MostPerSecond {
+		return s, fmt.Errorf("%.40q: give calls per second, 0 to %.0f", fields[1], float64(MostPerSecond))
 	}
 	return Stretch{Lasts: time.Duration(seconds * 1e9), From: rate, To: rate}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 
 	"slowpath/internal/target"
 )
@@ -24,16 +23,7 @@ func (r *run) connectRouted(ctx context.Context) (err error) {
 		return err
 	}
 	r.dials.Go(func() { r.router.run(r.dialing) })
-	const atOnce = 64
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		turn  = make(chan struct{}, atOnce)
-		now   = r.router.current.Load()
-	)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	now := r.router.current.Load()
 	for _, w := range r.workers {
 		w.routing = w.newRouting(w.seats())
 		for _, number := range now.members {
@@ -43,32 +33,14 @@ func (r *run) connectRouted(ctx context.Context) (err error) {
 			}
 		}
 	}
-	open := func(w *worker, number int16, client int32) {
-		defer func() { <-turn }()
-		d := r.dial(ctx, r.router.node(number), w.routing.seat(number, client))
-		if d.err != nil && slices.Contains(now.all, number) {
-			mu.Lock()
-			defer mu.Unlock()
-			if first == nil && ctx.Err() == nil {
-				first = d.err
-			}
-			cancel()
-			return
-		}
-		w.deliver(d)
-	}
+	var places []place
 	for i := range r.Connections {
 		for _, number := range now.members {
-			turn <- struct{}{}
 			w, client := r.workers[i%len(r.workers)], int32(i/len(r.workers))
-			wg.Go(func() { open(w, number, client) })
+			places = append(places, place{to: r.router.node(number), worker: w, seat: w.routing.seat(number, client), may: !slices.Contains(now.all, number)})
 		}
 	}
-	wg.Wait()
-	if first == nil {
-		first = ctx.Err()
-	}
-	return first
+	return r.fill(ctx, places)
 }
 
 // seatTarget is where a seat's connection goes; any goroutine may call it.

@@ -23,7 +23,7 @@ type Tally struct {
 	Late              *hdrhistogram.Histogram
 	BytesOut, BytesIn int64
 	Errors            map[string]int64 // calls that went wrong: error replies by code, and the Failed by kind
-	ConnErrors        map[string]int64 // connections that went wrong: attempts to connect, and ends, by kind
+	ConnErrors        map[string]int64 // connections that went wrong and no call with them: attempts to connect, and ends, by kind
 	Waits, Reads      int64            // system calls: epoll_wait, read
 	Writes            int64
 	EmptyWaits        int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
@@ -162,12 +162,14 @@ func addKinds(to, from map[string]int64) {
 	}
 }
 
-// dialed counts an attempt to connect.
-func (t *Tally) dialed(o *session.Opening, whole time.Duration, err error) {
+// dialed counts an attempt to connect, which may have been for one call only.
+func (t *Tally) dialed(o *session.Opening, whole time.Duration, err error, forCall bool) {
 	t.Dials.SynRetrans += o.SynRetrans
 	if err != nil {
 		t.Dials.Failed++
-		countKind(t.ConnErrors, errorKind(err), 1)
+		if !forCall { // else the call tells of it
+			countKind(t.ConnErrors, errorKind(err), 1)
+		}
 		return
 	}
 	t.Dials.add(o.DNS, o.Connect, o.TLS, o.Handshake, whole)

@@ -75,7 +75,9 @@ func (w *worker) lost(c *conn, err error) {
 	c.dead = true
 	unix.Close(c.fd)
 	w.tally.Lost++
-	countKind(w.tally.ConnErrors, kind, 1)
+	if c.count == 0 && err != errTimeout { // else the calls tell of it
+		countKind(w.tally.ConnErrors, kind, 1)
+	}
 	w.inFlight -= int64(c.count)
 	w.failed(int64(c.count), kind)
 	if c.link != nil {

@@ -51,7 +51,7 @@ func TestCapacityGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := search.FindCapacity(t.Context(), search.CapacityOptions{Setup: search.Setup{DurationNs: 5e9}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
-		MostRuns: 80, Load: func(_ context.Context, rate float64) (search.Run, error) {
+		MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (search.Run, error) {
 			lat := search.Latency{P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)), P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000))}
 			return search.Run{Requests: int64(5 * rate), Latency: lat, Service: lat, LateP99Ns: 12000}, nil
 		}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 )
 
 // CapacitySchema is that of Capacity.
@@ -48,19 +49,29 @@ type CapacityOptions struct {
 	Precision float64 // 0.05: the ends of the bracket are at most 5 % apart
 	Confirm   int     // confirmation runs at either end
 	MostRuns  int     // loads after which it ends with what it has
-	// Load makes one load at a rate, calls per second.
-	Load func(ctx context.Context, perSecond float64) (Run, error)
-	// Progress, if set, is told before each load, with the bracket so far; 0 and +Inf are open ends.
-	Progress func(n int, perSecond, holds, fails float64, purpose string)
+	// Load makes one load at a rate, calls per second, of Setup's duration and warm-up or of a part of both.
+	Load func(ctx context.Context, perSecond, part float64) (Run, error)
+	// Progress, if set, is told before each load.
+	Progress func(Step)
 }
 
-// FindCapacity searches: it doubles the rate until one fails, halves the bracket as ratios, and then makes new loads at either end, since a rate
-// that held once may have been lucky, and one that failed once unlucky. An end that is not confirmed moves on. A Capacity without Holds says that
-// no rate held. When ctx ends, what is there by then is the result.
+// Step is a load that is about to be made, and how far the search is.
+type Step struct {
+	Load         int // from 1
+	PerSecond    float64
+	Purpose      string
+	Holds, Fails float64       // the bracket so far; 0 and +Inf are open ends
+	Left         time.Duration // about, if no load contradicts another
+}
+
+// FindCapacity searches: it doubles the rate until one fails and halves the bracket as ratios, both with short loads, and then makes new loads of
+// the whole duration at either end, since a rate that held once may have been lucky, and one that failed once unlucky. An end that is not confirmed
+// moves on, and when that happens again the bracket may be wider: where loads do not agree it cannot be as narrow. A Capacity without Holds says
+// that no rate held. When ctx ends, what is there by then is the result.
 func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 	c := &Capacity{Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision, ConfirmRuns: o.Confirm,
 		Trials: []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest()}
-	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}}
+	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}, precision: o.Precision}
 	err := h.search(ctx)
 	switch {
 	case errors.Is(err, errBudget):
@@ -84,6 +95,8 @@ type hunt struct {
 	high      float64            // the lowest above it that is taken not to; +Inf: none yet
 	above     map[float64]string // rates that did not hold, with their outcome
 	confirmed bool
+	precision float64 // that can be had
+	moves     int     // of ends that were not confirmed
 }
 
 // lowest is the rate below which nothing is searched, calls per second: loads must have one call at least beyond the quantiles of the limit.
@@ -110,11 +123,17 @@ func (h *hunt) search(ctx context.Context) error {
 		if moved, err := h.confirm(ctx); err != nil || !moved {
 			return err
 		}
+		if h.moves++; h.moves > 1 {
+			h.precision = min(2*h.precision, max(h.Precision, widest))
+		}
 		if next = 2 * h.low; h.low == 0 { // even the lower end was lucky
 			next = h.below(h.high)
 		}
 	}
 }
+
+// widest is a bracket that still says something.
+const widest = 0.4
 
 // bracket finds a rate that holds and one above it that does not.
 func (h *hunt) bracket(ctx context.Context, rate float64) error {
@@ -142,7 +161,7 @@ func (h *hunt) below(rate float64) float64 {
 
 // narrow halves the bracket until its ends are near enough.
 func (h *hunt) narrow(ctx context.Context) error {
-	for !math.IsInf(h.high, 1) && h.high > h.low*(1+h.Precision)*(1+1e-9) {
+	for !math.IsInf(h.high, 1) && h.high > h.low*(1+h.precision)*(1+1e-9) {
 		rate := readable(math.Sqrt(h.low*h.high), h.low, h.high)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
@@ -181,23 +200,4 @@ func (h *hunt) probe(ctx context.Context, rate float64) (string, error) {
 		return second, err
 	}
 	return first, err
-}
-
-func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string, error) {
-	n := len(h.c.Trials) + 1
-	if n > h.MostRuns {
-		return "", errBudget
-	}
-	if h.Progress != nil {
-		h.Progress(n, rate, h.low, h.high, purpose)
-	}
-	r, err := h.Load(ctx, rate)
-	if err := errors.Join(ctx.Err(), err); err != nil {
-		return "", err
-	}
-	r.Order = n
-	t := Trial{PerSecond: rate, Purpose: purpose, Run: r}
-	t.Outcome, t.Why = h.Limit.judge(r)
-	h.c.Trials = append(h.c.Trials, t)
-	return t.Outcome, nil
 }

@@ -26,7 +26,7 @@ func (q *queue) limitAt(d time.Duration) float64 {
 
 const base = 100 * time.Microsecond
 
-func (q *queue) load(_ context.Context, rate float64) (Run, error) {
+func (q *queue) load(_ context.Context, rate, _ float64) (Run, error) {
 	ns := 10 * float64(time.Second)
 	if rate < q.fullAt {
 		ns = float64(base) / (1 - rate/q.fullAt) * math.Exp(q.noise*q.rng.NormFloat64())
@@ -70,6 +70,58 @@ func TestCapacityWithoutNoise(t *testing.T) {
 	}
 }
 
+// TestCapacityTakesItsTime: only the ends are tried for the whole duration, and what is said to be left comes true where no load contradicts another.
+func TestCapacityTakesItsTime(t *testing.T) {
+	const whole = 5*time.Second + 500*time.Millisecond
+	q := &queue{fullAt: 84000, rng: rand.New(rand.NewPCG(1, 1))}
+	l, _ := ParseLimit("p99<1ms")
+	var steps []Step
+	var began []time.Duration // of the steps
+	var took time.Duration
+	c, err := FindCapacity(t.Context(), CapacityOptions{Setup: Setup{DurationNs: 5e9, WarmUpNs: 5e8}, Limit: l, Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3, MostRuns: 60,
+		Load: func(ctx context.Context, rate, part float64) (Run, error) {
+			if s := steps[len(steps)-1]; (part == 1) != (s.Purpose == PurposeConfirm) || rate*part*5 < 1000*0.999 {
+				t.Errorf("%+v is %v of the duration", s, part)
+			}
+			took += time.Duration(float64(whole) * part)
+			return q.load(ctx, rate, part)
+		},
+		Progress: func(s Step) { steps, began = append(steps, s), append(began, took) }})
+	if err != nil || !c.Confirmed {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	t.Logf("%d loads, %v", len(steps), took)
+	if took > 60*time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	for i, s := range steps {
+		if left := took - began[i]; s.Left < left*7/10-whole/5 || s.Left > left*3/2+whole/5 {
+			t.Errorf("load %d, %s: %v are said to be left, and %v are", s.Load, s.Purpose, s.Left, left)
+		}
+	}
+}
+
+// TestCapacityWidens: where loads do not agree, the bracket is as wide as they need, and says so.
+func TestCapacityWidens(t *testing.T) {
+	widened := 0
+	for seed := range uint64(100) {
+		c := find(t, &queue{fullAt: 84000, noise: 0.8}, "p99<1ms", seed)
+		if c.Precision < 0.05 || c.Precision > widest {
+			t.Fatalf("precision %v", c.Precision)
+		}
+		said := strings.Contains(strings.Join(c.Notes, "\n"), "since loads that are nearer")
+		if c.Precision > 0.05 {
+			widened++
+		}
+		if said != (c.Precision > 0.05 && c.Holds != nil && c.Fails != nil && c.Fails.PerSecond > c.Holds.PerSecond*1.05*(1+1e-9)) {
+			t.Errorf("precision %v: %q", c.Precision, c.Notes)
+		}
+	}
+	if widened == 0 {
+		t.Error("none was widened")
+	}
+}
+
 // TestCapacityWithNoise: latencies that vary by a tenth, and a hiccup in one of twenty loads, still give a bracket near the truth.
 func TestCapacityWithNoise(t *testing.T) {
 	const searches = 300
@@ -109,7 +161,7 @@ func TestCapacityOfNoise(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		l, _ := ParseLimit("p99<5ms")
 		c, err := FindCapacity(t.Context(), CapacityOptions{Setup: Setup{DurationNs: int64(time.Second)}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.05,
-			Confirm: 3, MostRuns: 80, Load: func(_ context.Context, rate float64) (Run, error) {
+			Confirm: 3, MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (Run, error) {
 				ns := int64(float64(10*time.Millisecond) * math.Exp(rng.NormFloat64()))
 				return Run{Requests: int64(rate), Latency: Latency{P99Ns: ns}, Service: Latency{P99Ns: ns}}, nil
 			}})
@@ -161,17 +213,17 @@ func TestCapacityEnds(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Load = func(ctx context.Context, rate float64) (Run, error) {
+	o.Load = func(ctx context.Context, rate, part float64) (Run, error) {
 		if rate > 3000 {
 			cancel()
 		}
-		return q.load(ctx, rate)
+		return q.load(ctx, rate, part)
 	}
 	if c, err = FindCapacity(ctx, o); err != nil || !c.Interrupted || c.Holds == nil || c.Holds.PerSecond != 2000 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	broken := errors.New("refused")
-	o.Load = func(context.Context, float64) (Run, error) { return Run{}, broken }
+	o.Load = func(context.Context, float64, float64) (Run, error) { return Run{}, broken }
 	if _, err = FindCapacity(t.Context(), o); !errors.Is(err, broken) {
 		t.Errorf("the error of a load: %v", err)
 	}

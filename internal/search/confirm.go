@@ -37,7 +37,7 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 // chance has then to be lucky once more.
 func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
 	half := max(h.low/2, h.c.LowestPerSecond)
-	if half >= h.low/(1+h.Precision) {
+	if half >= h.low/(1+h.precision) {
 		return true, nil // nothing below it can be told
 	}
 	for h.agreed(half, PurposeHalf) == "" {
@@ -95,6 +95,7 @@ func (h *hunt) rise(rate float64) {
 // conclude writes down what was found.
 func (h *hunt) conclude() {
 	c := h.c
+	c.Precision = h.precision
 	if h.low > 0 {
 		c.Holds = h.end(h.low, Holds)
 	}
@@ -112,8 +113,10 @@ const clearly = 1.2
 
 // contradicting counts the loads that do not fit a rate as the limit.
 func (c *Capacity) contradicting() (n int) {
-	for _, t := range c.Trials {
+	for i, t := range c.Trials {
 		switch {
+		case t.Purpose == PurposeSearch && i+1 < len(c.Trials) && c.Trials[i+1].PerSecond == t.PerSecond && c.Trials[i+1].Purpose == PurposeSearch:
+			// A short load that failed was tried again, and that one counts.
 		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails && t.PerSecond > c.Fails.PerSecond*clearly,
 			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/clearly:
 			n++
@@ -206,6 +209,9 @@ func (h *hunt) notes() {
 		note("The search ended after %d loads, since the loads at one rate do not agree with each other. A longer --for makes them steadier.", len(c.Trials))
 	case c.Holds == nil && c.Fails != nil:
 		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make calls faster, the load is not what makes them slow; slowpath doctor says what does.", thousands(c.LowestPerSecond))
+	}
+	if c.Holds != nil && c.Fails != nil && h.precision > h.Precision && c.Fails.PerSecond > c.Holds.PerSecond*(1+h.Precision)*(1+1e-9) {
+		note("The ends are %.0f %% apart and not %.3g %%, since loads that are nearer to each other do not agree.", 100*(c.Fails.PerSecond/c.Holds.PerSecond-1), 100*h.Precision)
 	}
 	untested, shared := 0, 0
 	for _, t := range c.Trials {

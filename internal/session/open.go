@@ -90,6 +90,16 @@ func handshake(t target.Target, name string) []step {
 	return steps
 }
 
+// Login is the handshake of Open as it goes over the wire, for a caller that connects by himself, and how many replies it has. An error among
+// them is for Open to judge.
+func Login(t target.Target, name string) (request []byte, replies int) {
+	steps := handshake(t, name)
+	for _, st := range steps {
+		request = resp.AppendCommand(request, st.args...)
+	}
+	return request, len(steps)
+}
+
 func (s *Session) login(ctx context.Context, t target.Target, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()

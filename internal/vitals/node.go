@@ -21,6 +21,7 @@ import (
 type node struct {
 	address string
 	proxy   bool
+	name    string // of the process, where that is not the server
 	process *host.Process
 	meter   *host.Meter
 	session *session.Session // nil: it is not asked
@@ -32,6 +33,10 @@ type node struct {
 
 	looks, blocked int
 }
+
+// proxies are the names of the processes of those that answer no INFO, or pass it on.
+var proxies = map[string]bool{"nutcracker": true, "haproxy": true, "envoy": true, "nginx": true, "predixy": true, "stunnel": true, "stunnel4": true,
+	"redis-cluster-p": true, "codis-proxy": true, "corvus": true, "socat": true} // 15 bytes at most (TASK_COMM_LEN)
 
 // find looks for the process of a target, and for how it can be asked.
 func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peers []string) {
@@ -67,10 +72,15 @@ func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peer
 	case n.meter == nil:
 		n.session = s
 	case n.process.Foreign && s != nil: // a proxy on this host; the server behind it is asked
-		n.proxy = true
+		n.proxy, n.name = true, n.process.Comm
 		nodes = append(nodes, &node{address: "the server behind " + t.Addr(), session: s})
-	case s != nil:
-		s.Close()
+	default:
+		if id.Server == "" { // it may be one that has no INFO, and then its name is all that is known
+			n.proxy, n.name = proxies[n.process.Comm], n.process.Comm
+		}
+		if s != nil {
+			s.Close()
+		}
 	}
 	return append([]*node{n}, nodes...), id.Nodes
 }
@@ -86,14 +96,6 @@ func (n *node) close() {
 		n.session.Close()
 		n.session = nil
 	}
-}
-
-// every is the time between two readings.
-func (n *node) every() time.Duration {
-	if n.meter != nil {
-		return every
-	}
-	return askEvery
 }
 
 // read takes a reading.
@@ -140,7 +142,7 @@ func (n *node) sight() limit.Sight {
 
 // seen is what the node did from the first reading to endNs.
 func (n *node) seen(endNs int64, window time.Duration) limit.Server {
-	s := limit.Server{Address: n.address, Proxy: n.proxy, Sight: n.sight(), Why: n.why}
+	s := limit.Server{Address: n.address, Proxy: n.proxy, Process: n.name, Sight: n.sight(), Why: n.why}
 	var ok bool
 	switch s.Sight {
 	case limit.SightHost:

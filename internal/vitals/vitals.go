@@ -36,6 +36,9 @@ type Options struct {
 const (
 	every    = 200 * time.Millisecond
 	askEvery = 500 * time.Millisecond
+	// Of a longer load a reading may be further from the end of sending, and still at the same part of the whole: a 40th at most.
+	partOfAll = 20
+	mostApart = time.Second
 	// The first looks at the sockets come soon, for short loads; then rarely, since the kernel walks its whole table for each.
 	socketEvery = time.Second / 2
 	socketMost  = 8 * time.Second
@@ -92,25 +95,42 @@ func Find(ctx context.Context, o Options) *Watch {
 	return w
 }
 
+// Know tells which descriptors of this process are the load's connections. It is for before Begin; without it they are looked for in the tables of
+// the kernel, which takes milliseconds on a host with many sockets.
+func (w *Watch) Know(connections []int) { w.sockets.know(endsOf(connections)) }
+
 // Begin takes the first reading and goes on until End.
 func (w *Watch) Begin() {
 	w.readAll()
-	for _, n := range w.nodes { // each by itself: one that answers late does not hold up the others
-		w.repeat(n.every(), func() { n.read(w.Clock) })
+	var seen []*node
+	for _, n := range w.nodes {
+		if n.meter != nil {
+			seen = append(seen, n)
+		} else { // each by itself: one that answers late does not hold up the others
+			w.repeat(askEvery, func() { n.read(w.Clock) })
+		}
 	}
-	w.repeat(every, func() { w.read(false) })
+	w.repeat(every, func() {
+		for _, n := range seen {
+			n.read(w.Clock)
+		}
+		w.read(false)
+	})
 }
 
+// repeat looks at first every so often, and the longer the load lasts the more rarely.
 func (w *Watch) repeat(every time.Duration, look func()) {
+	began := time.Now()
 	w.stopped.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		next := time.NewTimer(every)
+		defer next.Stop()
 		for {
 			select {
 			case <-w.stop:
 				return
-			case <-tick.C:
+			case <-next.C:
 				look()
+				next.Reset(min(max(every, time.Since(began)/partOfAll), mostApart))
 			}
 		}
 	})

@@ -1,6 +1,8 @@
 package vitals
 
 import (
+	"context"
+	"errors"
 	"os/exec"
 	"testing"
 	"time"
@@ -55,11 +57,51 @@ func seen(t *testing.T, i *fleet.Instance, o Options) limit.Observations {
 func TestServerOnThisHost(t *testing.T) {
 	i := start(t, fleet.Spec{})
 	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
-	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightHost || o.Servers[0].Proxy || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 || len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
+	if len(o.Servers) != 1 || o.Servers[0].Sight != limit.SightHost || o.Servers[0].Proxy || o.Servers[0].Process != "" || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 || len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
 		t.Errorf("%+v", o)
 	}
 	if o.Network.Remote || o.Network.Link != "" {
 		t.Errorf("loopback is %+v", o.Network)
+	}
+}
+
+// TestProxiesAreNamed: what works on this host is the proxy's process. HAProxy passes INFO on, so that the server behind it is seen as well.
+func TestProxiesAreNamed(t *testing.T) {
+	server := start(t, fleet.Spec{})
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		process string
+		start   func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
+		seen    int
+	}{{"nutcracker", f.StartTwemproxy, 1}, {"haproxy", f.StartHAProxy, 2}} {
+		t.Run(c.process, func(t *testing.T) {
+			p, err := c.start(t.Context(), server)
+			if errors.Is(err, fleet.ErrNoProxy) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := p.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			o := seen(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
+			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy || o.Servers[0].Sight != limit.SightHost {
+				t.Errorf("%+v", o.Servers)
+			}
+			if c.seen == 2 && (o.Servers[1].Process != "" || o.Servers[1].Proxy || o.Servers[1].Sight != limit.SightMain) {
+				t.Errorf("behind it: %+v", o.Servers[1])
+			}
+		})
 	}
 }
 
