@@ -2,7 +2,7 @@
 //
 // An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles of mutexes and of
 // blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time. A JVM on this host is asked
-// for its thread dump, as jstack does.
+// for its thread dump, as jstack does. Of any process on this host the kernel tells where it spends its CPU time (internal/sampler).
 package profile
 
 import (

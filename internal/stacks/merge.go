@@ -31,7 +31,7 @@ func Growth(b, a []byte) ([]byte, error) {
 	return combine([][]byte{a, b}, []float64{1, -1})
 }
 
-// Sum adds profiles of one kind up.
+// Sum adds profiles of one kind up. When each stack was seen is left out, so that equal ones become one.
 func Sum(all ...[]byte) ([]byte, error) {
 	scale := make([]float64, len(all))
 	for i := range scale {
@@ -52,6 +52,10 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNotProfile, err)
 		}
 		p.Scale(scale[i])
+		for _, s := range p.Sample {
+			delete(s.NumLabel, timeLabel)
+			delete(s.NumUnit, timeLabel)
+		}
 		ps = append(ps, p)
 	}
 	sum, err := profile.Merge(ps)

@@ -15,8 +15,8 @@ import (
 var small = &Profile{
 	Types: []Type{{"contentions", "count"}, {"delay", "nanoseconds"}},
 	Stacks: []Stack{
-		{[]string{"main.main", "lib.Get", "sync.(*Mutex).Lock"}, []int64{2, 700}},
-		{[]string{"main.main", "lib.Put"}, []int64{1, 300}},
+		{Frames: []string{"main.main", "lib.Get", "sync.(*Mutex).Lock"}, Values: []int64{2, 700}},
+		{Frames: []string{"main.main", "lib.Put"}, Values: []int64{1, 300}},
 	},
 }
 
@@ -60,8 +60,8 @@ func TestReadRefuses(t *testing.T) {
 
 func TestGrowthAndSum(t *testing.T) {
 	after := &Profile{Types: small.Types, Stacks: []Stack{
-		{small.Stacks[0].Frames, []int64{5, 1700}},
-		{small.Stacks[1].Frames, []int64{1, 300}},
+		{Frames: small.Stacks[0].Frames, Values: []int64{5, 1700}},
+		{Frames: small.Stacks[1].Frames, Values: []int64{1, 300}},
 	}}
 	grown, err := Growth(written(t, small), written(t, after))
 	if err != nil {
@@ -124,7 +124,7 @@ func TestOwnGoroutines(t *testing.T) {
 func TestCollapse(t *testing.T) {
 	var b strings.Builder
 	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
-		{[]string{"main.main", "a;b"}, []int64{2}}, {[]string{"main.main", "a;b"}, []int64{3}}, {[]string{"main.main"}, []int64{0}},
+		{Frames: []string{"main.main", "a;b"}, Values: []int64{2}}, {Frames: []string{"main.main", "a;b"}, Values: []int64{3}}, {Frames: []string{"main.main"}, Values: []int64{0}},
 	}}
 	if err := Collapse(&b, p, 0); err != nil || b.String() != "main.main;a:b 5\n" {
 		t.Errorf("%q, %v", b.String(), err)
