@@ -105,7 +105,7 @@ func (k *keeper) blind(what, why, enable string) {
 }
 
 func (k *keeper) describe(p recording.Profiled) {
-	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: "application", Body: recording.Detail(p)})
+	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: recording.SnapshotApplication, Body: recording.Detail(p)})
 }
 
 // repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on. The quickest answer

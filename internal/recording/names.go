@@ -60,6 +60,9 @@ type Profiled struct {
 	Node    string `json:"node,omitempty"`    // the server that it is
 }
 
+// SnapshotApplication says of a subject of profiles whose they are; its body is a Profiled.
+const SnapshotApplication = "application"
+
 // SnapshotFrames is the user's own table of frames (internal/stacks), under the subject self.
 const SnapshotFrames = "frames"
 

@@ -55,7 +55,7 @@ func (s *symbols) process(pid int) *process {
 			p.Process = nil
 			s.Blind(pid, "names of its functions", err.Error(), "run as root")
 		} else if f := p.Program(); f != nil && f.Stripped {
-			s.Blind(pid, "names of functions that "+f.Name+" does not export", "it is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
+			s.Blind(pid, "names of functions that it does not export", f.Name+" is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
 		}
 		s.processes[pid] = p
 	}

@@ -68,3 +68,17 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// Move changes when the stacks of a profile were seen, as those of another host's clock. Its error matches ErrNotProfile.
+func Move(body []byte, to func(int64) int64) ([]byte, error) {
+	p, err := Read(body)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Stacks {
+		if p.Stacks[i].TimeNs != 0 {
+			p.Stacks[i].TimeNs = to(p.Stacks[i].TimeNs)
+		}
+	}
+	return Write(p)
+}

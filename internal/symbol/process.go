@@ -24,6 +24,8 @@ type Process struct {
 	pid   int
 	files Files
 	maps  []Mapping
+	exe   string // path of the program,
+	name  string // and what it is called, which is not its file's name where that was started by another (redis-server is redis-check-rdb)
 	jit   table
 	jitAt int64 // length of the map when it was read
 	names map[uint64]string
@@ -50,6 +52,12 @@ func (p *Process) Refresh() error {
 		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
 	}
 	p.maps, p.names = maps, map[uint64]string{}
+	if exe, err := os.Readlink(p.proc("exe")); err == nil {
+		p.exe = strings.TrimSuffix(exe, " (deleted)")
+	}
+	if comm, err := os.ReadFile(p.proc("comm")); err == nil {
+		p.name = strings.TrimSpace(string(comm))
+	}
 	p.readJIT()
 	return nil
 }
@@ -199,10 +207,13 @@ func (p *Process) function(addr uint64) string {
 	if f, ok := p.jit.find(addr); ok {
 		return f.name
 	}
-	if name := path.Base(m.Path); m.Path != "" {
-		return "[" + strings.Trim(name, "[]") + "]"
+	switch m.Path {
+	case "":
+		return "[jit]"
+	case p.exe:
+		return "[" + p.name + "]"
 	}
-	return "[jit]"
+	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
 }
 
 // Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The innermost function of a stack is the
@@ -217,12 +228,8 @@ func (p *Process) Rule(addr uint64, innermost bool) *Rule {
 
 // Program is the file of the program itself, the first that is mapped; nil where it cannot be read.
 func (p *Process) Program() *File {
-	exe, err := os.Readlink(p.proc("exe"))
-	if err != nil {
-		return nil
-	}
 	for i := range p.maps {
-		if p.maps[i].Path == strings.TrimSuffix(exe, " (deleted)") {
+		if p.maps[i].Path == p.exe && p.exe != "" {
 			return p.open(&p.maps[i])
 		}
 	}
