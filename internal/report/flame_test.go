@@ -64,7 +64,7 @@ func TestFlamePage(t *testing.T) {
 	if err := FlamePage(&b, "night.slowpath", []Flame{flame(), flame(stacks.Stack{Frames: []string{"a"}, Values: []int64{1}})}); err != nil {
 		t.Fatal(err)
 	}
-	if page := b.String(); strings.Count(page, "</svg>") != 2 || strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
+	if page := b.String(); strings.Count(page, "role=\"tree\"") != 2 || strings.Contains(page, "http://example") || strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
 		t.Errorf("%s", page)
 	}
 }

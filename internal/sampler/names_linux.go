@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,8 @@ type symbols struct {
 	Options
 	unwinder
 	kernel    *symbol.Kernel
+	read      time.Time // when its symbols were read,
+	reads     int       // and how often
 	files     symbol.Files
 	processes map[int]*process
 }
@@ -36,13 +39,41 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 		return nil, fmt.Errorf("%w: %w", ErrKernel, err)
 	}
 	s := &symbols{Options: o, unwinder: u, files: symbol.Files{}, processes: map[int]*process{}}
-	if s.kernel, err = symbol.OpenKernel(); err != nil {
-		s.Blind(0, "names of the kernel's functions", err.Error(), "run as root; sysctl kernel.kptr_restrict=1")
-	}
+	s.readKernel()
 	for _, pid := range o.PIDs {
 		s.process(pid)
 	}
 	return s, nil
+}
+
+// Bounds of reading the kernel's symbols, which takes some 50 ms.
+const (
+	kernelReads = 3
+	kernelEvery = 5 * time.Second
+)
+
+func (s *symbols) readKernel() {
+	k, err := symbol.OpenKernel()
+	s.read = time.Now()
+	if s.reads++; err == nil {
+		s.kernel = k
+	} else if s.reads == 1 {
+		s.Blind(0, "names of the kernel's functions", err.Error(), "run as root; sysctl kernel.kptr_restrict=1")
+	}
+}
+
+// function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one: an address behind one that is known may be
+// of one that is not.
+func (s *symbols) function(at uint64) string {
+	if s.kernel == nil {
+		return "?"
+	}
+	name := s.kernel.Function(at)
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && time.Since(s.read) > kernelEvery {
+		s.readKernel()
+		name = s.kernel.Function(at)
+	}
+	return name
 }
 
 // process reads what a process has mapped, when it is first met: it may have ended when its samples are read.
@@ -84,11 +115,7 @@ func (s *symbols) name(r raw) Sample {
 		s.tell(p, out)
 	}
 	for _, at := range r.Kernel[:min(int(r.KernelBytes)/8, len(r.Kernel))] {
-		name := "?"
-		if s.kernel != nil {
-			name = s.kernel.Function(at)
-		}
-		out.Kernel = append(out.Kernel, name)
+		out.Kernel = append(out.Kernel, s.function(at))
 	}
 	slices.Reverse(out.Kernel)
 	return out
