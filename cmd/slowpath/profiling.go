@@ -38,10 +38,11 @@ func (p *profileFlags) fill(o *watch.Options) error {
 		if err != nil {
 			return err
 		}
-		o.CPU = true
-		if pid != 0 {
-			o.CPUOf = append(o.CPUOf, pid)
+		if pid == 0 {
+			o.CPU = true
+			continue
 		}
+		o.CPUOf = append(o.CPUOf, pid)
 	}
 	if p.frames == "" {
 		return nil

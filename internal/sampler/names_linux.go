@@ -29,8 +29,7 @@ type symbols struct {
 type process struct {
 	*symbol.Process // nil: it has ended, or may not be looked at
 	refreshed       time.Time
-	samples, cut    int64
-	jit             bool // told that nobody names its code
+	jit, stripped   bool // told that nobody names its code, or functions that it does not export
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {
@@ -85,8 +84,6 @@ func (s *symbols) process(pid int) *process {
 		if p.Process, err = symbol.OpenProcess(pid, s.files); err != nil {
 			p.Process = nil
 			s.Blind(pid, "names of its functions", err.Error(), "run as root")
-		} else if f := p.Program(); f != nil && f.Stripped {
-			s.Blind(pid, "names of functions that it does not export", f.Name+" is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
 		}
 		s.processes[pid] = p
 	}
@@ -128,6 +125,12 @@ func (s *symbols) unknown(p *process, places []uint64) bool {
 
 // tell says once what of a process cannot be seen.
 func (s *symbols) tell(p *process, out Sample) {
+	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
+		p.stripped = true
+		if f := p.Program(); f != nil && f.Stripped {
+			s.Blind(out.PID, "names of functions that it does not export", f.Name+" is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
+		}
+	}
 	if !p.jit && slices.Contains(out.User, "[jit]") && !p.HasJITMap() {
 		p.jit = true
 		s.Blind(out.PID, "names of functions that it compiles at run time", "it writes no /tmp/perf-PID.map",

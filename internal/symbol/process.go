@@ -211,7 +211,7 @@ func (p *Process) function(addr uint64) string {
 	case "":
 		return "[jit]"
 	case p.exe:
-		return "[" + p.name + "]"
+		return p.Unnamed()
 	}
 	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
 }
@@ -235,6 +235,9 @@ func (p *Process) Program() *File {
 	}
 	return nil
 }
+
+// Unnamed is what Function gives for functions of the program itself that have no name.
+func (p *Process) Unnamed() string { return "[" + p.name + "]" }
 
 // HasJITMap says whether a compiler at run time has told its functions.
 func (p *Process) HasJITMap() bool { return len(p.jit) > 0 }

@@ -22,7 +22,7 @@ func openProfiles(ctx context.Context, o Options, sink recording.ProfileSink) (*
 
 // describeProfiles says whether the source took part. One that nobody asked for is not listed.
 func (r *run) describeProfiles() {
-	if r.profiles == nil && !r.CPU {
+	if r.profiles == nil && !r.samplesCPU() {
 		return
 	}
 	r.status(recording.SourceProfile, r.profiles != nil || r.cpuClock != nil, "the CPU time of no process can be sampled")
@@ -35,19 +35,22 @@ func (r *run) describeProfiles() {
 // openCPU starts to sample CPU time where that was asked for. A process that was named by its number and is not there ends the watch before it
 // begins; what the kernel does not allow is a blind spot.
 func (r *run) openCPU() (*profile.CPU, error) {
-	if !r.CPU {
+	if !r.samplesCPU() {
 		return nil, nil
 	}
 	var all []profile.Process
-	for _, n := range r.nodes {
-		if n.process != nil {
-			all = append(all, profile.Process{PID: n.process.PID, Node: n.address})
+	if r.CPU {
+		for _, n := range r.nodes {
+			if n.process != nil {
+				all = append(all, profile.Process{PID: n.process.PID, Node: n.address})
+			}
+		}
+		if r.Whom.PID != 0 {
+			all = append(all, profile.Process{PID: r.Whom.PID})
 		}
 	}
-	for _, pid := range append([]int{r.Whom.PID}, r.CPUOf...) {
-		if pid != 0 {
-			all = append(all, profile.Process{PID: pid})
-		}
+	for _, pid := range r.CPUOf {
+		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid)})
 	}
 	lost := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
 	if len(all) == 0 {
@@ -66,4 +69,16 @@ func (r *run) openCPU() (*profile.CPU, error) {
 		return nil, nil
 	}
 	return c, nil
+}
+
+func (r *run) samplesCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
+
+// nodeOf is the address of the server that a process is, if it is one that is watched.
+func (r *run) nodeOf(pid int) string {
+	for _, n := range r.nodes {
+		if n.process != nil && n.process.PID == pid {
+			return n.address
+		}
+	}
+	return ""
 }

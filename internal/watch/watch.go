@@ -34,8 +34,8 @@ type Options struct {
 	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
 	Profiles  []profile.Target // applications to look into
-	CPU       bool             // sample the CPU time of the servers on this host, of Whom.PID,
-	CPUOf     []int            // and of these processes
+	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID
+	CPUOf     []int            // processes whose CPU time is sampled, too
 	Frames    string           // the user's own table of frames (internal/stacks), empty: none
 	// Progress, if set, is told of each step of the start in a few words.
 	Progress func(string)
