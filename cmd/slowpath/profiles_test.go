@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,5 +62,20 @@ func TestReportWithoutProfiles(t *testing.T) {
 	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
 	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 0), "--profiles", t.TempDir()}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
 		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+}
+
+func TestProcessesToSample(t *testing.T) {
+	for text, want := range map[string]int{"cpu": 0, fmt.Sprintf("cpu:%d", os.Getpid()): os.Getpid()} {
+		if pid, err := sampledProcess(text); pid != want || err != nil {
+			t.Errorf("%s: %d, %v", text, pid, err)
+		}
+	}
+	for _, text := range []string{"", "CPU", "cpu:", "cpu:x", "cpu:-1", "cpu7", "mem", "cpu:1073741824"} {
+		var out, errOut bytes.Buffer
+		a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
+		if code := a.run(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != exitUsage || !strings.Contains(errOut.String(), "ps -eo pid,comm") {
+			t.Errorf("%q: exit code %d: %s", text, code, errOut.String())
+		}
 	}
 }

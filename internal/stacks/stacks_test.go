@@ -165,3 +165,44 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestTimes: the time of a stack is kept when it is written and read, moved to another clock, and left out of sums, so that equal stacks become one.
+func TestTimes(t *testing.T) {
+	timed := &Profile{Types: []Type{{"samples", "count"}}, Stacks: []Stack{
+		{Frames: []string{"a"}, Values: []int64{1}, TimeNs: 1700000000000000001},
+		{Frames: []string{"a"}, Values: []int64{1}, TimeNs: 1700000000000000002},
+	}}
+	body := written(t, timed)
+	if p, err := Read(body); err != nil || !reflect.DeepEqual(p, timed) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	moved, err := Move(body, func(at int64) int64 { return at + 5 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Read(moved); err != nil || p.Stacks[0].TimeNs != 1700000000000000006 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	sum, err := Sum(body, moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Read(sum); err != nil || len(p.Stacks) != 1 || p.Stacks[0].TimeNs != 0 || p.Total(0) != 4 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := Move([]byte("x"), nil); !errors.Is(err, ErrNotProfile) {
+		t.Error(err)
+	}
+}
+
+func TestTop(t *testing.T) {
+	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
+		{Frames: []string{"main", "f", "f"}, Values: []int64{5}},
+		{Frames: []string{"main", "g"}, Values: []int64{7}},
+		{Frames: []string{"main"}, Values: []int64{-1}},
+	}}
+	want := []Function{{"g", 7, 7}, {"f", 5, 5}}
+	if got := Top(p, 0, 9); !reflect.DeepEqual(got, want) || len(Top(p, 0, 1)) != 1 || len(Top(p, -1, 9)) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
