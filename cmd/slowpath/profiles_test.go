@@ -52,7 +52,7 @@ func TestReportWritesProfiles(t *testing.T) {
 	if p, err := stacks.Read(body); err != nil || p.Total(0) != 14 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "sum of 2 readings") {
+	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "Sum of 2 readings") {
 		t.Errorf("%s, %v", page, err)
 	}
 }

@@ -71,15 +71,15 @@ func TestFlamePage(t *testing.T) {
 
 // TestFlameAgainst: colours and tips tell more from less than in what it is held against.
 func TestFlameAgainst(t *testing.T) {
-	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90}}, stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10}})
+	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90e6}}, stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10e6}})
 	f.Beside = flame(stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{7}}).Root
 	f.BesideName = "else"
-	f.Top = []stacks.Function{{Name: "<lua>", Own: 90, All: 95}}
+	f.Top = []stacks.Function{{Name: "<lua>", Own: 90e6, All: 95e6}}
 	var b strings.Builder
 	if err := FlamePage(&b, "x", []Flame{f}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"lua: 90 ns (90.00 %); else: 0.00 %", "get: 10 ns (10.00 %); else: 100.00 %", contrast(0.9), contrast(-0.9), "<td class=\"r\">95.0 %</td><td class=\"name\">&lt;lua&gt;</td>"} {
+	for _, want := range []string{"lua: 90.0 ms (90.00 %); else: 0.00 %", "get: 10.0 ms (10.00 %); else: 100.00 %", contrast(0.9), contrast(-0.9), "<td class=\"r\">95.0 %</td><td class=\"name\">&lt;lua&gt;</td>"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())
 		}

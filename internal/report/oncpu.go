@@ -35,7 +35,7 @@ func (p *page) onCPU(all []cause.OnCPU) {
 			p.paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function stands out while calls were slow:", dim)
 		}
 		for _, f := range o.Functions {
-			p.paragraph("    ", "                                ", fmt.Sprintf("%3.0f %% slow, %3.0f %% else   %s", 100*f.Slow, 100*f.Rest, f.Name), none)
+			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name), none)
 		}
 	}
 	if n := len(all) - maxProcesses; n > 0 {

@@ -68,7 +68,7 @@ func (s *symbols) function(at uint64) string {
 		return "?"
 	}
 	name := s.kernel.Function(at)
-	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && time.Since(s.read) > kernelEvery {
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || time.Since(s.read) > kernelEvery) {
 		s.readKernel()
 		name = s.kernel.Function(at)
 	}
