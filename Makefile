@@ -41,7 +41,7 @@ docs: ## write the generated documents again (docs/causes.md)
 
 bpf: ## compile the kernel programs again (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
-	$(GO) generate ./internal/tap
+	$(GO) generate ./internal/tap ./internal/sampler
 
 examples: ## build and test the examples, which are modules of their own
 	@for d in examples/*/; do (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done

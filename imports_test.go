@@ -33,6 +33,8 @@ var layers = map[string]int{
 	"internal/tap":              2,
 	"internal/profile":          2,
 	"internal/stacks":           0,
+	"internal/symbol":           0,
+	"internal/sampler":          1,
 	"lab/clients":               0,
 	"lab/clients/protocol":      0,
 	"internal/workload":         2,

@@ -2,14 +2,17 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"slowpath/internal/cause"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/stacks"
@@ -19,7 +22,38 @@ import (
 type profileGroup struct {
 	subject, kind string
 	bodies        [][]byte
+	what          recording.Profiled
 }
+
+// kinds says what the kinds of profiles show, for titles.
+var kinds = map[string]string{
+	recording.ProfileGoroutine: "where goroutines were",
+	recording.ProfileMutex:     "delay at mutexes, of those that held them",
+	recording.ProfileBlock:     "delay of those that waited",
+	recording.ProfileCPU:       "CPU time, by the runtime of Go",
+	recording.ProfileThreads:   "where threads were",
+	recording.ProfileCPUClock:  "CPU time, by samples of the kernel",
+}
+
+// title says what is drawn.
+func (g profileGroup) title() string {
+	who := g.subject
+	if g.what.Name != "" && g.what.PID != 0 {
+		who = fmt.Sprintf("%s[%d]", g.what.Name, g.what.PID)
+	} else if g.what.Name != "" && g.what.Address != "" && g.what.Name != g.what.Address {
+		who = fmt.Sprintf("%s (%s)", g.what.Name, g.what.Address)
+	}
+	if g.what.Node != "" {
+		who += ", the server " + g.what.Node
+	}
+	if what, ok := kinds[g.kind]; ok {
+		return who + ": " + what
+	}
+	return who + ": " + g.kind
+}
+
+// topFunctions is how many the table below a flame graph has.
+const topFunctions = 12
 
 // writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame graphs.
 func (a *app) writeProfiles(path, dir string) error {
@@ -41,6 +75,9 @@ func (a *app) writeProfiles(path, dir string) error {
 			return usagef("--profiles: %w", err)
 		}
 		flames = append(flames, f)
+		if g.kind == recording.ProfileCPUClock {
+			flames = append(flames, slowFlame(rec, g)...)
+		}
 	}
 	page := filepath.Join(dir, "flame.html")
 	err = writeFile(page, func(w io.Writer) error { return report.FlamePage(w, "Profiles of "+filepath.Base(path), flames) })
@@ -56,7 +93,11 @@ func profileGroups(rec *recording.Recording) (groups []profileGroup) {
 		i := slices.IndexFunc(groups, func(g profileGroup) bool { return g.subject == p.Subject && g.kind == p.Kind })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, profileGroup{subject: p.Subject, kind: p.Kind})
+			g := profileGroup{subject: p.Subject, kind: p.Kind}
+			if s, ok := rec.SnapshotOf(recording.SourceProfile, p.Subject, recording.SnapshotApplication); ok {
+				_ = json.Unmarshal([]byte(s.Body), &g.what) // a damaged snapshot is as good as none
+			}
+			groups = append(groups, g)
 		}
 		groups[i].bodies = append(groups[i].bodies, p.Pprof)
 	}
@@ -81,14 +122,31 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 	err = errors.Join(
 		writeFile(name+".pb.gz", func(w io.Writer) error { _, err := w.Write(sum); return err }),
 		writeFile(name+".collapsed", func(w io.Writer) error { return stacks.Collapse(w, p, column) }))
-	f := report.Flame{Title: fmt.Sprintf("%s of %s", g.kind, g.subject), Root: stacks.Graph(p, column)}
+	f := report.Flame{Title: g.title(), Root: stacks.Graph(p, column), Top: stacks.Top(p, column, topFunctions)}
 	if len(g.bodies) > 1 {
-		f.Title += fmt.Sprintf(", sum of %d readings", len(g.bodies))
+		f.Note = fmt.Sprintf("Sum of %d readings.", len(g.bodies))
+	}
+	if at := p.Column("samples"); g.kind == recording.ProfileCPUClock && at >= 0 {
+		f.Note = fmt.Sprintf("%d samples: a share of 10 %% is good to %.1f points (one standard error).", p.Total(at), 30/math.Sqrt(float64(max(p.Total(at), 1))))
 	}
 	if column >= 0 {
 		f.Unit = p.Types[column].Unit
 	}
 	return f, err
+}
+
+// slowFlame draws what a process had the CPU for while calls were slow, in colours against the rest of the watch. There is none where one of the two
+// has hardly a sample.
+func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
+	slow, rest := cause.SlowAndRest(rec, g.subject)
+	column := slow.Column("cpu")
+	n := slow.Total(slow.Column("samples"))
+	if column < 0 || n < cause.FewSamples || rest.Total(column) == 0 {
+		return nil
+	}
+	return []report.Flame{{Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow, column), Top: stacks.Top(slow, column, topFunctions),
+		Beside: stacks.Graph(rest, column), BesideName: "else",
+		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n)}}
 }
 
 // fileName is what of a subject a file may be called.

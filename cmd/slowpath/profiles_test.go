@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +52,7 @@ func TestReportWritesProfiles(t *testing.T) {
 	if p, err := stacks.Read(body); err != nil || p.Total(0) != 14 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "sum of 2 readings") {
+	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "Sum of 2 readings") {
 		t.Errorf("%s, %v", page, err)
 	}
 }
@@ -61,5 +62,20 @@ func TestReportWithoutProfiles(t *testing.T) {
 	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
 	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 0), "--profiles", t.TempDir()}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
 		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+}
+
+func TestProcessesToSample(t *testing.T) {
+	for text, want := range map[string]int{"cpu": 0, fmt.Sprintf("cpu:%d", os.Getpid()): os.Getpid()} {
+		if pid, err := sampledProcess(text); pid != want || err != nil {
+			t.Errorf("%s: %d, %v", text, pid, err)
+		}
+	}
+	for _, text := range []string{"", "CPU", "cpu:", "cpu:x", "cpu:-1", "cpu7", "mem", "cpu:1073741824"} {
+		var out, errOut bytes.Buffer
+		a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
+		if code := a.run(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != exitUsage || !strings.Contains(errOut.String(), "ps -eo pid,comm") {
+			t.Errorf("%q: exit code %d: %s", text, code, errOut.String())
+		}
 	}
 }

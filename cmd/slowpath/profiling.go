@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -13,11 +16,13 @@ import (
 // profileFlags say into which applications to look.
 type profileFlags struct {
 	pprof  []string
+	cpu    []string
 	frames string
 }
 
 func (p *profileFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or into the JVM of this pid; may be repeated")
+	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
 	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: internal/stacks/frames.tsv); with --pprof")
 }
 
@@ -28,6 +33,17 @@ func (p *profileFlags) fill(o *watch.Options) error {
 		return usagef("--pprof: %w", err)
 	}
 	o.Profiles = targets
+	for _, text := range p.cpu {
+		pid, err := sampledProcess(text)
+		if err != nil {
+			return err
+		}
+		if pid == 0 {
+			o.CPU = true
+			continue
+		}
+		o.CPUOf = append(o.CPUOf, pid)
+	}
 	if p.frames == "" {
 		return nil
 	}
@@ -43,4 +59,20 @@ func (p *profileFlags) fill(o *watch.Options) error {
 	}
 	o.Frames = string(text)
 	return nil
+}
+
+// sampledProcess reads "cpu", which gives 0, or "cpu:PID".
+func sampledProcess(text string) (int, error) {
+	rest, ok := strings.CutPrefix(text, "cpu")
+	if ok && rest == "" {
+		return 0, nil
+	}
+	pid, err := strconv.Atoi(strings.TrimPrefix(rest, ":"))
+	if !ok || !strings.HasPrefix(rest, ":") || err != nil || pid <= 0 {
+		return 0, usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another process; ps -eo pid,comm lists them", text)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+		return 0, usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)
+	}
+	return pid, nil
 }

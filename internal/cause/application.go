@@ -46,6 +46,9 @@ func applicationsOf(rec *recording.Recording) []*Application {
 	bySubject := map[string]*Application{}
 	var out []*Application
 	for _, p := range rec.Profiles {
+		if p.Kind == recording.ProfileCPUClock {
+			continue // of what has the CPU, not of what waits
+		}
 		a := bySubject[p.Subject]
 		if a == nil {
 			a = &Application{Subject: p.Subject, Delays: map[string][]Delay{}, Profiled: recording.Profiled{Name: p.Subject}}

@@ -30,6 +30,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Account:    states(c.Ledger),
 		Excess:     excess(c),
 		Worst:      worst(c.Ledger),
+		OnCPU:      onCPU(rec, c.Ledger),
 		BlindSpots: blindSpots(rec),
 		Cost:       cost(c),
 	}

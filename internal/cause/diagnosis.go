@@ -32,7 +32,8 @@ type Diagnosis struct {
 	Findings   []Finding                `json:"findings"`
 	Account    []State                  `json:"account"`
 	Excess     Excess                   `json:"excess"`
-	Worst      []Worst                  `json:"worst"` // the slowest calls with their segments
+	Worst      []Worst                  `json:"worst"`            // the slowest calls with their segments
+	OnCPU      []OnCPU                  `json:"on_cpu,omitempty"` // of processes whose CPU time was sampled
 	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
 	Cost       []Evidence               `json:"cost"` // what the watch itself cost
 }

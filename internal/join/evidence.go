@@ -63,6 +63,7 @@ func (g guest) evidence() (clash int) {
 			g.server.Event(e)
 		}
 	}
+	g.profiles()
 	if g.clocks.broken {
 		return 0
 	}

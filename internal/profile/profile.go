@@ -2,7 +2,7 @@
 //
 // An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles of mutexes and of
 // blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time. A JVM on this host is asked
-// for its thread dump, as jstack does.
+// for its thread dump, as jstack does. Of any process on this host the kernel tells where it spends its CPU time (internal/sampler).
 package profile
 
 import (
@@ -105,7 +105,7 @@ func (k *keeper) blind(what, why, enable string) {
 }
 
 func (k *keeper) describe(p recording.Profiled) {
-	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: "application", Body: recording.Detail(p)})
+	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: recording.SnapshotApplication, Body: recording.Detail(p)})
 }
 
 // repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on. The quickest answer

@@ -48,7 +48,7 @@ const (
 	ProfileBlock     = "block"     // Go: delays at locks, channels and conditions during the watch, of those that wait
 	ProfileCPU       = "cpu"       // Go: CPU time in a part of the watch
 	ProfileThreads   = "threads"   // JVM: where each thread is, at one moment
-	ProfileCPUClock  = "cpu-clock" // reserved: samples of a process on the CPU, by the kernel
+	ProfileCPUClock  = "cpu-clock" // any process: samples of its threads on the CPU, by the kernel, each with its time
 )
 
 // Profiled is the body of the profile source's snapshot "application": whose profiles they are.
@@ -56,8 +56,12 @@ type Profiled struct {
 	Address string `json:"address,omitempty"` // of net/http/pprof
 	PID     int    `json:"pid,omitempty"`     // where it runs on this host
 	Name    string `json:"name"`              // of the program, without directory and arguments
-	Runtime string `json:"runtime,omitempty"` // "go1.26", "jvm"
+	Runtime string `json:"runtime,omitempty"` // "go", "jvm"; empty where nobody asked it
+	Node    string `json:"node,omitempty"`    // the server that it is
 }
+
+// SnapshotApplication says of a subject of profiles whose they are; its body is a Profiled.
+const SnapshotApplication = "application"
 
 // SnapshotFrames is the user's own table of frames (internal/stacks), under the subject self.
 const SnapshotFrames = "frames"

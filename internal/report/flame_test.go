@@ -64,7 +64,42 @@ func TestFlamePage(t *testing.T) {
 	if err := FlamePage(&b, "night.slowpath", []Flame{flame(), flame(stacks.Stack{Frames: []string{"a"}, Values: []int64{1}})}); err != nil {
 		t.Fatal(err)
 	}
-	if page := b.String(); strings.Count(page, "</svg>") != 2 || strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
+	if page := b.String(); strings.Count(page, "role=\"tree\"") != 2 || strings.Contains(page, "http://example") || strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
 		t.Errorf("%s", page)
+	}
+}
+
+// TestFlameAgainst: colours and tips tell more from less than in what it is held against.
+func TestFlameAgainst(t *testing.T) {
+	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90e6}}, stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10e6}})
+	f.Beside = flame(stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{7}}).Root
+	f.BesideName = "else"
+	f.Top = []stacks.Function{{Name: "<lua>", Own: 90e6, All: 95e6}}
+	var b strings.Builder
+	if err := FlamePage(&b, "x", []Flame{f}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"lua: 90.0 ms (90.00 %); else: 0.00 %", "get: 10.0 ms (10.00 %); else: 100.00 %", contrast(0.9), contrast(-0.9), "<td class=\"r\">95.0 %</td><td class=\"name\">&lt;lua&gt;</td>"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+	if contrast(0.9) == contrast(-0.9) || contrast(0.001) == contrast(0.05) {
+		t.Error("colours tell nothing apart")
+	}
+}
+
+// TestFlamePlaces: frames lie below their callers and beside each other, in shares of the whole.
+func TestFlamePlaces(t *testing.T) {
+	var b strings.Builder
+	f := flame(stacks.Stack{Frames: []string{"main", "a"}, Values: []int64{25}}, stacks.Stack{Frames: []string{"main", "b"}, Values: []int64{75}})
+	if err := FlameSVG(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`x="0.00000%" y="18" width="100.00000%" height="18" data-l="1" data-n="main"`, `x="0.00000%" y="36" width="25.00000%" height="18" data-l="2" data-n="a"`,
+		`x="25.00000%" y="36" width="75.00000%" height="18" data-l="2" data-n="b"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
 	}
 }

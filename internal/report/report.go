@@ -19,11 +19,13 @@ func Text(w io.Writer, d cause.Diagnosis, s Style) error {
 	p := newPage(s)
 	p.headline(d)
 	if d.Verdict == cause.Healthy && len(d.Findings) == 0 {
+		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {
 		p.account(d)
 		p.findings(d.Findings)
 		p.worst(d.Worst)
+		p.onCPU(d.OnCPU)
 		p.unseen(d)
 	}
 	p.cost(d.Cost)

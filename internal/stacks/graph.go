@@ -82,3 +82,51 @@ func Collapse(w io.Writer, p *Profile, column int) error {
 	}
 	return nil
 }
+
+// Find is the frame of a name directly below, nil where there is none. A nil node has none.
+func (n *Node) Find(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	return n.by[name]
+}
+
+// Function is what a profile says of one function, wherever it was called from.
+type Function struct {
+	Name string
+	Own  int64 // of the stacks that end in it
+	All  int64 // of the stacks that it is in, each counted once
+}
+
+// Top gives the functions in which most stacks end, most first.
+func Top(p *Profile, column, n int) []Function {
+	by := map[string]*Function{}
+	for _, s := range p.Stacks {
+		if column < 0 || column >= len(s.Values) || s.Values[column] <= 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for i, f := range s.Frames {
+			if by[f] == nil {
+				by[f] = &Function{Name: f}
+			}
+			if !seen[f] {
+				seen[f] = true
+				by[f].All += s.Values[column]
+			}
+			if i == len(s.Frames)-1 {
+				by[f].Own += s.Values[column]
+			}
+		}
+	}
+	var out []Function
+	for _, f := range by {
+		if f.Own > 0 {
+			out = append(out, *f)
+		}
+	}
+	slices.SortFunc(out, func(a, b Function) int {
+		return cmp.Or(cmp.Compare(b.Own, a.Own), cmp.Compare(b.All, a.All), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), n)]
+}

@@ -31,7 +31,7 @@ func Growth(b, a []byte) ([]byte, error) {
 	return combine([][]byte{a, b}, []float64{1, -1})
 }
 
-// Sum adds profiles of one kind up.
+// Sum adds profiles of one kind up. When each stack was seen is left out, so that equal ones become one.
 func Sum(all ...[]byte) ([]byte, error) {
 	scale := make([]float64, len(all))
 	for i := range scale {
@@ -52,6 +52,10 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNotProfile, err)
 		}
 		p.Scale(scale[i])
+		for _, s := range p.Sample {
+			delete(s.NumLabel, timeLabel)
+			delete(s.NumUnit, timeLabel)
+		}
 		ps = append(ps, p)
 	}
 	sum, err := profile.Merge(ps)
@@ -63,4 +67,18 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 		return nil, fmt.Errorf("writing a profile: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// Move changes when the stacks of a profile were seen, as those of another host's clock. Its error matches ErrNotProfile.
+func Move(body []byte, to func(int64) int64) ([]byte, error) {
+	p, err := Read(body)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Stacks {
+		if p.Stacks[i].TimeNs != 0 {
+			p.Stacks[i].TimeNs = to(p.Stacks[i].TimeNs)
+		}
+	}
+	return Write(p)
 }

@@ -38,7 +38,11 @@ type Type struct{ Name, Unit string }
 type Stack struct {
 	Frames []string
 	Values []int64 // one for each Type
+	TimeNs int64   // when it was seen, nanoseconds since the epoch; 0 where the profile does not tell
 }
+
+// timeLabel is the numeric label of a sample that has its time.
+const timeLabel = "time_ns"
 
 // Read takes a profile in the format of pprof, gzipped or not. Its error matches ErrNotProfile.
 func Read(body []byte) (*Profile, error) {
@@ -65,7 +69,11 @@ func fold(p *profile.Profile) *Profile {
 		out.Types = append(out.Types, Type{t.Type, t.Unit})
 	}
 	for _, s := range p.Sample[:min(len(p.Sample), maxStacks)] {
-		out.Stacks = append(out.Stacks, Stack{framesOf(s), s.Value})
+		stack := Stack{Frames: framesOf(s), Values: s.Value}
+		if at := s.NumLabel[timeLabel]; len(at) == 1 {
+			stack.TimeNs = at[0]
+		}
+		out.Stacks = append(out.Stacks, stack)
 	}
 	return out
 }
@@ -129,6 +137,9 @@ func Write(p *Profile) ([]byte, error) {
 	at := map[string]*profile.Location{}
 	for _, s := range p.Stacks {
 		sample := &profile.Sample{Value: s.Values}
+		if s.TimeNs != 0 {
+			sample.NumLabel, sample.NumUnit = map[string][]int64{timeLabel: {s.TimeNs}}, map[string][]string{timeLabel: {"nanoseconds"}}
+		}
 		for i := len(s.Frames) - 1; i >= 0; i-- {
 			sample.Location = append(sample.Location, location(out, at, s.Frames[i]))
 		}

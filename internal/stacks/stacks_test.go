@@ -15,8 +15,8 @@ import (
 var small = &Profile{
 	Types: []Type{{"contentions", "count"}, {"delay", "nanoseconds"}},
 	Stacks: []Stack{
-		{[]string{"main.main", "lib.Get", "sync.(*Mutex).Lock"}, []int64{2, 700}},
-		{[]string{"main.main", "lib.Put"}, []int64{1, 300}},
+		{Frames: []string{"main.main", "lib.Get", "sync.(*Mutex).Lock"}, Values: []int64{2, 700}},
+		{Frames: []string{"main.main", "lib.Put"}, Values: []int64{1, 300}},
 	},
 }
 
@@ -60,8 +60,8 @@ func TestReadRefuses(t *testing.T) {
 
 func TestGrowthAndSum(t *testing.T) {
 	after := &Profile{Types: small.Types, Stacks: []Stack{
-		{small.Stacks[0].Frames, []int64{5, 1700}},
-		{small.Stacks[1].Frames, []int64{1, 300}},
+		{Frames: small.Stacks[0].Frames, Values: []int64{5, 1700}},
+		{Frames: small.Stacks[1].Frames, Values: []int64{1, 300}},
 	}}
 	grown, err := Growth(written(t, small), written(t, after))
 	if err != nil {
@@ -124,7 +124,7 @@ func TestOwnGoroutines(t *testing.T) {
 func TestCollapse(t *testing.T) {
 	var b strings.Builder
 	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
-		{[]string{"main.main", "a;b"}, []int64{2}}, {[]string{"main.main", "a;b"}, []int64{3}}, {[]string{"main.main"}, []int64{0}},
+		{Frames: []string{"main.main", "a;b"}, Values: []int64{2}}, {Frames: []string{"main.main", "a;b"}, Values: []int64{3}}, {Frames: []string{"main.main"}, Values: []int64{0}},
 	}}
 	if err := Collapse(&b, p, 0); err != nil || b.String() != "main.main;a:b 5\n" {
 		t.Errorf("%q, %v", b.String(), err)
@@ -164,4 +164,45 @@ func FuzzRead(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTimes: the time of a stack is kept when it is written and read, moved to another clock, and left out of sums, so that equal stacks become one.
+func TestTimes(t *testing.T) {
+	timed := &Profile{Types: []Type{{"samples", "count"}}, Stacks: []Stack{
+		{Frames: []string{"a"}, Values: []int64{1}, TimeNs: 1700000000000000001},
+		{Frames: []string{"a"}, Values: []int64{1}, TimeNs: 1700000000000000002},
+	}}
+	body := written(t, timed)
+	if p, err := Read(body); err != nil || !reflect.DeepEqual(p, timed) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	moved, err := Move(body, func(at int64) int64 { return at + 5 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Read(moved); err != nil || p.Stacks[0].TimeNs != 1700000000000000006 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	sum, err := Sum(body, moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Read(sum); err != nil || len(p.Stacks) != 1 || p.Stacks[0].TimeNs != 0 || p.Total(0) != 4 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := Move([]byte("x"), nil); !errors.Is(err, ErrNotProfile) {
+		t.Error(err)
+	}
+}
+
+func TestTop(t *testing.T) {
+	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
+		{Frames: []string{"main", "f", "f"}, Values: []int64{5}},
+		{Frames: []string{"main", "g"}, Values: []int64{7}},
+		{Frames: []string{"main"}, Values: []int64{-1}},
+	}}
+	want := []Function{{"g", 7, 7}, {"f", 5, 5}}
+	if got := Top(p, 0, 9); !reflect.DeepEqual(got, want) || len(Top(p, 0, 1)) != 1 || len(Top(p, -1, 9)) != 0 {
+		t.Errorf("%+v", got)
+	}
 }

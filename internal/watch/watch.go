@@ -34,6 +34,8 @@ type Options struct {
 	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
 	Profiles  []profile.Target // applications to look into
+	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID
+	CPUOf     []int            // processes whose CPU time is sampled, too
 	Frames    string           // the user's own table of frames (internal/stacks), empty: none
 	// Progress, if set, is told of each step of the start in a few words.
 	Progress func(string)
@@ -69,6 +71,10 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 		return err
 	}
 	r := &run{Options: o, sink: sink, nodes: nodes, profiles: profiles}
+	r.cpuClock, err = r.openCPU() // before openTap, which gives up the right to load programs
+	if err != nil {
+		return err
+	}
 	kernel := r.openTap() // it takes a second, which is not to be one of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
@@ -101,6 +107,7 @@ type run struct {
 	cpu   time.Duration // CPU time of this process at the start
 	// profiles is nil where no application was named.
 	profiles *profile.Source
+	cpuClock *profile.CPU // nil where no CPU time is sampled
 }
 
 // describe writes what is known at the start.
@@ -136,6 +143,9 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 	wg.Go(func() { r.watchSelf(ctx) })
 	if r.profiles != nil {
 		wg.Go(func() { r.profiles.Run(ctx) })
+	}
+	if r.cpuClock != nil {
+		wg.Go(func() { r.source(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
 	}
 	if kernel != nil {
 		wg.Go(func() { r.runTap(ctx, kernel) })

@@ -52,9 +52,12 @@ func (l multiplexed) call(args []any) (string, error) {
 		c = c.Keys(text[1]).Args(text[2:]...)
 	}
 	cmd := rueidis.Completed{}
-	if strings.EqualFold(text[0], "GET") {
-		cmd = c.ReadOnly() // such calls may be retried and go to replicas, as those of the typed builder
-	} else {
+	switch strings.ToUpper(text[0]) { // as the typed builder marks them
+	case "GET":
+		cmd = c.ReadOnly() // such calls may be retried and go to replicas
+	case "BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		cmd = c.Blocking() // on connections of a pool of their own
+	default:
 		cmd = c.Build()
 	}
 	reply, err := l.Do(context.Background(), cmd).ToAny()

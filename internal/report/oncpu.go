@@ -1,0 +1,52 @@
+package report
+
+import (
+	"fmt"
+
+	"slowpath/internal/cause"
+)
+
+// maxProcesses bounds the processes whose CPU time is shown.
+const maxProcesses = 6
+
+// onCPU shows what processes had the CPU for.
+func (p *page) onCPU(all []cause.OnCPU) {
+	if len(all) == 0 {
+		return
+	}
+	p.section("On the CPU while calls were slow, and else")
+	for _, o := range all[:min(len(all), maxProcesses)] {
+		who := o.Name
+		if o.Node != "" {
+			who += " (" + o.Node + ")"
+		}
+		switch {
+		case o.Slow.Samples+o.Rest.Samples == 0:
+			p.paragraph("  ", "  ", who+" was not seen on the CPU", none)
+			continue
+		case o.Slow.Ns == 0:
+			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)), none)
+		default:
+			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the rest", who, ofTime(o.Slow), duration(o.Slow.Ns), ofTime(o.Rest)), none)
+		}
+		if o.Differs {
+			p.paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):", dim)
+		} else if len(o.Functions) > 0 {
+			p.paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function stands out while calls were slow:", dim)
+		}
+		for _, f := range o.Functions {
+			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name), none)
+		}
+	}
+	if n := len(all) - maxProcesses; n > 0 {
+		p.more("  ", n)
+	}
+}
+
+// ofTime is what a process had of one CPU in a part of the watch.
+func ofTime(s cause.Side) string {
+	if s.Ns == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(s.CPUNs)/float64(s.Ns))
+}

@@ -1,0 +1,243 @@
+// Package symbol names the functions that addresses of a process or of the kernel are in, and says how to find the caller of each.
+//
+// Names come from the ELF files that the process has mapped (their symbols, those of separate debug files by build id, the table that programs of Go
+// have), from the map of a compiler at run time (perf-PID.map), and from /proc/kallsyms. The ways to the callers come from .eh_frame.
+package symbol
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Files are the programs and libraries that were read, by device and inode: processes share them.
+type Files map[string]*File
+
+// Process is a process of this host.
+type Process struct {
+	pid   int
+	files Files
+	maps  []Mapping
+	exe   string // path of the program,
+	name  string // and what it is called, which is not its file's name where that was started by another (redis-server is redis-check-rdb)
+	jit   table
+	jitAt int64 // length of the map when it was read
+	names map[uint64]string
+}
+
+// maxNames bounds what is remembered of one process.
+const maxNames = 200_000
+
+// OpenProcess reads what a process has mapped. Its error matches os.ErrNotExist where there is no such process, os.ErrPermission where it is another's.
+func OpenProcess(pid int, files Files) (*Process, error) {
+	p := &Process{pid: pid, files: files}
+	return p, p.Refresh()
+}
+
+// Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are unknown.
+func (p *Process) Refresh() error {
+	f, err := os.Open(p.proc("maps"))
+	if err != nil {
+		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
+	}
+	defer f.Close()
+	maps, err := ParseMaps(f)
+	if err != nil {
+		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
+	}
+	p.maps, p.names = maps, map[uint64]string{}
+	if exe, err := os.Readlink(p.proc("exe")); err == nil {
+		p.exe = strings.TrimSuffix(exe, " (deleted)")
+	}
+	if comm, err := os.ReadFile(p.proc("comm")); err == nil {
+		p.name = strings.TrimSpace(string(comm))
+	}
+	p.readJIT()
+	return nil
+}
+
+func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pid) + "/" + name }
+
+// readJIT looks for the map of a compiler at run time where the process itself has its /tmp.
+func (p *Process) readJIT() {
+	// A process may put anything there: a pipe would hold the opening up, a link lead to a file of this program's user.
+	f, err := os.OpenFile(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", p.inside())), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == p.jitAt {
+		return
+	}
+	if t, err := parseJIT(f); err == nil {
+		p.jit, p.jitAt = t, info.Size()
+	}
+}
+
+// inside is the number of the process in its own namespace.
+func (p *Process) inside() int {
+	status, _ := os.ReadFile(p.proc("status")) // empty where it has ended
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if all := strings.Fields(rest); len(all) > 0 {
+				if n, err := strconv.Atoi(all[len(all)-1]); err == nil {
+					return n
+				}
+			}
+		}
+	}
+	return p.pid
+}
+
+// mapping is what an address is in.
+func (p *Process) mapping(addr uint64) *Mapping {
+	i := sort.Search(len(p.maps), func(i int) bool { return p.maps[i].End > addr })
+	if i == len(p.maps) || addr < p.maps[i].Start {
+		return nil
+	}
+	return &p.maps[i]
+}
+
+// Mapped says whether an address is in code that is known of.
+func (p *Process) Mapped(addr uint64) bool { return p.mapping(addr) != nil }
+
+// file is what an address is of, and the linker's address there; nil for memory without a file.
+func (p *Process) file(addr uint64) (*File, uint64) {
+	m := p.mapping(addr)
+	if m == nil || m.Path == "" {
+		return nil, 0
+	}
+	f := p.open(m)
+	if f == nil {
+		return nil, 0
+	}
+	at, ok := f.address(addr - m.Start + m.Offset)
+	if !ok {
+		return nil, 0
+	}
+	return f, at
+}
+
+// open reads the file of a mapping once. Failures are remembered, too.
+func (p *Process) open(m *Mapping) *File {
+	key := m.File
+	if key == "" {
+		key = m.Path
+	}
+	if f, known := p.files[key]; known {
+		return f
+	}
+	f := p.read(m)
+	p.files[key] = f
+	return f
+}
+
+func (p *Process) read(m *Mapping) *File {
+	if m.Path == "[vdso]" {
+		if image, ok := vdso(); ok {
+			f, _ := openFile(image, m.Path, nil) // nil where it does not read
+			return f
+		}
+		return nil
+	}
+	if !strings.HasPrefix(m.Path, "/") {
+		return nil
+	}
+	// What is mapped itself, also when its file was replaced since (root); else what has its name now.
+	for _, name := range []string{fmt.Sprintf("map_files/%x-%x", m.Start, m.End), "root" + m.Path} {
+		r, err := os.OpenFile(p.proc(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		info, err := r.Stat()
+		if err != nil || !info.Mode().IsRegular() {
+			r.Close()
+			continue
+		}
+		f, err := openFile(r, path.Base(m.Path), p.debug)
+		r.Close()
+		if err == nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// debug opens the file with the symbols of a program that was stripped, which packages of a distribution put beside it.
+func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
+	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))], buildID[min(2, len(buildID)):]+".debug")
+	for _, root := range []string{p.proc("root"), "/"} {
+		if f, err := os.Open(filepath.Join(root, name)); err == nil {
+			return f, func() { f.Close() }
+		}
+	}
+	return nil, nil
+}
+
+// Function is the name of the function that an address is in: of the file, or of a compiler at run time. Where there is no name it is that of the file in brackets,
+// "[jit]" for memory without one, and "?" for what is not mapped.
+func (p *Process) Function(addr uint64) string {
+	if name, known := p.names[addr]; known {
+		return name
+	}
+	name := p.function(addr)
+	if len(p.names) < maxNames {
+		p.names[addr] = name
+	}
+	return name
+}
+
+func (p *Process) function(addr uint64) string {
+	m := p.mapping(addr)
+	if m == nil {
+		return "?"
+	}
+	if f, at := p.file(addr); f != nil {
+		if name, ok := f.function(at); ok {
+			return name
+		}
+	}
+	if f, ok := p.jit.find(addr); ok {
+		return f.name
+	}
+	switch m.Path {
+	case "":
+		return "[jit]"
+	case p.exe:
+		return p.Unnamed()
+	}
+	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
+}
+
+// Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The innermost function of a stack is the
+// one that runs.
+func (p *Process) Rule(addr uint64, innermost bool) *Rule {
+	f, at := p.file(addr)
+	if f == nil {
+		return nil
+	}
+	return f.rule(at, innermost)
+}
+
+// Program is the file of the program itself, the first that is mapped; nil where it cannot be read.
+func (p *Process) Program() *File {
+	for i := range p.maps {
+		if p.maps[i].Path == p.exe && p.exe != "" {
+			return p.open(&p.maps[i])
+		}
+	}
+	return nil
+}
+
+// Unnamed is what Function gives for functions of the program itself that have no name.
+func (p *Process) Unnamed() string { return "[" + p.name + "]" }
+
+// HasJITMap says whether a compiler at run time has told its functions.
+func (p *Process) HasJITMap() bool { return len(p.jit) > 0 }
