@@ -180,6 +180,10 @@ func spreadOf(conns []*Conn, of func(*Conn) int64) spread {
 	for _, c := range conns {
 		ns = append(ns, of(c))
 	}
+	return spreadOfNs(ns)
+}
+
+func spreadOfNs(ns []int64) spread {
 	if len(ns) == 0 {
 		return spread{}
 	}

@@ -2,7 +2,6 @@ package cause
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -113,6 +112,7 @@ type losses struct {
 	openingNs int64 // new connections on the way of calls: dials and handshakes
 	givenUpNs int64 // calls that were given up
 	pingNs    int64 // tests of connections
+	lookupNs  int64 // questions to name servers before dials
 	excessNs  int64 // of the slow calls themselves
 	spentNs   int64 // all their time on their connections
 }
@@ -132,6 +132,8 @@ func (n *Node) losses(callers []*Caller) losses {
 	if p, ok := n.borrowPings(); ok {
 		l.pingNs = p.pingNs
 	}
+	l.lookupNs = n.lookupNs(callers)
+	l.spentNs += l.lookupNs
 	return l
 }
 
@@ -140,61 +142,8 @@ func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < minShare*float64(l.spentNs) {
 		return nil
 	}
-	all := max(l.openingNs+l.givenUpNs+l.pingNs, ns) + l.excessNs
+	all := max(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs, ns) + l.excessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
 	return f
-}
-
-// library has the lines of the fix for the libraries that CLIENT LIST names; else those of the runtimes of the callers on this host; else all.
-func (n *Node) library(lines map[string]string, order ...string) []string {
-	seen := map[string]bool{}
-	for _, c := range n.Clients() {
-		for _, name := range order {
-			if strings.HasPrefix(strings.ToLower(c.LibName), name) || strings.HasPrefix(strings.ToLower(c.Name), name) {
-				seen[name] = true
-			}
-		}
-	}
-	if len(seen) == 0 {
-		seen = n.runtimes(order)
-	}
-	var out []string
-	for _, name := range order {
-		if len(seen) == 0 || seen[name] {
-			out = append(out, lines[name])
-		}
-	}
-	return out
-}
-
-// runtimes are the names of programs that run code of a language, and the libraries of that language.
-var runtimes = map[string][]string{
-	"python": {"redis-py"},
-	"java":   {"jedis", "lettuce", "redisson"},
-	"node":   {"node-redis", "ioredis"},
-	"php":    {"phpredis"},
-	"ruby":   {"redis-ruby"},
-}
-
-// runtimes are the libraries that the callers can be using, by the programs that they are; nil where one can be anything.
-func (n *Node) runtimes(order []string) map[string]bool {
-	seen := map[string]bool{}
-	for _, c := range n.callers() {
-		known := false
-		for program, libraries := range runtimes {
-			if c.PID == 0 || !strings.HasPrefix(c.Comm, program) {
-				continue
-			}
-			for _, l := range libraries {
-				if slices.Contains(order, l) {
-					seen[l], known = true, true
-				}
-			}
-		}
-		if !known && !clientTools[c.Comm] {
-			return nil
-		}
-	}
-	return seen
 }

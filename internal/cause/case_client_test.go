@@ -87,13 +87,18 @@ func (e edge) used(pid int, comm string, port int, callsPerSecond, busy float64)
 
 // all are the latencies of all calls of one command, from the clients' end.
 func (e edge) all(op string, calls int, ns int64) edge {
+	return e.allAt(recording.Client, op, calls, ns)
+}
+
+// allAt adds calls as one of the ends saw them.
+func (e edge) allAt(end, op string, calls int, ns int64) edge {
 	h := hdrhistogram.New(1, int64(60e9), 2)
 	_ = h.RecordValues(ns, int64(calls))
 	hdr, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
 		panic(err)
 	}
-	e.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: recording.Client + " " + op, HDR: hdr})
+	e.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: end + " " + op, HDR: hdr})
 	return e
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -126,5 +127,14 @@ func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, er
 	if d.Timeout == 0 {
 		d.Timeout = 5 * time.Second // the default of go-redis and rueidis
 	}
-	return d.DialContext(ctx, network, addr)
+	c, err := d.DialContext(ctx, network, addr)
+	if err != nil || !w.TLS {
+		return c, err
+	}
+	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // as tls.Dialer, which the libraries use
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return secure, nil
 }
