@@ -14,7 +14,7 @@ var poolLeak = Cause{
 	Title: "The application does not give connections back: they lie idle outside of the pool, and it dials others until it is empty",
 	Layer: "client",
 	Needs: Needs{
-		T0: "connected_clients rising steadily, and a CLIENT LIST in which most have not been used since they were new; with --pprof: callers that wait in the pool while connections lie idle",
+		T0: "with --pprof: callers that wait in their pool while connections lie idle by CLIENT LIST. Without it nothing: connections that the path forgot look the same to the server",
 		T2: "new connections right before calls while others of the same process lie idle and are never used again",
 	},
 	Explain: explainLeak,
@@ -95,9 +95,6 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 
 func explainLeak(n *Node) *Finding {
 	callers := n.callers()
-	if len(callers) == 0 {
-		return n.leakByCounters()
-	}
 	all := n.leaks(callers)
 	if len(all) == 0 {
 		return nil
@@ -147,51 +144,8 @@ func (n *Node) lastClients() (out []Client) {
 	return out
 }
 
-// Bounds of what CLIENT LIST tells, in whole seconds.
-const (
-	restSeconds = 2   // unused for so long and longer
-	mostUnused  = 0.5 // of the connections
-	freshUse    = 1   // seconds between a connection's begin and its last use
-)
-
-// unused counts the connections that were used when they were new, and not since.
-func unused(clients []Client) (count int) {
-	for _, c := range clients {
-		if c.Idle >= restSeconds && c.Age-c.Idle <= freshUse && c.Flags == "N" {
-			count++
-		}
-	}
-	return count
-}
-
-// leakByCounters judges by the server's own figures: connections that come one after the other and stay, unused.
-func (n *Node) leakByCounters() *Finding {
-	connected, received := n.Info("connected_clients"), n.Info("total_connections_received")
-	if len(connected) < 5 || len(received) < 2 {
-		return nil
-	}
-	rises := 0
-	for _, s := range connected.Steps() {
-		if s.Delta >= 1 {
-			rises++
-		}
-	}
-	own := n.ownCalls(received[0].TimeNs, received[len(received)-1].TimeNs)
-	grown := connected[len(connected)-1].Value - connected[0].Value
-	came := received.Growth() - own.fresh
-	clients := n.lastClients()
-	idle := unused(clients)
-	if grown < 2*leakLeast || 2*rises < len(connected)-1 || grown < came/2 || float64(idle) < mostUnused*float64(len(clients)) || idle < leakLeast {
-		return nil
-	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: mostUnused, Confidence: 0.6}
-	f.support(recording.SourceServer, fmt.Sprintf("connected_clients rose from %.0f to %.0f, in %d of %d looks: connections come one after the other and stay", connected[0].Value, connected[len(connected)-1].Value, rises, len(connected)-1), grown, "clients")
-	f.support(recording.SourceServer, fmt.Sprintf("%d of %d in CLIENT LIST were used in their first second and not since", idle, len(clients)), float64(idle), "clients")
-	f.doubt(recording.SourceServer, "who waits for them was not seen; processes that start and connect one after the other look the same", 0, "")
-	f.Fix = n.leakFix()
-	f.See = leakPages
-	return f
-}
+// restSeconds: a connection that was not used for so long, by CLIENT LIST, lies idle.
+const restSeconds = 2
 
 // leakSeen adds callers that wait in their pool for a connection while most connections lie idle: those that have them do not use them.
 func leakSeen(c *Case, f *Finding) *Finding {
