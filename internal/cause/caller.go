@@ -27,7 +27,9 @@ type Conn struct {
 	IdleNs     int64 // at its end: since the last byte
 	AgeNs      int64 // at its end
 	By         string
-	Waiting    int // calls without a reply at its end
+	Waiting    int    // calls without a reply at its end,
+	WaitOp     string // the first of them, empty where unknown,
+	WaitBytes  int64  // and the length of its request
 	Greeting   *recording.HandshakeDetail
 	GreetingNs int64 // from the SYN to the reply of the first command that does work
 	use        []use

@@ -13,4 +13,5 @@ var clientCauses = []Cause{
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
 	poolTestOnBorrow,
+	hiddenRetriesBackoff,
 }

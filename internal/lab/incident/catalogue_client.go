@@ -12,4 +12,6 @@ var clientIncidents = []Incident{
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
 	poolTestOnBorrow,
+	hiddenRetriesBackoff,
+	hiddenRetriesBackoffRedisPy,
 }
