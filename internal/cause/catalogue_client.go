@@ -3,6 +3,7 @@ package cause
 // clientCauses: the caller's host, its runtime, its connection pool.
 var clientCauses = []Cause{
 	clientCFSThrottled,
+	gomaxprocsOverQuota,
 	clientCPUSaturated,
 	clientGCPause,
 	clientEventLoopBlocked,
@@ -14,4 +15,5 @@ var clientCauses = []Cause{
 	handshakeExtraRTTs,
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
+	noSocketTimeout,
 }

@@ -20,7 +20,7 @@ var clientCPUSaturated = Cause{
 		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
 	},
 	// A throttled cgroup makes its threads stand in line as well.
-	After:   []string{"client-cfs-throttled"},
+	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota"},
 	Explain: explainClientCPU,
 }
 

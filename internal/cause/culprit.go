@@ -17,6 +17,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	switch {
+	case n.frameworkBehind(s) != "":
+		return "framework-hidden-keys"
 	case forking[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return "fork-latency"
 	case s.Command == "CONFIG SET" && n.rose("evicted_keys", s) > 0:

@@ -197,6 +197,19 @@ type ConnEnds struct {
 // there: the recording of another host may have calls on it that this one has not.
 const SnapshotServed = "served"
 
+// Waiter is the body of the host source's snapshot "waiter" of a connection of this host that waits for a reply: who waits.
+type Waiter struct {
+	Node string `json:"node"`
+	PID  int    `json:"pid,omitempty"`
+	Comm string `json:"comm,omitempty"`
+}
+
+// Names of snapshots of the host source about callers.
+const (
+	SnapshotWaiter  = "waiter"
+	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
+)
+
 // CollectionDetail is the Detail of collection.
 type CollectionDetail struct {
 	TID     int    `json:"tid"`
@@ -318,6 +331,9 @@ type SlowlogDetail struct {
 	Client   string `json:"client,omitempty"`
 	Name     string `json:"name,omitempty"`
 	WindowNs int64  `json:"window_ns"`
+	// Framework is whose keys the command is about, where its first key or pattern has the form that a known framework gives them by default. The
+	// key itself is not kept.
+	Framework string `json:"framework,omitempty"`
 }
 
 // LatencyDetail is the Detail of a latency event; the time has whole seconds as with SlowlogDetail.

@@ -14,4 +14,8 @@ var clientIncidents = []Incident{
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
 	hiddenRetriesBackoffRedisPy,
+	noSocketTimeout,
+	noSocketTimeoutIORedis,
+	gomaxprocsOverQuota,
+	gomaxprocsOverQuotaCore,
 }

@@ -15,7 +15,7 @@ var hiddenRetriesBackoff = Incident{
 	ID:    "hidden-retries-backoff",
 	Cause: "hidden-retries-backoff",
 	Title: "a go-redis client with ReadTimeout 300 ms that tries again by itself, behind a proxy that loses one reply of fifty",
-	Make:  lostReplies(clients.GoRedis9, clients.Options{Workers: 20, Rate: 300, Random: true, ReadTimeout: 300 * time.Millisecond}),
+	Make:  lostReplies(clients.GoRedis9, clients.Options{Workers: 20, Rate: 300, Random: true, ReadTimeout: 300 * time.Millisecond}, 50),
 }
 
 // hiddenRetriesBackoffRedisPy is the same by redis-py, whose ten retries wait up to a second in between.
@@ -24,11 +24,11 @@ var hiddenRetriesBackoffRedisPy = Incident{
 	Cause: "hidden-retries-backoff",
 	Title: "a redis-py client with socket_timeout 1 s that tries again by itself, behind a proxy that loses one reply of twenty",
 	Watch: 12 * time.Second,
-	Make:  lostReplies(clients.RedisPy, clients.Options{Workers: 10, Rate: 60, Random: true, ReadTimeout: time.Second}),
+	Make:  lostReplies(clients.RedisPy, clients.Options{Workers: 10, Rate: 60, Random: true, ReadTimeout: time.Second}, 20),
 }
 
-// lostReplies runs a client behind a proxy that loses replies.
-func lostReplies(program clients.Name, o clients.Options) func(context.Context, *Lab) (Scene, error) {
+// lostReplies runs a client behind a proxy that loses one of so many replies.
+func lostReplies(program clients.Name, o clients.Options, oneIn int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -37,11 +37,7 @@ func lostReplies(program clients.Name, o clients.Options) func(context.Context, 
 		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		oneIn := 50
-		if program == clients.RedisPy {
-			oneIn = 20
-		}
-		addr, err := l.swallowingProxy(ctx, s.Addr, oneIn)
+		addr, err := l.swallowingProxy(ctx, s.Addr, "orders", oneIn)
 		if err != nil {
 			return Scene{}, err
 		}
