@@ -58,7 +58,31 @@ func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 			break
 		}
 	}
+	if a.byChance() {
+		a.again = nil
+	}
 	return a
+}
+
+// byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to a connection of the pool.
+func (a attempts) byChance() bool {
+	opened := a.opened()
+	if len(opened) < 2 {
+		return false
+	}
+	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1) // callers have them in order of their begin
+	return 2*a.pause().mid > gap
+}
+
+// pause is the time from giving up to the next dial.
+func (a attempts) pause() spread {
+	var to []*Conn
+	by := map[*Conn]int64{}
+	for _, p := range a.again {
+		to = append(to, p.to)
+		by[p.to] = p.pauseNs
+	}
+	return spreadOf(to, func(k *Conn) int64 { return by[k] })
 }
 
 // longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known libraries.
@@ -103,7 +127,7 @@ func explainRetries(n *Node) *Finding {
 		}
 	}
 	var worst attempts
-	var cost int64
+	var cost, paused int64
 	var found []*Caller
 	for _, c := range callers {
 		a := attemptsOf(c, vain)
@@ -113,7 +137,8 @@ func explainRetries(n *Node) *Finding {
 		found = append(found, c)
 		cost += a.waitNs
 		for _, p := range a.again {
-			cost += p.pauseNs + p.to.openingNs()
+			cost += p.to.openingNs()
+			paused += p.pauseNs
 		}
 		if len(a.vain) > len(worst.vain) {
 			worst = a
@@ -122,7 +147,9 @@ func explainRetries(n *Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	f := n.losses(callers).finding(n, cost, 0.85)
+	l := n.losses(callers)
+	l.spentNs += paused // on no connection
+	f := l.finding(n, cost+paused, 0.85)
 	if f == nil {
 		return nil
 	}
@@ -146,17 +173,12 @@ func (f *Finding) attempts(n *Node, a attempts) spread {
 		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
 	}
 	if len(a.again) == 0 {
-		f.Confidence = 0.6
+		f.Confidence = 0.65
+		f.Title = "Replies never come, and the client waits a whole timeout for each before it tries again or gives up"
 		f.doubt(recording.SourceTap, "what followed was not seen: another attempt may have gone to a connection that was open, or the caller may have got an error", 0, "")
 		return age
 	}
-	var pauses []*Conn
-	by := map[*Conn]int64{}
-	for _, p := range a.again {
-		pauses = append(pauses, p.to)
-		by[p.to] = p.pauseNs
-	}
-	pause := spreadOf(pauses, func(k *Conn) int64 { return by[k] })
+	pause := a.pause()
 	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with the same command of the same length, %s later (%s to %s)", len(a.again), dur(pause.mid), dur(pause.low), dur(pause.high)), float64(len(a.again)), "calls")
 	if most := a.inARow(); most > 2 {
 		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most, dur(int64(most-1)*age.mid)), float64(most), "attempts")

@@ -38,5 +38,7 @@ type Socket struct {
 	ReceivedAgoNs int64 // since data came last; a connection that never had any counts from the kernel's start
 	RTONs         int64 // the retransmission timer as it is now: doubled each time that
 	Backoff       uint8 // the same segment was sent again
+	AckedAgoNs    int64 // since an acknowledgement came last
 	DataSegsOut   uint32
+	DataSegsIn    uint32
 }

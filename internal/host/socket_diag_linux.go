@@ -226,7 +226,8 @@ func parseTCPInfo(b []byte, s *Socket) {
 	s.TotalRetrans = u32(100)
 	s.NotsentBytes = u32(144)
 	s.SentAgoNs, s.ReceivedAgoNs = int64(u32(44))*1e6, int64(u32(52))*1e6
-	s.RTONs, s.DataSegsOut = int64(u32(8))*1000, u32(156)
+	s.RTONs, s.DataSegsOut, s.DataSegsIn = int64(u32(8))*1000, u32(156), u32(152)
+	s.AckedAgoNs = int64(u32(56)) * 1e6
 	if len(b) > 4 {
 		s.Backoff = b[4]
 	}

@@ -161,10 +161,22 @@ func (w *waits) sample(local netip.AddrPort, name string, v float64) {
 // waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not. What is sent again counts from the first
 // time: with each the timer doubles, so that it is as long as all the waits before it and one more.
 func (s *Socket) waitNs() int64 {
-	if !s.HasInfo || s.DataSegsOut == 0 || s.ReceivedAgoNs <= s.SentAgoNs {
+	if !s.HasInfo || s.DataSegsOut == 0 || s.ReceivedAgoNs < s.SentAgoNs {
+		return 0
+	}
+	if s.ReceivedAgoNs == s.SentAgoNs && s.DataSegsIn > 0 && s.Unacked == 0 && !s.ackedAfter() {
 		return 0
 	}
 	return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32)
+}
+
+// delayedACK is the longest that a peer may put off an acknowledgement (TCP_DELACK_MAX), and a tick of the kernel's clock.
+const delayedACK = int64(210e6)
+
+// ackedAfter tells what was sent and received within the same tick of the kernel's clock apart: a request that is answered is acknowledged by its
+// reply, one that is not is acknowledged alone, some time later.
+func (s *Socket) ackedAfter() bool {
+	return s.AckedAgoNs < s.SentAgoNs && s.SentAgoNs-s.AckedAgoNs <= delayedACK
 }
 
 // owners finds the processes of sockets that wait, and notes the runtimes of all who call that were not met before.

@@ -16,6 +16,7 @@ var clientIncidents = []Incident{
 	hiddenRetriesBackoffRedisPy,
 	noSocketTimeout,
 	noSocketTimeoutIORedis,
+	noSocketTimeoutLostReply,
 	gomaxprocsOverQuota,
 	gomaxprocsOverQuotaCore,
 }

@@ -29,6 +29,16 @@ var noSocketTimeoutIORedis = Incident{
 	Make:  dropped(clients.IORedis, clients.Options{Workers: 12, Rate: 600, Random: true}, 1),
 }
 
+// noSocketTimeoutLostReply loses single replies after the server sent them, as a proxy does that lost its own connection: the requests are
+// acknowledged, TCP has nothing to send again, and one worker after the other waits for ever.
+var noSocketTimeoutLostReply = Incident{
+	ID:    "no-socket-timeout-lost-reply",
+	Cause: "no-socket-timeout",
+	Title: "a redigo client without a read timeout, behind a proxy that loses one reply of five hundred",
+	Watch: 12 * time.Second,
+	Make:  lostReplies(clients.Redigo, clients.Options{Workers: 30, Rate: 600, Random: true, MaxIdle: 30}, 500),
+}
+
 // dropped runs a client of a server in another namespace, which drops what belongs to some of its connections from a moment on.
 func dropped(program clients.Name, o clients.Options, conns int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
