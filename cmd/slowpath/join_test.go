@@ -66,7 +66,7 @@ func newHosts(t *testing.T) hosts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(h.calls(t, "PING"), "PONG"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(h.calls(t, "PING"), "PONG"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("redis-server does not answer")
 		}

@@ -144,7 +144,7 @@ func halve(ts *testscript.TestScript, neg bool, args []string) {
 
 // eventually polls, since no state is waited for by a sleep.
 func eventually(ts *testscript.TestScript, what string, ok func() bool) {
-	const patience = 20 * time.Second
+	const patience = time.Minute
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return

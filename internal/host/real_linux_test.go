@@ -77,7 +77,7 @@ func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	const patience = 20 * time.Second
+	const patience = time.Minute
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if is() {
 			return

@@ -74,7 +74,7 @@ func run(t *testing.T, o Options, during func(p *probing)) *recording.Recording 
 // until waits until what was recorded is so.
 func (p *probing) until(what string, is func(*recording.Recording) bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		ok := false
 		p.sink.do(func() { ok = is(p.sink.rec) })
 		if ok {

@@ -96,7 +96,7 @@ func TestKilledWriter(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for { // until something has been written to the WAL
 		if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 200_000 {
 			break

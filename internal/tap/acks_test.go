@@ -223,7 +223,7 @@ func (h *otherHost) drop(t *testing.T, c net.Conn) {
 // whenResent waits until the server's kernel has sent to a connection again.
 func whenResent(t *testing.T, c net.Conn) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		b, err := os.ReadFile("/proc/thread-self/net/tcp") // the first thread may be in the namespace, see dial
 		if err != nil {
 			t.Fatal(err)

@@ -93,7 +93,7 @@ type rest struct {
 // settled reads a thread's clock, and the kernel's counts, in one sleep of the thread: none of them changes meanwhile.
 func settled(t *testing.T, l *raw, tid int) rest {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		a := threadOf(t, l.loaded, tid)
 		run, delay := schedstat(t, tid)
 		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since && a.Waking <= a.Since && b.Waking <= b.Since {

@@ -59,7 +59,7 @@ func serverAt(t *testing.T, at netip.AddrPort, args ...string) Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", at.String()); err == nil {
 			c.Close()
 			return Node{Address: at.String(), Remote: at, PID: cmd.Process.Pid, Port: int(at.Port())}

@@ -51,7 +51,7 @@ func (k *talk) expect(reply string) {
 // taken waits until the server has read all that was sent, and sleeps.
 func (k *talk) taken(port int) {
 	k.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); unread(k.t, port, k.conn) > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); unread(k.t, port, k.conn) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			k.t.Fatal("the server does not read")
 		}

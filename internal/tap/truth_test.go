@@ -50,7 +50,7 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err == nil {
 			c.Close()
 			serverPIDs.Store(port, cmd.Process.Pid)

@@ -13,7 +13,7 @@ import (
 )
 
 // testDeadline is far beyond what any of these tests needs.
-const testDeadline = 20 * time.Second
+const testDeadline = time.Minute
 
 func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)

@@ -19,6 +19,8 @@ type Atlas struct {
 	claims  [cluster.SlotCount]uint64    // the greatest epoch of those who had had it by then
 	sights  map[string]*sight            // by the id of the node whose view it is
 	seen    map[string]bool              // ids that have ever been members
+
+	handovers []handover // of which it is not known yet what they were
 }
 
 // member is a node of the cluster.
@@ -91,6 +93,7 @@ func (a *Atlas) absorb(m cluster.Map, now time.Time) *absorption {
 	n.moveSlots()
 	n.judgeFailures()
 	n.part()
+	n.judgeHandovers()
 	for id := range n.doubts {
 		n.news.Doubts = append(n.news.Doubts, id)
 	}

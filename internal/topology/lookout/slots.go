@@ -2,6 +2,7 @@ package lookout
 
 import (
 	"slices"
+	"time"
 
 	"slowpath/internal/cluster"
 )
@@ -91,6 +92,20 @@ func (n *absorption) says(m *member, slot int, serves bool) bool {
 // report makes an event of a transfer: a failover where a replica has taken all that its primary had, else a move.
 func (n *absorption) report(t transfer, slots []uint16) {
 	ranges := cluster.Ranges(slots)
+	switch {
+	case t.from == nil || t.to == nil || t.from.slots > 0:
+		n.tell(t.moved(ranges))
+	case t.from.failing || t.to.replicaOf == t.from.id || t.from.replicaOf == t.to.id && !t.from.primary:
+		n.tellFailover(t, ranges)
+	case t.to.slots == len(slots): // a node that had none has all now: a replica that nobody knew for one yet, or a move
+		n.handovers = append(n.handovers, handover{t, ranges, n.now})
+	default:
+		n.tell(t.moved(ranges))
+	}
+}
+
+// moved is the event of a move.
+func (t transfer) moved(ranges []cluster.Range) Event {
 	e := Event{Kind: SlotMoved, Slots: ranges}
 	if t.from != nil {
 		e.From = t.from.addr
@@ -98,16 +113,46 @@ func (n *absorption) report(t transfer, slots []uint16) {
 	if t.to != nil {
 		e.To, e.Node = t.to.addr, t.to.id
 	}
-	if t.from == nil || t.to == nil || t.from.slots > 0 || !t.from.failing && t.to.replicaOf != t.from.id {
-		n.tell(e)
-		return
-	}
+	return e
+}
+
+func (n *absorption) tellFailover(t transfer, ranges []cluster.Range) {
 	if !t.from.failing {
 		n.tell(Event{Kind: FailoverStarted, Slots: ranges, From: t.from.addr, Node: t.from.id})
 	}
 	t.from.failing, t.to.replicaOf = false, ""
+	e := t.moved(ranges)
 	e.Kind = FailoverEnded
 	n.tell(e)
+}
+
+// handover is all slots of one node, which went to a node that had none: a failover if the one who gave them follows the other now.
+type handover struct {
+	transfer
+	slots []cluster.Range
+	at    time.Time
+}
+
+// openLongest bounds how long a handover waits for the word of who gave the slots. It is asked at once.
+const openLongest = 2 * time.Second
+
+// judgeHandovers tells those of which it is known by now what they were.
+func (n *absorption) judgeHandovers() {
+	open := n.handovers
+	n.handovers = nil
+	for _, h := range open {
+		s := n.sights[h.from.id]
+		heard := s != nil && !s.at.Before(h.at) && !s.owned.own[h.slots[0].From]
+		switch {
+		case !h.from.primary && h.from.replicaOf == h.to.id:
+			n.tellFailover(h.transfer, h.slots)
+		case heard || n.members[h.from.id] == nil || n.now.Sub(h.at) > openLongest:
+			n.tell(h.moved(h.slots))
+		default:
+			n.doubts[h.from.id] = true
+			n.handovers = append(n.handovers, h)
+		}
+	}
 }
 
 // inOrder sorts transfers by their first slot.
