@@ -13,6 +13,8 @@ var clientCauses = []Cause{
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
+	tlsHandshakeStorm,
+	dnsSlow,
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
 	noSocketTimeout,

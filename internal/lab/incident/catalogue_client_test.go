@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestClientIncidents: each is the incident of its cause, or a variant that is named after it.
+// TestClientIncidents: each is named after its cause, with what it varies behind it.
 func TestClientIncidents(t *testing.T) {
 	for _, in := range clientIncidents {
 		if in.ID != in.Cause && !strings.HasPrefix(in.ID, in.Cause+"-") {
