@@ -85,7 +85,7 @@ func (f *matrixFlags) hurry(cmd *cobra.Command, quick matrix.Settings) {
 // plan checks the names.
 func (f *matrixFlags) plan() (p matrix.Plan, err error) {
 	for _, c := range clients.Catalogue() {
-		if c.Name != clients.PyAsync { // it is for incidents of an event loop
+		if c.Name != clients.PyAsync && c.Name != clients.SpringCache { // they are for incidents of an event loop, and of a framework
 			p.Clients = append(p.Clients, string(c.Name))
 		}
 	}

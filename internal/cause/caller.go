@@ -27,9 +27,11 @@ type Conn struct {
 	IdleNs     int64 // at its end: since the last byte
 	AgeNs      int64 // at its end
 	By         string
-	Waiting    int   // calls without a reply at its end
-	CutNs      int64 // when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
-	CutIdleNs  int64 // then: since the last byte
+	Waiting    int    // calls without a reply at its end,
+	WaitOp     string // the first of them, empty where unknown,
+	WaitBytes  int64  // and the length of its request
+	CutNs      int64  // when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
+	CutIdleNs  int64  // then: since the last byte
 	Greeting   *recording.HandshakeDetail
 	GreetingNs int64 // from the SYN to the reply of the first command that does work
 	IntroNs    int64 // end of the last slow command by which it introduced itself; 0: none was slow

@@ -57,6 +57,7 @@ func (b *callerBook) event(e recording.Event) {
 		}
 		c := list[len(list)-1]
 		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs, d.IdleNs, d.AgeNs, d.By, d.Waiting
+		c.WaitOp, c.WaitBytes = d.Op, d.OpBytes
 		if d.By == recording.Server {
 			c.CutNs, c.CutIdleNs = e.TimeNs, d.IdleNs
 		}
@@ -136,6 +137,9 @@ func (b *callerBook) join() {
 		}
 		if s.Waiting > c.Waiting {
 			c.Waiting, c.IdleNs = s.Waiting, s.IdleNs
+		}
+		if c.WaitOp == "" {
+			c.WaitOp, c.WaitBytes = s.WaitOp, s.WaitBytes
 		}
 		c.Calls, c.InFlightNs = max(c.Calls, s.Calls), max(c.InFlightNs, s.InFlightNs)
 		if s.Greeting != nil && (c.Greeting == nil || len(s.Greeting.Ops) > len(c.Greeting.Ops)) {

@@ -21,6 +21,7 @@ type threads struct {
 	by          map[string]int64 // who had the CPU meanwhile
 	ownNs       int64            // of queuedNs: its own threads had it
 	quotas      map[quota]int64  // time throttled, by what held them, where that is known
+	heldComm    map[string]int64 // time throttled, by the name of the thread
 }
 
 // quota is a CPU quota in cores, and the cgroup that has it.
@@ -81,14 +82,16 @@ func (n *Node) threadsOf() map[int]*threads {
 		}
 		t := out[pid]
 		if t == nil {
-			t = &threads{pid: pid, by: map[string]int64{}, quotas: map[quota]int64{}}
+			t = &threads{pid: pid, by: map[string]int64{}, quotas: map[quota]int64{}, heldComm: map[string]int64{}}
 			out[pid] = t
 		}
 		s := [2]int64{e.TimeNs, e.TimeNs + e.DurationNs}
 		switch e.Kind {
 		case recording.KindThrottled:
 			t.throttled, t.throttledNs = append(t.throttled, s), t.throttledNs+e.DurationNs
-			if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "" {
+			d := recording.DetailOf[recording.ThreadDetail](e)
+			t.heldComm[d.Comm] += e.DurationNs
+			if d.Cgroup != "" {
 				t.quotas[quota{d.Cgroup, d.Cores}] += e.DurationNs
 			}
 		case recording.KindCollection:

@@ -3,6 +3,7 @@ package cause
 // clientCauses: the caller's host, its runtime, its connection pool.
 var clientCauses = []Cause{
 	clientCFSThrottled,
+	gomaxprocsOverQuota,
 	clientCPUSaturated,
 	clientGCPause,
 	clientEventLoopBlocked,
@@ -15,4 +16,6 @@ var clientCauses = []Cause{
 	tlsHandshakeStorm,
 	dnsSlow,
 	poolTestOnBorrow,
+	hiddenRetriesBackoff,
+	noSocketTimeout,
 }

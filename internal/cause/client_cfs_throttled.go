@@ -18,6 +18,7 @@ var clientCFSThrottled = Cause{
 		T1: "cpu.stat of the client's cgroup (a hint)",
 		T2: "calls whose reply was in the socket while the client's threads were throttled",
 	},
+	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,
 }
 

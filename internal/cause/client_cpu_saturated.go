@@ -21,7 +21,7 @@ var clientCPUSaturated = Cause{
 	},
 	// A throttled cgroup makes its threads stand in line as well.
 	// One that refreshes the map of a big cluster all the time takes it apart all the time.
-	After:   []string{"client-cfs-throttled", "pool-oversized", "topology-refresh-storm"},
+	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
 }
 

@@ -38,13 +38,7 @@ func (n *Node) lanes() []lane {
 	var out []lane
 	for _, caller := range n.callers() {
 		for _, c := range caller.Conns {
-			l := lane{Conn: c, caller: caller.Name}
-			last := use{at: max(c.OpenNs, n.StartNs)}
-			for _, u := range c.use {
-				l.steps = append(l.steps, laneStep{span{last.at, u.at}, u.calls - last.calls, u.inFlightNs - last.inFlightNs, u.idleNs - last.idleNs})
-				last = u
-			}
-			out = append(out, l)
+			out = append(out, lane{Conn: c, caller: caller.Name, steps: stepsOf(c, n.StartNs)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lane) int { return cmp.Compare(b.InFlightNs, a.InFlightNs) })

@@ -22,6 +22,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 	switch {
 	case n.isHello(s):
 		return "tls-handshake-storm"
+	case n.frameworkBehind(s) != "":
+		return "framework-hidden-keys"
 	case forking[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return "fork-latency"
 	case s.Command == "CONFIG SET" && n.rose("evicted_keys", s) > 0:

@@ -33,7 +33,8 @@ func explainTimeouts(n *Node) *Finding {
 	for _, s := range n.silences() {
 		lost[s.Client] = lost[s.Client] || s.Again >= resentInVain
 	}
-	for _, r := range n.redials(callers, func(k *Conn) bool { return k.gaveUp() && !lost[k.Client] }) {
+	vain := n.inVain(callers) // no timeout would have been long enough for those either
+	for _, r := range n.redials(callers, func(k *Conn) bool { return k.gaveUp() && !lost[k.Client] && !vain[k] }) {
 		found, cost = append(found, r.Caller), cost+r.costNs()
 		for _, k := range r.ended {
 			given += k.IdleNs // since the request was sent: waited for nothing

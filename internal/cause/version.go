@@ -17,3 +17,12 @@ func since(n *Node, major, minor int) bool {
 	}
 	return a > major || a == major && b >= minor
 }
+
+// atLeast compares "9.23.0" with a version; one that does not read is taken for an old one.
+func atLeast(version string, major, minor int) bool {
+	var a, b int
+	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
+		return major == 0 && minor == 0
+	}
+	return a > major || a == major && b >= minor
+}

@@ -11,9 +11,10 @@ const (
 
 // SocketQuery selects sockets.
 type SocketQuery struct {
-	States    uint32 // bit mask, 1<<state; all when 0
-	LocalPort int    // all when 0
-	Info      bool   // with TCP_INFO, where the way of reading has it
+	States     uint32 // bit mask, 1<<state; all when 0
+	LocalPort  int    // all when 0
+	RemotePort int    // all when 0, or where LocalPort is set
+	Info       bool   // with TCP_INFO, where the way of reading has it
 }
 
 // Ends are the two ends of a connection, as one of them has them.
@@ -39,4 +40,11 @@ type Socket struct {
 	RTTNs         int64
 	MinRTTNs      int64
 	RwndLimitedNs int64
+	SentAgoNs     int64 // since the last segment with data was sent, or sent again
+	ReceivedAgoNs int64 // since data came last; a connection that never had any counts from the kernel's start
+	RTONs         int64 // the retransmission timer as it is now: doubled each time that
+	Backoff       uint8 // the same segment was sent again
+	AckedAgoNs    int64 // since an acknowledgement came last
+	DataSegsOut   uint32
+	DataSegsIn    uint32
 }

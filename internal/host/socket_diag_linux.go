@@ -18,6 +18,8 @@ const (
 	inetDiagReqBytecode = 1
 	inetDiagBCSGE       = 2 // source port >= value of the next operation
 	inetDiagBCSLE       = 3
+	inetDiagBCDGE       = 4 // destination port
+	inetDiagBCDLE       = 5
 	sockDiagByFamily    = 20
 	inetDiagReqBytes    = 60 // struct inet_diag_req
 	inetDiagReqV2Bytes  = 56
@@ -114,18 +116,20 @@ func (d *diag) request(want SocketQuery) {
 	}
 	binary.NativeEndian.PutUint32(b[68:], states)
 	if want.LocalPort > 0 {
-		b = appendPortFilter(b, uint16(want.LocalPort))
+		b = appendPortFilter(b, uint16(want.LocalPort), inetDiagBCSGE, inetDiagBCSLE)
+	} else if want.RemotePort > 0 {
+		b = appendPortFilter(b, uint16(want.RemotePort), inetDiagBCDGE, inetDiagBCDLE)
 	}
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
 	d.req = b
 }
 
-// appendPortFilter adds the byte code "source port >= p and source port <= p": each operation {code, yes, no} is followed by
+// appendPortFilter adds the byte code "port >= p and port <= p" of one end: each operation {code, yes, no} is followed by
 // one that holds the port in no; yes and no are jumps in bytes, and a jump 4 beyond the end rejects.
-func appendPortFilter(b []byte, port uint16) []byte {
+func appendPortFilter(b []byte, port uint16, atLeast, atMost uint8) []byte {
 	b = binary.NativeEndian.AppendUint16(b, 4+16)
 	b = binary.NativeEndian.AppendUint16(b, inetDiagReqBytecode)
-	for i, code := range []uint8{inetDiagBCSGE, inetDiagBCSLE} {
+	for i, code := range []uint8{atLeast, atMost} {
 		b = append(b, code, 8)
 		b = binary.NativeEndian.AppendUint16(b, uint16(16-8*i+4))
 		b = append(b, 0, 0)
@@ -240,6 +244,12 @@ func parseTCPInfo(b []byte, s *Socket) {
 	s.RTTNs = int64(u32(68)) * 1000
 	s.TotalRetrans = u32(100)
 	s.NotsentBytes = u32(144)
+	s.SentAgoNs, s.ReceivedAgoNs = int64(u32(44))*1e6, int64(u32(52))*1e6
+	s.RTONs, s.DataSegsOut, s.DataSegsIn = int64(u32(8))*1000, u32(156), u32(152)
+	s.AckedAgoNs = int64(u32(56)) * 1e6
+	if len(b) > 4 {
+		s.Backoff = b[4]
+	}
 	s.MinRTTNs = int64(u32(148)) * 1000
 	if len(b) >= 184 {
 		s.RwndLimitedNs = int64(binary.NativeEndian.Uint64(b[176:])) * 1000

@@ -169,15 +169,17 @@ type ConnDetail struct {
 	Client     string `json:"client"` // its address
 	PID        int    `json:"pid,omitempty"`
 	Comm       string `json:"comm,omitempty"`
-	Side       string `json:"side"`              // which end saw it: server, client
-	DialNs     int64  `json:"dial_ns"`           // client: from the SYN to the connection, or to the failure of one that was never made (age 0); 0 where unknown
-	AgeNs      int64  `json:"age_ns"`            // 0 where it was there before the watch
-	IdleNs     int64  `json:"idle_ns"`           // since the last byte in either direction
-	Calls      int64  `json:"calls"`             // that were answered on it
-	InFlightNs int64  `json:"in_flight_ns"`      // time with at least one call in flight
-	By         string `json:"by,omitempty"`      // close: client, server; empty where neither did, or it is unknown
-	Reason     string `json:"reason,omitempty"`  // close: one of Close…; empty where both ends said goodbye in turn
-	Waiting    int    `json:"waiting,omitempty"` // close: calls that had no reply
+	Side       string `json:"side"`               // which end saw it: server, client
+	DialNs     int64  `json:"dial_ns"`            // client: from the SYN to the connection, or to the failure of one that was never made (age 0); 0 where unknown
+	AgeNs      int64  `json:"age_ns"`             // 0 where it was there before the watch
+	IdleNs     int64  `json:"idle_ns"`            // since the last byte in either direction
+	Calls      int64  `json:"calls"`              // that were answered on it
+	InFlightNs int64  `json:"in_flight_ns"`       // time with at least one call in flight
+	By         string `json:"by,omitempty"`       // close: client, server; empty where neither did, or it is unknown
+	Reason     string `json:"reason,omitempty"`   // close: one of Close…; empty where both ends said goodbye in turn
+	Waiting    int    `json:"waiting,omitempty"`  // close: calls that had no reply,
+	Op         string `json:"op,omitempty"`       // the first of them, where it is known,
+	OpBytes    int64  `json:"op_bytes,omitempty"` // and how long its request was
 }
 
 // Reasons of a close.
@@ -200,6 +202,19 @@ type ConnEnds struct {
 // there: the recording of another host may have calls on it that this one has not.
 const SnapshotServed = "served"
 
+// Waiter is the body of the host source's snapshot "waiter" of a connection of this host that waits for a reply: who waits.
+type Waiter struct {
+	Node string `json:"node"`
+	PID  int    `json:"pid,omitempty"`
+	Comm string `json:"comm,omitempty"`
+}
+
+// Names of snapshots of the host source about callers.
+const (
+	SnapshotWaiter  = "waiter"
+	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
+)
+
 // CollectionDetail is the Detail of collection.
 type CollectionDetail struct {
 	TID     int    `json:"tid"`
@@ -213,10 +228,11 @@ type HandshakeDetail struct {
 	Comm   string   `json:"comm,omitempty"`
 	Side   string   `json:"side"`
 	DialNs int64    `json:"dial_ns"`
-	Ops    []string `json:"ops"`     // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
-	Trips  int      `json:"trips"`   // round trips that they took one after the other
-	RestNs int64    `json:"rest_ns"` // from the last reply of those to the request of Op: long where nobody waited for the connection
-	Op     string   `json:"op"`      // the first command that does work
+	Ops    []string `json:"ops"`                // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
+	Trips  int      `json:"trips"`              // round trips that they took one after the other
+	RestNs int64    `json:"rest_ns"`            // from the last reply of those to the request of Op: long where nobody waited for the connection
+	Op     string   `json:"op"`                 // the first command that does work
+	Bytes  int64    `json:"op_bytes,omitempty"` // of its request
 }
 
 // RetransmitDetail is the Detail of retransmit. The event begins with the last send before it.
@@ -358,6 +374,9 @@ type SlowlogDetail struct {
 	Client   string `json:"client,omitempty"`
 	Name     string `json:"name,omitempty"`
 	WindowNs int64  `json:"window_ns"`
+	// Framework is whose keys the command is about, where its first key or pattern has the form that a known framework gives them by default. The
+	// key itself is not kept.
+	Framework string `json:"framework,omitempty"`
 }
 
 // LatencyDetail is the Detail of a latency event; the time has whole seconds as with SlowlogDetail.

@@ -93,5 +93,5 @@ func (r *slowlogReader) emit(at moment, e slowEntry, first bool) {
 	}
 	r.sink.Event(recording.Event{TimeNs: from, DurationNs: e.durationUsec * int64(time.Microsecond), Source: source, Subject: r.subject,
 		Kind: recording.KindSlowlog, Detail: recording.Detail(recording.SlowlogDetail{ID: e.id, Command: e.command, ArgCount: e.argCount,
-			ArgBytes: e.argBytes, Client: e.client, Name: e.name, WindowNs: to - from})})
+			ArgBytes: e.argBytes, Client: e.client, Name: e.name, WindowNs: to - from, Framework: e.framework})})
 }

@@ -16,6 +16,7 @@ type slowEntry struct {
 	argCount     int    // with the command itself
 	argBytes     int64  // of all arguments, with the command itself
 	client, name string // since 4.0
+	framework    string // whose keys it is about, by their form
 }
 
 // Bounds on what an entry may claim.
@@ -64,6 +65,7 @@ func (e *slowEntry) readArgs(args []resp.Value) {
 		words[i] = args[i].Text()
 	}
 	e.command = commandName(words[0], words[1])
+	e.framework = frameworkOf(e.command, args)
 }
 
 // argLength is the length of an argument that SLOWLOG may have cut at 128 bytes, leaving "… (N more bytes)".

@@ -196,6 +196,9 @@ func (b *book) conn(e *kernelConnEvent) {
 		ev.Kind = recording.KindClose
 		d.Reason = closeReason(e)
 		d.Waiting = int(e.Outstanding)
+		if e.Op != 0 {
+			d.Op, d.OpBytes = b.opOf(e.Op), int64(e.ReqBytes)
+		}
 		switch {
 		case e.ClosedBy == 1:
 			d.By = d.Side
@@ -319,7 +322,7 @@ var handshakes = map[string]bool{"AUTH": true, "HELLO": true, "SELECT": true, "R
 	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true}
 
 // greet follows the first calls of a connection.
-func (b *book) greet(conn uint64, op string, start, end int64) {
+func (b *book) greet(conn uint64, op string, bytes, start, end int64) {
 	g := b.greeting[conn]
 	if g == nil {
 		return
@@ -338,7 +341,7 @@ func (b *book) greet(conn uint64, op string, start, end int64) {
 	rest := max(start-max(ready, g.from+g.dialNs), 1)
 	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
 		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
-			Ops: g.ops, Trips: g.trips - 1, RestNs: rest, Op: op})})
+			Ops: g.ops, Trips: g.trips - 1, RestNs: rest, Op: op, Bytes: bytes})})
 }
 
 // culprit names what a server did, for people.

@@ -68,7 +68,7 @@ func (b *book) call(e *kernelCallEvent) {
 	b.underTLS(&e.Addr, e.Tgid, n)
 	op := b.opOf(e.Op)
 	start, end := b.time(e.At[0]), b.time(e.At[3])
-	b.greet(e.Conn, op, start, end)
+	b.greet(e.Conn, op, int64(e.ReqBytes), start, end)
 	if e.Flags&flagFresh != 0 {
 		return // reported only because its connection is fresh
 	}

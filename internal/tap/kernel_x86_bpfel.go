@@ -233,6 +233,9 @@ type kernelConnEvent struct {
 	Outstanding uint32
 	Error       uint16
 	State       uint16
+	Op          uint16
+	Args        uint16
+	ReqBytes    uint32
 	Unused      uint32
 	Addr        kernelAddr
 	Conn        uint64

@@ -76,3 +76,14 @@ func (r *run) tapNodes() []tap.Node {
 	}
 	return out
 }
+
+// calledNodes are the addresses at which callers of this host reach the servers.
+func (r *run) calledNodes() map[netip.AddrPort]string {
+	out := map[netip.AddrPort]string{}
+	for _, n := range r.nodes {
+		if a, err := netip.ParseAddrPort(n.remote); err == nil && n.target.Network == "tcp" {
+			out[netip.AddrPortFrom(a.Addr().Unmap(), a.Port())] = n.address
+		}
+	}
+	return out
+}

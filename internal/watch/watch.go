@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -170,6 +171,13 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 				})
 			})
 		}
+	}
+	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
+		wg.Go(func() {
+			r.source(ctx, "host", r.nodes[0], func() error {
+				return host.WatchCallers(ctx, host.CallersOptions{Clock: r.Clock, Sink: r.sink, Nodes: called})
+			})
+		})
 	}
 	r.hostStatus(hosted)
 	wg.Wait()

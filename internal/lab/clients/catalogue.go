@@ -29,6 +29,8 @@ const (
 	NodeRedis Name = "node-redis"
 	IORedis   Name = "ioredis"
 	PyAsync   Name = "pyasync"
+
+	SpringCache Name = "spring-cache"
 )
 
 // The protocol's types, as users of this package need them.
@@ -73,6 +75,7 @@ var catalogue = []Client{
 	{Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true, recipe: pipPackage},
 	{Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
 	{Name: IORedis, Library: "ioredis", Version: "6.0.0", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
+	{Name: SpringCache, Library: "spring-data-redis", Version: "3.5.5", Language: "Java", Modes: standalone, HTTP: true, recipe: mavenProject},
 	{Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone, recipe: debianPython},
 }
 

@@ -21,4 +21,11 @@ var clientIncidents = []Incident{
 	dnsSlowLost,
 	tlsHandshakeStormRedigo,
 	poolTestOnBorrow,
+	hiddenRetriesBackoff,
+	hiddenRetriesBackoffRedisPy,
+	noSocketTimeout,
+	noSocketTimeoutIORedis,
+	noSocketTimeoutLostReply,
+	gomaxprocsOverQuota,
+	gomaxprocsOverQuotaCore,
 }

@@ -3,6 +3,7 @@ package incident
 // loopIncidents hold the event loop.
 var loopIncidents = []Incident{
 	slowCommand,
+	frameworkHiddenKeys,
 	slowCommandNoSlowlog,
 	luaLong,
 	multiLong,

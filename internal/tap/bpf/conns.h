@@ -206,7 +206,14 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->aligned = c->aligned;
 	e->error = before >> 16;
 	e->state = before;
-	e->unused = 0;
+	e->op = e->args = 0;
+	e->req_bytes = e->unused = 0;
+	if (type == EV_CLOSE && c->aligned && c->outstanding && c->head != c->tail) {
+		struct pending *p = &c->ring[c->head & (RING - 1)];
+		e->op = p->op;
+		e->args = p->args;
+		e->req_bytes = p->bytes;
+	}
 	e->closed_by = type == EV_CLOSE ? closed_by(c, e->state, e->error) : 0;
 	e->tid = c->tid;
 	e->tgid = c->tgid;

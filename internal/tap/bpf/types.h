@@ -335,6 +335,8 @@ struct conn_event {
 	u32 tid, tgid;
 	u32 outstanding;
 	u16 error, state; /* close: sk_err, and the state before */
+	u16 op, args;     /* close: the first request that had no reply, */
+	u32 req_bytes;    /* and its length */
 	u32 unused;
 	struct addr addr;
 	u64 conn;

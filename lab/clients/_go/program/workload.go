@@ -38,13 +38,23 @@ type workload struct {
 	tally    *protocol.Tally
 }
 
-// work makes the calls of the workers until the context ends.
+// work makes the calls of the workers until the context ends. Those that still wait a second later are not waited for: a library without a
+// timeout waits for ever.
 func (w *workload) work(ctx context.Context, lib client) {
 	var wg sync.WaitGroup
 	for id := range w.Workers {
 		wg.Go(func() { w.worker(ctx, id, lib.worker()) })
 	}
-	wg.Wait()
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	<-ctx.Done()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
 }
 
 // worker makes calls at its share of the rate. One that fell behind does not make up for it with a burst.

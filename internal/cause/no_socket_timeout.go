@@ -1,0 +1,154 @@
+package cause
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes a quarter of an hour, or
+// for ever where the request was acknowledged. Catalogue A12.
+var noSocketTimeout = Cause{
+	ID:    "no-socket-timeout",
+	Title: "Callers wait without a timeout for replies that will not come",
+	Layer: "client",
+	Needs: Needs{
+		T0: "nothing: the calls of others are not seen",
+		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client libraries, while the server answers others",
+		T2: "requests that were sent again and again, at intervals that double, on connections that nobody closes",
+	},
+	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
+	Explain: explainNoTimeout,
+}
+
+const (
+	// timeoutsEndBy is when a caller that has a usual timeout has given up: the longest defaults of libraries that have one for each reply are 5 s
+	// (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), and a second is left for a machine that is busy. Lettuce
+	// and PHP wait 60 s by default, which no request of a user outlives either.
+	timeoutsEndBy = int64(6e9)
+	// stillAnswers: the server answered somebody in so long before the end of the watch, in which it was asked each second.
+	stillAnswers = int64(3e9)
+)
+
+// hang is a connection of a caller that waits, at the end of the watch, for a reply.
+type hang struct {
+	client, caller string
+	waitNs         int64
+	again          int // times that the request was sent again, without an answer
+	source         string
+}
+
+// hangs are the connections that still wait when the watch ends, the longest first.
+func (n *Node) hangs() []hang {
+	by := map[string]hang{}
+	for _, s := range n.silences() {
+		if wait := n.EndNs - s.SentNs; !s.GivenUp && s.Again >= resentInVain {
+			by[s.Client] = hang{s.Client, s.Caller, wait, s.Again, recording.SourceTap}
+		}
+	}
+	for _, s := range n.Rec.Snapshots {
+		var w recording.Waiter
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter || json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
+			continue
+		}
+		wait, ok := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_ns").Last()
+		if !ok || wait <= 0 {
+			continue
+		}
+		again, _ := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_resends").Last()
+		client := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		h := hang{client, fmt.Sprintf("%s[%d]", w.Comm, w.PID), int64(wait), int(again), recording.SourceHost}
+		if w.PID == 0 {
+			h.caller = hostOf(client)
+		}
+		if int64(wait) >= by[client].waitNs {
+			by[client] = h
+		}
+	}
+	var out []hang
+	for _, h := range by {
+		if h.waitNs >= timeoutsEndBy && !n.meantToWait(h.client) {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b hang) int { return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client, b.client)) })
+	return out
+}
+
+// meantToWait reports whether a connection waits because its command does, as the server tells: BLPOP, a subscription, MONITOR, a replica.
+func (n *Node) meantToWait(address string) bool {
+	for _, c := range n.clients {
+		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") || meantToWait[strings.ToUpper(c.Cmd)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// answersAtEnd reports whether the server answered somebody shortly before the watch ended.
+func (n *Node) answersAtEnd() bool {
+	if s := n.Info("uptime_in_seconds"); len(s) > 0 && s[len(s)-1].TimeNs >= n.EndNs-stillAnswers {
+		return true
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Error == "" && c.EndNs >= n.EndNs-stillAnswers && c.EndNs-c.StartNs < stillAnswers {
+			return true
+		}
+	}
+	return false
+}
+
+func explainNoTimeout(n *Node) *Finding {
+	hangs := n.hangs()
+	if len(hangs) == 0 || !n.answersAtEnd() {
+		return nil // a server that answers nobody is another trouble
+	}
+	var lost, waited int64
+	who, again := tally{}, 0
+	for _, h := range hangs {
+		lost += min(h.waitNs, n.EndNs-n.StartNs)
+		who[h.caller]++
+		again = max(again, h.again)
+	}
+	for _, l := range n.lanes() {
+		waited += l.InFlightNs
+	}
+	worst := hangs[0]
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs))}
+	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s (%s), and nobody gave them up: %s", len(hangs), dur(worst.waitNs), worst.client, who.list(3)), float64(len(hangs)), "connections")
+	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 to %s; Lettuce and PHP 60 s)", dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
+	if again >= resentInVain {
+		f.Confidence = 0.93
+		f.support(worst.source, fmt.Sprintf("the request was sent again %d times, at intervals that double, without an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again), "times")
+	} else {
+		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to send again: without a timeout it waits for ever", 0, "")
+	}
+	f.support(recording.SourceServer, "the server answered others until the end", 0, "")
+	if len(n.clients) == 0 {
+		f.Confidence -= 0.25
+		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a subscription) looks the same", 0, "")
+	}
+	f.Fix = noTimeoutFix(n)
+	f.See = []string{"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts", "https://github.com/redis/lettuce/issues/2082", "https://man7.org/linux/man-pages/man7/tcp.7.html"}
+	return f
+}
+
+func noTimeoutFix(n *Node) []string {
+	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind it may take:"}
+	fix = append(fix, n.library(map[string]string{
+		"redis-py":   "redis-py: socket_timeout=1, socket_connect_timeout=1 (none before 8.0, 5 s since), health_check_interval=30",
+		"lettuce":    "Lettuce: RedisURI.setTimeout(Duration.ofSeconds(1)) (60 s by default), ClientOptions.timeoutOptions(TimeoutOptions.enabled()), SocketOptions.tcpUserTimeout(…) and keepAlive(…)",
+		"ioredis":    "ioredis: commandTimeout: 1000 and socketTimeout (none by default), keepAlive: 10000",
+		"node-redis": "node-redis: socket: { socketTimeout: … } (none by default), commandOptions: { timeout: 1000 }, pingInterval",
+		"redigo":     "redigo: DialReadTimeout(time.Second), DialWriteTimeout(time.Second) (none by default), or DoWithTimeout",
+		"go-redis":   "go-redis: ReadTimeout: time.Second (-1 is none; 3 s by default, 5 s from 9.22 on)",
+		"jedis":      "Jedis: socketTimeoutMillis(1000) (2 s by default; 0 is none), blockingSocketTimeoutMillis for blocking commands",
+		"hiredis":    "hiredis: redisSetTimeout; redis-rs: set_response_timeout; phpredis: Redis::OPT_READ_TIMEOUT (default_socket_timeout, 60 s)",
+	}, "redis-py", "lettuce", "ioredis", "node-redis", "redigo", "go-redis", "jedis", "hiredis")...)
+	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
+		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
+}

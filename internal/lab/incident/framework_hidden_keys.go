@@ -1,0 +1,30 @@
+package incident
+
+import (
+	"context"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/traffic"
+)
+
+// frameworkHiddenKeys has a Spring application clear a cache now and then, as @CacheEvict(allEntries = true) does. What Spring Data Redis sends
+// for that is KEYS, over all keys that others have in the same database.
+var frameworkHiddenKeys = Incident{
+	ID:    "framework-hidden-keys",
+	Cause: "framework-hidden-keys",
+	Title: "a Spring application that clears a cache of some entries, in a database of 500 000 keys",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.Start(ctx, fleet.Spec{Config: []string{"slowlog-log-slower-than 10000"}})
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 500_000); err != nil {
+			return Scene{}, err
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.SpringCache, Options: clients.Options{
+			Addresses: []string{s.Addr}, Keys: documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
+			Commands: []clients.Command{{Args: []string{"GET", "prices:{n}"}, Weight: 150}, {Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48}, {Args: []string{"DEL", "prices"}, Weight: 2}}}})
+	},
+}

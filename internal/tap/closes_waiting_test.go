@@ -1,0 +1,49 @@
+//go:build linux
+
+package tap
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// TestCloseTellsWhatWaited: a connection that its client closes with a call waiting tells the command and the length of its request.
+func TestCloseTellsWhatWaited(t *testing.T) {
+	port := startServer(t)
+	tap, rec := openAt(t, "127.0.0.1", port, Options{})
+	tap.book.self = -1 // this process is the client
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	k := &talk{t: t, conn: c}
+	k.ask("+PONG\r\n", "PING")
+	length := k.send("BLPOP", "nothing", "0")
+	k.taken(port)
+	client := c.LocalAddr().String()
+	c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var told recording.ConnDetail
+	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+		if d.Client == client && d.Waiting > 0 {
+			told = d
+			cancel()
+		}
+	}}
+	if err := tap.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := tap.Close(); err != nil {
+		t.Error(err)
+	}
+	if told.Waiting != 1 || told.By != recording.Client || told.Op != "BLPOP" || told.OpBytes != int64(length) {
+		t.Errorf("%+v, want BLPOP of %d bytes waiting", told, length)
+	}
+}
