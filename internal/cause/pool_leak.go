@@ -72,7 +72,11 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 		aside := c.restingSince()
 		beside := 0
 		for _, k := range opened {
-			if k.ahead(c.callNs()) || k.Greeting == nil || driven[k] || k.OpenNs > n.EndNs-leakKnownNs {
+			if k.ahead(c.callNs()) || k.Greeting == nil || driven[k] {
+				continue
+			}
+			l.fresh = append(l.fresh, k)
+			if k.OpenNs > n.EndNs-leakKnownNs {
 				continue
 			}
 			for o, since := range aside {
@@ -81,7 +85,6 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 					delete(aside, o)
 				}
 			}
-			l.fresh = append(l.fresh, k)
 			if len(l.lost) > 0 {
 				beside++
 			}
