@@ -26,7 +26,7 @@ func explainFailover(n *Node) *Finding {
 		return explainOrphan(n)
 	}
 	if !t.open && t.takenNs == 0 {
-		return nil // before the watch
+		return explainReplaced(n, t)
 	}
 	window := span{t.fromNs(n.Case), t.endNs(n.Case)}
 	f := n.finding(n.keptWaiting(t), 0.95)
@@ -50,6 +50,22 @@ func explainFailover(n *Node) *Finding {
 }
 
 var failoverSee = []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection", "https://github.com/redis/jedis/issues/1512"}
+
+// explainReplaced is of a master that still answered when the watch was prepared, and had been replaced when it began: what waits for it is slowpath's own probe.
+func explainReplaced(n *Node, t takeover) *Finding {
+	cl := n.keptWaiting(t)
+	if cl.Calls == 0 || n.stuckAfter(t).ns > 0 {
+		return nil
+	}
+	f := n.finding(cl, 0.6)
+	f.Title = "A master had fallen silent and been replaced when the watch began"
+	f.support(recording.SourceServer, "the others hold it for failed, and its slots are another's already (CLUSTER NODES): the failover is over", 0, "")
+	f.supportSilence(n, t)
+	f.supportNodeTimeout(n)
+	f.doubt(recording.SourceTap, "what callers lost by it was before the watch; none is seen to wait for it now", 0, "")
+	f.Fix, f.See = failoverFix(n, t), failoverSee
+	return f
+}
 
 // explainOrphan is of a master that could not be reached when the watch began, by what its replica tells.
 func explainOrphan(n *Node) *Finding {

@@ -28,7 +28,9 @@ func TestFailoverWindow(t *testing.T) {
 		{name: "it is slow, and the others suspect it for a moment", rec: suspected(newClusterCase("redis 7.0.15").upBut("").waits(oldMaster, 5e9, 6e9, ""))},
 		{name: "a handover: it answers all of the time", rec: newClusterCase("redis 7.0.15").upBut("").taken(11e9)},
 		{name: "it was stopped, and went on before the others gave it up", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0, 5e9).waits(oldMaster, 5e9, 8e9, "").up(oldMaster, 8e9, clusterEnd).stopped(5e9, 8e9)},
-		{name: "before the watch", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).tellTaken(2e9)},
+		{name: "over when the watch begins", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).waits(oldMaster, 1e9, clusterEnd, refusal).tellTaken(2e9), first: true, min: 0.55, max: 0.65,
+			evidence: "the failover is over", against: "none is seen to wait for it now"},
+		{name: "over when the watch begins, and nobody calls it", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).tellTaken(2e9)},
 	})
 }
 
