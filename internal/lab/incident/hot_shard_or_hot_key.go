@@ -31,7 +31,7 @@ var hotTag = Incident{
 
 // hotShard starts callers without pause in a cluster in which the keys with the tag {hot} are at one of three masters.
 func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, mix []clients.Command) (Scene, error) {
-	c, err := l.cacheCluster(ctx)
+	c, err := l.cacheCluster(ctx, noFailover)
 	if err != nil {
 		return Scene{}, err
 	}

@@ -17,7 +17,7 @@ var replicaLoading = Incident{
 	Title: "redis-py reads from replicas, one of which loads five million keys after each of its restarts",
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		c, err := l.cacheCluster(ctx)
+		c, err := l.cacheCluster(ctx, noFailover)
 		if err != nil {
 			return Scene{}, err
 		}

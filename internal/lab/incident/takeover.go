@@ -14,6 +14,9 @@ import (
 // nodeTimeout is the cluster-node-timeout of the lab, in milliseconds: a failover takes about as long and a second more. The default is 15 s.
 const nodeTimeout = 3000
 
+// noFailover makes nodes that are busy for seconds keep their slots.
+const noFailover = "cluster-node-timeout 60000"
+
 // cacheCluster is three masters with a replica each.
 func (l *Lab) cacheCluster(ctx context.Context, config ...string) (*fleet.Cluster, error) {
 	return l.Cluster(ctx, 3, 1, fleet.Spec{Config: append([]string{"cluster-node-timeout " + itoa(nodeTimeout)}, config...)})
