@@ -67,7 +67,7 @@ func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 
 // replicaReadOnly has an application with the address of a server that is a replica since the last failover.
 var replicaReadOnly = Incident{
-	ID:    "replica-loading-or-readonly-routing-readonly",
+	ID:    "replica-loading-or-readonly-routing-ro",
 	Cause: "replica-loading-or-readonly-routing",
 	Title: "a go-redis client that still has the address of the old master, which is a replica now",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -82,7 +82,7 @@ var replicaReadOnly = Incident{
 
 // replicaMasterDown has readers at a replica that is told to give no stale data, and whose master has gone.
 var replicaMasterDown = Incident{
-	ID:    "replica-loading-or-readonly-routing-masterdown",
+	ID:    "replica-loading-or-readonly-routing-down",
 	Cause: "replica-loading-or-readonly-routing",
 	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is away",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
