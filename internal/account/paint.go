@@ -54,8 +54,9 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 				p.resent[k] = append(p.resent[k], [2]int64{d.CallStartNs, e.TimeNs})
 			}
 		case e.Source == recording.SourceTap && e.Kind == recording.KindRetransmit:
-			client := recording.DetailOf[recording.RetransmitDetail](e).Client
-			p.again[client] = append(p.again[client], span{e.TimeNs, e.TimeNs + e.DurationNs})
+			if d := recording.DetailOf[recording.RetransmitDetail](e); !d.InVain() {
+				p.again[d.Client] = append(p.again[d.Client], span{e.TimeNs, e.TimeNs + e.DurationNs})
+			}
 		}
 	}
 	for node, es := range p.states {

@@ -27,9 +27,12 @@ type Conn struct {
 	IdleNs     int64 // at its end: since the last byte
 	AgeNs      int64 // at its end
 	By         string
-	Waiting    int // calls without a reply at its end
+	Waiting    int   // calls without a reply at its end
+	CutNs      int64 // when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
+	CutIdleNs  int64 // then: since the last byte
 	Greeting   *recording.HandshakeDetail
 	GreetingNs int64 // from the SYN to the reply of the first command that does work
+	IntroNs    int64 // end of the last slow command by which it introduced itself; 0: none was slow
 	use        []use
 }
 
@@ -64,7 +67,7 @@ func (c *Conn) tripNs() int64 {
 	if c.Greeting == nil {
 		return 0
 	}
-	return max(c.GreetingNs-c.DialNs, 0) / int64(c.trips()+1)
+	return max(c.GreetingNs-c.DialNs-c.Greeting.RestNs, 0) / int64(c.trips()+1)
 }
 
 // spentNs is the time that its caller spent on it. The server's end does not see how long calls are on their way.
@@ -177,6 +180,10 @@ func spreadOf(conns []*Conn, of func(*Conn) int64) spread {
 	for _, c := range conns {
 		ns = append(ns, of(c))
 	}
+	return spreadOfNs(ns)
+}
+
+func spreadOfNs(ns []int64) spread {
 	if len(ns) == 0 {
 		return spread{}
 	}

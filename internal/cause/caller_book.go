@@ -26,6 +26,7 @@ func (n *Node) callers() []*Caller {
 	for _, e := range greetings {
 		b.greeting(e)
 	}
+	b.introductions()
 	b.usage()
 	b.join()
 	return b.callers()
@@ -56,6 +57,9 @@ func (b *callerBook) event(e recording.Event) {
 		}
 		c := list[len(list)-1]
 		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs, d.IdleNs, d.AgeNs, d.By, d.Waiting
+		if d.By == recording.Server {
+			c.CutNs, c.CutIdleNs = e.TimeNs, d.IdleNs
+		}
 	}
 }
 
@@ -65,6 +69,22 @@ func (b *callerBook) greeting(e recording.Event) {
 		if c.OpenNs >= e.TimeNs {
 			c.Greeting, c.GreetingNs = &d, e.DurationNs
 			return
+		}
+	}
+}
+
+// introductions adds what connections went through that no command has followed on yet: their greeting is told with the first that does work.
+func (b *callerBook) introductions() {
+	for _, call := range b.node.Rec.Calls {
+		if call.Source != recording.SourceTap || call.Node != b.node.Address || !introduces(call.Op) {
+			continue
+		}
+		for _, side := range []string{recording.Client, recording.Server} {
+			for _, c := range b.byAddress[side+call.Conn] {
+				if c.OpenNs > 0 && c.OpenNs <= call.EndNs && (c.CloseNs == 0 || call.StartNs < c.CloseNs) {
+					c.IntroNs = max(c.IntroNs, call.EndNs)
+				}
+			}
 		}
 	}
 }
@@ -110,6 +130,9 @@ func (b *callerBook) join() {
 		s := b.otherEnd(c)
 		if s == nil {
 			continue
+		}
+		if s.CutNs > 0 {
+			c.By, c.CutNs, c.CutIdleNs = recording.Server, s.CutNs, s.CutIdleNs // the client's socket may stay until it is looked at
 		}
 		if s.Waiting > c.Waiting {
 			c.Waiting, c.IdleNs = s.Waiting, s.IdleNs
@@ -181,13 +204,18 @@ func (b *callerBook) callers() []*Caller {
 			continue
 		}
 		name := hostOf(c.Client)
+		key := name
 		if d.PID != 0 {
-			name = fmt.Sprintf("%s[%d]", d.Comm, d.PID)
+			key = strconv.Itoa(d.PID) // comm is that of a thread, and those of a JVM have names of their own
 		}
-		caller := byName[name]
+		caller := byName[key]
 		if caller == nil {
 			caller = &Caller{Name: name, PID: d.PID, Comm: d.Comm}
-			byName[name] = caller
+			if d.PID != 0 {
+				caller.Comm = b.node.commOf(d.PID, d.Comm)
+				caller.Name = fmt.Sprintf("%s[%d]", caller.Comm, d.PID)
+			}
+			byName[key] = caller
 			out = append(out, caller)
 		}
 		caller.Conns = append(caller.Conns, c)
@@ -197,6 +225,17 @@ func (b *callerBook) callers() []*Caller {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].inFlightNs() > out[j].inFlightNs() })
 	return out
+}
+
+// commOf is the name of a process, where the host source looked at it, else that of one of its threads.
+func (n *Node) commOf(pid int, thread string) string {
+	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
+	if ok {
+		if comm := stringField(s.Body, "comm"); comm != "" {
+			return comm
+		}
+	}
+	return thread
 }
 
 // ownPIDs are slowpath's own processes. One that the host source did not meet is not known.

@@ -24,17 +24,22 @@ const aheadTimes = 2
 func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	var out []redial
 	for _, c := range callers {
-		r := redial{Caller: c, ended: c.conns(reason)}
-		for _, k := range c.opened() {
-			if !k.ahead(c.callNs()) {
-				r.fresh = append(r.fresh, k)
-			}
-		}
+		r := redialOf(c, reason)
 		if k := min(len(r.ended), len(r.fresh)); k >= minRedials {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+func redialOf(c *Caller, reason func(*Conn) bool) redial {
+	r := redial{Caller: c, ended: c.conns(reason)}
+	for _, k := range c.opened() {
+		if !k.ahead(c.callNs()) {
+			r.fresh = append(r.fresh, k)
+		}
+	}
+	return r
 }
 
 // habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.
@@ -47,9 +52,15 @@ func (n *Node) habit(c *Caller) bool {
 	return len(n.redials([]*Caller{c}, (*Conn).gaveUp)) > 0
 }
 
-// ahead: it was open before a call wanted it.
+// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they take longer.
 func (k *Conn) ahead(callNs int64) bool {
-	return k.Greeting != nil && k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs
+	switch {
+	case k.Greeting == nil:
+		return false
+	case k.Greeting.RestNs > 0:
+		return k.Greeting.RestNs > (aheadTimes-1)*int64(k.trips()+1)*max(callNs, k.tripNs())
+	}
+	return k.GreetingNs-k.DialNs > aheadTimes*int64(k.trips()+1)*callNs // recorded before the rest was
 }
 
 // costNs is what those new connections cost that took the place of ended ones.
@@ -101,6 +112,7 @@ type losses struct {
 	openingNs int64 // new connections on the way of calls: dials and handshakes
 	givenUpNs int64 // calls that were given up
 	pingNs    int64 // tests of connections
+	lookupNs  int64 // questions to name servers before dials
 	excessNs  int64 // of the slow calls themselves
 	spentNs   int64 // all their time on their connections
 }
@@ -120,6 +132,8 @@ func (n *Node) losses(callers []*Caller) losses {
 	if p, ok := n.borrowPings(); ok {
 		l.pingNs = p.pingNs
 	}
+	l.lookupNs = n.lookupNs(callers)
+	l.spentNs += l.lookupNs
 	return l
 }
 
@@ -128,27 +142,8 @@ func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < minShare*float64(l.spentNs) {
 		return nil
 	}
-	all := max(l.openingNs+l.givenUpNs+l.pingNs, ns) + l.excessNs
+	all := max(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs, ns) + l.excessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
 	return f
-}
-
-// library puts the lines of the fix for the libraries that CLIENT LIST names first; without a name all are given.
-func (n *Node) library(lines map[string]string, order ...string) []string {
-	seen := map[string]bool{}
-	for _, c := range n.Clients() {
-		for _, name := range order {
-			if strings.HasPrefix(strings.ToLower(c.LibName), name) || strings.HasPrefix(strings.ToLower(c.Name), name) {
-				seen[name] = true
-			}
-		}
-	}
-	var out []string
-	for _, name := range order {
-		if len(seen) == 0 || seen[name] {
-			out = append(out, lines[name])
-		}
-	}
-	return out
 }

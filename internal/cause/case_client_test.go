@@ -31,6 +31,7 @@ type life struct {
 	by         string
 	firstAfter int64 // from the handshake to the first call
 	remote     bool  // the client is on another host
+	dialNs     int64 // 0: the usual
 }
 
 const dialNs = int64(50e3)
@@ -44,15 +45,24 @@ func (e edge) conn(l life) edge {
 	if l.by == "" {
 		l.by = recording.Client
 	}
+	if l.dialNs > 0 {
+		d.DialNs = l.dialNs
+	}
 	if l.from > 0 {
 		e.event(recording.SourceTap, recording.KindOpen, l.from, 0, d)
 		e.event(recording.SourceTap, recording.KindHandshake, l.from-d.DialNs, d.DialNs+int64(l.trips+1)*l.callNs+l.firstAfter,
-			recording.HandshakeDetail{Client: d.Client, PID: d.PID, Comm: d.Comm, Side: d.Side, DialNs: d.DialNs, Ops: l.ops, Trips: l.trips, Op: "GET"})
+			recording.HandshakeDetail{Client: d.Client, PID: d.PID, Comm: d.Comm, Side: d.Side, DialNs: d.DialNs, Ops: l.ops, Trips: l.trips, RestNs: max(l.firstAfter, 1), Op: "GET"})
 	}
 	d.Calls = l.work + int64(len(l.ops))
 	d.InFlightNs = (l.work + int64(l.trips)) * l.callNs
 	if l.waiting > 0 {
 		d.InFlightNs += l.idleNs
+	}
+	if l.to == 0 && l.from > 0 {
+		at := min(l.from+second, edgeEnd-1)
+		for name, v := range map[string]int64{"calls": d.Calls, "in_flight_ns": d.InFlightNs, "idle_ns": max(at-l.from-d.InFlightNs, 0)} {
+			e.Sample(recording.Sample{TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + d.Client, Name: name, Value: float64(v)})
+		}
 	}
 	if l.to > 0 {
 		d.AgeNs, d.IdleNs, d.By, d.Waiting = l.to-l.from, l.idleNs, l.by, l.waiting
@@ -77,13 +87,18 @@ func (e edge) used(pid int, comm string, port int, callsPerSecond, busy float64)
 
 // all are the latencies of all calls of one command, from the clients' end.
 func (e edge) all(op string, calls int, ns int64) edge {
+	return e.allAt(recording.Client, op, calls, ns)
+}
+
+// allAt adds calls as one of the ends saw them.
+func (e edge) allAt(end, op string, calls int, ns int64) edge {
 	h := hdrhistogram.New(1, int64(60e9), 2)
 	_ = h.RecordValues(ns, int64(calls))
 	hdr, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
 		panic(err)
 	}
-	e.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: recording.Client + " " + op, HDR: hdr})
+	e.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: end + " " + op, HDR: hdr})
 	return e
 }
 

@@ -12,5 +12,7 @@ var clientCauses = []Cause{
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
+	tlsHandshakeStorm,
+	dnsSlow,
 	poolTestOnBorrow,
 }

@@ -1,7 +1,12 @@
 package cause
 
-// clusterCauses: who has which slots, who is there, and what callers know of it.
+// clusterCauses: the topology of a cluster, who asks for it, calls that are sent on to another node, and nodes that are gone, hot or not ready.
 var clusterCauses = []Cause{
+	topologyRefreshStorm,
+	movedRefreshStorm,
+	inlineRediscovery,
+	askRedirect,
+	migrateBigKeyBlocks,
 	failoverWindow,
 	staleTopology,
 	hotShard,

@@ -20,7 +20,8 @@ var clientCPUSaturated = Cause{
 		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
 	},
 	// A throttled cgroup makes its threads stand in line as well.
-	After:   []string{"client-cfs-throttled"},
+	// One that refreshes the map of a big cluster all the time takes it apart all the time.
+	After:   []string{"client-cfs-throttled", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
 }
 
@@ -61,6 +62,9 @@ func explainClientCPU(n *Node) *Finding {
 	}
 	if collected := t.collecting.ns(); collected > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of its work", dur(collected)), float64(collected), "ns")
+	}
+	if n.refreshing().by[c.Name] == 0 {
+		f.notOf = []string{topologyRefreshStorm.ID}
 	}
 	f.Fix = clientCPUFix(c, own, others)
 	f.See = []string{"https://learn.microsoft.com/azure/redis/troubleshoot-client#high-client-cpu", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}

@@ -39,6 +39,10 @@ type commandLoop struct {
 
 func (c *Case) commandLoop() (l commandLoop) {
 	for _, n := range c.Nodes {
+		if !n.tellsCommands() {
+			l.add(n)
+			continue
+		}
 		own := n.Growth("self.polls") + 1 // slowpath's own CLUSTER INFO
 		l.asked += n.Growth("cmdstat_command.calls")
 		l.usec += n.Growth("cmdstat_command.usec")
@@ -59,22 +63,66 @@ func (c *Case) commandLoop() (l commandLoop) {
 	return l
 }
 
+// tellsCommands: INFO commandstats is not refused.
+func (n *Node) tellsCommands() bool {
+	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
+}
+
+// add counts a node's commands by what the kernel source saw at the server's end.
+func (l *commandLoop) add(n *Node) {
+	for _, h := range n.Rec.Histograms {
+		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
+		if h.Source != recording.SourceTap || h.Node != n.Address || !ok {
+			continue
+		}
+		count, ns := histogramSum(h.HDR)
+		switch command := strings.ToLower(op); {
+		case command == "command":
+			l.asked, l.usec = l.asked+count, l.usec+float64(ns)/1e3
+		case dataCommand(command):
+			l.data, l.dataUs = l.data+count, l.dataUs+float64(ns)/1e3
+		case strings.HasPrefix(command, "cluster") && command != "cluster info":
+			l.maps += count
+		}
+	}
+	l.redials += float64(n.brokenOff())
+}
+
+// asked is how often the node was asked for COMMAND, and by which source that is known.
+func (n *Node) askedCommands() (count float64, source string) {
+	if n.tellsCommands() {
+		return n.Growth("cmdstat_command.calls"), recording.SourceServer
+	}
+	var l commandLoop
+	l.add(n)
+	return l.asked, recording.SourceTap
+}
+
 func explainCommandLoop(n *Node) *Finding {
-	asked := n.Growth("cmdstat_command.calls")
+	asked, source := n.askedCommands()
+	broken := n.brokenOff()
 	l := n.commandLoop()
-	if asked < commandsRate*n.Seconds() || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked || l.redials < redialsPer*l.asked {
+	// However rarely an application calls: nobody else breaks off what it has asked for itself.
+	often := asked >= commandsRate*n.Seconds() || asked >= minRedials && float64(broken) >= redialsPer*asked
+	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked || l.redials < redialsPer*l.asked {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes))}
-	f.support(recording.SourceServer, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
+	f.support(source, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
 		l.asked, l.data, l.asked/l.data), asked, "calls")
-	f.support(recording.SourceServer, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s", dur(int64(l.usec*1e3/l.asked)), dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
-	f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND", n.churn().PerSecond), n.churn().PerSecond, "connections per second")
-	if broken := n.brokenOff(); float64(broken) >= redialsPer*asked {
+	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s", dur(int64(l.usec*1e3/l.asked)), dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
+	if c := n.churn(); c.PerSecond > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND", c.PerSecond), c.PerSecond, "connections per second")
+	}
+	if float64(broken) >= redialsPer*asked {
 		f.Confidence = 0.92
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections were broken off by their client (RST): the rest of a reply lay unread", broken), float64(broken), "connections")
 	} else {
 		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the goroutines of the application would tell: --pprof ADDRESS", 0, "")
+	}
+	if version, ok := n.usesBelow("go-redis", 9); ok {
+		f.Confidence = max(f.Confidence, 0.9)
+		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
 	}
 	f.Fix = commandFix(n.Case, "")
 	f.See = []string{"https://github.com/redis/go-redis/issues/1329", "https://github.com/redis/go-redis/pull/1355"}
@@ -126,8 +174,13 @@ func commandFix(c *Case, frame string) []string {
 	case strings.Contains(frame, "go-redis/redis."):
 		from = "go-redis v6 (github.com/go-redis/redis)"
 	}
+	for _, n := range c.Nodes {
+		if version, ok := n.usesBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
+			from += " " + version
+		}
+	}
 	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
-	if n := c.Nodes[0]; !since(n, 7, 0) && !strings.Contains(from, "v8") && !strings.Contains(from, "v7") {
+	if n := c.Nodes[0]; !since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") && !strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of Redis 7 and Valkey"
 	}
 	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library switches it off"}

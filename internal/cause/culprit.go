@@ -9,6 +9,9 @@ import (
 // Which cause a command stands for when others waited for it. Several causes look alike from afar, a busy loop and a command in
 // SLOWLOG; here is what tells them apart, in one place, so that no suspect is claimed twice.
 func (n *Node) commandCause(s account.Suspect) string {
+	if isMigration(s) {
+		return "migrate-big-key-blocks" // also where it slept: it waits for the other server
+	}
 	if s.Kind != account.KindCommand || s.Stopped && !s.Busy {
 		return "" // the time was not the command's: the thread was kept from running
 	}
@@ -30,6 +33,8 @@ func (n *Node) commandCause(s account.Suspect) string {
 			return n.commandCause(inner)
 		}
 		return "lua-or-multi-long"
+	case isMapCommand(s.Command):
+		return "topology-refresh-storm" // or moved-refresh-storm: they look at these themselves
 	case n.isCrowdWork(s.Command):
 		return "many-clients-overhead"
 	case account.Introspection(s.Command):

@@ -3,6 +3,7 @@ package cause
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -25,7 +26,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Sources:    sources(rec),
 		Whom:       whomOf(rec),
 		Latency:    latencyOf(c.Ledger),
-		Findings:   order(explain(c), c.Ledger.Slowness()),
+		Findings:   order(explain(c), c.slowness()),
 		Account:    states(c.Ledger),
 		Excess:     excess(c),
 		Worst:      worst(c.Ledger),
@@ -83,6 +84,7 @@ func join(a, b *Finding) *Finding {
 	a.ExcessShare = min(1, a.ExcessShare+b.ExcessShare)
 	a.Confidence = max(a.Confidence, b.Confidence)
 	a.apart = a.apart && b.apart
+	a.notOf = slices.DeleteFunc(a.notOf, func(root string) bool { return !slices.Contains(b.notOf, root) })
 	a.Evidence = append(a.Evidence, b.Evidence...)
 	a.Against = append(a.Against, b.Against...)
 	return a
@@ -131,7 +133,7 @@ func order(fs []Finding, slowness float64) []Finding {
 		}
 		placed[f.Cause] = true
 		for _, root := range afterOf(f.Cause) {
-			if j, ok := found[root]; ok && !f.apart {
+			if j, ok := found[root]; ok && !f.apart && !slices.Contains(f.notOf, root) {
 				place(j)
 				if f.Because == "" {
 					f.Because = root
@@ -147,6 +149,17 @@ func order(fs []Finding, slowness float64) []Finding {
 		return []Finding{}
 	}
 	return out
+}
+
+// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a name server is time of
+// theirs, but of no call that a source sees.
+func (c *Case) slowness() float64 {
+	var beside int64
+	for _, n := range c.Nodes {
+		beside += n.lookupNs(n.callers())
+	}
+	calls := float64(max(c.Ledger.Users.TotalNs, 1))
+	return c.Ledger.Slowness() * calls / (calls + float64(beside))
 }
 
 func afterOf(id string) []string {

@@ -82,6 +82,8 @@ type Finding struct {
 	Because string `json:"because,omitempty"`
 	// apart: its evidence says that it is no consequence of the causes that it could come after.
 	apart bool
+	// notOf are those of them of which it alone is none.
+	notOf []string
 }
 
 // Evidence is a fact with where it came from.

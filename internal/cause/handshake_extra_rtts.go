@@ -30,6 +30,7 @@ func explainHandshakes(n *Node) *Finding {
 	var most *Caller
 	var fresh []*Conn
 	var extra int64
+	driven := n.driven(callers)
 	for _, c := range callers {
 		greeted := c.conns(func(k *Conn) bool { return k.trips() > oneTrip && !k.ahead(c.callNs()) })
 		if len(greeted) < minRedials {
@@ -38,7 +39,7 @@ func explainHandshakes(n *Node) *Finding {
 		found = append(found, c)
 		habit := n.habit(c)
 		for _, k := range greeted {
-			if habit {
+			if habit || driven[k] {
 				extra += k.tripNs() * int64(k.trips()-oneTrip)
 			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
 				extra += k.openingNs()
@@ -65,17 +66,19 @@ func explainHandshakes(n *Node) *Finding {
 		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
 	}
 	f.remote(most)
-	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or request"}, greetingFix(greetingOf(fresh))...)
+	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or request"}, n.greetingFix(greetingOf(fresh))...)
 	f.See = []string{"https://redis.io/docs/latest/commands/hello/", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options"}
 	return f
 }
 
 // greetingFix says which commands can be left out.
-func greetingFix(ops string) []string {
+func (n *Node) greetingFix(ops string) []string {
 	var out []string
+	if strings.Contains(ops, "CLIENT SETINFO") {
+		out = append(out, n.library(setInfoFix, "go-redis", "redis-py", "jedis", "lettuce", "rueidis", "node-redis", "ioredis")...)
+	}
 	for _, o := range []struct{ op, fix string }{
-		{"CLIENT SETINFO", "CLIENT SETINFO: go-redis DisableIdentity: true; redis-py lib_name=None, lib_version=None; Jedis ClientSetInfoConfig.DISABLED; Lettuce: RedisURI without a library name"},
-		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}"},
+		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)"},
 		{"SELECT", "SELECT: database 0, one server or a prefix per application in place of databases"},
 		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
 		{"READONLY", "READONLY is needed where replicas are read; keep those connections"},
@@ -86,4 +89,15 @@ func greetingFix(ops string) []string {
 		}
 	}
 	return out
+}
+
+// setInfoFix is per library how to leave out CLIENT SETINFO.
+var setInfoFix = map[string]string{
+	"go-redis":   "CLIENT SETINFO: go-redis DisableIdentity: true (spelt DisableIndentity in older versions)",
+	"redis-py":   "CLIENT SETINFO: redis-py driver_info=None; before 8.0 lib_name=None, lib_version=None",
+	"jedis":      "CLIENT SETINFO: Jedis clientSetInfoConfig(ClientSetInfoConfig.DISABLED)",
+	"lettuce":    "CLIENT SETINFO: Lettuce RedisURI with setLibraryName(\"\") and setLibraryVersion(\"\")",
+	"rueidis":    "CLIENT SETINFO: rueidis ClientSetInfo: rueidis.DisableClientSetInfo",
+	"node-redis": "CLIENT SETINFO: node-redis disableClientInfo: true",
+	"ioredis":    "CLIENT SETINFO: ioredis disableClientInfo: true",
 }

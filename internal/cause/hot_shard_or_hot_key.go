@@ -38,8 +38,8 @@ func explainHotShard(n *Node) *Finding {
 	if len(peers) == 0 {
 		return nil
 	}
-	cores := medianOf(peers, func(w work) float64 { return w.cores })
-	ops := medianOf(peers, func(w work) float64 { return w.perSecond })
+	cores := medianWork(peers, func(w work) float64 { return w.cores })
+	ops := medianWork(peers, func(w work) float64 { return w.perSecond })
 	if own.cores < hotTimes*cores {
 		return nil // all have much to do
 	}
@@ -116,7 +116,7 @@ func (n *Node) ownPerSecond() float64 {
 // commandsPerFresh is HELLO, CLIENT SETNAME, and the call itself.
 const commandsPerFresh = 3
 
-func medianOf(ws []work, of func(work) float64) float64 {
+func medianWork(ws []work, of func(work) float64) float64 {
 	var all []float64
 	for _, w := range ws {
 		all = append(all, of(w))
@@ -135,7 +135,7 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	if own.slots == 0 {
 		return false
 	}
-	slots := medianOf(peers, func(w work) float64 { return float64(w.slots) })
+	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
 	times := float64(own.slots) / max(slots, 1)
 	if times*hotTimes > own.cores/max(cores, 1e-3) && times > 1 {
 		f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): so many more keys are its own", own.slots, slots), float64(own.slots), "slots")
@@ -152,7 +152,7 @@ func (f *Finding) supportHotCommand(n *Node, own work, peers []work) {
 		return
 	}
 	field := "cmdstat_" + strings.ToLower(strings.ReplaceAll(top.Name, " ", "|")) + ".calls"
-	there := medianOf(peers, func(w work) float64 { return w.node.PerSecond(field) })
+	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(field) })
 	f.support(recording.SourceServer, fmt.Sprintf("most of its time goes to %s: %.0f per second, %.0f at the others (median)", top.Name, n.PerSecond(field), there), n.PerSecond(field), "per second")
 }
 

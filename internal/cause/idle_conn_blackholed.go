@@ -46,7 +46,7 @@ func (n *Node) silences() []Silence {
 			continue
 		}
 		s := byConn[d.Client]
-		if s == nil || e.TimeNs > s.SentNs { // the send before is not that of the last time: an answer came between
+		if s == nil || e.TimeNs > s.ToNs { // what is sent again now was sent after the last time: an answer came between
 			s = &Silence{Client: d.Client, SentNs: e.TimeNs}
 			byConn[d.Client] = s
 		}

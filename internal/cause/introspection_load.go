@@ -20,7 +20,7 @@ var introspectionLoad = Cause{
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each question that held the main thread for a millisecond and more, with its connection and process",
 	},
-	After:   []string{"cmdinfo-once-lock"},
+	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
 	Explain: explainIntrospection,
 }
 

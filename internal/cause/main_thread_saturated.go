@@ -18,7 +18,8 @@ var mainThreadSaturated = Cause{
 		T2: "the clients' own calls wait while it serves others, none of which takes long",
 	},
 	// What burns the thread's time without serving anybody comes first.
-	After:   []string{"hot-shard-or-hot-key", "short-lived-connections", "cmdinfo-once-lock", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load"},
+	After: []string{"hot-shard-or-hot-key", "short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load", "topology-refresh-storm", "moved-refresh-storm",
+		"pool-oversized"},
 	Explain: explainSaturated,
 }
 

@@ -90,7 +90,8 @@ func (n *Node) refusals() int {
 			continue
 		}
 		d := recording.DetailOf[recording.ErrorDetail](e)
-		if strings.Contains(d.Message, "maxclients") || strings.Contains(d.Message, "max number of clients") {
+		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath then gives is no refusal.
+		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message, "max number of clients") {
 			refused++
 		}
 	}

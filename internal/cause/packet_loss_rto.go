@@ -50,7 +50,7 @@ func (n *Node) resent() (r Resent) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
 		// A SYN that is sent again says that a connection was not let in; a timer below RTO_MIN is a probe of the tail, mostly for nothing.
-		if strings.HasPrefix(d.State, "syn") || e.DurationNs < rtoMinNs*9/10 {
+		if strings.HasPrefix(d.State, "syn") || d.Why == recording.ResentProbe || e.DurationNs < rtoMinNs*9/10 {
 			continue
 		}
 		if d.From == recording.Server {
@@ -94,8 +94,16 @@ func (n *Node) lost(sentAgain float64) float64 {
 		return sentAgain // not watched
 	}
 	timed := max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
-	return min(sentAgain, timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
+	return min(max(sentAgain-n.twice(), 0), timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
+
+// twice is how many segments the server's namespace sent again though its peers had them: they say so (DSACK, RFC 2883). Nobody waited for those.
+func (n *Node) twice() float64 {
+	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())
+}
+
+// probed is how many losses the probes of the tail may have found: those that were no duplicates.
+func (n *Node) probed() float64 { return max(n.Host("net.TCPLossProbes").Growth()-n.twice(), 0) }
 
 // settled: the sum over the connections that are open now tells of losses only while they stay the same ones.
 func (n *Node) settled() bool {
@@ -111,7 +119,7 @@ func explainLoss(n *Node) *Finding {
 	d, known := n.demand()
 	// That replies were lost is told from a server that had no time to reply by its main thread.
 	// A lost reply is sent again by a probe of the tail, or by a timer.
-	replies := l.OnPort && min(l.ServerSegs, l.Lost+n.Host("net.TCPLossProbes").Growth()) > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
+	replies := l.OnPort && min(l.ServerSegs-n.twice(), l.Lost+n.probed()) > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:

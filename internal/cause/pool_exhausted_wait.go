@@ -19,7 +19,8 @@ var poolExhaustedWait = Cause{
 	// Whatever makes calls long keeps connections in use.
 	After: []string{"server-cfs-throttled", "server-cpu-contention", "process-frozen", "failover-window", "stale-topology-silent-master", "hot-shard-or-hot-key", "main-thread-saturated", "slow-command", "lua-or-multi-long", "big-key-io",
 		"client-pause-or-write-block", "packet-loss-rto", "client-cfs-throttled", "client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause",
-		"blocking-cmd-on-shared-conn", "pool-test-on-borrow", "cmdinfo-once-lock"},
+		"blocking-cmd-on-shared-conn", "pool-test-on-borrow", "cmdinfo-once-lock",
+		"pool-leak"},
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,
 }

@@ -52,7 +52,7 @@ func explainBorrowPings(n *Node) *Finding {
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: p.share()}
 	if p.pingNs > 0 {
 		l := n.losses(n.callers())
-		f.ExcessShare = float64(p.pingNs) / float64(l.openingNs+l.givenUpNs+l.pingNs+l.excessNs)
+		f.ExcessShare = float64(p.pingNs) / float64(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs+l.excessNs)
 	}
 	f.support(p.source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; slowpath's own are not counted", p.count, p.others, p.count*100/p.others, p.count/n.Seconds()), p.count, "calls")
 	if p.pingNs > 0 {

@@ -43,7 +43,7 @@ func (r refused) share() float64 { return r.calls / max(r.of, r.calls, 1) }
 func explainRouting(n *Node) *Finding {
 	var worst refused
 	for _, code := range []string{codeLoading, codeMasterDown, codeReadOnly} {
-		if r := n.refused(code); r.calls > worst.calls {
+		if r := n.turnedDown(code); r.calls > worst.calls {
 			worst = r
 		}
 	}
@@ -70,8 +70,8 @@ var routingTitle = map[string]string{
 	codeReadOnly:   "Writes go to a replica, and are refused (READONLY)",
 }
 
-// refused counts what users were refused for a reason: the server's count of such errors without those of slowpath's own calls.
-func (n *Node) refused(code string) refused {
+// turnedDown counts what users were refused for a reason: the server's count of such errors without those of slowpath's own calls.
+func (n *Node) turnedDown(code string) refused {
 	r := refused{code: code, when: n.whenRefusing(code)}
 	served := max(n.Info("total_commands_processed").Growth()-n.ownPerSecond()*n.Seconds(), 0)
 	if r.calls, r.counted = n.errorsOf(code); r.counted {

@@ -20,7 +20,7 @@ var serverCPUContention = Cause{
 		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of its CPU had little of that",
 		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own calls that waited with it",
 	},
-	After:   []string{"softirq-on-redis-core"},
+	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is of its own making
 	Explain: explainContention,
 }
 

@@ -20,7 +20,7 @@ var shortLivedConnections = Cause{
 		T2: "each connection that was opened and closed: which process, how long it took, how many commands it was used for",
 	},
 	// Who is refused comes back with another connection.
-	After:   []string{"maxclients", "cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window"},
+	After:   []string{"maxclients", "cmdinfo-once-lock", "tls-handshake-storm", "topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainShortLived,
 }
 
@@ -200,31 +200,29 @@ func (n *Node) prices() (connectionNs, callNs int64, tls bool) {
 	return opening[len(opening)/2], kept.P50Ns, tls
 }
 
-// pooling is the option of a library that keeps connections, by lib-name of CLIENT LIST (CLIENT SETINFO, 7.2 and later).
-var pooling = map[string]string{
-	"redis-py":    "redis-py: make one redis.Redis (or ConnectionPool) per process and share it; do not call close() per request",
-	"go-redis":    "go-redis: make one redis.NewClient per process and share it; PoolSize and MinIdleConns as the concurrency needs",
-	"jedis":       "Jedis: JedisPooled (one per process) in place of new Jedis(…) per call; maxIdle equal to maxTotal in the pool's configuration",
-	"lettuce":     "Lettuce: one RedisClient and one StatefulRedisConnection per process; connections are shared by threads",
-	"ioredis":     "ioredis: one new Redis(…) per process, not per request",
-	"node-redis":  "node-redis: createClient once per process, connect() once",
-	"phpredis":    "phpredis: pconnect() in place of connect() (and pooling: redis.pconnect.pooling_enabled=1)",
-	"StackExchan": "StackExchange.Redis: one ConnectionMultiplexer per process",
-}
+// pooling is what keeps connections, by library.
+var (
+	pooling = map[string]string{
+		"redis-py":      "redis-py: make one redis.Redis (or ConnectionPool) per process and share it; do not call close() per request",
+		"go-redis":      "go-redis: make one redis.NewClient per process and share it; PoolSize and MinIdleConns as the concurrency needs",
+		"redigo":        "redigo: one Pool per process, with MaxIdle as high as the callers are many: it is 0 unless set, and then every Close really closes",
+		"rueidis":       "rueidis: one rueidis.NewClient per process; its connections are shared",
+		"jedis":         "Jedis: JedisPooled (one per process) in place of new Jedis(…) per call; maxIdle equal to maxTotal in the pool's configuration",
+		"lettuce":       "Lettuce: one RedisClient and one StatefulRedisConnection per process; connections are shared by threads",
+		"redisson":      "Redisson: one RedissonClient per process",
+		"ioredis":       "ioredis: one new Redis(…) per process, not per request",
+		"node-redis":    "node-redis: createClient once per process, connect() once",
+		"phpredis":      "phpredis: pconnect() in place of connect() (and pooling: redis.pconnect.pooling_enabled=1)",
+		"predis":        "Predis: 'persistent' => true in the connection's parameters",
+		"stackexchange": "StackExchange.Redis: one ConnectionMultiplexer per process",
+	}
+	poolingOrder = []string{"redis-py", "go-redis", "redigo", "rueidis", "jedis", "lettuce", "redisson", "ioredis", "node-redis", "phpredis", "predis", "stackexchange"}
+)
 
 func shortLivedFix(n *Node, c Churn) []string {
-	var fix []string
-	seen := map[string]bool{}
-	for _, cl := range n.Clients() {
-		for name, line := range pooling {
-			if len(cl.LibName) >= len(name) && cl.LibName[:len(name)] == name && !seen[line] {
-				seen[line] = true
-				fix = append(fix, line)
-			}
-		}
-	}
-	if len(fix) == 0 {
-		fix = append(fix, "Keep connections: one client object with a pool per process, made at its start (redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 unless set, and then every Close really closes)")
+	fix := n.library(pooling, poolingOrder...)
+	if len(fix) == len(poolingOrder) { // nothing tells which library it is
+		fix = []string{"Keep connections: one client object with a pool per process, made at its start (redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 unless set, and then every Close really closes)"}
 	}
 	if who := n.crowdedHosts(); who != "" {
 		fix = append(fix, "Look at the callers on "+who+" first")

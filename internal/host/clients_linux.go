@@ -65,6 +65,8 @@ func (w *watch) client(pid, connections int) *client {
 	}
 	if pid == os.Getpid() {
 		body["self"] = true
+	} else if l := librariesOf(w.FS, pid); len(l) > 0 {
+		body["libraries"] = l
 	}
 	if groups, err := resolveCgroups(w.FS, pid); err == nil {
 		c.cpu = groups.cpu

@@ -118,8 +118,8 @@ var netCounters = map[string]bool{
 	"TcpExt TCPAbortOnTimeout": true, "TcpExt TCPBacklogDrop": true, "TcpExt TCPRcvQDrop": true, "TcpExt TCPZeroWindowDrop": true,
 	"TcpExt PruneCalled": true, "TcpExt TCPSpuriousRTOs": true, "TcpExt TCPFastRetrans": true, "TcpExt TCPSlowStartRetrans": true,
 	"TcpExt DelayedACKs": true, "TcpExt TCPOFOQueue": true, "TcpExt TCPMemoryPressures": true, "TcpExt TCPToZeroWindowAdv": true,
-	"TcpExt TCPTimeWaitOverflow": true,
-	"Tcp RetransSegs":            true, "Tcp OutSegs": true, "Tcp InSegs": true, "Tcp InErrs": true, "Tcp OutRsts": true, "Tcp PassiveOpens": true,
+	"TcpExt TCPTimeWaitOverflow": true, "TcpExt TCPDSACKRecv": true, "TcpExt TCPDSACKRecvSegs": true, "TcpExt TCPLossProbeRecovery": true,
+	"Tcp RetransSegs": true, "Tcp OutSegs": true, "Tcp InSegs": true, "Tcp InErrs": true, "Tcp OutRsts": true, "Tcp PassiveOpens": true,
 	"Tcp ActiveOpens": true, "Tcp AttemptFails": true, "Tcp EstabResets": true,
 }
 

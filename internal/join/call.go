@@ -122,8 +122,11 @@ func whole(segs []recording.Segment, from, to int64) []recording.Segment {
 func retransmits(r *recording.Recording) map[string][]recording.Segment {
 	out := map[string][]recording.Segment{}
 	for _, e := range r.EventsOf(recording.SourceTap, "", recording.KindRetransmit) {
-		client := recording.DetailOf[recording.RetransmitDetail](e).Client
-		out[client] = append(out[client], recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, Culprit: "segment"})
+		d := recording.DetailOf[recording.RetransmitDetail](e)
+		if d.InVain() {
+			continue
+		}
+		out[d.Client] = append(out[d.Client], recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, Culprit: "segment"})
 	}
 	return out
 }

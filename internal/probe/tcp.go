@@ -5,13 +5,17 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/session"
+	"slowpath/internal/target"
 )
 
-// totalRetrans is how many segments the socket has sent again since it was opened.
+// totalRetrans is how many segments the socket has sent again since it was opened, without those that its peer had already.
 func totalRetrans(s *session.Session) (uint32, bool) {
 	i, err := s.Conn().TCPInfo()
-	return i.TotalRetrans, err == nil
+	return missing(i), err == nil
 }
+
+// missing leaves out what was sent again for nothing, as a probe of the tail is where acknowledgements are late: nobody waited for it.
+func missing(i target.TCPInfo) uint32 { return i.TotalRetrans - min(i.Duplicates, i.TotalRetrans) }
 
 // freshRetrans is how many segments a connection sent again after it stood. Where the accept queue is full and the kernel uses SYN
 // cookies, the caller's side stands, and what it sends is dropped until there is room.
@@ -32,7 +36,7 @@ func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
 	if err != nil {
 		return // unix socket, or a system without TCP_INFO
 	}
-	during := int64(i.TotalRetrans) - int64(before)
+	during := int64(missing(i)) - int64(before)
 	if during <= 0 && c.EndNs-c.IntendedNs < int64(p.Slow) {
 		return
 	}

@@ -141,6 +141,7 @@ const (
 	KindInternal     = "internal"     // tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindWaiter       = "waiter"       // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
 	KindCollection   = "collection"   // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
+	KindLookup       = "lookup"       // tap, subject process:PID: from a question to a name server to its answer, of 1 ms or more, or until it was asked again; Detail LookupDetail
 	KindServed       = "served"       // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
 )
 
@@ -220,9 +221,10 @@ type HandshakeDetail struct {
 	Comm   string   `json:"comm,omitempty"`
 	Side   string   `json:"side"`
 	DialNs int64    `json:"dial_ns"`
-	Ops    []string `json:"ops"`   // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
-	Trips  int      `json:"trips"` // round trips that they took one after the other
-	Op     string   `json:"op"`    // the first command that does work
+	Ops    []string `json:"ops"`     // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
+	Trips  int      `json:"trips"`   // round trips that they took one after the other
+	RestNs int64    `json:"rest_ns"` // from the last reply of those to the request of Op: long where nobody waited for the connection
+	Op     string   `json:"op"`      // the first command that does work
 }
 
 // RetransmitDetail is the Detail of retransmit. The event begins with the last send before it.
@@ -230,9 +232,46 @@ type RetransmitDetail struct {
 	Client  string `json:"client"`
 	From    string `json:"from"`  // which end sent again: server, client
 	State   string `json:"state"` // "established", "syn-sent", …
+	Why     string `json:"why"`   // one of Resent…
 	Unacked int64  `json:"unacked_bytes"`
-	Total   int64  `json:"total"` // retransmissions of this connection so far
+	Total   int64  `json:"total"` // retransmissions of this end of the connection so far
+	// Duplicates is how many segments of this end its peer had twice so far (DSACK): those were sent again for nothing.
+	Duplicates int64 `json:"duplicates"`
 }
+
+// Library is a client library of a process, in the snapshot "process".
+type Library struct {
+	Name    string `json:"name"` // go-redis, jedis, redis-py, …
+	Version string `json:"version"`
+	How     string `json:"how"` // one of Library…
+}
+
+// How a library is known to be a process's.
+const (
+	LibraryBuiltIn   = "built-in"  // the program says that it was built of it
+	LibraryOpen      = "open"      // the process has its file open
+	LibraryInstalled = "installed" // it is where the process's runtime looks for packages; it may use another one
+)
+
+// LookupDetail is the Detail of lookup.
+type LookupDetail struct {
+	Comm      string `json:"comm"`
+	Questions int    `json:"questions"` // that were sent on the socket meanwhile; IPv4 and IPv6 are two
+	Answered  bool   `json:"answered"`  // false: it was asked again elsewhere, or given up
+}
+
+// InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and then, as where both ends
+// share CPUs that are full, most of what they repeat has arrived, and nobody waits for it: the peer says that it has it twice.
+func (d RetransmitDetail) InVain() bool {
+	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
+}
+
+// Why TCP sent something again.
+const (
+	ResentTimer = "timer" // nothing was acknowledged for as long as the retransmission timer runs
+	ResentAcks  = "acks"  // acknowledgements of later segments say that this one is missing
+	ResentProbe = "probe" // the last segment, to learn whether it arrived (tail loss probe)
+)
 
 // AckDetail is the Detail of acknowledged. The client's process has no part in an acknowledgement, but its kernel may put off that of a last
 // segment that stands alone (delayed ACK).
@@ -356,7 +395,7 @@ type TCPDetail struct {
 	MinRTTNs         int64  `json:"min_rtt_ns"`
 	RTONs            int64  `json:"rto_ns"`
 	TotalRetrans     int64  `json:"total_retrans"`
-	RetransDuring    int64  `json:"retrans_during"`
+	RetransDuring    int64  `json:"retrans_during"` // without those that the peer had twice (DSACK)
 	Lost             int64  `json:"lost"`
 	Unacked          int64  `json:"unacked"`
 	NotsentBytes     int64  `json:"notsent_bytes"`

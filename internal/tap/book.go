@@ -21,6 +21,7 @@ type book struct {
 	threads  map[uint32]*history        // what each thread did lately, by thread
 	serving  map[uint32]Node            // nodes by thread that serves
 	resent   map[netip.AddrPort][]span  // retransmissions by the client's end
+	asked    map[uint64]*lookup         // questions to name servers, by socket
 	waiting  map[callKey]*heldCall      // server's views that wait for the client's
 	early    map[callKey]*earlyCall     // client's views that wait for the server's
 	greeting map[uint64]*greeting       // handshakes under way, by connection
@@ -58,7 +59,7 @@ func (p process) String() string {
 }
 
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
-	b := &book{Options: o, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
+	b := &book{Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
 	if o.Whom != (Whom{}) {
@@ -253,16 +254,43 @@ func (b *book) retransmit(e *kernelRetransEvent) {
 	if !ok || !b.takes(e.Addr.Role) {
 		return
 	}
-	from := min(e.LastOut, e.Now)
-	if from == 0 {
-		from = e.Now
+	s := span{b.time(resentAfter(e)), b.time(e.Now)}
+	d := recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State), Why: whyResent(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups)}
+	if !d.InVain() {
+		list := append(b.resent[client], s)
+		put(b, b.resent, client, list[max(0, len(list)-64):])
 	}
-	s := span{b.time(from), b.time(e.Now)}
-	list := append(b.resent[client], s)
-	put(b, b.resent, client, list[max(0, len(list)-64):])
-	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit,
-		Detail: recording.Detail(recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
-			Unacked: int64(e.Unacked), Total: int64(e.Total)})})
+	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit, Detail: recording.Detail(d)})
+}
+
+// States of the sender's congestion control, include/uapi/linux/tcp.h.
+const (
+	caRecovery = 3
+	caLoss     = 4
+)
+
+// whyResent is what made TCP send something again. Before a handshake is done there is the timer alone.
+func whyResent(e *kernelRetransEvent) string {
+	switch {
+	case e.Why == caLoss || strings.Contains(tcpState(e.State), "syn"):
+		return recording.ResentTimer
+	case e.Why == caRecovery:
+		return recording.ResentAcks
+	}
+	return recording.ResentProbe
+}
+
+// resentAfter is when what is sent again was sent, in the kernel's time. Where an end's sends are not followed, it is as long ago as its
+// timer has waited, which doubles each time that it runs out (tcp_retransmit_timer); other reasons come sooner, and are taken for no time.
+func resentAfter(e *kernelRetransEvent) uint64 {
+	switch {
+	case e.LastOut > 0:
+		return min(e.LastOut, e.Now)
+	case whyResent(e) == recording.ResentTimer:
+		waited := uint64(e.RtoUs) * 1000 * (1<<(min(e.Backoff, 15)+1) - 1)
+		return e.Now - min(e.Now, waited)
+	}
+	return e.Now
 }
 
 func tcpState(s uint8) string {
@@ -296,6 +324,7 @@ func (b *book) greet(conn uint64, op string, start, end int64) {
 	if g == nil {
 		return
 	}
+	ready := g.last
 	if start >= g.last {
 		g.trips++
 	}
@@ -306,9 +335,10 @@ func (b *book) greet(conn uint64, op string, start, end int64) {
 	}
 	delete(b.greeting, conn)
 	p := b.ends[g.client]
+	rest := max(start-max(ready, g.from+g.dialNs), 1)
 	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
 		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
-			Ops: g.ops, Trips: g.trips - 1, Op: op})})
+			Ops: g.ops, Trips: g.trips - 1, RestNs: rest, Op: op})})
 }
 
 // culprit names what a server did, for people.

@@ -20,6 +20,7 @@ const (
 	evRetrans
 	evInner
 	evAcked
+	evLookup
 )
 
 const (

@@ -295,6 +295,17 @@ type kernelItemEvent struct {
 	Comm    [16]uint8
 }
 
+type kernelLookupEvent struct {
+	_      structs.HostLayout
+	Type   uint8
+	Answer uint8
+	Unused uint16
+	Tgid   uint32
+	Now    uint64
+	Sock   uint64
+	Comm   [16]uint8
+}
+
 type kernelNodeKey struct {
 	_    structs.HostLayout
 	Addr [16]uint8
@@ -371,13 +382,16 @@ type kernelRetransEvent struct {
 	_       structs.HostLayout
 	Type    uint8
 	State   uint8
-	Unused  uint16
+	Why     uint8
+	Backoff uint8
 	Total   uint32
 	Addr    kernelAddr
 	Now     uint64
 	LastOut uint64
 	Seq     uint32
 	Unacked uint32
+	RtoUs   uint32
+	Dups    uint32
 }
 
 type kernelScratch struct {
@@ -518,6 +532,7 @@ const (
 	kernelVarKeepConnEvent    = "keep_conn_event"
 	kernelVarKeepInnerEvent   = "keep_inner_event"
 	kernelVarKeepItemEvent    = "keep_item_event"
+	kernelVarKeepLookupEvent  = "keep_lookup_event"
 	kernelVarKeepOffcpuEvent  = "keep_offcpu_event"
 	kernelVarKeepRetransEvent = "keep_retrans_event"
 	kernelVarMaxConns         = "max_conns"
@@ -629,6 +644,7 @@ type kernelVariableSpecs struct {
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.VariableSpec `ebpf:"keep_item_event"`
+	KeepLookupEvent  *ebpf.VariableSpec `ebpf:"keep_lookup_event"`
 	KeepOffcpuEvent  *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.VariableSpec `ebpf:"max_conns"`
@@ -713,6 +729,7 @@ type kernelVariables struct {
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
 	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.Variable `ebpf:"keep_item_event"`
+	KeepLookupEvent  *ebpf.Variable `ebpf:"keep_lookup_event"`
 	KeepOffcpuEvent  *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent *ebpf.Variable `ebpf:"keep_retrans_event"`
 	MaxConns         *ebpf.Variable `ebpf:"max_conns"`

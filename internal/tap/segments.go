@@ -237,5 +237,6 @@ func (b *book) settle(now int64) {
 			b.pass(h.call, h.segs)
 		}
 	}
+	b.unanswered(now)
 	b.forget(now)
 }

@@ -177,6 +177,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.book.retransmit)
 	case evAcked:
 		dispatch(raw, t.book.acknowledged)
+	case evLookup:
+		dispatch(raw, t.book.lookup)
 	case evInner:
 		dispatch(raw, t.book.inner)
 	case evCollection:

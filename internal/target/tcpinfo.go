@@ -18,6 +18,7 @@ type TCPInfo struct {
 
 	Retransmits  uint32 `json:"retransmits"`   // timeouts in a row for the segment now waiting; 0 is well
 	TotalRetrans uint32 `json:"total_retrans"` // segments sent again, since the connection began
+	Duplicates   uint32 `json:"duplicates"`    // of those, what the peer said that it had twice (DSACK): sent again for nothing. Linux 5.5
 	Lost         uint32 `json:"lost"`          // segments now held lost
 	Unacked      uint32 `json:"unacked"`       // segments now in flight
 	SndCwnd      uint32 `json:"snd_cwnd"`      // congestion window, segments

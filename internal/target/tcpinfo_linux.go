@@ -33,7 +33,7 @@ func fromKernel(k *unix.TCPInfo) TCPInfo {
 	info := TCPInfo{
 		State: nameOf(tcpStates, k.State), CAState: nameOf(caStates, k.Ca_state),
 		RTT: micros(k.Rtt), RTTVar: micros(k.Rttvar), RTO: micros(k.Rto),
-		Retransmits: uint32(k.Retransmits), TotalRetrans: k.Total_retrans, Lost: k.Lost, Unacked: k.Unacked,
+		Retransmits: uint32(k.Retransmits), TotalRetrans: k.Total_retrans, Duplicates: k.Dsack_dups, Lost: k.Lost, Unacked: k.Unacked,
 		SndCwnd: k.Snd_cwnd, SndMSS: k.Snd_mss,
 		LastDataSent: millis(k.Last_data_sent), LastDataRecv: millis(k.Last_data_recv), LastAckRecv: millis(k.Last_ack_recv),
 		NotsentBytes: k.Notsent_bytes, BusyTime: micros(k.Busy_time), RwndLimited: micros(k.Rwnd_limited),

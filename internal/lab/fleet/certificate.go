@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -23,8 +25,16 @@ const (
 	clockSkew       = time.Hour
 )
 
+// newKey makes the server's key: RSA costs a server several times as much for each handshake as ECDSA, the more the longer it is.
+func newKey(bits int) (crypto.Signer, error) {
+	if bits > 0 {
+		return rsa.GenerateKey(rand.Reader, bits)
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
 // newCertificates are for localhost and the address.
-func newCertificates(address net.IP) (certificates, error) {
+func newCertificates(address net.IP, rsaBits int) (certificates, error) {
 	fail := func(err error) (certificates, error) {
 		return certificates{}, fmt.Errorf("making certificates: %w", err)
 	}
@@ -39,7 +49,7 @@ func newCertificates(address net.IP) (certificates, error) {
 	if err != nil {
 		return fail(err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := newKey(rsaBits)
 	if err != nil {
 		return fail(err)
 	}
@@ -51,12 +61,12 @@ func newCertificates(address net.IP) (certificates, error) {
 	if err != nil {
 		return fail(err)
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return fail(err)
 	}
 	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
-	return certificates{block("CERTIFICATE", caDER), block("CERTIFICATE", der), block("EC PRIVATE KEY", keyDER)}, nil
+	return certificates{block("CERTIFICATE", caDER), block("CERTIFICATE", der), block("PRIVATE KEY", keyDER)}, nil
 }
 
 // write puts the files ca.crt, server.crt and server.key into the directory of a server.

@@ -47,7 +47,7 @@ func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, r
 func (f *Fleet) startNodes(ctx context.Context, bin servers.Binary, c *Cluster, n int, spec Spec) error {
 	g := newGroup()
 	if spec.TLS { // made before the nodes start side by side
-		if _, err := g.certificates(spec.bind()); err != nil {
+		if _, err := g.certificates(spec); err != nil {
 			return err
 		}
 	}

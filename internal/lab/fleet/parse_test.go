@@ -75,7 +75,7 @@ func TestQuote(t *testing.T) {
 }
 
 func TestCertificatesAreForTheAddress(t *testing.T) {
-	if _, err := newCertificates(net.ParseIP("10.0.0.1")); err != nil {
+	if _, err := newCertificates(net.ParseIP("10.0.0.1"), 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,6 +18,7 @@ type Spec struct {
 	Config     []string // lines of redis.conf, which come last and so win
 	AOF        bool     // appendonly yes
 	TLS        bool     // the port speaks TLS only; a CA and a certificate are made for it
+	RSA        int      // with TLS: bits of the certificate's RSA key; 0: it is an ECDSA key
 	Password   string   // of the default user, and for replication
 	ACL        []string // lines "user NAME RULE…" (Redis ≥ 6.0)
 	UnixSocket bool     // listen on a Unix socket too

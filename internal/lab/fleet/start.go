@@ -27,9 +27,9 @@ type group struct {
 func newGroup() *group { return &group{id: newID()} }
 
 // certificates are made once, so that the servers of a group trust each other.
-func (g *group) certificates(bind string) (certificates, error) {
+func (g *group) certificates(s Spec) (certificates, error) {
 	if g.certs == nil {
-		c, err := newCertificates(net.ParseIP(bind))
+		c, err := newCertificates(net.ParseIP(s.bind()), s.RSA)
 		if err != nil {
 			return c, err
 		}
@@ -105,7 +105,7 @@ func (i *Instance) prepare(g *group, conf string) error {
 		return err
 	}
 	if i.TLS {
-		certs, err := g.certificates(i.spec.bind())
+		certs, err := g.certificates(i.spec)
 		if err == nil {
 			err = certs.write(&i.Info)
 		}

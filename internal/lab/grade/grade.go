@@ -62,6 +62,9 @@ func (r Result) Right() bool { return r.Skipped == "" && r.Error == "" && r.Got 
 // One makes an incident, diagnoses it, and undoes it.
 func One(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) (r Result) {
 	start := time.Now()
+	if in.Server != "" {
+		server = in.Server
+	}
 	r = Result{Incident: in.ID, Truth: in.Cause, Server: string(server), Others: []string{}}
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	l, err := incident.New(server, log)
@@ -89,7 +92,7 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	if watch == 0 {
 		watch = incident.DefaultWatch
 	}
-	d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, in.Args...))
+	d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args, in.Args)...))
 	if err != nil {
 		r.Error = err.Error()
 		return r

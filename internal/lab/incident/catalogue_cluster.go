@@ -1,7 +1,17 @@
 package incident
 
-// clusterIncidents are about a cluster as a whole: who has which slots, who is there, and what clients know of it.
+// clusterIncidents are about the topology of a cluster: who asks for it, calls that are sent on, and nodes that are gone, hot or not ready.
 var clusterIncidents = []Incident{
+	topologyRefreshStorm,
+	topologyRefreshStorm300,
+	movedRefreshStorm,
+	movedRefreshStormGoRedis,
+	askRedirect,
+	askRedirectTryAgain,
+	inlineRediscovery,
+	inlineRediscoveryRedisPy,
+	migrateBigKeyBlocks,
+	migrateBigKeyStandalone,
 	failoverWindow,
 	failoverWindowJedis,
 	failoverWindowBegun,

@@ -20,6 +20,7 @@ type clientSpec struct {
 	Options clients.Options
 	Cgroup  *cpuCgroup // it is started in, if any
 	CPU     string     // taskset(1) list of CPUs that it may use, if any
+	Lead    []string   // command that executes it, keeping the pid, if any
 }
 
 // How long a client may take to its first successful call, of which filling a heap is the most, and to its end.
@@ -32,24 +33,30 @@ const (
 // it is in the registry by its directory. At its end the lab's log has what it measured itself, which says that the incident was one
 // without asking the tool that is graded by it.
 func (l *Lab) Client(ctx context.Context, s clientSpec) error {
+	_, err := l.ClientProcess(ctx, s)
+	return err
+}
+
+// ClientProcess is Client, for who has to know more of the process.
+func (l *Lab) ClientProcess(ctx context.Context, s clientSpec) (*clients.Process, error) {
 	cache, err := clients.OpenCache("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	program, err := cache.Get(ctx, s.Program, l.Log)
 	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
-		return fmt.Errorf("%w: %w", ErrCannot, err)
+		return nil, fmt.Errorf("%w: %w", ErrCannot, err)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := l.clientDir(s.Program)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := program.Start(dir, s.Options, s.lead()...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l.Defer(func(context.Context) error {
 		sum, err := c.Stop(clientEnd)
@@ -60,7 +67,7 @@ func (l *Lab) Client(ctx context.Context, s clientSpec) error {
 	})
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
-	return c.AwaitReady(ctx)
+	return c, c.AwaitReady(ctx)
 }
 
 // clientDirs counts those that this process made: an incident may have several clients.
@@ -85,7 +92,7 @@ func (l *Lab) clientDir(name clients.Name) (string, error) {
 	return tmp, os.Mkdir(tmp, 0o700)
 }
 
-// lead is what is executed before the program, keeping the pid: its threads inherit both.
+// lead is what is executed before the program, keeping the pid: its threads inherit all of it.
 func (s clientSpec) lead() []string {
 	var argv []string
 	if s.Cgroup != nil {
@@ -94,7 +101,7 @@ func (s clientSpec) lead() []string {
 	if s.CPU != "" {
 		argv = append(argv, "taskset", "-c", s.CPU)
 	}
-	return argv
+	return append(argv, s.Lead...)
 }
 
 // otherCPU is a CPU for clients whose server has CPU 0, so that it is not the server that waits for them. A machine with one has no choice.

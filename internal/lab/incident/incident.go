@@ -25,6 +25,8 @@ type Incident struct {
 	Title string
 	Watch time.Duration // how long doctor watches; 0: DefaultWatch
 	Args  []string      // more arguments for doctor
+	// Server is the version that it needs, where it is of one: what goes wrong is between a client and what it does not know.
+	Server servers.Name
 	// Make makes the fault and returns when it is under way. What it starts through the Lab ends with the Lab.
 	Make func(ctx context.Context, l *Lab) (Scene, error)
 }
@@ -34,7 +36,8 @@ const DefaultWatch = 8 * time.Second
 
 // Scene is where doctor is to look.
 type Scene struct {
-	Target string // HOST:PORT or URL
+	Target string   // HOST:PORT or URL
+	Args   []string // more arguments for doctor, that are known only now
 }
 
 // ErrCannot says that this machine cannot make an incident, and what would be needed.

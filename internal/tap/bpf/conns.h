@@ -286,15 +286,19 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 	if (!e)
 		return 0;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	e->type = EV_RETRANS;
 	e->state = sk->__sk_common.skc_state;
-	e->unused = 0;
+	e->why = BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_state);
+	e->backoff = BPF_CORE_READ(icsk, icsk_backoff);
+	e->rto_us = (BPF_CORE_READ(tp, srtt_us) >> 3) + BPF_CORE_READ(tp, rttvar_us); /* __tcp_set_rto of net/ipv4/tcp.h */
+	e->dups = bpf_core_field_exists(tp->dsack_dups) ? BPF_CORE_READ(tp, dsack_dups) : 0;
 	e->total = BPF_CORE_READ(tp, total_retrans);
 	e->seq = BPF_CORE_READ(tp, snd_una);
 	e->unacked = BPF_CORE_READ(tp, snd_nxt) - e->seq;
 	fill_addr(&e->addr, c);
 	e->now = wall();
-	e->last_out = c->last_out;
+	e->last_out = c->light ? 0 : c->last_out; /* light: nobody keeps it */
 	submit(e);
 	return 0;
 }

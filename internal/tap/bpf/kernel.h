@@ -91,7 +91,14 @@ struct tcp_sock {
 	u32 mss_cache;
 	u32 total_retrans;
 	u32 srtt_us;
+	u32 rttvar_us;
+	u32 dsack_dups; /* since 5.0 */
 	struct minmax rtt_min;
+} CORE;
+
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u8 icsk_backoff;
 } CORE;
 
 struct sk_buff {

@@ -17,6 +17,7 @@
 #include "tls.h"
 #include "acks.h"
 #include "internals.h"
+#include "lookups.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
 #define KEEP(T) const struct T *keep_##T __attribute__((unused))
@@ -27,6 +28,7 @@ KEEP(conn_event);
 KEEP(retrans_event);
 KEEP(acked_event);
 KEEP(inner_event);
+KEEP(lookup_event);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -308,6 +310,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 {
+	if (asks_names(sk))
+		return ret > 0 && !(flags & MSG_PEEK_) ? looked_up(sk, 1) : 0;
 	return received(sk, ret, flags);
 }
 
@@ -352,6 +356,8 @@ static __always_inline int sent(struct sock *sk, int ret)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 {
+	if (asks_names(sk))
+		return ret > 0 ? looked_up(sk, 0) : 0;
 	return sent(sk, ret);
 }
 

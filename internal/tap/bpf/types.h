@@ -273,7 +273,7 @@ struct pair {
 	struct clocks clk_client;
 };
 
-enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED };
+enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED, EV_LOOKUP };
 
 /* call_event.flags. Of the time between the read of a request and its reply, at the server: F_QUIET: it sent nothing on the connection, and owed
  * no rest of a reply. F_PIECES: the reply, or one before it on the connection, went out piece by piece. */
@@ -349,12 +349,15 @@ struct conn_event {
 
 struct retrans_event {
 	u8 type, state;
-	u16 unused;
+	u8 why;     /* TCP_CA_… : what the sender takes the segment for */
+	u8 backoff; /* how often its timer has run out before, one after the other */
 	u32 total;
 	struct addr addr;
 	u64 now;
-	u64 last_out;
+	u64 last_out;     /* 0: this end's sends are not followed */
 	u32 seq, unacked; /* bytes */
+	u32 rto_us;       /* what its timer waits for the first time, as its round trips make it */
+	u32 dups;         /* segments of this end that the peer said it had twice (DSACK), so far */
 };
 
 /* acked_event: a reply was acknowledged late, or that of a slow call was. */
@@ -378,6 +381,16 @@ struct inner_event {
 	u32 tid, tgid;
 	u32 unused2;
 	u64 from, to;
+};
+
+/* lookup_event: a process sent a question to a name server, or read its answer. */
+struct lookup_event {
+	u8 type, answer;
+	u16 unused;
+	u32 tgid;
+	u64 now;
+	u64 sock; /* tells sockets of one time apart */
+	u8 comm[16];
 };
 
 /* counters, per CPU */

@@ -37,6 +37,8 @@ def common(o):
         "password": o.get("password"), "client_name": o.get("name"), "max_connections": o.get("pool_size") or None,
         "socket_timeout": program.seconds(o, "read_timeout_ns"), "socket_connect_timeout": program.seconds(o, "dial_timeout_ns"),
     }
+    if o.get("tls"):
+        given.update(ssl=True, ssl_cert_reqs="none", ssl_check_hostname=False)
     if o.get("retries"):
         given["retry"] = Retry(NoBackoff(), max(o["retries"], 0))
     return {k: v for k, v in given.items() if v is not None}

@@ -38,6 +38,7 @@ type Options struct {
 	Password  string   `json:"password,omitempty"`
 	Name      string   `json:"name,omitempty"` // CLIENT SETNAME
 	DB        int      `json:"db,omitempty"`   // SELECT
+	TLS       bool     `json:"tls,omitempty"`  // without a look at the server's certificate, which is the lab's own
 
 	Commands []Command     `json:"commands"`
 	Keys     int           `json:"keys,omitempty"`            // "{n}" in an argument is a random number below this
@@ -60,10 +61,12 @@ type Options struct {
 	TestOnBorrow   bool          `json:"test_on_borrow,omitempty"`   // PING before each use of a pooled connection
 	ReadReplicas   bool          `json:"read_replicas,omitempty"`    // reads go to random nodes of a shard
 	CallsPerClient int           `json:"calls_per_client,omitempty"` // go-redis-v9: after so many calls a worker makes itself a new client
+	LeakEvery      int           `json:"leak_every,omitempty"`       // redigo, go-redis-v9: of so many calls one does not give its connection back
 
 	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"` // cluster: period in which the map is fetched again
 	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"`  // Lettuce: dynamicRefreshSources(false)
 	RefreshAdaptive  bool          `json:"refresh_adaptive,omitempty"`    // Lettuce: all adaptive triggers
+	Clients          int           `json:"clients,omitempty"`             // Lettuce, cluster: so many clients, each with a topology of its own, as in as many processes
 
 	DecodesPerCall int           `json:"decodes_per_call,omitempty"` // Go: how often a reply, a JSON document, is decoded and encoded
 	Procs          int           `json:"procs,omitempty"`            // Go: GOMAXPROCS
@@ -96,8 +99,8 @@ func (o Options) Check() error {
 		return wrong("%d addresses for a standalone server; several are for mode cluster or ring", len(o.Addresses))
 	case len(o.Commands) == 0:
 		return wrong("no command")
-	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0:
-		return wrong("workers, rate, keys, duration and warm-up are not negative")
+	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0 || o.Clients < 0:
+		return wrong("workers, rate, keys, clients, duration and warm-up are not negative")
 	case o.Workers == 0 && o.Listen == "":
 		return wrong("neither workers nor an address to listen at: nobody would call")
 	case o.Listen != "" && o.CallsPerClient > 0:

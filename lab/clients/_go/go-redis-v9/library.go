@@ -97,7 +97,11 @@ func (c *worker) call(args []any) (string, error) {
 		client = c.own
 		c.calls++
 	}
-	reply, err := client.Do(context.Background(), args...).Result()
+	do := client.Do
+	if one, ok := client.(*redis.Client); ok && c.w.forgets() {
+		do = one.Conn().Do // a connection of the pool, which only its Close would give back
+	}
+	reply, err := do(context.Background(), args...).Result()
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}

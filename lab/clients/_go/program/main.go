@@ -89,7 +89,16 @@ func (w *workload) run(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	w.work(ctx, lib)
+	worked := make(chan struct{})
+	go func() {
+		w.work(ctx, lib)
+		close(worked)
+	}()
+	<-ctx.Done()
+	select {
+	case <-worked:
+	case <-time.After(time.Second): // what still waits, for a lookup or a dial, is not waited for
+	}
 	served.Wait()
 	sum := w.tally.Summary()
 	sum.Library, sum.Dials, sum.Pool = library(modulePath), w.dials.Load(), lib.pool()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -32,6 +33,7 @@ type workload struct {
 	protocol.Options
 	commands []protocol.Command // each as often as it weighs
 	dials    atomic.Int64
+	borrowed atomic.Int64
 	ready    sync.Once
 	tally    *protocol.Tally
 }
@@ -113,6 +115,11 @@ func (w *workload) decode(reply string) {
 	}
 }
 
+// forgets says of each call whether it is one of those that do not give their connection back.
+func (w *workload) forgets() bool {
+	return w.LeakEvery > 0 && w.borrowed.Add(1)%int64(w.LeakEvery) == 0
+}
+
 // dial opens a connection as the libraries do, and counts it.
 func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w.dials.Add(1)
@@ -120,5 +127,14 @@ func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, er
 	if d.Timeout == 0 {
 		d.Timeout = 5 * time.Second // the default of go-redis and rueidis
 	}
-	return d.DialContext(ctx, network, addr)
+	c, err := d.DialContext(ctx, network, addr)
+	if err != nil || !w.TLS {
+		return c, err
+	}
+	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // as tls.Dialer, which the libraries use
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return secure, nil
 }

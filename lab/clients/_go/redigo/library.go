@@ -14,7 +14,10 @@ import (
 const modulePath = "github.com/gomodule/redigo"
 
 // redigo is one server's pool.
-type redigo struct{ *redis.Pool }
+type redigo struct {
+	*redis.Pool
+	w *workload
+}
 
 func open(w *workload) (client, error) {
 	if w.Mode != "" && w.Mode != protocol.Standalone {
@@ -34,15 +37,17 @@ func open(w *workload) (client, error) {
 			return err
 		}
 	}
-	return redigo{p}, nil
+	return redigo{p, w}, nil
 }
 
 func (l redigo) worker() caller { return l }
 
-// call borrows a connection and gives it back, as the library's documentation says.
+// call borrows a connection and gives it back, as the library's documentation says; or forgets to, where it is asked to.
 func (l redigo) call(args []any) (string, error) {
 	c := l.Get()
-	defer c.Close()
+	if !l.w.forgets() {
+		defer c.Close()
+	}
 	reply, err := c.Do(args[0].(string), args[1:]...) // commands have a name
 	s, _ := reply.([]byte)
 	return string(s), err

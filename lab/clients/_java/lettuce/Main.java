@@ -19,23 +19,28 @@ import io.lettuce.core.output.ValueOutput;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.lettuce.core.protocol.ProtocolKeyword;
+import io.lettuce.core.resource.ClientResources;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** One of the lab's client programs (docs/clients.md): Lettuce, with one connection per node that all threads share, as it is meant. */
 final class Main implements Library {
-    private final AbstractRedisClient client;
+    private final List<AbstractRedisClient> clients = new ArrayList<>();
+    private final List<BaseRedisCommands<String, String>> commands = new ArrayList<>();
+    private final AtomicInteger dealt = new AtomicInteger();
+    /** Each thread keeps to one of the clients. */
+    private final ThreadLocal<BaseRedisCommands<String, String>> own = ThreadLocal.withInitial(this::deal);
     private final AtomicLong connected = new AtomicLong();
     private final AtomicLong disconnected = new AtomicLong();
-    private BaseRedisCommands<String, String> commands;
 
-    private Main(AbstractRedisClient client) {
-        this.client = client;
-        client.getResources().eventBus().get().subscribe(event -> {
+    /** The clients share the resources: threads, the event bus. */
+    private Main(ClientResources resources) {
+        resources.eventBus().get().subscribe(event -> {
             if (event instanceof ConnectedEvent) {
                 connected.incrementAndGet();
             } else if (event instanceof DisconnectedEvent) {
@@ -56,23 +61,32 @@ final class Main implements Library {
         if (o.standalone()) {
             RedisClient client = RedisClient.create(uris.get(0));
             client.setOptions(ClientOptions.builder().socketOptions(socket(o)).build());
-            Main m = new Main(client);
+            Main m = new Main(client.getResources());
+            m.clients.add(client);
             StatefulRedisConnection<String, String> connection = client.connect();
-            m.commands = connection.sync();
+            m.commands.add(connection.sync());
             return m;
         }
         if (!o.cluster()) {
             throw new Unsupported("mode " + o.mode);
         }
-        RedisClusterClient client = RedisClusterClient.create(uris);
-        client.setOptions(ClusterClientOptions.builder().socketOptions(socket(o)).topologyRefreshOptions(refresh(o)).build());
-        Main m = new Main(client);
-        StatefulRedisClusterConnection<String, String> connection = client.connect();
-        if (o.read_replicas) {
-            connection.setReadFrom(ReadFrom.ANY);
+        ClientResources resources = ClientResources.create();
+        Main m = new Main(resources);
+        for (int i = 0; i < Math.max(1, o.clients); i++) {
+            RedisClusterClient client = RedisClusterClient.create(resources, uris);
+            client.setOptions(ClusterClientOptions.builder().socketOptions(socket(o)).topologyRefreshOptions(refresh(o)).build());
+            m.clients.add(client);
+            StatefulRedisClusterConnection<String, String> connection = client.connect();
+            if (o.read_replicas) {
+                connection.setReadFrom(ReadFrom.ANY);
+            }
+            m.commands.add(connection.sync());
         }
-        m.commands = connection.sync();
         return m;
+    }
+
+    private BaseRedisCommands<String, String> deal() {
+        return commands.get(dealt.getAndIncrement() % commands.size());
     }
 
     private static RedisURI uri(Options o, String address) {
@@ -119,9 +133,9 @@ final class Main implements Library {
             a = i == 1 ? a.addKey(args[i]) : a.add(args[i]);
         }
         if (args[0].equalsIgnoreCase("GET")) {
-            return commands.dispatch(CommandType.GET, new ValueOutput<>(StringCodec.UTF8), a);
+            return own.get().dispatch(CommandType.GET, new ValueOutput<>(StringCodec.UTF8), a);
         }
-        return commands.dispatch(keyword(args[0]), new ArrayOutput<>(StringCodec.UTF8), a); // takes any reply
+        return own.get().dispatch(keyword(args[0]), new ArrayOutput<>(StringCodec.UTF8), a); // takes any reply
     }
 
     private static ProtocolKeyword keyword(String name) {
@@ -160,6 +174,6 @@ final class Main implements Library {
 
     @Override
     public void close() {
-        client.shutdown();
+        clients.forEach(AbstractRedisClient::shutdown);
     }
 }

@@ -32,6 +32,7 @@ final class Options {
     long topology_refresh_ns;
     boolean refresh_seeds_only;
     boolean refresh_adaptive;
+    int clients;
 
     /** One kind of call. */
     static final class Command {

@@ -1,0 +1,148 @@
+package cause
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// byLibName are client libraries by the beginning of what they call themselves in CLIENT LIST (lib-name, or the name of Lettuce's refresh), in
+// lower case. redigo says nothing.
+var byLibName = [][2]string{
+	{"go-redis", "go-redis"}, {"rueidis", "rueidis"}, {"valkey-go", "valkey-go"}, {"jedis", "jedis"}, {"lettuce", "lettuce"}, {"redisson", "redisson"}, {"redis-py", "redis-py"}, {"valkey-py", "valkey-py"},
+	{"node-redis", "node-redis"}, {"ioredis", "ioredis"}, {"iovalkey", "iovalkey"}, {"phpredis", "phpredis"}, {"predis", "predis"}, {"se.redis", "stackexchange"}, {"stackexchange", "stackexchange"},
+	{"redis-rs", "redis-rs"}, {"redis-rb", "redis-rb"}, {"redigo", "redigo"}, {"glide", "valkey-glide"},
+}
+
+// ofRuntime are the libraries that a program of this name can have, where no more is known of it.
+var ofRuntime = map[string][]string{
+	"python": {"redis-py", "valkey-py", "aioredis", "valkey-glide"},
+	"java":   {"jedis", "lettuce", "redisson", "valkey-glide"},
+	"node":   {"node-redis", "ioredis", "iovalkey", "valkey-glide"},
+	"php":    {"phpredis", "predis"},
+	"ruby":   {"redis-rb"},
+	"dotnet": {"stackexchange"},
+}
+
+// libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have open, what they call
+// themselves; else, what is installed for them.
+func (n *Node) libraries() (out []recording.Library) {
+	add := func(l recording.Library) {
+		if !slices.ContainsFunc(out, func(o recording.Library) bool { return o.Name == l.Name && (o.Version == l.Version || l.Version == "") }) {
+			out = append(out, l)
+		}
+	}
+	var installed []recording.Library
+	for _, s := range n.Rec.Snapshots {
+		var who struct{ Libraries []recording.Library }
+		if s.Source != recording.SourceHost || s.Name != "process" || !strings.HasPrefix(s.Subject, recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &who) != nil {
+			continue
+		}
+		for _, l := range who.Libraries {
+			if l.How == recording.LibraryInstalled {
+				installed = append(installed, l)
+			} else {
+				add(l)
+			}
+		}
+	}
+	for _, c := range n.Clients() {
+		for _, k := range byLibName {
+			if strings.HasPrefix(strings.ToLower(c.LibName), k[0]) || c.LibName == "" && strings.HasPrefix(strings.ToLower(c.Name), k[0]) {
+				add(recording.Library{Name: k[1], Version: c.LibVer})
+				break
+			}
+		}
+	}
+	for _, l := range installed {
+		known := slices.ContainsFunc(out, func(o recording.Library) bool {
+			return slices.ContainsFunc(installed, func(i recording.Library) bool { return i.Name == o.Name })
+		})
+		if !known { // what it calls itself says which of them it is
+			add(l)
+		}
+	}
+	return out
+}
+
+// runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
+func (n *Node) runtimes() (names []string) {
+	for _, c := range n.callers() {
+		before := len(names)
+		for name, list := range ofRuntime {
+			if strings.HasPrefix(c.Comm, name) {
+				names = append(names, list...)
+			}
+		}
+		if len(names) == before {
+			return nil
+		}
+	}
+	return names
+}
+
+// library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is known, or none of them has
+// a line. A key is the name of a library, or with a major version behind it, "go-redis@8", where that has options of its own; a name alone is of
+// the versions that have none.
+func (n *Node) library(lines map[string]string, order ...string) (out []string) {
+	used := n.libraries()
+	for _, key := range order {
+		name, major, _ := strings.Cut(key, "@")
+		for _, l := range used {
+			_, own := lines[name+"@"+majorOf(l.Version)]
+			if l.Name == name && (major == majorOf(l.Version) && major != "" || major == "" && !own) {
+				out = append(out, lines[key]+inUse(l))
+				break
+			}
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	can := n.runtimes()
+	for _, key := range order {
+		if name, _, _ := strings.Cut(key, "@"); slices.Contains(can, name) {
+			out = append(out, lines[key])
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, key := range order {
+		out = append(out, lines[key])
+	}
+	return out
+}
+
+// inUse names the version that was found.
+func inUse(l recording.Library) string {
+	switch {
+	case l.Version == "":
+		return ""
+	case l.How == recording.LibraryInstalled:
+		return " (" + l.Name + " " + l.Version + " is installed here)"
+	}
+	return " (" + l.Name + " " + l.Version + " is in use here)"
+}
+
+// majorOf is the first number of a version; empty where there is none.
+func majorOf(version string) string {
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if _, err := strconv.Atoi(major); err != nil {
+		return ""
+	}
+	return major
+}
+
+// usesBelow reports whether a library is in use in a version below a major one.
+func (n *Node) usesBelow(name string, major int) (version string, ok bool) {
+	for _, l := range n.libraries() {
+		if m, err := strconv.Atoi(majorOf(l.Version)); l.Name == name && err == nil && m < major {
+			return l.Version, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,117 @@
+package cause
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// loss is a moment at which many connections of a node were taken from their clients: the server ended, somebody killed them, a proxy was
+// restarted.
+type loss struct {
+	span    // from the first to the last
+	conns   []*Conn
+	callers []*Caller
+	back    []*Conn // what the same callers opened next, and kept
+	busy    int     // lost with a call under way
+}
+
+const (
+	// lossGapNs: what one reason ends, it ends without longer pauses.
+	lossGapNs = int64(300e6)
+	// backWithinNs is how long after a loss what is opened can be meant to replace it: longer than clients' backoffs.
+	backWithinNs = int64(5e9)
+)
+
+// lossesAtOnce are the losses of connections at which herds can begin. What the server's own limit of idle time ends is none: it is missed one by one.
+func (n *Node) lossesAtOnce(callers []*Caller) []loss {
+	type cut struct {
+		*Conn
+		by *Caller
+	}
+	var cuts []cut
+	limit := n.idleLimitNs()
+	for _, c := range callers {
+		for _, k := range c.Conns {
+			if k.CutNs > 0 && (limit == 0 || k.CutIdleNs < limit || k.Waiting > 0) {
+				cuts = append(cuts, cut{k, c})
+			}
+		}
+	}
+	slices.SortStableFunc(cuts, func(a, b cut) int { return cmp.Compare(a.CutNs, b.CutNs) })
+	var out []loss
+	for i, k := range cuts {
+		if i == 0 || k.CutNs-cuts[i-1].CutNs > lossGapNs {
+			out = append(out, loss{span: span{k.CutNs, k.CutNs}})
+		}
+		l := &out[len(out)-1]
+		l.to, l.conns = k.CutNs, append(l.conns, k.Conn)
+		if k.Waiting > 0 {
+			l.busy++
+		}
+		if !slices.Contains(l.callers, k.by) {
+			l.callers = append(l.callers, k.by)
+		}
+	}
+	for i := range out {
+		until := out[i].from + backWithinNs
+		if i+1 < len(out) {
+			until = min(until, out[i+1].from)
+		}
+		out[i].findBack(until)
+	}
+	return out
+}
+
+// idleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
+func (n *Node) idleLimitNs() int64 {
+	text, _ := n.Config("timeout")
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seconds * 1e9
+}
+
+// findBack takes what the callers opened until then and kept. It may be more than they are known to have lost: connections that were not used
+// in the watch are not known.
+func (l *loss) findBack(until int64) {
+	for _, c := range l.callers {
+		for _, k := range c.opened() {
+			kept := k.CloseNs == 0 || k.By != recording.Client
+			if from := k.OpenNs - k.DialNs; kept && from >= l.from && from < until {
+				l.back = append(l.back, k)
+			}
+		}
+	}
+}
+
+// restarted reports whether the server was, about then; it tells in whole seconds.
+func (n *Node) restarted(s span) bool {
+	const about = int64(3e9)
+	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
+		if e.TimeNs >= s.from-about && e.TimeNs <= s.to+about {
+			return true
+		}
+	}
+	return false
+}
+
+// refused counts the dials in a stretch of time that found nobody listening.
+func (n *Node) refused(s span) (count int) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused && e.TimeNs >= s.from && e.TimeNs < s.to {
+			count++
+		}
+	}
+	return count
+}
+
+// cutOff reports whether an error of slowpath's own says that the other end closed.
+func cutOff(d recording.ErrorDetail) bool {
+	return strings.Contains(d.Message, "connection was closed before the reply")
+}

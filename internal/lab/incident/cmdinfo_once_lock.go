@@ -1,0 +1,83 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+)
+
+// cmdinfoOnceLock is incident 000: go-redis v6 cannot read what Redis 6 answers to COMMAND, asks again for each call, and does so under
+// one lock. Doctor is not told of the application's profiles.
+var cmdinfoOnceLock = Incident{
+	ID:     "cmdinfo-once-lock",
+	Cause:  "cmdinfo-once-lock",
+	Title:  "a go-redis v6 cluster client with 50 callers, at a cluster of Redis 6.0",
+	Server: servers.Redis6016,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis6, Options: clients.Options{
+			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50}})
+	},
+}
+
+// cmdinfoOnceLockProfile is the same behind an HTTP service whose profiles doctor may read.
+var cmdinfoOnceLockProfile = Incident{
+	ID:     "cmdinfo-once-lock-profile",
+	Cause:  "cmdinfo-once-lock",
+	Title:  "a service on a go-redis v6 cluster client at a cluster of Redis 6.0, with its profiles",
+	Server: servers.Redis6016,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		p, err := l.ClientProcess(ctx, clientSpec{Program: clients.GoRedis6, Options: clients.Options{
+			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50, Listen: "127.0.0.1:0"}})
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: c.Nodes[0].Addr, Args: []string{"--pprof", p.Addr()}}, nil
+	},
+}
+
+// ringLock is the same library two major versions later, which spreads keys over servers by itself (a ring), at servers newer than it.
+func ringLock(suffix string, server servers.Name, shards, workers int, rate float64) Incident {
+	calls := "as fast as they can"
+	if rate > 0 {
+		calls = fmt.Sprintf("%g times per second", rate)
+	}
+	return Incident{
+		ID:     "cmdinfo-once-lock-" + suffix,
+		Cause:  "cmdinfo-once-lock",
+		Title:  fmt.Sprintf("a go-redis v8 ring over %d servers (%s), with %d callers that call %s", shards, server, workers, calls),
+		Server: server,
+		Make: func(ctx context.Context, l *Lab) (Scene, error) {
+			var addrs []string
+			for range shards {
+				s, err := l.Start(ctx, fleet.Spec{})
+				if err != nil {
+					return Scene{}, err
+				}
+				addrs = append(addrs, s.Addr)
+			}
+			return Scene{Target: addrs[0]}, l.Client(ctx, clientSpec{Program: clients.GoRedis8, Options: clients.Options{
+				Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: documents, Workers: workers, Rate: rate}})
+		},
+	}
+}
+
+var (
+	cmdinfoOnceLockRing       = ringLock("ring", servers.Redis7015, 2, 20, 0)
+	cmdinfoOnceLockRingValkey = ringLock("ring-valkey", servers.Valkey811, 3, 10, 100)
+)
+
+// mixedReads are reads and a few writes of small values.
+func mixedReads() []clients.Command {
+	return []clients.Command{{Args: []string{"GET", "doc:{n}"}, Weight: 9}, {Args: []string{"SET", "doc:{n}", "x"}}}
+}

@@ -1,0 +1,47 @@
+package incident
+
+import (
+	"context"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// poolOversized has a connection for each of its hundreds of callers, who call as fast as they can: nearly all of them stand in line at the
+// server, which would do as much work for a tenth of them.
+var poolOversized = Incident{
+	ID:    "pool-oversized",
+	Cause: "pool-oversized",
+	Title: "a go-redis pool of 600 connections, all of which call as fast as they can",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.crowdedPool(ctx, clients.GoRedis9, 600)
+	},
+}
+
+// poolOversizedRedigo is smaller, by another library.
+var poolOversizedRedigo = Incident{
+	ID:    "pool-oversized-redigo",
+	Cause: "pool-oversized",
+	Title: "a redigo pool of 400 connections, all of which call as fast as they can",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.crowdedPool(ctx, clients.Redigo, 400)
+	},
+}
+
+// seenBits is the size of a bitmap that takes the server some hundred microseconds to count, which is far more than a client needs for its call,
+// and keeps the number of calls, all of which are slow, to a few thousand per second.
+const seenBits = 16 << 20
+
+func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) (Scene, error) {
+	s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
+	if err != nil {
+		return Scene{}, err
+	}
+	if _, err := s.Do(ctx, "SETBIT", "seen:0", itoa(seenBits-1), "1"); err != nil {
+		return Scene{}, err
+	}
+	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, CPU: otherCPU(), Options: clients.Options{
+		Addresses: []string{s.Addr}, Commands: []clients.Command{{Args: []string{"BITCOUNT", "seen:0"}}}, Workers: conns, PoolSize: conns, MaxIdle: conns,
+		PoolTimeout: 10 * time.Second}})
+}
