@@ -26,6 +26,7 @@ type Node struct {
 	clients []Client
 	cgroup  Cgroup
 	greeted *hellos
+	views   []view
 }
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
@@ -68,7 +69,7 @@ func newCase(rec *recording.Recording) *Case {
 }
 
 func newNode(c *Case, address string) *Node {
-	n := &Node{Case: c, Address: address, config: map[string]string{}}
+	n := &Node{Case: c, Address: address, config: map[string]string{}, views: viewsOf(c.Rec, address)}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceServer, address, "config"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.config) // a damaged snapshot is as good as none
 	}

@@ -17,6 +17,7 @@ var handshakeExtraRTTs = Cause{
 		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are made (a hint)",
 		T2: "the round trips of each handshake, one after the other",
 	},
+	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainHandshakes,
 }
 

@@ -18,7 +18,7 @@ var mainThreadSaturated = Cause{
 		T2: "the clients' own calls wait while it serves others, none of which takes long",
 	},
 	// What burns the thread's time without serving anybody comes first.
-	After: []string{"short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load", "topology-refresh-storm", "moved-refresh-storm",
+	After: []string{"hot-shard-or-hot-key", "short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load", "topology-refresh-storm", "moved-refresh-storm",
 		"pool-oversized"},
 	Explain: explainSaturated,
 }

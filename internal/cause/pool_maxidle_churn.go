@@ -16,6 +16,7 @@ var poolMaxIdleChurn = Cause{
 		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
 		T2: "connections that the client closes soon after a call while others of the same process live on, and new ones right before calls",
 	},
+	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainMaxIdle,
 }
 

@@ -23,6 +23,9 @@ var processFrozen = Cause{
 }
 
 func explainFrozen(n *Node) *Finding {
+	if t, ok := n.takeover(); ok && t.stopped > 0 && (t.by != nil || t.takenNs == 0 && !t.open) {
+		return nil // while it stood another took over: what callers wait for since is not that it goes on
+	}
 	cl := n.InState(account.Frozen)
 	if cl.Ns == 0 {
 		return nil

@@ -20,7 +20,7 @@ var shortLivedConnections = Cause{
 		T2: "each connection that was opened and closed: which process, how long it took, how many commands it was used for",
 	},
 	// Who is refused comes back with another connection.
-	After:   []string{"maxclients", "cmdinfo-once-lock", "tls-handshake-storm", "topology-refresh-storm"},
+	After:   []string{"maxclients", "cmdinfo-once-lock", "tls-handshake-storm", "topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainShortLived,
 }
 

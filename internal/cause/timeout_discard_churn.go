@@ -17,7 +17,7 @@ var timeoutDiscardChurn = Cause{
 		T2: "connections that the client closes while a call that reached the server waits on them, all at the same age of the call",
 	},
 	// A reply that cannot be read is given up as well, and its connection with it.
-	After:   []string{"cmdinfo-once-lock"},
+	After:   []string{"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window", "stale-topology-silent-master"},
 	Explain: explainTimeouts,
 }
 

@@ -29,6 +29,7 @@ func (w *watch) mainThread() {
 	if b, ok := w.read(task + "schedstat"); ok {
 		if s, ok := parseSchedstat(b); ok {
 			w.sample(w.Node, "main.run_ns", float64(s.runNs))
+			w.stands, w.mainRunNs = s.runNs == w.mainRunNs, s.runNs
 			w.sample(w.Node, "main.delay_ns", float64(s.delayNs))
 		}
 	}

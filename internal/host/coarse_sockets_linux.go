@@ -86,9 +86,13 @@ func (w *watch) connections() {
 	w.reads.Add(1)
 	sums := socketSums{rtts: w.rtts[:0]}
 	clear(w.peers)
+	w.unread = w.unread[:0]
 	err := w.table.Visit(SocketQuery{States: 1 << tcpEstablished, LocalPort: w.Port, Info: true}, func(s *Socket) bool {
 		sums.add(s)
 		w.peers[s.Remote] = s.Local
+		if s.RecvQ > 0 && len(w.unread) < maxUnread {
+			w.unread = append(w.unread, s.Remote)
+		}
 		return sums.count < maxSockets
 	})
 	w.rtts = sums.rtts
@@ -100,6 +104,7 @@ func (w *watch) connections() {
 		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket figures are those of a sample", "")
 	}
 	w.sampleSockets(&sums)
+	w.tellUnread()
 	w.timeWait()
 }
 

@@ -73,6 +73,10 @@ type watch struct {
 	peers     map[netip.AddrPort]netip.AddrPort // the server's connections: remote to local
 	local     []*client
 	rtts      []int64
+	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read
+	waiters   []recording.Unread
+	mainRunNs int64
+	stands    bool   // the main thread has not run since the look before
 	allowed   cpuSet // CPUs of the main thread
 	mainCPU   int
 	cpuCount  int

@@ -215,6 +215,18 @@ const (
 	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
 )
 
+// SnapshotUnread is the host source's list of Unread about a node: who waits for a server whose main thread does not run. It is written when it changes,
+// and empty when the thread runs again.
+const SnapshotUnread = "unread"
+
+// Unread is a process of this host, or another host, with connections on which something lies that the server has not read.
+type Unread struct {
+	PID         int    `json:"pid,omitempty"` // 0: on another host
+	Comm        string `json:"comm,omitempty"`
+	Host        string `json:"host,omitempty"` // address, where it is another
+	Connections int    `json:"connections"`
+}
+
 // CollectionDetail is the Detail of collection.
 type CollectionDetail struct {
 	TID     int    `json:"tid"`

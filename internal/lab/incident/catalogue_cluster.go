@@ -1,6 +1,6 @@
 package incident
 
-// clusterIncidents are about the topology of a cluster: who asks for it, and calls that are sent on.
+// clusterIncidents are about the topology of a cluster: who asks for it, calls that are sent on, and nodes that are gone, hot or not ready.
 var clusterIncidents = []Incident{
 	topologyRefreshStorm,
 	topologyRefreshStorm300,
@@ -12,4 +12,15 @@ var clusterIncidents = []Incident{
 	inlineRediscoveryRedisPy,
 	migrateBigKeyBlocks,
 	migrateBigKeyStandalone,
+	failoverWindow,
+	failoverWindowJedis,
+	failoverWindowBegun,
+	staleTopologySilentMaster,
+	staleTopologyGoRedis,
+	staleTopologyLong,
+	hotKey,
+	hotTag,
+	replicaLoading,
+	replicaReadOnly,
+	replicaMasterDown,
 }

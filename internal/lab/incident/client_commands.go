@@ -14,6 +14,11 @@ func smallReads() []clients.Command {
 	return []clients.Command{{Args: []string{"GET", "doc:{n}"}}}
 }
 
+// readsAndWrites are four reads to a write.
+func readsAndWrites() []clients.Command {
+	return []clients.Command{{Args: []string{"GET", "doc:{n}"}, Weight: 4}, {Args: []string{"SET", "doc:{n}", "some value"}}}
+}
+
 // fillDocuments stores n JSON documents of so many items, of about 60 bytes each: what a client has to take apart.
 func fillDocuments(ctx context.Context, s *fleet.Instance, n, items int) error {
 	doc := make([]string, items)

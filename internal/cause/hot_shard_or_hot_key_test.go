@@ -1,0 +1,72 @@
+package cause
+
+import (
+	"maps"
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+// load says what the nodes of a cluster did in the watch: cores of the main thread (INFO), and thousands of GETs per second.
+func (c clusterCase) load(node string, cores, thousands float64) clusterCase {
+	c.grows(recording.SourceServer, node, "used_cpu_user_main_thread", cores*20).grows(recording.SourceServer, node, "used_cpu_sys_main_thread", 0)
+	c.grows(recording.SourceServer, node, "total_commands_processed", thousands*20e3)
+	return c.grows(recording.SourceServer, node, "cmdstat_get.calls", thousands*20e3).grows(recording.SourceServer, node, "cmdstat_get.usec", cores*15e6)
+}
+
+// queued are the probe's calls that wait in line at a node.
+func (c clusterCase) queued(node string) clusterCase {
+	c.probe(node, 0, 1e5, "")
+	for at := int64(50e6); at < clusterEnd; at += 50e6 {
+		c.probe(node, at, 8e6, "")
+	}
+	return c
+}
+
+func TestHotShard(t *testing.T) {
+	hot := clusterNodes[1]
+	cluster := func(server string, cores ...float64) clusterCase {
+		c := newClusterCase(server)
+		for i, node := range clusterNodes[:3] {
+			c.load(node, cores[i], cores[i]*60)
+			if cores[i] > 0.9 {
+				c.queued(node)
+			} else {
+				c.up(node, 0, clusterEnd)
+			}
+		}
+		return c.load(newMaster, 0.02, 0.1).up(newMaster, 0, clusterEnd)
+	}
+	host := func(c clusterCase) clusterCase {
+		for node, run := range map[string]float64{clusterNodes[0]: 0.1, hot: 0.97, clusterNodes[2]: 0.1} {
+			c.grows(recording.SourceHost, node, "main.run_ns", run*20e9).grows(recording.SourceHost, node, "main.delay_ns", 0)
+		}
+		return c
+	}
+	uneven := cluster("redis 7.0.15", 0.1, 0.97, 0.12)
+	wide := maps.Clone(evenSlots)
+	wide[clusterNodes[0]], wide[hot], wide[clusterNodes[2]] = "0-999", "1000-15383", "15384-16383"
+	for _, node := range clusterNodes {
+		for i, s := range uneven.Snapshots {
+			if s.Subject == node && s.Name == "cluster-nodes" {
+				uneven.Snapshots = append(uneven.Snapshots[:i], uneven.Snapshots[i+1:]...)
+				break
+			}
+		}
+		uneven.view(node, 1e9, wide, map[string]string{newMaster: oldMaster}, "")
+	}
+	alone := newEdge("redis 7.0.15").kept(2*edgeMs, 0, 0).mainThread(0.97, 0).call("kept", 1, edgeMs/10)
+	checkCluster(t, "hot-shard-or-hot-key", []clusterWant{
+		{name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true, min: 0.5, max: 0.7, evidence: "it has 5462 slots, the others 5461 (median): not more keys are its own", fix: "--hotkeys"},
+		{name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true, min: 0.9, evidence: "its main thread used 0.97 cores; those of the 2 others like it 0.10 (median)"},
+		{name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true, min: 0.9, fix: "CLUSTER SLOT-STATS ORDERBY CPU-USEC"},
+		{name: "more slots, and so more keys", rec: uneven, first: true, evidence: "it has 14384 slots, the others 1000 (median): so many more keys are its own", fix: "--cluster rebalance"},
+		{name: "all are busy", rec: cluster("redis 7.0.15", 0.95, 0.97, 0.95)},
+		{name: "it does more, and has time to spare", rec: cluster("redis 7.0.15", 0.1, 0.5, 0.1)},
+		{name: "no cluster", rec: clusterCase(alone)},
+	})
+	if _, all := cluster("redis 7.0.15", 0.1, 0.97, 0.12).find("main-thread-saturated"); len(all) < 2 || all[1].Because != "hot-shard-or-hot-key" {
+		t.Errorf("%+v", all)
+	}
+	checkCluster(t, "main-thread-saturated", []clusterWant{{name: "all are busy", rec: cluster("redis 7.0.15", 0.95, 0.97, 0.95), first: true, min: 0.5}})
+}

@@ -1,0 +1,61 @@
+package cause
+
+import (
+	"fmt"
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+func TestReplicaRouting(t *testing.T) {
+	replica := func(server, role string) edge {
+		return newEdge(server).kept(2e5, 0, 0).snapshot(recording.SourceServer, "info", map[string]string{"role": role})
+	}
+	loading := func(e edge) edge {
+		e.level(recording.SourceServer, "loading", 1)
+		e.Sample(recording.Sample{TimeNs: 4e9, Source: recording.SourceServer, Subject: edgeNode, Name: "loading", Value: 0})
+		return e
+	}
+	errors := func(e edge, code string, users, own float64) edge {
+		for i := range int(own) {
+			at := int64(i) * 20 * edgeMs
+			e.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: code})
+		}
+		return e.info(map[string]float64{"errorstat_" + code + ".count": users + own, "total_error_replies": users + own, "total_commands_processed": 400})
+	}
+	tapErrors := func(e edge, count int, err string) edge {
+		tapUsed(e.Recording)
+		for i := range count {
+			at := int64(i) * 20 * edgeMs
+			e.Call(recording.Call{Source: recording.SourceTap, Conn: fmt.Sprint("10.0.0.9:", i), Op: "GET", Client: "app[7]", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: err})
+		}
+		return e
+	}
+	// It tells nothing while it loads, and then what it refused since its start.
+	restarted := func(e edge) edge {
+		e.event(recording.SourceServer, recording.KindRestart, 2e9, 0, nil)
+		for _, v := range []float64{500, 510} {
+			e.Sample(recording.Sample{TimeNs: int64(v) * 15 * edgeMs, Source: recording.SourceServer, Subject: edgeNode, Name: "errorstat_LOADING.count", Value: v})
+		}
+		for i := range int64(100) {
+			at := 3e9 + i*40*edgeMs
+			e.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: "LOADING"})
+		}
+		return e
+	}
+	down := func(e edge) edge { return e.info(map[string]float64{"master_link_down_since_seconds": 10}) }
+	explainEdge(t, replicaRouting, []edgeCase{
+		{name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true, min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe"},
+		{name: "loading, and whose calls", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "who asks it: app[7]"},
+		{name: "loading, before 6.2", rec: tapErrors(loading(replica("redis 6.0.16", "slave")), 20, "error reply"), found: true, min: 0.7, max: 0.8, evidence: "20 calls of its clients had an error for a reply", against: "does not count its errors by kind"},
+		{name: "loading after a restart", rec: restarted(replica("redis 7.0.15", "slave")), found: true, min: 0.9, evidence: "it was loading its data for"},
+		{name: "writes to a replica", rec: errors(replica("redis 7.0.15", "slave"), "READONLY", 300, 0), found: true, min: 0.9, evidence: "it is a replica (INFO role:slave)", fix: "NewFailoverClient"},
+		{name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50), found: true, min: 0.9, evidence: "its link to its master was down for 10 s", fix: "replica-serve-stale-data"},
+		{name: "the state was never seen", rec: errors(replica("redis 7.0.15", "slave"), "LOADING", 300, 0), found: true, max: 0.85, against: "lasted less than a second"},
+		{name: "only slowpath asks it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
+		{name: "a handful of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
+		{name: "other errors of an old server", rec: tapErrors(replica("redis 6.0.16", "master"), 20, "error reply")},
+		{name: "it loads, and nobody asks it", rec: loading(replica("redis 7.0.15", "slave"))},
+		{name: "a replica that is read", rec: replica("redis 7.0.15", "slave").info(map[string]float64{"total_commands_processed": 1e5})},
+	})
+}

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// maxUnread bounds the connections whose owners are looked for.
+const maxUnread = 500
+
+// tellUnread writes who waits for a server that stands still: the owners of the connections on which something lies that it has not read. Of a server
+// that runs, the next look would tell others, so that it is nobody's.
+func (w *watch) tellUnread() {
+	var list []recording.Unread
+	if w.stands && len(w.unread) > 0 {
+		list = w.ownersOfUnread()
+	}
+	if slices.Equal(list, w.waiters) {
+		return
+	}
+	w.waiters = list
+	w.snapshot(w.Node, recording.SnapshotUnread, append([]recording.Unread{}, list...))
+}
+
+// ownersOfUnread groups the connections by the process at their other end, or, for those of other hosts, by the host.
+func (w *watch) ownersOfUnread() (list []recording.Unread) {
+	byInode, hosts := map[uint64]bool{}, map[netip.Addr]int{}
+	for _, a := range w.unread {
+		hosts[a.Addr()]++
+	}
+	if spaces, err := netSpaces(w.FS); err == nil {
+		for _, space := range spaces {
+			eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+				if s.Inode != 0 && slices.Contains(w.unread, s.Local) && !byInode[s.Inode] {
+					byInode[s.Inode] = true
+					hosts[s.Local.Addr()]--
+				}
+				return true
+			})
+		}
+	}
+	for pid, count := range w.ownersOf(byInode) {
+		one := recording.Unread{PID: pid, Connections: count}
+		if b, ok := w.read(fmt.Sprintf("/proc/%d/comm", pid)); ok {
+			one.Comm = strings.TrimSpace(string(b))
+		}
+		list = append(list, one)
+	}
+	for host, count := range hosts {
+		if count > 0 {
+			list = append(list, recording.Unread{Host: host.Unmap().String(), Connections: count})
+		}
+	}
+	slices.SortFunc(list, func(a, b recording.Unread) int {
+		return cmp.Or(cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Host, b.Host))
+	})
+	return list
+}

@@ -1,0 +1,53 @@
+package incident
+
+import (
+	"context"
+	"strings"
+
+	"slowpath/internal/lab/clients"
+)
+
+// hotKey asks one key of a cluster for as much as its node can give, and the others for next to nothing.
+var hotKey = Incident{
+	ID:    "hot-shard-or-hot-key",
+	Cause: "hot-shard-or-hot-key",
+	Title: "two sets that every request of 100 rueidis callers intersects, in a cluster of three masters",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.hotShard(ctx, clients.Rueidis, 100, []clients.Command{
+			{Args: []string{"SINTER", "{hot}online", "{hot}friends"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}}})
+	},
+}
+
+// hotTag spreads its calls over many keys, which share one hash tag.
+var hotTag = Incident{
+	ID:    "hot-shard-or-hot-key-tag",
+	Cause: "hot-shard-or-hot-key",
+	Title: "all keys of the largest tenant share one hash tag: 100 callers of go-redis at one of three masters",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.hotShard(ctx, clients.GoRedis9, 100, []clients.Command{
+			{Args: []string{"BITCOUNT", "{hot}days:{n}"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}}})
+	},
+}
+
+// hotShard starts callers without pause in a cluster in which the keys with the tag {hot} are at one of three masters.
+func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, mix []clients.Command) (Scene, error) {
+	c, err := l.cacheCluster(ctx, noFailover)
+	if err != nil {
+		return Scene{}, err
+	}
+	tag, err := tagOf(ctx, c.Nodes[1])
+	if err != nil {
+		return Scene{}, err
+	}
+	const fill = "for j=1,600 do redis.call('SADD',KEYS[1],'player:'..j) redis.call('SADD',KEYS[2],'player:'..j+590) end for i=0,49 do redis.call('SET',KEYS[3]..i,string.rep('U',500000)) end"
+	if _, err := c.Nodes[1].Do(ctx, "EVAL", fill, "3", tag+"online", tag+"friends", tag+"days:"); err != nil {
+		return Scene{}, err
+	}
+	for _, m := range mix {
+		for k, arg := range m.Args {
+			m.Args[k] = strings.Replace(arg, "{hot}", tag, 1)
+		}
+	}
+	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: library, Options: clients.Options{
+		Addresses: c.Addrs(), Mode: "cluster", Commands: mix, Keys: 50, Workers: workers, PoolSize: workers}})
+}

@@ -1,0 +1,116 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+)
+
+// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the reads that are sent to it.
+var replicaLoading = Incident{
+	ID:    "replica-loading-or-readonly-routing",
+	Cause: "replica-loading-or-readonly-routing",
+	Title: "redis-py reads from replicas, one of which loads five million keys after each of its restarts",
+	Watch: 20 * time.Second,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		c, err := l.cacheCluster(ctx, noFailover)
+		if err != nil {
+			return Scene{}, err
+		}
+		tag, err := tagOf(ctx, c.Nodes[0])
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := steps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000, tag); err != nil {
+			return Scene{}, err
+		}
+		if _, err := c.Nodes[c.Masters].Do(ctx, "SAVE"); err != nil { // which it loads when it starts
+			return Scene{}, err
+		}
+		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
+			Commands: []clients.Command{{Args: []string{"GET", tag + "{n}"}, Weight: 2}, {Args: []string{"GET", "doc:{n}"}}}, Keys: documents, Workers: 10, Rate: 400}}); err != nil {
+			return Scene{}, err
+		}
+		l.after(ctx, beforeFault, func(ctx context.Context) error {
+			for {
+				if err := l.reload(ctx, c.Nodes[c.Masters]); err != nil || !pause(ctx, time.Second) {
+					return err
+				}
+			}
+		})
+		return Scene{Target: c.Nodes[1].Addr}, nil
+	},
+}
+
+// reload starts a replica again, and waits until it has its data.
+func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
+	if err := replica.Kill(ctx); err != nil {
+		return err
+	}
+	if err := replica.Restart(ctx); err != nil {
+		return err
+	}
+	for begin := time.Now(); ; {
+		if v, err := replica.Do(ctx, "INFO"); err == nil && strings.Contains(fmt.Sprint(v), "loading:0") && strings.Contains(fmt.Sprint(v), "master_link_status:up") {
+			fmt.Fprintf(l.Log, "%s had its data after %v\n", replica.Addr, time.Since(begin).Round(time.Millisecond))
+			return nil
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// replicaReadOnly has an application with the address of a server that is a replica since the last failover.
+var replicaReadOnly = Incident{
+	ID:    "replica-loading-or-readonly-routing-ro",
+	Cause: "replica-loading-or-readonly-routing",
+	Title: "a go-redis client that still has the address of the old master, which is a replica now",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		replica, err := l.replicaOf(ctx)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: replica.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{Addresses: []string{replica.Addr},
+			Commands: readsAndWrites(), Keys: documents, Workers: 20, Rate: 300, Random: true}})
+	},
+}
+
+// replicaMasterDown has readers at a replica that is told to give no stale data, and whose master has gone.
+var replicaMasterDown = Incident{
+	ID:    "replica-loading-or-readonly-routing-down",
+	Cause: "replica-loading-or-readonly-routing",
+	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is away",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		replica, err := l.replicaOf(ctx, "replica-serve-stale-data no")
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{Addresses: []string{replica.Addr},
+			Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200}}); err != nil {
+			return Scene{}, err
+		}
+		_, err = replica.Do(ctx, "REPLICAOF", "127.0.0.1", "1") // nobody listens there
+		return Scene{Target: replica.Addr}, err
+	},
+}
+
+// replicaOf starts a master and its replica, and gives the replica.
+func (l *Lab) replicaOf(ctx context.Context, config ...string) (*fleet.Instance, error) {
+	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.Fleet.StartReplicated(ctx, bin, 1, fleet.Spec{Config: config})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		l.Defer(one.Stop)
+	}
+	return all[1], nil
+}
