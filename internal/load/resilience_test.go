@@ -97,8 +97,10 @@ func TestKilledServer(t *testing.T) {
 			if err := i.Kill(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] })
-			await(t, func() bool { return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] }) > refused })
+			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] })
+			await(t, func() bool {
+				return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] }) > refused
+			})
 			if err := i.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
