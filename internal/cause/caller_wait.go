@@ -71,10 +71,17 @@ func (s spans) ns() (ns int64) {
 	return ns
 }
 
-// threadsOf collects the waits of every calling process.
-func (n *Node) threadsOf() map[int]*threads {
+// threadsOf collects the waits of every calling process, once.
+func (c *Case) threadsOf() map[int]*threads {
+	if c.threads == nil {
+		c.threads = collectThreads(c.Rec)
+	}
+	return c.threads
+}
+
+func collectThreads(rec *recording.Recording) map[int]*threads {
 	out := map[int]*threads{}
-	for _, e := range n.Rec.Events {
+	for _, e := range rec.Events {
 		text, ok := strings.CutPrefix(e.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
 		if e.Source != recording.SourceTap || !ok || err != nil {

@@ -16,6 +16,7 @@ type Case struct {
 	StartNs, EndNs int64
 	Nodes          []*Node
 	Apps           []*Application // that were profiled
+	threads        map[int]*threads
 }
 
 // Node is one watched server within a case.
