@@ -14,7 +14,7 @@ var replicaRouting = Cause{
 	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of slowpath's own calls; INFO loading, master_link_status and role",
+		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, master_link_status and role",
 		T2: "the callers' own calls that were answered with an error while that was so, and whose they are; before Redis 6.2 the only sign of them",
 	},
 	// A restart makes callers connect anew as well.
@@ -27,12 +27,16 @@ const (
 	codeLoading    = "LOADING"
 	codeMasterDown = "MASTERDOWN"
 	codeReadOnly   = "READONLY"
+	// codeClusterDown is what a node of a cluster that loads its own file at its start gives to commands with keys, before it comes to LOADING: its cluster
+	// state is fail until it runs its event loop and hears from the others (getNodeByQuery before server.loading in processCommand; clusterInit).
+	codeClusterDown = "CLUSTERDOWN"
 )
 
 // refused is what callers were refused by a node for one reason.
 type refused struct {
 	code    string
 	calls   float64 // of users, by the server's count; where it has none, those that the kernel source kept
+	down    float64 // of them with CLUSTERDOWN, because it loads
 	counted bool    // by the server
 	of      float64 // all of the users' calls at this node, served or not
 	when    spans   // it was in that state
@@ -60,6 +64,9 @@ func explainRouting(n *Node) *Finding {
 	f.supportState(n, worst)
 	f.supportRefusedUsers(n, worst)
 	f.Title, f.Fix = routingTitle[worst.code], routingFix(n, worst)
+	if worst.down > 0 {
+		f.Title = "Calls go to a node that is loading its data, and are refused (CLUSTERDOWN, LOADING)"
+	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica", "https://github.com/redis/redis/pull/13495"}
 	return f
 }
@@ -76,6 +83,10 @@ func (n *Node) turnedDown(code string) refused {
 	served := max(n.Info("total_commands_processed").Growth()-n.ownPerSecond()*n.Seconds(), 0)
 	if r.calls, r.counted = n.errorsOf(code); r.counted {
 		r.calls = max(r.calls-n.ownRefused(code), 0)
+		if code == codeLoading {
+			r.down = n.downByLoading(r.when)
+			r.calls += r.down
+		}
 		r.of = served + r.calls
 		return r
 	}
@@ -86,6 +97,40 @@ func (n *Node) turnedDown(code string) refused {
 	}
 	r.of = r.calls + float64(n.usersWellIn(r.when))
 	return r
+}
+
+// downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the others refuse them as well: then it is
+// the cluster that is down.
+func (n *Node) downByLoading(loading spans) float64 {
+	if loading.ns() == 0 {
+		return 0
+	}
+	for _, other := range n.Nodes {
+		if calls, _ := other.errorsOf(codeClusterDown); other != n && calls > 0 {
+			return 0
+		}
+	}
+	calls := 0.0
+	for _, step := range n.risesOf(codeClusterDown) {
+		if loading.in(step.FromNs, step.ToNs) > 0 {
+			calls += step.Delta
+		}
+	}
+	return max(calls-n.ownRefused(codeClusterDown), 0)
+}
+
+// risesOf are the rises of the server's count of an error, also of one that it began anew.
+func (n *Node) risesOf(code string) (out []recording.Step) {
+	s := n.Info("errorstat_" + code + ".count")
+	for i, p := range s[min(1, len(s)):] {
+		before := s[i]
+		d := p.Value - before.Value
+		if d < 0 {
+			d = p.Value // since its start
+		}
+		out = append(out, recording.Step{FromNs: before.TimeNs, ToNs: p.TimeNs, Delta: d})
+	}
+	return out
 }
 
 // ownRefused is how many of slowpath's own calls were refused, at most: of the probe's a fresh connection's handshake as well, and of the server source one in each
@@ -201,6 +246,12 @@ func (n *Node) wasReplica() bool {
 }
 
 func (f *Finding) supportRefused(n *Node, r refused) {
+	if r.down > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
+			r.down, codeClusterDown, r.calls-r.down, r.code, 100*r.share(), codeClusterDown, r.code), r.calls, "calls")
+		f.support(recording.SourceServer, "a node of a cluster that loads its own file at its start answers CLUSTERDOWN to commands with keys; the other nodes gave it to nobody: the cluster was not down", 0, "")
+		return
+	}
 	if r.counted {
 		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s, %.2g %% of those it was asked for (errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code), r.calls, "calls")
 		return

@@ -43,6 +43,17 @@ func TestReplicaRouting(t *testing.T) {
 		}
 		return e
 	}
+	// A node of a cluster that starts gives CLUSTERDOWN to commands with keys, and LOADING only to others, such as the probe's PING.
+	clusterDown := func(e edge, node string, calls float64) edge {
+		for s := range int64(11) {
+			e.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceServer, Subject: node, Name: "errorstat_CLUSTERDOWN.count", Value: calls * float64(min(s, 4)) / 4})
+		}
+		return e
+	}
+	two := func(e edge) edge {
+		e.SetMeta(recording.MetaNodes, `["`+edgeNode+`","10.0.0.6:6379"]`)
+		return e
+	}
 	down := func(e edge) edge { return e.info(map[string]float64{"master_link_down_since_seconds": 10}) }
 	explainEdge(t, replicaRouting, []edgeCase{
 		{name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true, min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe"},
@@ -52,6 +63,10 @@ func TestReplicaRouting(t *testing.T) {
 		{name: "writes to a replica", rec: errors(replica("redis 7.0.15", "slave"), "READONLY", 300, 0), found: true, min: 0.9, evidence: "it is a replica (INFO role:slave)", fix: "NewFailoverClient"},
 		{name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50), found: true, min: 0.9, evidence: "its link to its master was down for 10 s", fix: "replica-serve-stale-data"},
 		{name: "the state was never seen", rec: errors(replica("redis 7.0.15", "slave"), "LOADING", 300, 0), found: true, max: 0.85, against: "lasted less than a second"},
+		{name: "loading at its start in a cluster", rec: clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50), edgeNode, 80), found: true, min: 0.9,
+			evidence: "it refused 80 calls with CLUSTERDOWN and 0 with LOADING while it loaded", fix: "readiness probe"},
+		{name: "the cluster is down, and it loads", rec: clusterDown(clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50), edgeNode, 80), "10.0.0.6:6379", 80)},
+		{name: "CLUSTERDOWN of a node that does not load", rec: clusterDown(two(replica("redis 7.0.15", "slave")), edgeNode, 80)},
 		{name: "only slowpath asks it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
 		{name: "a handful of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
 		{name: "other errors of an old server", rec: tapErrors(replica("redis 6.0.16", "master"), 20, "error reply")},

@@ -21,6 +21,7 @@ type Identity struct {
 	TCPPort        int
 	ClusterEnabled bool
 	Nodes          []string // in a cluster the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
+	Failed         []string // those of masters that the others hold for failed: one whose process hangs still has callers that wait for it
 }
 
 // Identify asks a server what it is. An error is one of the connection; what the server refuses to say stays empty, except that a
@@ -41,7 +42,7 @@ func Identify(ctx context.Context, s *session.Session) (Identity, error) {
 	}
 	id := identityOf(all)
 	if id.ClusterEnabled {
-		id.Nodes, err = clusterNodes(ctx, s)
+		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
 	}
 	return id, err
 }
@@ -87,36 +88,42 @@ func fromHello(ctx context.Context, s *session.Session, refusal error) (Identity
 	}
 	id.ClusterEnabled = id.Mode == "cluster"
 	if id.ClusterEnabled {
-		id.Nodes, err = clusterNodes(ctx, s)
+		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
 	}
 	return id, err
 }
 
-// clusterNodes asks for the addresses of all nodes. A refusal leaves them out.
-func clusterNodes(ctx context.Context, s *session.Session) ([]string, error) {
+// clusterNodes asks for the addresses of all nodes, and of the masters that failed. A refusal leaves them out.
+func clusterNodes(ctx context.Context, s *session.Session) (nodes, failed []string, err error) {
 	replies, err := s.Pipeline(ctx, [][]string{{"CLUSTER", "NODES"}})
 	if err != nil {
-		return nil, fmt.Errorf("asking for the nodes of the cluster: %w", err)
+		return nil, nil, fmt.Errorf("asking for the nodes of the cluster: %w", err)
 	}
-	return nodeAddresses(replies[0], s.RemoteAddr()), nil
+	nodes, failed = nodeAddresses(replies[0], s.RemoteAddr())
+	return nodes, failed, nil
 }
 
-func nodeAddresses(v resp.Value, remote string) []string {
+func nodeAddresses(v resp.Value, remote string) (nodes, failed []string) {
 	if v.Err() != nil {
-		return nil
+		return nil, nil
 	}
 	m, err := cluster.ParseNodes(v.Text())
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	if host, _, err := net.SplitHostPort(remote); err == nil {
 		m.FillHosts(host)
 	}
-	var out []string
 	for _, n := range m.Nodes {
-		if a := n.Addr(); a != "" && !n.Failed() && !n.HasFlag("handshake") && !slices.Contains(out, a) {
-			out = append(out, a)
+		a := n.Addr()
+		switch {
+		case a == "" || n.HasFlag("handshake") || slices.Contains(nodes, a):
+		case !n.Failed():
+			nodes = append(nodes, a)
+		case n.Primary && !slices.Contains(failed, a):
+			failed = append(failed, a)
 		}
 	}
-	return out
+	// An address may have had another node before, which is remembered as failed.
+	return nodes, slices.DeleteFunc(failed, func(a string) bool { return slices.Contains(nodes, a) })
 }

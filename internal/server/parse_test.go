@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,7 +180,7 @@ func FuzzReplies(f *testing.F) {
 		parseLatest(v)
 		readConfig(map[string]string{}, v)
 		flatten(map[string]float64{}, "", v, 0)
-		nodeAddresses(v, "1.2.3.4:5")
+		_, _ = nodeAddresses(v, "1.2.3.4:5")
 		text := v.Text()
 		in := parseInfo(text)
 		identityOf(in)
@@ -188,4 +189,21 @@ func FuzzReplies(f *testing.F) {
 		clientLines(clients)
 		countClients(clients)
 	})
+}
+
+// Masters that failed are told apart: a replica that failed has no callers that must go there, and an address may have had another node before.
+func TestNodeAddresses(t *testing.T) {
+	line := func(id, address, flags, master, slots string) string {
+		return strings.TrimSpace(id+" "+address+" "+flags+" "+master+" 0 0 1 connected "+slots) + "\n"
+	}
+	text := line("a", "10.0.0.1:1@11", "myself,master", "-", "0-100") + line("b", "10.0.0.1:2@12", "master,fail", "-", "") + line("c", "10.0.0.1:3@13", "slave,fail", "a", "") +
+		line("d", "10.0.0.1:4@14", "slave", "a", "") + line("e", "10.0.0.1:4@14", "master,fail", "-", "") + line("f", "10.0.0.1:5@15", "master,fail?", "-", "101-200") +
+		line("g", ":0@0", "master,fail,noaddr", "-", "") + line("h", "10.0.0.1:6@16", "handshake", "-", "")
+	nodes, failed := nodeAddresses(resp.Value{Kind: resp.BulkString, Str: []byte(text)}, "10.0.0.1:1")
+	if want := []string{"10.0.0.1:1", "10.0.0.1:4", "10.0.0.1:5"}; !slices.Equal(nodes, want) {
+		t.Errorf("nodes %v, want %v", nodes, want)
+	}
+	if want := []string{"10.0.0.1:2"}; !slices.Equal(failed, want) {
+		t.Errorf("failed %v, want %v", failed, want)
+	}
 }

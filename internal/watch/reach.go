@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"slowpath/internal/host"
@@ -38,7 +39,8 @@ func (n node) kind() string {
 }
 
 // reach connects to every target once and, from a node of a cluster, finds the others. A target that cannot be reached is an error;
-// another node of its cluster that cannot be reached is a blind spot.
+// another node of its cluster that cannot be reached is a blind spot. Masters that the others hold for failed are tried as well: the process of one may
+// hang on this host, with callers that still wait for it.
 func reach(ctx context.Context, o Options, sink recording.Sink) ([]node, error) {
 	var nodes []node
 	seen := map[string]bool{}
@@ -54,7 +56,7 @@ func reach(ctx context.Context, o Options, sink recording.Sink) ([]node, error) 
 		nodes = append(nodes, n)
 		seen[t.Addr()], seen[n.remote] = true, true
 		var peers []target.Target
-		for _, addr := range n.identity.Nodes {
+		for _, addr := range append(slices.Clone(n.identity.Nodes), n.identity.Failed...) {
 			switch {
 			case seen[addr]:
 			case len(nodes)+len(peers) >= maxNodes:

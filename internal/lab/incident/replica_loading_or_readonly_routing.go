@@ -10,7 +10,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the reads that are sent to it.
+// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the reads that are sent to it,
+// with CLUSTERDOWN: while it loads its own file it has not heard from its cluster.
 var replicaLoading = Incident{
 	ID:    "replica-loading-or-readonly-routing",
 	Cause: "replica-loading-or-readonly-routing",
@@ -28,7 +29,7 @@ var replicaLoading = Incident{
 		if err := steps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000, tag); err != nil {
 			return Scene{}, err
 		}
-		if _, err := c.Nodes[c.Masters].Do(ctx, "SAVE"); err != nil { // which it loads when it starts
+		if err := saved(ctx, c.Nodes[c.Masters]); err != nil { // which it loads when it starts
 			return Scene{}, err
 		}
 		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
@@ -44,6 +45,24 @@ var replicaLoading = Incident{
 		})
 		return Scene{Target: c.Nodes[1].Addr}, nil
 	},
+}
+
+// saved waits until a server has written its data to its disk: by a child, as a reply to SAVE may be longer in coming than one waits for it.
+func saved(ctx context.Context, s *fleet.Instance) error {
+	if _, err := s.Do(ctx, "BGSAVE"); err != nil {
+		return err
+	}
+	for {
+		if v, err := s.Do(ctx, "INFO", "persistence"); err == nil && strings.Contains(fmt.Sprint(v), "rdb_bgsave_in_progress:0") {
+			if !strings.Contains(fmt.Sprint(v), "rdb_last_bgsave_status:ok") {
+				return fmt.Errorf("BGSAVE of %s failed: see its log", s.Addr)
+			}
+			return nil
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
 }
 
 // reload starts a replica again, and waits until it has its data.
