@@ -142,7 +142,10 @@ func (e edge) forTheMap(count int) edge {
 }
 
 func TestInlineRediscovery(t *testing.T) {
-	const now = "redis 8.0.2"
+	const now, old = "redis 8.0.2", "redis 7.0.15"
+	installed := func(name string) recording.Library {
+		return recording.Library{Name: name, Version: "5.0.0", How: recording.LibraryInstalled}
+	}
 	slots := func(moved, calls, usec float64) map[string]float64 {
 		return map[string]float64{"errorstat_MOVED.count": moved, "cmdstat_get.calls": 1000, "cmdstat_cluster|slots.calls": calls, "cmdstat_cluster|slots.usec": calls * usec}
 	}
@@ -153,6 +156,19 @@ func TestInlineRediscovery(t *testing.T) {
 		{name: "T0 redis-py, at each fifth", rec: twoNodes(now, slots(100, 20, 30), nil).clientsOf(py), found: true, evidence: "once for each 5", fix: "reinitialize_steps=0"},
 		{name: "T2 node-redis without its name", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90), found: true, min: 0.65, max: 0.75, evidence: "as node-redis does", against: "does not say its name"},
 		{name: "ioredis, by the names of its connections", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90).clientsOf(Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
+		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).process(installed("ioredis"))},
+		{name: "ioredis, by the names it gives, of which the client's end misses most", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).info(map[string]float64{"cmdstat_client|setname.calls": 94}).all("CLIENT SETNAME", 35, 1e5)},
+		{name: "ioredis, by the names at the server's end", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).allAt(recording.Server, "CLIENT SETNAME", 94, 1e5)},
+		{name: "names that are on all connections tell nothing", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(Client{Addr: "10.0.0.9:1", Name: "shop"})},
+		{name: "node-redis, by the process that asks, with names", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).process(installed("node-redis")), found: true, min: 0.9,
+			evidence: "the processes that ask for the map: the library is node-redis"},
+		{name: "the process that asks, and another that says its name", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90).process(installed("node-redis")).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true, evidence: "the library is node-redis"},
+		{name: "another way round", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90).process(installed("ioredis")).clientsOf(py)},
+		{name: "a process with both says which of them by its connections", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90).process(installed("ioredis"), installed("node-redis")).used(app, "node", 6000, 100, 0.1).
+			clientsOf(Client{Addr: address(6000), LibName: "node-redis"}, py), found: true, min: 0.9, evidence: "the library is node-redis"},
+		{name: "most are of a library that waits", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node, py, Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "go-redis as well"},
+		{name: "most are of one that does not", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node, Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, Client{Addr: "10.0.0.8:2", LibName: "lettuce"})},
+		{name: "T1: Jedis, by its process alone", rec: twoNodes(old, slots(100, 100, 30), nil).process(recording.Library{Name: "jedis", Version: "5.2.0", How: recording.LibraryOpen}), found: true, fix: "topologyRefreshPeriod"},
 		{name: "a library that does not wait", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
 		{name: "nobody says its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
 		{name: "the map is asked for periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
@@ -161,7 +177,12 @@ func TestInlineRediscovery(t *testing.T) {
 	})
 	explainWhole(t, movedRefreshStorm, []wholeCase{
 		{name: "what waits for the map, and the servers do not feel it", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node)},
-		{name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node), found: true},
+		{name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node), found: true, against: "that costs as well"},
+		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).process(installed("ioredis")), found: true, evidence: "the library is ioredis, which fetches the map beside the calls"},
+		{name: "ioredis, by the names it gives", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).all("CLIENT SETNAME", 35, 1e5).info(map[string]float64{"cmdstat_client|setname.calls": 94}), found: true, evidence: "as ioredis does, beside the calls"},
+		{name: "names on all connections", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(Client{Addr: "10.0.0.9:1", Name: "shop"}), found: true, against: "the library is not known"},
+		{name: "node-redis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).process(installed("node-redis"))},
+		{name: "Lettuce says its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "lettuce"}), found: true, evidence: "the library is lettuce"},
 	})
 }
 

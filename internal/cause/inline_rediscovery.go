@@ -22,16 +22,13 @@ var inlineRediscovery = Cause{
 	Whole:   explainInline,
 }
 
-// waits for the map are known of these libraries, by their sources: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize()
-// on the calling thread at each fifth MOVED (reinitialize_steps) and disconnects its free connections; Jedis calls renewSlotCache on the calling thread.
+// inlineHabits are what can be done in the libraries that wait (waitsForMap). redis-py does so at each fifth MOVED (reinitialize_steps), and disconnects its
+// free connections.
 var inlineHabits = map[string]string{
 	"node-redis": "node-redis waits for the map at each MOVED (await rediscover), on a new connection, and has no option against it: move slots in few large steps, reconnect the clients one by one after a planned move, and bound it by maxCommandRedirections",
 	"redis-py":   "redis-py: RedisCluster(reinitialize_steps=0): MOVED corrects the one slot only, the map is fetched when a connection fails (default 5: the whole map, inside of each fifth such call, and all free connections are dropped)",
 	"jedis":      "Jedis ≥ 5.1: topologyRefreshPeriod(Duration.ofSeconds(30)) in the cluster's configuration: the map is fetched beside the calls, and few of them meet a MOVED",
 }
-
-// inlineLibraries is the order of the fix.
-var inlineLibraries = []string{"node-redis", "redis-py", "jedis"}
 
 // stepsMost is the most MOVED replies after which a library that waits for the map fetches it: redis-py's reinitialize_steps is 5, and a call may fail twice.
 const stepsMost = 12.0
@@ -39,7 +36,9 @@ const stepsMost = 12.0
 // inline is what is known of waits for the map.
 type inline struct {
 	library   string // the one that waits, empty where none is known to
-	guessed   bool   // by how its process treats connections: it does not say its name (before 7.2 the server does not keep it)
+	beside    string // the one that does not, where most of what asks for the map is known to be of such
+	fetchers  fetchers
+	guessed   bool // by how its process treats connections: it does not say its name (before 7.2 the server does not keep it)
 	calls     float64
 	usec      float64
 	mapConns  int   // connections that were opened for the map alone
@@ -53,33 +52,25 @@ type inline struct {
 func (c *Case) inline() (in inline) {
 	in.by = tally{}
 	var lives, openings []*Conn
-	others := false
-	comms, setNames := tally{}, int64(0)
+	lettuce := false
+	comms, names, askers := tally{}, 0.0, map[int]int{}
 	for _, n := range c.Nodes {
 		r := n.refreshing()
 		in.calls, in.usec, in.opened = in.calls+r.calls, in.usec+r.usec, in.opened+r.opened
 		for who, k := range r.by {
 			in.by[who] += k
-		}
-		others = others || r.lettuce
-		for _, cl := range n.Clients() {
-			name := strings.ToLower(cl.LibName + " " + cl.Name)
-			for _, lib := range inlineLibraries {
-				if in.library == "" && strings.HasPrefix(name, lib) {
-					in.library = lib
-				}
+			if pid := pidOf(who); pid > 0 {
+				askers[pid] += k
 			}
 		}
-		if by := n.tapCallsBy("CLIENT SETNAME"); by[recording.Client] > 0 {
-			setNames += by[recording.Client]
-		} else {
-			setNames += max(by[recording.Server]-int64(n.ownCalls(n.StartNs, n.EndNs).fresh)-ownNames, 0)
-		}
+		lettuce = lettuce || r.lettuce
+		names += n.namesSet()
 		for _, caller := range n.callers() {
 			for _, k := range caller.opened() {
 				switch {
 				case k.forMap():
 					lives = append(lives, k)
+					askers[caller.PID]++
 				case k.Greeting != nil:
 					openings = append(openings, k)
 				default:
@@ -89,13 +80,16 @@ func (c *Case) inline() (in inline) {
 			}
 		}
 	}
-	if others && in.library == "" {
-		return inline{}
-	}
 	in.mapConns, in.mapLifeNs = len(lives), spreadOf(lives, func(k *Conn) int64 { return k.CloseNs - k.OpenNs + k.DialNs }).mid
 	in.dataConns, in.openingNs = len(openings), spreadOf(openings, (*Conn).openingNs).mid
-	if in.library == "" {
-		in.guess(comms, float64(setNames), c.named("ioredis"))
+	in.fetchers = c.fetchers(askers)
+	in.library, in.beside = in.fetchers.waiting(), in.fetchers.other()
+	switch {
+	case in.library != "" || in.beside != "":
+	case lettuce:
+		in.beside = "lettuce"
+	default:
+		in.guess(comms, names, c.othersNamed())
 	}
 	return in
 }
@@ -105,23 +99,27 @@ func (k *Conn) forMap() bool {
 	return k.Greeting == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= mapCalls
 }
 
-// guess knows node-redis and redis-py by how they fetch the map. ioredis opens a connection for it, too, but gives it a name, and does not wait.
-func (in *inline) guess(comms tally, setNames float64, ioredis bool) {
+// guess knows node-redis and redis-py by how they fetch the map. ioredis opens a connection for it, too, but gives it a name, and does not wait. Where
+// other connections have names, too, that of the application's choice may be on all: then the two look alike.
+func (in *inline) guess(comms tally, names float64, othersNamed bool) {
 	for comm := range comms {
+		opened := strings.HasPrefix(comm, "node") && float64(in.mapConns) >= in.calls/2
 		switch {
-		case strings.HasPrefix(comm, "node") && float64(in.mapConns) >= in.calls/2 && setNames < in.calls/2 && !ioredis:
+		case opened && names < in.calls/2:
 			in.library, in.guessed = "node-redis", true
+		case opened && !othersNamed:
+			in.beside, in.guessed = "ioredis", true
 		case strings.HasPrefix(comm, "python") && float64(in.dataConns) >= in.calls/2:
 			in.library, in.guessed = "redis-py", true
 		}
 	}
 }
 
-// named reports whether a connection of some node has a name or a library that begins so.
-func (c *Case) named(prefix string) bool {
+// othersNamed reports whether connections have names that stay; those for the map are gone when CLIENT LIST is read.
+func (c *Case) othersNamed() bool {
 	for _, n := range c.Nodes {
 		for _, cl := range n.Clients() {
-			if strings.HasPrefix(strings.ToLower(cl.Name), prefix) || strings.HasPrefix(strings.ToLower(cl.LibName), prefix) {
+			if cl.Name != "" && !isMapCommand(strings.ToUpper(strings.ReplaceAll(cl.Cmd, "|", " "))) {
 				return true
 			}
 		}
@@ -141,8 +139,12 @@ func (in inline) waited(moved float64) bool {
 }
 
 func explainInline(c *Case, _ *Finding) *Finding {
-	r, in := c.redirects(), c.inline()
-	if r.moved < redirectMin || !in.waited(r.moved) {
+	r := c.redirects()
+	if r.moved < redirectMin {
+		return nil
+	}
+	in := c.inline()
+	if !in.waited(r.moved) {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.8}
@@ -153,7 +155,10 @@ func explainInline(c *Case, _ *Finding) *Finding {
 	if in.guessed {
 		f.support(recording.SourceTap, "the callers fetch the map as "+in.library+" does, which lets the call wait for it", 0, "")
 	} else {
-		f.support(recording.SourceServer, "CLIENT LIST: the library is "+in.library+", which lets the call wait for the map", 0, "")
+		f.support(in.fetchers.source, in.fetchers.how+": the library is "+in.library+", which lets the call wait for the map", 0, "")
+	}
+	if len(in.fetchers.beside) > 0 {
+		f.doubt(in.fetchers.source, in.fetchers.how+": "+in.fetchers.beside.list(2)+" as well, which fetches the map beside the calls", 0, "")
 	}
 	if in.mapConns > 0 && float64(in.mapConns) >= in.calls/2 {
 		f.Confidence = 0.9

@@ -50,11 +50,8 @@ func (n *Node) libraries() (out []recording.Library) {
 		}
 	}
 	for _, c := range n.Clients() {
-		for _, k := range byLibName {
-			if strings.HasPrefix(strings.ToLower(c.LibName), k[0]) || c.LibName == "" && strings.HasPrefix(strings.ToLower(c.Name), k[0]) {
-				add(recording.Library{Name: k[1], Version: c.LibVer})
-				break
-			}
+		if name := libraryOf(c); name != "" {
+			add(recording.Library{Name: name, Version: c.LibVer})
 		}
 	}
 	for _, l := range installed {

@@ -48,7 +48,8 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 	if r.moved < redirectMin || r.moved < redirectShare*(r.data+r.moved) || !asked.byEvents() || c.looksWith("errorstat_MOVED.count") < movedLooks {
 		return nil
 	}
-	if asked.share < refreshShare && c.inline().waited(r.moved) {
+	in := c.inline()
+	if asked.share < refreshShare && in.waited(r.moved) {
 		return nil // the servers have an easy time of it: what costs is that calls wait for the map (inline-rediscovery)
 	}
 	changes := c.ownersChanged()
@@ -72,6 +73,7 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceServer, "no change of the map was seen: clients whose map is stale for another reason (they do not refresh, or ask a node that is behind) are told MOVED as well", 0, "changes")
 	}
+	f.tellWaits(in)
 	if failovers := c.roleChanges(); failovers > 0 {
 		f.Confidence -= 0.25
 		f.doubt(recording.SourceServer, fmt.Sprintf("%d nodes changed their role: after a failover clients are told MOVED until they have fetched the map once", failovers), float64(failovers), "nodes")
@@ -99,6 +101,22 @@ func (c *Case) movedUncounted(busiest *Node, asked refreshing) *Finding {
 	f.doubt(recording.SourceServer, "this version does not count MOVED replies: clients that ask periodically would look alike", 0, "")
 	f.movedFix(busiest)
 	return f
+}
+
+// tellWaits says whether the calls that were answered MOVED wait for the map: then each of them takes longer (inline-rediscovery), else it is the load alone.
+func (f *Finding) tellWaits(in inline) {
+	switch {
+	case in.library != "" && in.guessed:
+		f.doubt(recording.SourceTap, "the callers fetch the map as "+in.library+" does, which lets the call wait for it: that costs as well", 0, "")
+	case in.library != "":
+		f.doubt(in.fetchers.source, in.fetchers.how+": the library is "+in.library+", which lets the call wait for the map: that costs as well", 0, "")
+	case in.beside != "" && len(in.fetchers.beside) > 0:
+		f.support(in.fetchers.source, in.fetchers.how+": the library is "+in.beside+", which fetches the map beside the calls: none waits for it", 0, "")
+	case in.beside != "":
+		f.support(recording.SourceTap, "the callers fetch the map as "+in.beside+" does, beside the calls: none waits for it", 0, "")
+	default:
+		f.doubt(recording.SourceServer, "the library is not known (lib-name in CLIENT LIST, servers from 7.2 on): it may let the call wait for the map, too", 0, "")
+	}
 }
 
 func (f *Finding) movedFix(n *Node) {

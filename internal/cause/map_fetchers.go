@@ -1,0 +1,188 @@
+package cause
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// waitsForMap says of libraries, by their sources, whether a call that is answered MOVED waits until the map is fetched.
+//
+// They wait: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize() on the calling thread; Jedis calls renewSlotCache there.
+// They do not: ioredis sends the call on (tryConnection) and then calls refreshSlotsCache; go-redis sends it on beside state.LazyReload; Lettuce refreshes
+// adaptively on a thread of its own; rueidis sends it on beside lazyRefresh. iovalkey and valkey-go are copies of two of them.
+var waitsForMap = map[string]bool{
+	"node-redis": true, "redis-py": true, "jedis": true,
+	"ioredis": false, "iovalkey": false, "go-redis": false, "lettuce": false, "rueidis": false, "valkey-go": false,
+}
+
+// fetchers are the libraries that fetch the map, with those that wait for it and those that do not apart.
+type fetchers struct {
+	wait, beside tally
+	source, how  string // where they are known from
+}
+
+// waiting is the library that waits, empty where most of what is known speaks of others.
+func (f fetchers) waiting() string {
+	if sum(f.wait) > sum(f.beside) {
+		return f.wait.top(1)[0]
+	}
+	return ""
+}
+
+// other is the library that does not wait.
+func (f fetchers) other() string {
+	if len(f.beside) > 0 && f.waiting() == "" {
+		return f.beside.top(1)[0]
+	}
+	return ""
+}
+
+func (f fetchers) known() bool { return len(f.wait)+len(f.beside) > 0 }
+
+func (f fetchers) add(library string, weight int) {
+	switch waits, known := waitsForMap[library]; {
+	case !known:
+	case waits:
+		f.wait[library] += weight
+	default:
+		f.beside[library] += weight
+	}
+}
+
+func sum(t tally) (n int) {
+	for _, k := range t {
+		n += k
+	}
+	return n
+}
+
+// fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call themselves; else at all processes
+// that call the nodes.
+func (c *Case) fetchers(askers map[int]int) fetchers {
+	if f := c.fetchersOf(askers, "the processes that ask for the map"); f.known() {
+		return f
+	}
+	f := fetchers{wait: tally{}, beside: tally{}, source: recording.SourceServer, how: "CLIENT LIST"}
+	for _, n := range c.Nodes {
+		for _, cl := range n.Clients() {
+			f.add(libraryOf(cl), 1)
+		}
+	}
+	if f.known() {
+		return f
+	}
+	all := map[int]int{}
+	for _, n := range c.Nodes {
+		for _, caller := range n.users() {
+			all[caller.PID]++
+		}
+		for _, s := range n.Rec.Snapshots { // without the kernel source: the processes that the host's files show connections of
+			if pid, ok := processOf(s); ok {
+				all[pid] = max(all[pid], 1)
+			}
+		}
+	}
+	return c.fetchersOf(all, "the processes that call")
+}
+
+// fetchersOf looks at processes on this host.
+func (c *Case) fetchersOf(pids map[int]int, who string) fetchers {
+	f := fetchers{wait: tally{}, beside: tally{}, source: recording.SourceHost, how: who}
+	own := c.librariesByPID()
+	for pid, weight := range pids {
+		one := fetchers{wait: tally{}, beside: tally{}}
+		for name := range own[pid] {
+			one.add(name, weight)
+		}
+		if len(one.wait) > 0 && len(one.beside) > 0 {
+			continue // it has both: which of them asks is not known
+		}
+		for name := range own[pid] {
+			f.add(name, weight)
+		}
+	}
+	return f
+}
+
+// librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open; else what is installed for it.
+func (c *Case) librariesByPID() map[int]tally {
+	ranks := [3]map[int]tally{{}, {}, {}}
+	put := func(rank, pid int, name string) {
+		if ranks[rank][pid] == nil {
+			ranks[rank][pid] = tally{}
+		}
+		ranks[rank][pid][name]++
+	}
+	for _, n := range c.Nodes {
+		names := map[string]string{}
+		for _, cl := range n.Clients() {
+			if name := libraryOf(cl); name != "" {
+				names[cl.Addr] = name
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		for _, caller := range n.callers() {
+			for _, k := range caller.Conns {
+				if name := names[k.Client]; name != "" && caller.PID > 0 {
+					put(0, caller.PID, name)
+				}
+			}
+		}
+	}
+	for _, s := range c.Rec.Snapshots {
+		pid, ok := processOf(s)
+		var who struct{ Libraries []recording.Library }
+		if !ok || json.Unmarshal([]byte(s.Body), &who) != nil {
+			continue
+		}
+		for _, l := range who.Libraries {
+			rank := 1
+			if l.How == recording.LibraryInstalled {
+				rank = 2
+			}
+			put(rank, pid, l.Name)
+		}
+	}
+	out := ranks[0]
+	for _, rank := range ranks[1:] {
+		for pid, names := range rank {
+			if out[pid] == nil {
+				out[pid] = names
+			}
+		}
+	}
+	return out
+}
+
+// processOf is the process that a snapshot of the host source describes.
+func processOf(s recording.Snapshot) (pid int, ok bool) {
+	text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+	if !ok || s.Source != recording.SourceHost || s.Name != "process" {
+		return 0, false
+	}
+	_, err := fmt.Sscan(text, &pid)
+	return pid, err == nil
+}
+
+// libraryOf is the library that a line of CLIENT LIST names; empty where it names none.
+func libraryOf(c Client) string {
+	for _, k := range byLibName {
+		if strings.HasPrefix(strings.ToLower(c.LibName), k[0]) || c.LibName == "" && strings.HasPrefix(strings.ToLower(c.Name), k[0]) {
+			return k[1]
+		}
+	}
+	return ""
+}
+
+// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has all of them: the client's misses those
+// of a pipeline, the server's counts slowpath's own.
+func (n *Node) namesSet() float64 {
+	own := float64(n.ownCalls(n.StartNs, n.EndNs).fresh) + ownNames
+	by := n.tapCallsBy("CLIENT SETNAME")
+	return max(float64(by[recording.Client]), max(float64(by[recording.Server]), n.Growth("cmdstat_client|setname.calls"))-own, 0)
+}
