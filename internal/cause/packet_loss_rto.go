@@ -16,8 +16,8 @@ var packetLossRTO = Cause{
 	Layer: "network",
 	Needs: Needs{
 		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, 400, 800 ms",
-		T1: "retransmissions of the server's sockets while its main thread sleeps",
-		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, inside which calls; replies to other hosts that were acknowledged late after it",
+		T1: "retransmissions of the server's sockets while its main thread sleeps, without those on connections on which nothing comes back at all",
+		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, inside which calls; replies that arrived only when a timer had run out at one of the ends; replies to other hosts that were acknowledged late after it",
 	},
 	Explain: explainLoss,
 }
@@ -33,6 +33,7 @@ type Loss struct {
 	Calls      int     // of the probe, during which its socket sent again
 	ServerSegs float64 // that the server's namespace sent again
 	Lost       float64 // of these, what its sockets took for lost
+	Dead       float64 // sent again and again by sockets that have had no acknowledgement until the end: not in ServerSegs and Lost
 	OutSegs    float64
 	OnPort     bool // sockets at the server's port were seen sending again
 	Resent     Resent
@@ -75,6 +76,8 @@ func (n *Node) loss() (l Loss) {
 	// SYNs that are sent again say that a connection was not let in, which a full accept queue does as well as a path that loses them.
 	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
 	l.Lost = n.lost(l.ServerSegs)
+	l.Dead = min(n.unanswered(), l.ServerSegs)
+	l.ServerSegs, l.Lost = l.ServerSegs-l.Dead, max(l.Lost-l.Dead, 0)
 	l.OutSegs = n.Host("net.OutSegs").Growth()
 	now, _ := n.Host("sock.retransmitting").Max()
 	total := n.Host("sock.retrans_total")
@@ -96,6 +99,10 @@ func (n *Node) lost(sentAgain float64) float64 {
 	timed := max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
 	return min(max(sentAgain-n.twice(), 0), timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
+
+// unanswered is how many segments the server's sockets sent again on connections on which nothing comes back any more: their peer is gone, or
+// the path has forgotten them. A path that loses packets lets the second or third of them through, or the tenth.
+func (n *Node) unanswered() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }
 
 // twice is how many segments the server's namespace sent again though its peers had them: they say so (DSACK, RFC 2883). Nobody waited for those.
 func (n *Node) twice() float64 {
@@ -119,11 +126,14 @@ func explainLoss(n *Node) *Finding {
 	d, known := n.demand()
 	// That replies were lost is told from a server that had no time to reply by its main thread.
 	// A lost reply is sent again by a probe of the tail, or by a timer.
-	replies := l.OnPort && min(l.ServerSegs-n.twice(), l.Lost+n.probed()) > 0 && !overflow && !(known && d.Wish() > mostlyBusy)
+	back := n.lostReplies()
+	replies := (back.proven() || l.OnPort && min(l.ServerSegs-n.twice(), l.Lost+n.probed()) > 0) && !overflow && !(known && d.Wish() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
 			return !(overflow && a.Call.Conn == "fresh")
+		case back.proven() && onItsWay(s):
+			return true
 		case !replies || a.Call.Source != recording.SourceProbe:
 			return false
 		}
@@ -146,6 +156,9 @@ func explainLoss(n *Node) *Finding {
 		}
 		f.support(n.caller(), fmt.Sprintf("%d of %d slow calls had segments sent again meanwhile (%s), up to %s in one call", seen.Calls, len(n.Ledger.Slow), how, dur(seen.MaxNs)), float64(seen.Calls), "calls")
 	}
+	if back.proven() {
+		f.supportReplies(back)
+	}
 	f.supportResent(l.Resent)
 	if l.ServerSegs > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
@@ -153,8 +166,10 @@ func explainLoss(n *Node) *Finding {
 	if known && d.Source == recording.SourceHost && d.Wish() < 0.5 {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Wish()*100), d.Wish(), "of the time")
 	}
-	f.weighAcks(n)
-	f.doubtLoss(n, cl, seen)
+	if !back.proven() { // the kernel sees these at both ends
+		f.weighAcks(n)
+		f.doubtLoss(n, cl, seen)
+	}
 	f.Fix, f.See = lossFix, lossSee
 	return f
 }
@@ -181,6 +196,9 @@ func lossOfOthers(n *Node, l Loss, overflow bool) *Finding {
 	f.supportResent(l.Resent)
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
+	if l.Dead > 0 {
+		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f more were sent again and again on connections on which nothing came back: those are dead, which is no loss of single packets", l.Dead), l.Dead, "segments")
+	}
 	if limited := n.windowLimited(); limited > 0 && l.Lost < l.ServerSegs {
 		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f of these were no losses to its sockets, and receivers kept their window closed for up to %s (TCP_INFO rwnd_limited): some ask whether it has opened", l.ServerSegs-l.Lost, dur(int64(limited))), l.ServerSegs-l.Lost, "segments")
 	}

@@ -27,7 +27,29 @@ func TestPacketLossRTO(t *testing.T) {
 		}
 		return e
 	}
+	// Replies that were late on their way back, one each 400 ms, each after a pause of its own; some with a request that was sent again for nothing.
+	lateReplies := func(ms, apart int64, resent int) edge {
+		e := newPath()
+		for i := range int64(20) {
+			at := i * apart * edgeMs
+			e.seen(pathClient, "GET", at, 100, part{"server", "exec", 1, ""}, part{"network", "back", ms, ""})
+			if int(i) < resent {
+				e.event(recording.SourceTap, recording.KindRetransmit, at, ms*edgeMs+edgeMs/2, recording.RetransmitDetail{Client: pathClient, From: recording.Client, State: "established", Why: recording.ResentProbe, Total: i + 1, Duplicates: i})
+			}
+		}
+		return e
+	}
+	dead := func(resends float64) edge {
+		return others(map[string]float64{"net.RetransSegs": 24, "net.TCPTimeouts": 24, "sock.unanswered_resends": resends}).level(recording.SourceHost, "sock.retransmitting", 6)
+	}
 	explainEdge(t, packetLossRTO, []edgeCase{
+		{name: "T2: replies were lost before they left the server's host, which counts nothing", rec: lateReplies(206, 400, 15), found: true, min: 0.9, evidence: "20 replies arrived 180 ms or later after the server had sent them, up to 206 ms; 15 of them right after"},
+		{name: "T2: replies were late for longer than a timer runs, and nothing was sent again", rec: lateReplies(206, 400, 0)},
+		{name: "T2: replies were late by less than a timer runs", rec: lateReplies(90, 400, 15)},
+		{name: "T2: this machine stood still for a moment, and its timers ran out", rec: lateReplies(206, 1, 20)},
+		{name: "T1: some connections are dead: all that was sent again went to them", rec: dead(24)},
+		{name: "T1: some connections are dead, and others lose", rec: dead(9), found: true, max: 0.8, against: "9 more were sent again and again on connections on which nothing came back"},
+		{name: "T1: what was sent again was acknowledged at last", rec: dead(0), found: true, min: 0.8},
 		{name: "T2: replies to other hosts were acknowledged late, after they were sent again", rec: acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses were acknowledged late, up to 240 ms"},
 		{name: "T2: replies to other hosts were acknowledged late, and nothing was sent again", rec: acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were acknowledged late with nothing sent again, the worst 240 ms after 9000 bytes"},
 		{name: "T0: the probe's socket sent again", rec: resent(slow()), found: true, min: 0.9, max: 0.92, evidence: "10 of 10 slow calls", fix: "ethtool"},

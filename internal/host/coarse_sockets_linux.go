@@ -52,10 +52,18 @@ func (w *watch) listenQueue() {
 	}
 }
 
+const (
+	// timerRetransmit is the retransmission timer, and not that of keepalives or of a closed window (tcp(7), idiag_timer, tr of /proc/net/tcp).
+	timerRetransmit = 1
+	// deadResends: a lost segment is sent again once; one that goes unanswered twice in a row tells of a path that is gone.
+	deadResends = 2
+)
+
 // socketSums is what the connections of the server have in common.
 type socketSums struct {
 	count, retransmitting, withInfo         int
 	retrans                                 int64
+	unanswered                              int64 // sent again in a row by those that had no acknowledgement at least twice
 	recvQ, sendQ, unacked, notsent, limited int64 // largest
 	rtts                                    []int64
 }
@@ -64,6 +72,9 @@ func (a *socketSums) add(s *Socket) {
 	a.count++
 	if s.Retransmits > 0 {
 		a.retransmitting++
+	}
+	if s.Timer == timerRetransmit && s.Retransmits >= deadResends {
+		a.unanswered += int64(s.Retransmits)
 	}
 	a.recvQ, a.sendQ = max(a.recvQ, int64(s.RecvQ)), max(a.sendQ, int64(s.SendQ))
 	if !s.HasInfo {
@@ -111,6 +122,7 @@ func (w *watch) connections() {
 func (w *watch) sampleSockets(a *socketSums) {
 	w.sample(w.Node, "sock.established", float64(a.count))
 	w.sample(w.Node, "sock.retransmitting", float64(a.retransmitting))
+	w.sample(w.Node, "sock.unanswered_resends", float64(a.unanswered))
 	w.sample(w.Node, "sock.recvq_max_bytes", float64(a.recvQ))
 	w.sample(w.Node, "sock.sendq_max_bytes", float64(a.sendQ))
 	if a.withInfo == 0 {
