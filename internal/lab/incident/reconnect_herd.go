@@ -53,7 +53,7 @@ var reconnectHerdKilled = Incident{
 		for range 2 {
 			if err := l.Client(ctx, clientSpec{Program: clients.Jedis, Options: clients.Options{
 				Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
-				Workers: 150, PoolSize: 150, MinIdle: 150, Rate: 600, Random: true}}); err != nil {
+				Workers: 150, PoolSize: 150, MinIdle: 150, Rate: 4000, Random: true}}); err != nil {
 				return Scene{}, err
 			}
 		}
