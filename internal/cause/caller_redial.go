@@ -72,6 +72,17 @@ func (r redial) costNs() int64 {
 	return ns * int64(min(len(r.ended), len(r.fresh))) / int64(max(len(r.fresh), 1))
 }
 
+// mostOf puts the redials of callers together: whose they are, the one with the most connections, and what all cost.
+func mostOf(list []redial) (callers []*Caller, most redial, costNs int64) {
+	for _, r := range list {
+		callers, costNs = append(callers, r.Caller), costNs+r.costNs()
+		if len(r.ended) > len(most.ended) {
+			most = r
+		}
+	}
+	return callers, most, costNs
+}
+
 // opening tells what a new connection costs before its first command, and what is asked on it.
 func (f *Finding) opening(r redial) {
 	cost, trips := spreadOf(r.fresh, (*Conn).openingNs), spreadOf(r.fresh, func(k *Conn) int64 { return int64(k.trips()) })

@@ -77,6 +77,13 @@ func (s spans) within(a account.Account, match func(account.Segment) bool) (ns i
 // tally counts names.
 type tally map[string]int
 
+func (t tally) sum() (all int) {
+	for _, k := range t {
+		all += k
+	}
+	return all
+}
+
 // top are the most frequent names.
 func (t tally) top(n int) []string {
 	var names []string

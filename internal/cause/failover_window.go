@@ -223,13 +223,6 @@ func (f *Finding) supportUsersOf(n *Node, w span) {
 	}
 }
 
-func (t tally) sum() (all int) {
-	for _, k := range t {
-		all += k
-	}
-	return all
-}
-
 // slowToGiveUpMs is the cluster-node-timeout above which a shorter one is worth a thought. The default is 15 s; below 5 s a fork, a slow disk or a long command can
 // be taken for a failure.
 const slowToGiveUpMs = 5000

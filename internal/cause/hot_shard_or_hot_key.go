@@ -2,7 +2,6 @@ package cause
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -121,8 +120,7 @@ func medianWork(ws []work, of func(work) float64) float64 {
 	for _, w := range ws {
 		all = append(all, of(w))
 	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	return medianOf(all)
 }
 
 func (w work) source() string {

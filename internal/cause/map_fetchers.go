@@ -26,7 +26,7 @@ type fetchers struct {
 
 // waiting is the library that waits, empty where most of what is known speaks of others.
 func (f fetchers) waiting() string {
-	if sum(f.wait) > sum(f.beside) {
+	if f.wait.sum() > f.beside.sum() {
 		return f.wait.top(1)[0]
 	}
 	return ""
@@ -50,13 +50,6 @@ func (f fetchers) add(library string, weight int) {
 	default:
 		f.beside[library] += weight
 	}
-}
-
-func sum(t tally) (n int) {
-	for _, k := range t {
-		n += k
-	}
-	return n
 }
 
 // fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call themselves; else at all processes

@@ -33,7 +33,7 @@ func (n *Node) sentByServer(s account.Suspect) bool {
 	return s.Command != "RESTORE" || isServer(s.Process) || n.migratedElsewhere()
 }
 
-// isServer knows servers by the names of their processes: "redis-server[12]".
+// isServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
 func isServer(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
 	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm, "keydb-serv")

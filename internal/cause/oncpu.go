@@ -48,9 +48,6 @@ const (
 	moreShare = 0.05
 )
 
-// interval is a stretch of time, [from, to).
-type interval struct{ from, to int64 }
-
 // onCPU compares, for each process that was sampled.
 func onCPU(rec *recording.Recording, l *account.Ledger) (out []OnCPU) {
 	var subjects []string
@@ -94,7 +91,7 @@ func SlowAndRest(rec *recording.Recording, subject string) (slow, rest *stacks.P
 }
 
 // sampledIn says whose the samples of a subject are, and when its calls were slow.
-func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnCPU, []interval) {
+func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnCPU, spans) {
 	what := recording.Profiled{Name: subject}
 	if s, ok := rec.SnapshotOf(recording.SourceProfile, subject, recording.SnapshotApplication); ok {
 		_ = json.Unmarshal([]byte(s.Body), &what) // a damaged snapshot is as good as none
@@ -105,13 +102,13 @@ func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnC
 	}
 	slow := slowTimes(l, o)
 	from, to := rec.Window()
-	o.Slow.Ns = lengthOf(slow)
+	o.Slow.Ns = slow.ns()
 	o.Rest.Ns = max(0, to-from-o.Slow.Ns)
 	return o, slow
 }
 
 // each goes through the samples of the process.
-func (o OnCPU) each(rec *recording.Recording, slow []interval, take func(s stacks.Stack, isSlow bool, samples, cpu int)) {
+func (o OnCPU) each(rec *recording.Recording, slow spans, take func(s stacks.Stack, isSlow bool, samples, cpu int)) {
 	for _, body := range rec.Profiles {
 		if body.Kind != recording.ProfileCPUClock || body.Subject != o.Subject {
 			continue
@@ -125,41 +122,25 @@ func (o OnCPU) each(rec *recording.Recording, slow []interval, take func(s stack
 			continue
 		}
 		for _, s := range p.Stacks {
-			i, found := slices.BinarySearchFunc(slow, s.TimeNs, func(i interval, at int64) int { return cmp.Compare(i.from, at) })
-			take(s, found || i > 0 && s.TimeNs < slow[i-1].to, samples, cpu)
+			i, found := slices.BinarySearchFunc(slow, s.TimeNs, func(i [2]int64, at int64) int { return cmp.Compare(i[0], at) })
+			take(s, found || i > 0 && s.TimeNs < slow[i-1][1], samples, cpu)
 		}
 	}
 }
 
 // slowTimes are when calls of the process were slow, in order and disjoint.
-func slowTimes(l *account.Ledger, o OnCPU) (out []interval) {
+func slowTimes(l *account.Ledger, o OnCPU) spans {
+	var out spans
 	ofIt := func(a account.Account) bool {
 		return o.Node != "" && a.Call.Node == o.Node || o.Node == "" && a.Call.Client == o.Name
 	}
 	any := o.Node == "" && !slices.ContainsFunc(l.Slow, ofIt) // neither a server nor a client that was seen
 	for _, a := range l.Slow {
 		if any || ofIt(a) {
-			out = append(out, interval{a.Call.IntendedNs, a.Call.EndNs})
+			out = append(out, [2]int64{a.Call.IntendedNs, a.Call.EndNs})
 		}
 	}
-	slices.SortFunc(out, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
-	n := 0
-	for _, i := range out {
-		if n > 0 && i.from <= out[n-1].to {
-			out[n-1].to = max(out[n-1].to, i.to)
-			continue
-		}
-		out[n] = i
-		n++
-	}
-	return out[:n]
-}
-
-func lengthOf(all []interval) (ns int64) {
-	for _, i := range all {
-		ns += i.to - i.from
-	}
-	return ns
+	return merge(out)
 }
 
 // seenIn is a function with its samples on both sides. depth is the deepest place at which it stood.

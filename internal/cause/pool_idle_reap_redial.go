@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 
 	"slowpath/internal/recording"
 )
@@ -28,18 +29,7 @@ const spareOften = 0.5
 
 func explainIdleReap(n *Node) *Finding {
 	callers := n.callers()
-	var found []*Caller
-	var all redial
-	var cost int64
-	for _, r := range n.redials(callers, (*Conn).putAway) {
-		if !r.limited() {
-			continue
-		}
-		found, cost = append(found, r.Caller), cost+r.costNs()
-		if len(r.ended) > len(all.ended) {
-			all = r
-		}
-	}
+	found, all, cost := mostOf(slices.DeleteFunc(n.redials(callers, (*Conn).putAway), func(r redial) bool { return !r.limited() }))
 	if len(found) == 0 {
 		return nil
 	}

@@ -51,15 +51,7 @@ func explainStale(n *Node) *Finding {
 	if len(callers) == 0 {
 		return n.staleByCounters()
 	}
-	var found []*Caller
-	var all redial
-	var cost int64
-	for _, r := range n.stale(callers) {
-		found, cost = append(found, r.Caller), cost+r.costNs()
-		if len(r.ended) > len(all.ended) {
-			all = r
-		}
-	}
+	found, all, cost := mostOf(n.stale(callers))
 	if len(found) == 0 {
 		return nil
 	}

@@ -94,7 +94,7 @@ func (n *Node) stuckUnread(w span, s *stuck) {
 	servers, own, at := n.servers(), n.ownPIDs(), w.from
 	count := func(to int64) {
 		for _, u := range before {
-			if servers[u.PID] || own[u.PID] || isServerComm(u.Comm) || to <= at {
+			if servers[u.PID] || own[u.PID] || isServer(u.Comm) || to <= at {
 				continue
 			}
 			name := u.Host
@@ -183,8 +183,6 @@ func (f *Finding) supportStuck(n *Node, t takeover, s stuck) {
 }
 
 func ago(ns int64) string { return dur(ns) + " before the end of the watch" }
-
-func isServerComm(comm string) bool { return comm == "redis-server" || comm == "valkey-server" }
 
 func staleTopologyFix(n *Node, t takeover) []string {
 	fix := n.library(map[string]string{

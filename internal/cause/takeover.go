@@ -154,5 +154,5 @@ func (c *Case) servers() map[int]bool {
 // users are the callers of a node that are no nodes themselves.
 func (n *Node) users() []*Caller {
 	servers := n.servers()
-	return slices.DeleteFunc(n.callers(), func(c *Caller) bool { return servers[c.PID] || isServerComm(c.Comm) })
+	return slices.DeleteFunc(n.callers(), func(c *Caller) bool { return servers[c.PID] || isServer(c.Comm) })
 }
