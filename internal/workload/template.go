@@ -63,7 +63,9 @@ func compile(r request, s style, vals *values) template {
 		}
 	}
 	c.t.steps = append(c.t.steps, c.last)
-	if n := c.last.numbers; len(c.t.steps) == 1 && len(n) == 1 && n[0].bare && c.t.slots != nil && len(r.commands) == 1 {
+	first := c.t.steps[0]
+	valued := len(c.t.steps) == 2 && first.value >= 0 && string(c.last.bytes) == "\r\n"
+	if n := first.numbers; (len(c.t.steps) == 1 || valued) && len(n) == 1 && n[0].bare && c.t.slots != nil && len(r.commands) == 1 {
 		c.t.plain = n[0].at
 	}
 	return c.t
@@ -176,11 +178,14 @@ func appendLength(dst []byte, n int) []byte {
 	return append(strconv.AppendInt(append(dst, '$'), int64(n), 10), '\r', '\n')
 }
 
-// appendPlain appends a request in which nothing but one number changes.
+// appendPlain appends a request in which nothing but one number changes, and a value at its end if it has one.
 func (t *template) appendPlain(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
 	at := len(dst) + t.plain
 	dst = append(dst, t.steps[0].bytes...)
 	putDigits(dst[at:], key)
+	if size := t.steps[0].value; size >= 0 {
+		dst = append(s.w.values.append(dst, key, size), '\r', '\n')
+	}
 	r := Request{Op: op, Replies: 1, Slot: -1, Key: int64(key)}
 	if !s.slotless {
 		p := pairsOf(key)

@@ -105,17 +105,14 @@ func (v *values) append(dst []byte, key uint64, size int) []byte {
 		return append(dst, v.line(key)...)
 	}
 	mark, at := v.mark(key, size), len(dst)
+	if size <= markBytes {
+		return binary.LittleEndian.AppendUint64(dst, mark)[:at+size]
+	}
 	start := int(mark % poolBytes)
 	for left := size; left > 0; left -= poolBytes {
 		dst = append(dst, v.pool[start:start+min(left, poolBytes)]...)
 	}
-	if size >= markBytes {
-		binary.LittleEndian.PutUint64(dst[at:], mark)
-		return dst
-	}
-	for i := range size {
-		dst[at+i] = byte(mark >> (8 * i))
-	}
+	binary.LittleEndian.PutUint64(dst[at:], mark)
 	return dst
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package sink is a server that answers +OK to every command at once: against it a load generator shows its own limit.
+// Package sink is a server that answers every command at once, with +OK or a value: against it a load generator shows its own limit.
 package sink
 
 import (
@@ -16,21 +16,24 @@ import (
 )
 
 var (
-	reply = []byte("+OK\r\n")
+	ok = []byte("+OK\r\n")
 	// A PING that comes alone is that of a tool which wants to know whom it speaks to.
 	ping, pong = []byte("*1\r\n$4\r\nPING\r\n"), []byte("+PONG\r\n")
 
 	errNotCommand = errors.New("not a command")
 )
 
-// Serve answers on all connections of l, by one thread, until ctx ends.
-func Serve(ctx context.Context, l *net.TCPListener) error {
+// Serve answers on all connections of l, by one thread, until ctx ends: with a string of valueBytes, or +OK where that is 0.
+func Serve(ctx context.Context, l *net.TCPListener, valueBytes int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if runtime.GOMAXPROCS(0) < 2 { // the thread that answers does not leave its own to others
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
-	s := &server{buf: make([]byte, 1<<20), conns: map[int32]*conn{}}
+	s := &server{buf: make([]byte, 1<<20), conns: map[int32]*conn{}, reply: ok}
+	if valueBytes > 0 {
+		s.reply = fmt.Appendf(nil, "$%d\r\n%s\r\n", valueBytes, bytes.Repeat([]byte("x"), valueBytes))
+	}
 	raw, err := l.SyscallConn()
 	if err != nil {
 		return err
@@ -58,6 +61,7 @@ func Serve(ctx context.Context, l *net.TCPListener) error {
 type server struct {
 	epoll, listener int
 	conns           map[int32]*conn
+	reply           []byte
 	buf, out        []byte
 	events          [256]unix.EpollEvent
 }
@@ -150,10 +154,10 @@ func (s *server) serve(fd int, c *conn) bool {
 }
 
 func (s *server) answer(fd, calls int) bool {
-	for len(s.out) < calls*len(reply) {
-		s.out = append(s.out, reply...)
+	for len(s.out) < calls*len(s.reply) {
+		s.out = append(s.out, s.reply...)
 	}
-	for b := s.out[:calls*len(reply)]; len(b) > 0; {
+	for b := s.out[:calls*len(s.reply)]; len(b) > 0; {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
