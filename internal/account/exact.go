@@ -193,12 +193,15 @@ func weave(waits, works []Segment) []Segment {
 
 // overlay puts a line of exact segments over those of a call: over time in which a server can be what is waited for, and beside time in
 // which it is known to work, what it worked on.
-func (c *canvas) overlay(line []Segment) {
+func (c *canvas) overlay(line []Segment) { c.weave(line, over) }
+
+// weave puts an ordered and disjoint line over the segments of a call; how says what becomes of a part that one lies over.
+func (c *canvas) weave(line []Segment, how func(g, exact Segment) (Segment, bool)) {
 	var out []Segment
 	for _, g := range c.segs {
 		at := g.FromNs
 		for i := sort.Search(len(line), func(i int) bool { return line[i].ToNs > g.FromNs }); i < len(line) && line[i].FromNs < g.ToNs; i++ {
-			s, ok := over(g, line[i])
+			s, ok := how(g, line[i])
 			if !ok {
 				continue
 			}

@@ -19,6 +19,7 @@ type painter struct {
 	nodes  map[string]*tapped   // what the kernel source saw
 	lines  map[string][]Segment // by node: of its main thread
 	served map[string][]served  // by node: the probe's calls as the server saw them
+	queues map[string]*queue    // by node: the probe's calls on its kept connection
 
 	byTime     map[string]*timeIndex // of states
 	suspectsAt *timeIndex
@@ -36,6 +37,7 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{}, again: map[string][]span{},
 		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{}}
 	p.nodes, p.lines = nodes, l.exact(rec, nodes)
+	p.queues = queues(rec)
 	p.served, p.servedAt = servedCalls(rec), map[string]*timeIndex{}
 	for node, ss := range p.served {
 		p.servedAt[node] = newTimeIndex(len(ss), func(i int) (int64, int64) { return ss[i].from, ss[i].to })
@@ -78,6 +80,17 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
 	a := Account{Call: c, UsualNs: usualNs, ExcessNs: excessNs}
 	cv := newCanvas(c.IntendedNs, c.EndNs)
+	p.lay(cv, c)
+	p.layBehind(cv, c)
+	if c.Source == recording.SourceProbe {
+		p.layUsual(cv, c, usualNs)
+	}
+	a.Segments = cv.segments()
+	return a
+}
+
+// lay puts all that was seen of the time of a call over it, other than what calls before it waited for.
+func (p *painter) lay(cv *canvas, c recording.Call) {
 	for _, s := range p.rec.Segments[c.ID] {
 		if t := p.nodes[c.Node]; t != nil && s.Actor == Server && s.Culprit == "" {
 			s.Culprit = t.cgroups[s.State]
@@ -102,10 +115,7 @@ func (p *painter) paint(c recording.Call, usualNs, excessNs int64) Account {
 	p.accuse(cv, c)
 	if c.Source == recording.SourceProbe {
 		p.layRetransmits(cv, c)
-		p.layUsual(cv, c, usualNs)
 	}
-	a.Segments = cv.segments()
-	return a
 }
 
 // isOpen: nothing is known of this time yet.

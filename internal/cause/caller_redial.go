@@ -148,6 +148,23 @@ func (n *Node) losses(callers []*Caller) losses {
 	return l
 }
 
+// lossesOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each node can be added up, and a
+// few connections to a node that is hardly called weigh what they cost.
+func (c *Case) lossesOfAll() losses {
+	if c.lost == nil {
+		c.lost = &losses{excessNs: c.Ledger.Users.ExcessNs}
+		for _, n := range c.Nodes {
+			l := n.losses(n.callers())
+			c.lost.openingNs += l.openingNs
+			c.lost.givenUpNs += l.givenUpNs
+			c.lost.pingNs += l.pingNs
+			c.lost.lookupNs += l.lookupNs
+			c.lost.spentNs += l.spentNs
+		}
+	}
+	return *c.lost
+}
+
 // finding starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody to notice.
 func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < minShare*float64(l.spentNs) {

@@ -17,6 +17,7 @@ type Case struct {
 	Nodes          []*Node
 	Apps           []*Application // that were profiled
 	threads        map[int]*threads
+	lost           *losses // see lossesOfAll
 }
 
 // Node is one watched server within a case.

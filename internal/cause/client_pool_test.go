@@ -157,3 +157,34 @@ func TestPoolExhaustedWait(t *testing.T) {
 		{name: "a benchmark", rec: newEdge("redis 7.0.15").used(app, "redis-benchmark", 1, 400, 0.99).used(app, "redis-benchmark", 2, 400, 0.99)},
 	})
 }
+
+// usedAt is a connection to another node that calls half of the time.
+func (e edge) usedAt(node string, port int) edge {
+	subject := recording.ConnPrefix + address(port)
+	e.Snapshot(recording.Snapshot{TimeNs: 1e6, Source: recording.SourceTap, Subject: subject, Name: "ends", Body: recording.Detail(recording.ConnEnds{Node: node, PID: app, Comm: "app"})})
+	for s := range int64(10) {
+		for name, v := range map[string]float64{"calls": 900 * float64(s), "in_flight_ns": 0.5e9 * float64(s), "idle_ns": 0.5e9 * float64(s)} {
+			e.Sample(recording.Sample{TimeNs: s*second + 1e6, Source: recording.SourceTap, Subject: subject, Name: name, Value: v})
+		}
+	}
+	return e
+}
+
+// Handshakes weigh by the time of all callers: the few at a node that is hardly called are nothing beside what the callers spend at another.
+func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		others int
+		found  bool
+	}{"hardly called at all": {0, true}, "called at another node": {40, false}} {
+		e := jobs()
+		e.SetMeta(recording.MetaNodes, `["`+edgeNode+`","`+otherNode+`"]`)
+		for i := range tt.others {
+			e.usedAt(otherNode, 7000+i)
+		}
+		e.Index()
+		c := newCase(e.Recording)
+		if f := handshakeExtraRTTs.Explain(c.Nodes[0]); (f != nil) != tt.found {
+			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.lossesOfAll())
+		}
+	}
+}

@@ -52,7 +52,7 @@ func explainHandshakes(n *Node) *Finding {
 	if most == nil {
 		return nil
 	}
-	f := n.losses(callers).finding(n, extra, 0.92)
+	f := n.lossesOfAll().finding(n, extra, 0.92)
 	if f == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"slowpath/internal/clock"
@@ -27,10 +26,8 @@ func (p *prober) keep(ctx context.Context) error {
 	defer alarm.Close()
 	sched := newSlots(p.Rate)
 	var s *session.Session
-	var free time.Time      // when the connection was last free: calls due before it waited for it
-	var reconnect time.Time // since when there is no connection, zero where there is one
-	var late lateness
-	var refused bool // the server's reply to the last attempt was an error
+	var free time.Time // when the connection was last free or opened: calls due before it waited for it
+	var known past
 	defer func() {
 		if s != nil {
 			s.Close()
@@ -42,33 +39,22 @@ func (p *prober) keep(ctx context.Context) error {
 		if !alarm.Sleep(time.Until(d.at)) {
 			return nil
 		}
-		for s == nil {
-			if reconnect.IsZero() {
-				reconnect = time.Now()
-			}
-			var err error
-			if s, _, err = p.open(ctx); err == nil {
-				break
-			}
-			s = nil
-			if ctx.Err() != nil {
-				p.unfinished(d, sched, reconnect, refused)
+		known.since(p.Clock.At(d.at))
+		if s == nil {
+			began := time.Now()
+			known.late(p.Clock.At(d.at), p.Clock.At(free), p.Clock.At(began))
+			if s = p.reopen(ctx, alarm, &known); s == nil {
+				p.unfinished(d, sched, began, known)
 				return nil
 			}
-			p.errorEvent(time.Now(), "connect", err)
-			refused = isReply(err)
-			if !alarm.Sleep(reconnectPause) {
-				p.unfinished(d, sched, reconnect, refused)
-				return nil
-			}
+			free = time.Now()
 		}
 		retrans, _ := totalRetrans(s)
-		free = p.call(ctx, s, d, callContext{free, reconnect, retrans, &late})
+		free = p.call(ctx, s, d, callContext{free, retrans, &known})
 		if ctx.Err() != nil && free.IsZero() {
-			p.unfinished(d, sched, d.at, false)
+			p.unfinished(d, sched, d.at, known)
 			return nil
 		}
-		reconnect = time.Time{}
 		if free.IsZero() { // broken
 			s.Close()
 			s, free = nil, time.Now()
@@ -76,21 +62,33 @@ func (p *prober) keep(ctx context.Context) error {
 	}
 }
 
-// callContext is what a call must know of the connection it runs on.
-type callContext struct {
-	free      time.Time
-	reconnect time.Time
-	retrans   uint32
-	late      *lateness
+// reopen opens the connection, again and again until it stands; nil where the watch ends before.
+func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, known *past) *session.Session {
+	for {
+		begin := time.Now()
+		s, o, err := p.open(ctx)
+		end := time.Now()
+		wait := known.attempt(o, p.Clock.At(begin), p.Clock.At(end), isReply(err))
+		if err == nil {
+			return s
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.errorEvent(end, "connect", err)
+		slept := alarm.Sleep(reconnectPause)
+		wait.FromNs, wait.ToNs = p.Clock.At(end), p.Clock.At(time.Now())
+		if known.add(wait); !slept {
+			return nil
+		}
+	}
 }
 
-// lateness is when this process sent calls later than it could have: ordered stretches, in nanoseconds. Calls that were due meanwhile
-// were as late by them.
-type lateness [][2]int64
-
-// since forgets what ended before a time, from which on calls are due.
-func (l *lateness) since(ns int64) {
-	*l = slices.DeleteFunc(*l, func(s [2]int64) bool { return s[1] <= ns })
+// callContext is what a call must know of the connection it runs on.
+type callContext struct {
+	free    time.Time
+	retrans uint32
+	known   *past
 }
 
 // call makes one call and records it. It returns when the connection was free again, zero where it broke.
@@ -117,41 +115,22 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 	return t.End
 }
 
-// waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply and us.
+// waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply and us. Time that a call
+// waited for the one before it on this connection is left open: what held up the other held up this one, and the account lays it.
 func (p *prober) waits(c recording.Call, cc callContext, t session.Timing) []recording.Segment {
-	var segs []recording.Segment
-	at := c.IntendedNs
-	// Time that a call waited for the one before it on this connection is left open: what held up the other held up this one. That we were
-	// late with the other is known.
-	cc.late.since(at)
-	if !cc.reconnect.IsZero() {
-		from := min(max(p.Clock.At(cc.reconnect), at), c.StartNs)
-		segs = appendSegment(segs, recording.App, recording.Dial, from, c.StartNs, "reconnect")
-		at = c.StartNs
-	} else if !cc.free.IsZero() {
-		at = max(at, min(p.Clock.At(cc.free), c.StartNs))
-		for _, l := range *cc.late {
-			segs = appendSegment(segs, recording.Client, recording.RunQueue, max(l[0], c.IntendedNs), min(l[1], at), "slowpath")
-		}
-	}
-	segs = appendSegment(segs, recording.Client, recording.RunQueue, at, c.StartNs, "slowpath")
-	*cc.late = append(*cc.late, [2]int64{at, c.StartNs})
-	return appendSegment(segs, recording.Client, recording.RunQueue, c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), c.EndNs, "slowpath")
+	cc.known.late(c.IntendedNs, p.Clock.At(cc.free), c.StartNs)
+	cc.known.late(c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), 0, c.EndNs)
+	return cc.known.within(c.IntendedNs, c.EndNs)
 }
 
-// unfinished records the calls that were due and had not come back when the watch ended. Where the server refuses connections, that is what
-// they waited for.
-func (p *prober) unfinished(d due, sched *slots, since time.Time, refused bool) {
+// unfinished records the calls that were due and had not come back when the watch ended.
+func (p *prober) unfinished(d due, sched *slots, since time.Time, known past) {
 	now := time.Now()
 	for ; d.at.Before(now); d.k, d.at = sched.next() {
 		from := p.Clock.At(d.at)
 		c := recording.Call{Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
 			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: Unfinished}
-		var segs []recording.Segment
-		if refused {
-			segs = appendSegment(segs, recording.App, recording.Dial, c.StartNs, c.EndNs, "refused")
-		}
-		p.record(c, segs)
+		p.record(c, known.within(from, c.EndNs))
 	}
 }
 

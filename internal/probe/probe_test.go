@@ -218,6 +218,45 @@ func TestServerRestarts(t *testing.T) {
 	})
 }
 
+// A server that is gone and stays so: what is due waits for a connection, and that is told, not left open.
+func TestServerGone(t *testing.T) {
+	i := redis(t)
+	rec := run(t, Options{Node: i.Addr, Rate: 50}, func(p *probing) {
+		p.answered(5, 0)
+		if err := i.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.until("two attempts", func(r *recording.Recording) bool {
+			n := 0
+			for _, e := range r.Events {
+				if e.Kind == recording.KindError && recording.DetailOf[recording.ErrorDetail](e).Phase == "connect" {
+					n++
+				}
+			}
+			return n >= 2
+		})
+	})
+	told := 0
+	for _, c := range rec.Calls {
+		if c.Error != Unfinished {
+			continue
+		}
+		told++
+		var dialled int64
+		for _, s := range rec.Segments[c.ID] {
+			if s.Actor == recording.App && s.State == recording.Dial {
+				dialled += s.ToNs - s.FromNs
+			}
+		}
+		if dialled < (c.EndNs-c.StartNs)*9/10 && c.EndNs-c.StartNs > 1e6 {
+			t.Errorf("%+v: %+v", c, rec.Segments[c.ID])
+		}
+	}
+	if told == 0 {
+		t.Error("no call was unfinished")
+	}
+}
+
 // Whatever the rate, call k is due within slot k of an absolute schedule.
 func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,6 +5,9 @@ package target
 // stampArrivals does nothing: only Linux gives arrival times for TCP.
 func stampArrivals(uintptr) {}
 
+// HoldStamps does nothing: only Linux gives arrival times for TCP.
+func HoldStamps() (release func()) { return func() {} }
+
 // receiver is not needed: wire reads as the net package does.
 type receiver struct{}
 

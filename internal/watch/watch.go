@@ -63,6 +63,9 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	if !o.NoProbe {
+		defer target.HoldStamps()()
+	}
 	profiles, err := openProfiles(ctx, o, sink)
 	if err != nil {
 		return err
