@@ -143,6 +143,7 @@ func (t *Tap) Run(ctx context.Context) error {
 				return err
 			}
 			t.ongoing()
+			t.book.crowd.tell(t.Options)
 			t.book.settle(1 << 62)
 			t.count()
 			return nil
