@@ -251,6 +251,16 @@ type kernelConnEvent struct {
 	Comm        [16]uint8
 }
 
+type kernelGlance struct {
+	_           structs.HostLayout
+	Now         uint64
+	From        uint64
+	To          uint64
+	Tgid        uint32
+	Outstanding uint32
+	Addr        kernelAddr
+}
+
 type kernelHist struct {
 	_ structs.HostLayout
 	N [1024]uint32
@@ -514,6 +524,7 @@ const (
 	kernelProgOnEnter         = "on_enter"
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
+	kernelProgOnLook          = "on_look"
 	kernelProgOnPlain         = "on_plain"
 	kernelProgOnPlainDone     = "on_plain_done"
 	kernelProgOnReady         = "on_ready"
@@ -533,6 +544,7 @@ const (
 	kernelVarKeepAckedEvent   = "keep_acked_event"
 	kernelVarKeepCallEvent    = "keep_call_event"
 	kernelVarKeepConnEvent    = "keep_conn_event"
+	kernelVarKeepGlance       = "keep_glance"
 	kernelVarKeepInnerEvent   = "keep_inner_event"
 	kernelVarKeepItemEvent    = "keep_item_event"
 	kernelVarKeepLookupEvent  = "keep_lookup_event"
@@ -598,6 +610,7 @@ type kernelProgramSpecs struct {
 	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
+	OnLook       *ebpf.ProgramSpec `ebpf:"on_look"`
 	OnPlain      *ebpf.ProgramSpec `ebpf:"on_plain"`
 	OnPlainDone  *ebpf.ProgramSpec `ebpf:"on_plain_done"`
 	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
@@ -645,6 +658,7 @@ type kernelVariableSpecs struct {
 	KeepAckedEvent   *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
+	KeepGlance       *ebpf.VariableSpec `ebpf:"keep_glance"`
 	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.VariableSpec `ebpf:"keep_item_event"`
 	KeepLookupEvent  *ebpf.VariableSpec `ebpf:"keep_lookup_event"`
@@ -730,6 +744,7 @@ type kernelVariables struct {
 	KeepAckedEvent   *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
+	KeepGlance       *ebpf.Variable `ebpf:"keep_glance"`
 	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.Variable `ebpf:"keep_item_event"`
 	KeepLookupEvent  *ebpf.Variable `ebpf:"keep_lookup_event"`
@@ -757,6 +772,7 @@ type kernelPrograms struct {
 	OnEnter      *ebpf.Program `ebpf:"on_enter"`
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
+	OnLook       *ebpf.Program `ebpf:"on_look"`
 	OnPlain      *ebpf.Program `ebpf:"on_plain"`
 	OnPlainDone  *ebpf.Program `ebpf:"on_plain_done"`
 	OnReady      *ebpf.Program `ebpf:"on_ready"`
@@ -781,6 +797,7 @@ func (p *kernelPrograms) Close() error {
 		p.OnEnter,
 		p.OnExit,
 		p.OnLeave,
+		p.OnLook,
 		p.OnPlain,
 		p.OnPlainDone,
 		p.OnReady,

@@ -395,6 +395,16 @@ struct lookup_event {
 	u8 comm[16];
 };
 
+/* glance: what a connection did last, as its client's end knows it; or the last request that its server's end has not answered. */
+struct glance {
+	u64 now;
+	u64 from;        /* the last request was sent, or the first of those in flight; 0: not known */
+	u64 to;          /* bytes were last read */
+	u32 tgid;
+	u32 outstanding; /* requests in flight; at the client's end of a connection whose server's end parses for both it is not known, and 0 */
+	struct addr addr;
+};
+
 /* counters, per CPU */
 enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
        C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_LATE_ACKS, C_MAX };
