@@ -222,22 +222,31 @@ func (f *Finding) supportAlone(n *Node) {
 
 func fanoutFix(n *Node, shares map[string]float64) []string {
 	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this one, where it was seen; all others answered in time"}
+	proxies := 0
 	for process := range shares {
 		if strings.HasPrefix(process, "nutcracker") {
-			fix = append(fix, "twemproxy: hash_tag: \"{}\" in its pool, and keys USER:{ID}:… so that the keys of one MGET are on one server (an mget waits for all of its servers); timeout: bounds the wait, and the call fails")
+			proxies++
 		}
 	}
+	if proxies > 0 {
+		fix = append(fix, `twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all of its servers); timeout: bounds the wait, and the call fails`)
+	}
 	fix = append(fix, "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: one node is asked, and not all (a tag that all keys share makes one node hot)",
-		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest a deadline of its own:")
-	return append(append(fix, n.library(map[string]string{
-		"go-redis":   "go-redis: one Pipeline per hash tag; a context with a deadline on Exec, and use the replies that came (each Cmder has its own error)",
-		"rueidis":    "rueidis: MGet and DoMulti ask all nodes of the keys at once: one call per hash tag; a context with a deadline; DoMultiCache and MGetCache keep what is read often in the process",
-		"redigo":     "redigo: one MGET per hash tag",
-		"lettuce":    "Lettuce: mget of a cluster is split by slot and waits for all: mget of keys with one hash tag; or async().get for each key and LettuceFutures.awaitAll with a timeout, which keeps what came",
-		"jedis":      "Jedis: MGET needs one slot; ClusterPipeline.sync waits for all nodes: one pipeline per hash tag",
-		"redis-py":   "redis-py: mget_nonatomic and ClusterPipeline wait for all nodes: mget of keys with one hash tag; socket_timeout bounds the wait",
-		"node-redis": "node-redis: Promise.allSettled over the keys with commandOptions of a timeout, and not Promise.all",
-		"ioredis":    "ioredis: Promise.allSettled over the keys with commandTimeout, and not Promise.all",
-	}, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py", "node-redis", "ioredis")...),
-		"Reads that may be a little old: ask a replica of the slow node too once the master has not answered within its usual p99 (a hedged read), and take the first reply")
+		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest a deadline of its own")
+	if proxies < len(shares) {
+		fix = append(fix, n.library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py", "node-redis", "ioredis")...)
+	}
+	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not answered within its usual p99 (a hedged read), and take the first reply")
+}
+
+// fanoutLines are what each library can do.
+var fanoutLines = map[string]string{
+	"go-redis":   "go-redis: one Pipeline per hash tag; or ContextTimeoutEnabled: true (9.0 and later), a context with a deadline for Exec, and what came: each Cmder has an error of its own",
+	"rueidis":    "rueidis: MGet and DoMulti ask all nodes of the keys at once: one call per hash tag; a context with a deadline; DoMultiCache and MGetCache keep what is read often in the process",
+	"redigo":     "redigo: one MGET per hash tag",
+	"lettuce":    "Lettuce: mget of a cluster is split by slot and waits for all: mget of keys with one hash tag; or async().get for each key and LettuceFutures.awaitAll with a timeout, which keeps what came",
+	"jedis":      "Jedis: MGET needs one slot; ClusterPipeline.sync waits for all nodes: one pipeline per hash tag",
+	"redis-py":   "redis-py: mget_nonatomic and ClusterPipeline wait for all nodes: mget of keys with one hash tag; socket_timeout bounds the wait",
+	"node-redis": "node-redis: Promise.allSettled over the keys, each in a race with a timer, and not Promise.all",
+	"ioredis":    "ioredis: Promise.allSettled over the keys with commandTimeout, and not Promise.all",
 }

@@ -111,6 +111,7 @@ type kernelConn struct {
 	SentHead      uint32
 	SentTail      uint32
 	_             [4]byte
+	Crowded       uint64
 	Shut          uint64
 	Node          uint32
 	Family        uint16

@@ -20,8 +20,10 @@ enum { LONG_IDLE = 4000000000U };
 /* last_arrival is when the last request came that a server's end has not answered; 0: there is none. */
 static __always_inline u64 last_arrival(const struct conn *c)
 {
-	if (c->mark_tail != c->mark_head)
-		return c->marks[(c->mark_tail - 1) & (MARKS - 1)].ns; /* not read yet */
+	if (c->mark_tail != c->mark_head) { /* not read yet */
+		u64 last = c->marks[(c->mark_tail - 1) & (MARKS - 1)].ns;
+		return c->crowded > last ? c->crowded : last;
+	}
 	return c->outstanding ? c->batches[(c->batch_no - 1) & (BATCHES - 1)].arrived : 0;
 }
 

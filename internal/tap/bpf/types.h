@@ -195,6 +195,7 @@ struct conn {
 	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
 	u32 acked;        /* server: TCP sequence number up to which its client acknowledged */
 	u32 sent_head, sent_tail;
+	u64 crowded;      /* when bytes last came for which no mark was left */
 	u64 shut;         /* server: when its client last said that it takes no more bytes */
 	u32 node;         /* see nodes.h; 0: not asked yet */
 	u16 family, lport, rport;
