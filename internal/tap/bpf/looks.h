@@ -47,6 +47,8 @@ int on_look(struct bpf_iter__bpf_sk_storage_map *it)
 		if (e.now - c->last_in > LONG_IDLE && !e.outstanding)
 			return 0;
 		e.from = c->in_flight_since;
+		if (c->outstanding && c->tail != c->head)
+			e.from = c->ring[(c->tail - 1) & (RING - 1)].start;
 		e.to = c->last_in;
 	}
 	e.tgid = c->tgid;

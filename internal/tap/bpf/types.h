@@ -399,8 +399,8 @@ struct lookup_event {
 /* glance: what a connection did last, as its client's end knows it; or the last request that its server's end has not answered. */
 struct glance {
 	u64 now;
-	u64 from;        /* the last request was sent, or the first of those in flight; 0: not known */
-	u64 to;          /* bytes were last read */
+	u64 from;        /* when the last request was sent, or the first of several that were answered together; 0: not known */
+	u64 to;          /* when the client last read */
 	u32 tgid;
 	u32 outstanding; /* requests in flight; at the client's end of a connection whose server's end parses for both it is not known, and 0 */
 	struct addr addr;
