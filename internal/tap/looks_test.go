@@ -122,7 +122,7 @@ func lookAt(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Recording {
 	}
 	defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
 	slow := nodes[len(nodes)-1].PID
-	for deadline := time.Now().Add(time.Minute); seen.n.Load() < 20; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); seen.n.Load() < 8; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing was looked at")
 		}
