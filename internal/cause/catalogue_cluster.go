@@ -10,5 +10,6 @@ var clusterCauses = []Cause{
 	failoverWindow,
 	staleTopology,
 	hotShard,
+	fanoutSlowestShard,
 	replicaRouting,
 }

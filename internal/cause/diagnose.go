@@ -84,6 +84,7 @@ func join(a, b *Finding) *Finding {
 	a.SlowCalls += b.SlowCalls
 	a.ExcessShare = min(1, a.ExcessShare+b.ExcessShare)
 	a.Confidence = max(a.Confidence, b.Confidence)
+	a.leads = a.leads || b.leads
 	a.apart = a.apart && b.apart
 	a.notOf = slices.DeleteFunc(a.notOf, func(root string) bool { return !slices.Contains(b.notOf, root) })
 	a.Evidence = append(a.Evidence, b.Evidence...)
@@ -119,7 +120,12 @@ func order(fs []Finding, slowness float64) []Finding {
 		}
 		return w
 	}
-	sort.SliceStable(fs, func(i, j int) bool { return weight(fs[i]) > weight(fs[j]) })
+	sort.SliceStable(fs, func(i, j int) bool {
+		if fs[i].leads != fs[j].leads {
+			return fs[i].leads
+		}
+		return weight(fs[i]) > weight(fs[j])
+	})
 	found := map[string]int{}
 	for i, f := range fs {
 		found[f.Cause] = i

@@ -81,6 +81,8 @@ type Finding struct {
 	See         []string   `json:"see"`
 	// Because is the id of the root cause that this finding is a consequence of, if any.
 	Because string `json:"because,omitempty"`
+	// leads: it comes before the causes of what it is made of, as most slow calls are of its pattern.
+	leads bool
 	// apart: its evidence says that it is no consequence of the causes that it could come after.
 	apart bool
 	// notOf are those of them of which it alone is none.

@@ -58,6 +58,7 @@ func explainHotShard(n *Node) *Finding {
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)
 	f.supportWhose(n)
+	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
 	f.Fix = hotShardFix(n, uneven)

@@ -53,6 +53,7 @@ func explainThrottled(n *Node) *Finding {
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
 		f.support(recording.SourceServer, "SLOWLOG shows no command that could have held up the others", 0, "entries")
 	}
+	f.supportAlone(n)
 	f.Fix = throttleFix(n, path)
 	f.See = []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://github.com/kubernetes/kubernetes/issues/67577"}
 	return f

@@ -144,6 +144,7 @@ const (
 	KindAcknowledged = "acknowledged" // tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail AckDetail
 	KindInternal     = "internal"     // tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindWaiter       = "waiter"       // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+	KindBeside       = "beside"       // tap, subject node: a look at a process while a call of it waited that was slow in the end; Detail BesideDetail
 	KindCollection   = "collection"   // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
 	KindLookup       = "lookup"       // tap, subject process:PID: from a question to a name server to its answer, of 1 ms or more, or until it was asked again; Detail LookupDetail
 	KindServed       = "served"       // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
@@ -317,6 +318,23 @@ type WaiterDetail struct {
 	Client  string `json:"client"`
 	Process string `json:"process,omitempty"`
 	Behind  int    `json:"behind"` // calls of the same connection that waited for it
+}
+
+// BesideDetail is the Detail of beside: what the process of a slow call had last asked of the other nodes. The event lasts from the last request that
+// the process had sent to the slow node, which is the slow call or one behind it, to the look.
+type BesideDetail struct {
+	Op      string   `json:"op"`
+	Client  string   `json:"client"`
+	Process string   `json:"process,omitempty"`
+	Others  []Beside `json:"others"` // by node; none where it had asked no other in the last seconds
+}
+
+// Beside is the last exchange of a process with another node.
+type Beside struct {
+	Node    string `json:"node"`
+	AfterNs int64  `json:"after_ns"`          // from the begin of the event to the send of this request; below 0 it was sent before
+	TookNs  int64  `json:"took_ns"`           // to the read of its reply, after which the node was asked nothing more until the look; 0 where it waits
+	Waiting bool   `json:"waiting,omitempty"` // not answered by the look
 }
 
 // ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to the reply that was sent.

@@ -31,6 +31,7 @@ type book struct {
 	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
 	ordered  map[uint64]bool            // connections of which the recording has that the order of calls at their server's end is known
 	readers  readers
+	looks    views
 	chosen   *chosen                                 // nil: all calls are passed on
 	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
 	sealed   func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
@@ -64,6 +65,7 @@ func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book
 	b := &book{Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
+	b.looks.several = len(addressesOf(o.Nodes)) > 1
 	if o.Whom != (Whom{}) {
 		b.chosen = newChosen(o.Whom)
 	}

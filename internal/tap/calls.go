@@ -85,6 +85,9 @@ func (b *book) call(e *kernelCallEvent) {
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}
+	if e.Flags&flagSampled == 0 && !waits(op) {
+		b.waited(c, client)
+	}
 	if e.Role == roleServer {
 		segs := b.serverSegments(e)
 		if waits(op) && asleepAfter(e) > (end-start)/2 {

@@ -111,6 +111,7 @@ type kernelConn struct {
 	SentHead      uint32
 	SentTail      uint32
 	_             [4]byte
+	Crowded       uint64
 	Shut          uint64
 	Node          uint32
 	Family        uint16
@@ -249,6 +250,16 @@ type kernelConnEvent struct {
 	IdleNs      uint64
 	Prompt      uint64
 	Comm        [16]uint8
+}
+
+type kernelGlance struct {
+	_           structs.HostLayout
+	Now         uint64
+	From        uint64
+	To          uint64
+	Tgid        uint32
+	Outstanding uint32
+	Addr        kernelAddr
 }
 
 type kernelHist struct {
@@ -514,6 +525,7 @@ const (
 	kernelProgOnEnter         = "on_enter"
 	kernelProgOnExit          = "on_exit"
 	kernelProgOnLeave         = "on_leave"
+	kernelProgOnLook          = "on_look"
 	kernelProgOnPlain         = "on_plain"
 	kernelProgOnPlainDone     = "on_plain_done"
 	kernelProgOnReady         = "on_ready"
@@ -533,6 +545,7 @@ const (
 	kernelVarKeepAckedEvent   = "keep_acked_event"
 	kernelVarKeepCallEvent    = "keep_call_event"
 	kernelVarKeepConnEvent    = "keep_conn_event"
+	kernelVarKeepGlance       = "keep_glance"
 	kernelVarKeepInnerEvent   = "keep_inner_event"
 	kernelVarKeepItemEvent    = "keep_item_event"
 	kernelVarKeepLookupEvent  = "keep_lookup_event"
@@ -598,6 +611,7 @@ type kernelProgramSpecs struct {
 	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
+	OnLook       *ebpf.ProgramSpec `ebpf:"on_look"`
 	OnPlain      *ebpf.ProgramSpec `ebpf:"on_plain"`
 	OnPlainDone  *ebpf.ProgramSpec `ebpf:"on_plain_done"`
 	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
@@ -645,6 +659,7 @@ type kernelVariableSpecs struct {
 	KeepAckedEvent   *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
+	KeepGlance       *ebpf.VariableSpec `ebpf:"keep_glance"`
 	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.VariableSpec `ebpf:"keep_item_event"`
 	KeepLookupEvent  *ebpf.VariableSpec `ebpf:"keep_lookup_event"`
@@ -730,6 +745,7 @@ type kernelVariables struct {
 	KeepAckedEvent   *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
 	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
+	KeepGlance       *ebpf.Variable `ebpf:"keep_glance"`
 	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
 	KeepItemEvent    *ebpf.Variable `ebpf:"keep_item_event"`
 	KeepLookupEvent  *ebpf.Variable `ebpf:"keep_lookup_event"`
@@ -757,6 +773,7 @@ type kernelPrograms struct {
 	OnEnter      *ebpf.Program `ebpf:"on_enter"`
 	OnExit       *ebpf.Program `ebpf:"on_exit"`
 	OnLeave      *ebpf.Program `ebpf:"on_leave"`
+	OnLook       *ebpf.Program `ebpf:"on_look"`
 	OnPlain      *ebpf.Program `ebpf:"on_plain"`
 	OnPlainDone  *ebpf.Program `ebpf:"on_plain_done"`
 	OnReady      *ebpf.Program `ebpf:"on_ready"`
@@ -781,6 +798,7 @@ func (p *kernelPrograms) Close() error {
 		p.OnEnter,
 		p.OnExit,
 		p.OnLeave,
+		p.OnLook,
 		p.OnPlain,
 		p.OnPlainDone,
 		p.OnReady,

@@ -31,6 +31,9 @@ type way struct {
 // functions are the programs of internals.h and tls.h; they are loaded, and attached to what a process runs later.
 var functions = []string{"on_enter", "on_leave", "on_plain", "on_plain_done"}
 
+// losingLooks is what cannot be seen without the program of looks.h, which is run by who reads.
+const losingLooks = "what else a process had asked of other nodes while a call of it waited"
+
 // optional is what can be left out where a kernel does not take it, one after the other.
 var optional = []struct {
 	losing   string
@@ -38,6 +41,7 @@ var optional = []struct {
 }{
 	{"names of commands under TLS", []string{"on_plain", "on_plain_done"}},
 	{"functions inside of the server, and names of commands under TLS", []string{"on_enter", "on_leave"}},
+	{losingLooks, []string{onLook}},
 }
 
 var hooks = []hook{

@@ -131,9 +131,14 @@ func load(c constants) (*loaded, error) {
 		l.wanted, l.late = append(l.wanted, l.late...), nil
 	}
 	for name := range spec.Programs {
-		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) {
+		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) && name != onLook {
 			delete(spec.Programs, name)
 		}
+	}
+	var context *btf.Struct
+	if err := kernel.TypeByName("bpf_iter__bpf_sk_storage_map", &context); err != nil {
+		delete(spec.Programs, onLook)
+		l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: "the kernel has no iterator over sockets: " + err.Error(), Enable: "a newer kernel"})
 	}
 	for _, name := range functions {
 		spec.Programs[name].KernelVersion = anyVersion

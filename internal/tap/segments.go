@@ -238,5 +238,6 @@ func (b *book) settle(now int64) {
 		}
 	}
 	b.unanswered(now)
+	b.beside(now)
 	b.forget(now)
 }

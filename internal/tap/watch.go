@@ -28,6 +28,7 @@ type Tap struct {
 	tally      tally
 	collectors *collectorWatch
 	plaintexts *plaintextWatch
+	looks      *looker // nil: it cannot look, or there is but one node
 }
 
 // Open loads the programs and attaches them. From then on they see; Run passes on what they saw.
@@ -62,6 +63,11 @@ func Open(o Options) (*Tap, error) {
 		return nil, fmt.Errorf("opening the ring buffer: %w", err)
 	}
 	t.offset = o.Clock.Now() - monotonic()
+	if t.book.looks.several {
+		if t.looks, err = openLooker(l.coll); err != nil {
+			l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: err.Error(), Enable: "run as root"})
+		}
+	}
 	if err := t.nameNodes(); err != nil {
 		t.Close()
 		return nil, err
@@ -92,7 +98,7 @@ const ticksPerSecond = 954
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	return errors.Join(t.ring.Close(), t.collectors.Close(), t.plaintexts.Close(), t.kernel.Close())
+	return errors.Join(t.ring.Close(), t.looks.Close(), t.collectors.Close(), t.plaintexts.Close(), t.kernel.Close())
 }
 
 // Blind lists what cannot be seen although the source runs.
@@ -136,6 +142,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		if err := t.drain(drainEvery, drainBytes); err != nil {
 			return err
 		}
+		t.look()
 		t.book.settle(t.Clock.Now())
 		select {
 		case <-ctx.Done():

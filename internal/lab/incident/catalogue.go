@@ -13,6 +13,7 @@ func Catalogue() []Incident {
 // hostIncidents keep the server's process from running.
 var hostIncidents = []Incident{
 	serverCFSThrottled,
+	throttledShardAlone,
 	serverCPUContention,
 	processFrozen,
 }

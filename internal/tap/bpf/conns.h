@@ -327,6 +327,7 @@ static __always_inline int ready(const struct sock *sk)
 	if (tail - c->mark_head >= MARKS) { /* more segments than marks: the last mark stands for the rest */
 		struct mark *last = &c->marks[(tail - 1) & (MARKS - 1)];
 		last->seq = seq;
+		c->crowded = now;
 		return 0;
 	}
 	struct mark *m = &c->marks[tail & (MARKS - 1)];

@@ -18,6 +18,7 @@
 #include "acks.h"
 #include "internals.h"
 #include "lookups.h"
+#include "looks.h"
 
 /* so that the types of events are in the BTF of the object, from which the Go side is made */
 #define KEEP(T) const struct T *keep_##T __attribute__((unused))
@@ -29,6 +30,7 @@ KEEP(retrans_event);
 KEEP(acked_event);
 KEEP(inner_event);
 KEEP(lookup_event);
+KEEP(glance);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 

@@ -195,6 +195,7 @@ struct conn {
 	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
 	u32 acked;        /* server: TCP sequence number up to which its client acknowledged */
 	u32 sent_head, sent_tail;
+	u64 crowded;      /* when bytes last came for which no mark was left */
 	u64 shut;         /* server: when its client last said that it takes no more bytes */
 	u32 node;         /* see nodes.h; 0: not asked yet */
 	u16 family, lport, rport;
@@ -393,6 +394,16 @@ struct lookup_event {
 	u64 now;
 	u64 sock; /* tells sockets of one time apart */
 	u8 comm[16];
+};
+
+/* glance: what a connection did last, as its client's end knows it; or the last request that its server's end has not answered. */
+struct glance {
+	u64 now;
+	u64 from;        /* when the last request was sent, or the first of several that were answered together; 0: not known */
+	u64 to;          /* when the client last read */
+	u32 tgid;
+	u32 outstanding; /* requests in flight; at the client's end of a connection whose server's end parses for both it is not known, and 0 */
+	struct addr addr;
 };
 
 /* counters, per CPU */

@@ -46,6 +46,7 @@ type Options struct {
 	Rate     float64       `json:"rate_per_second,omitempty"` // calls of all workers; 0: each calls again as soon as it can
 	Random   bool          `json:"random,omitempty"`          // exponential gaps (Poisson arrivals) and not even ones
 	Burst    int           `json:"burst,omitempty"`           // pyasync: calls that a worker makes at once, each on a connection of its own
+	Pipeline int           `json:"pipeline,omitempty"`        // go-redis-v9: a call is so many commands of the mix, sent as one pipeline
 	Warmup   time.Duration `json:"warmup_ns,omitempty"`       // calls that begin before this are not counted
 	Duration time.Duration `json:"duration_ns,omitempty"`     // of the counted time; 0: until standard input ends
 	Listen   string        `json:"listen,omitempty"`          // HOST:PORT of the HTTP service; port 0: any that is free
@@ -99,8 +100,8 @@ func (o Options) Check() error {
 		return wrong("%d addresses for a standalone server; several are for mode cluster or ring", len(o.Addresses))
 	case len(o.Commands) == 0:
 		return wrong("no command")
-	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0 || o.Clients < 0:
-		return wrong("workers, rate, keys, clients, duration and warm-up are not negative")
+	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0 || o.Clients < 0 || o.Pipeline < 0:
+		return wrong("workers, rate, keys, clients, pipeline, duration and warm-up are not negative")
 	case o.Workers == 0 && o.Listen == "":
 		return wrong("neither workers nor an address to listen at: nobody would call")
 	case o.Listen != "" && o.CallsPerClient > 0:

@@ -97,6 +97,9 @@ func (c *worker) call(args []any) (string, error) {
 		client = c.own
 		c.calls++
 	}
+	if c.w.Pipeline > 1 {
+		return "", c.pipeline(client, args)
+	}
 	do := client.Do
 	if one, ok := client.(*redis.Client); ok && c.w.forgets() {
 		do = one.Conn().Do // a connection of the pool, which only its Close would give back
@@ -107,4 +110,18 @@ func (c *worker) call(args []any) (string, error) {
 	}
 	s, _ := reply.(string)
 	return s, err
+}
+
+// pipeline sends commands of the mix at once. In a cluster the library deals them out to the nodes that have their keys, and waits for all.
+func (c *worker) pipeline(client redis.UniversalClient, first []any) error {
+	pipe := client.Pipeline()
+	pipe.Do(context.Background(), first...)
+	for range c.w.Pipeline - 1 {
+		pipe.Do(context.Background(), c.w.command()...)
+	}
+	_, err := pipe.Exec(context.Background())
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return err
 }

@@ -47,6 +47,10 @@ func (l multiplexed) call(args []any) (string, error) {
 	for i, a := range args {
 		text[i] = a.(string) // of Options.Commands
 	}
+	if strings.EqualFold(text[0], "MGET") { // by the helper, which asks each node of a cluster for its keys, all at once
+		_, err := rueidis.MGet(l.Client, context.Background(), text[1:])
+		return "", err
+	}
 	c := l.B().Arbitrary(text[0])
 	if len(text) > 1 {
 		c = c.Keys(text[1]).Args(text[2:]...)

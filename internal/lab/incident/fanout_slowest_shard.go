@@ -1,0 +1,109 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+	"slowpath/lab/clients/protocol"
+)
+
+// fanoutPipeline: a page that needs keys of all nodes asks for them in one pipeline, which ends with the node that is slow now and then.
+var fanoutPipeline = Incident{
+	ID:    "fanout-slowest-shard",
+	Cause: "fanout-slowest-shard",
+	Title: "pipelines of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8, Rate: 400, Random: true}})
+	},
+}
+
+// fanoutMGET has a library that splits one command.
+var fanoutMGET = Incident{
+	ID:    "fanout-slowest-shard-mget",
+	Cause: "fanout-slowest-shard",
+	Title: "rueidis.MGet of 48 keys over three masters, of which one has a CPU quota that it uses up",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.throttledShard(ctx, 3, clientSpec{Program: clients.Rueidis, Options: clients.Options{
+			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true}})
+	},
+}
+
+// fanoutProxy has a proxy that splits it, whose clients see one server.
+var fanoutProxy = Incident{
+	ID:    "fanout-slowest-shard-twemproxy",
+	Cause: "fanout-slowest-shard",
+	Title: "MGET of 48 keys through twemproxy over four servers, of which one has a CPU quota that it uses up",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		var shards []*fleet.Instance
+		for range 4 {
+			s, err := l.Start(ctx, fleet.Spec{})
+			if err != nil {
+				return Scene{}, err
+			}
+			shards = append(shards, s)
+		}
+		proxy, err := l.Fleet.StartTwemproxy(ctx, shards...)
+		if errors.Is(err, fleet.ErrNoProxy) {
+			return Scene{}, fmt.Errorf("%w: %w", ErrCannot, err)
+		}
+		if err != nil {
+			return Scene{}, err
+		}
+		l.Defer(proxy.Stop)
+		if err := l.throttle(ctx, shards[2]); err != nil {
+			return Scene{}, err
+		}
+		scene := Scene{Target: shards[0].Addr}
+		for _, s := range shards[1:] {
+			scene.Args = append(scene.Args, s.Addr)
+		}
+		return scene, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{Addresses: []string{proxy.Addr},
+			Commands: []clients.Command{{Args: mget(48, "{n}:profile")}}, Keys: documents, Workers: 8, PoolSize: 8, Rate: 400, Random: true}})
+	},
+}
+
+// throttledShardAlone is none: each call is to one node.
+var throttledShardAlone = Incident{
+	ID:    "server-cfs-throttled-shard",
+	Cause: "server-cfs-throttled",
+	Title: "single GETs of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Workers: 8, PoolSize: 8, Rate: 6000, Random: true}})
+	},
+}
+
+// throttledShard starts a client of a cluster of masters of which one is throttled.
+func (l *Lab) throttledShard(ctx context.Context, masters int, s clientSpec) (Scene, error) {
+	c, err := l.Cluster(ctx, masters, 0, fleet.Spec{})
+	if err != nil {
+		return Scene{}, err
+	}
+	if err := l.throttle(ctx, c.Nodes[masters-1]); err != nil {
+		return Scene{}, err
+	}
+	s.Options.Addresses, s.Options.Mode, s.Options.Keys = c.Addrs(), protocol.Cluster, documents
+	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, s)
+}
+
+// throttle gives a server that runs a quota of 1 % of a core, of which its load uses up more.
+func (l *Lab) throttle(ctx context.Context, s *fleet.Instance) error {
+	g, err := l.CPUCgroup(ctx, "shard")
+	if err != nil {
+		return err
+	}
+	if err := g.Quota(1_000, 100_000); err != nil {
+		return err
+	}
+	return g.write("cgroup.procs", itoa(s.PID))
+}
+
+// mget reads so many keys of a name.
+func mget(keys int, name string) []string {
+	return append([]string{"MGET"}, slices.Repeat([]string{name}, keys)...)
+}
