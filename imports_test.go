@@ -40,6 +40,8 @@ var layers = map[string]int{
 	"internal/workload":         2,
 	"internal/trace":            3,
 	"internal/topology":         3,
+	"internal/figure":           0,
+	"internal/refresh":          2,
 	"internal/topology/lookout": 2,
 	"internal/cause":            4,
 	"internal/watch":            4,

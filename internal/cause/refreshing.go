@@ -8,13 +8,13 @@ import (
 
 	"slowpath/internal/cluster"
 	"slowpath/internal/recording"
-	"slowpath/internal/topology"
+	"slowpath/internal/refresh"
 )
 
 // refreshing is how the clients of a node ask it for the map of the cluster, without slowpath's own questions.
 type refreshing struct {
-	command topology.Command // the one that takes most; before 7.0 the likely one
-	lumped  bool             // before 7.0 commandstats count all subcommands of CLUSTER as one
+	command refresh.Command // the one that takes most; before 7.0 the likely one
+	lumped  bool            // before 7.0 commandstats count all subcommands of CLUSTER as one
 	calls   float64
 	usec    float64
 	share   float64 // of the time of the main thread
@@ -29,7 +29,7 @@ type refreshing struct {
 }
 
 // mapCommands are the commands that write the map, as commandstats, SLOWLOG and the kernel source have them.
-var mapCommands = map[string]topology.Command{"CLUSTER NODES": topology.Nodes, "CLUSTER SLOTS": topology.Slots, "CLUSTER SHARDS": topology.Shards}
+var mapCommands = map[string]refresh.Command{"CLUSTER NODES": refresh.Nodes, "CLUSTER SLOTS": refresh.Slots, "CLUSTER SHARDS": refresh.Shards}
 
 // lettuceName is what Lettuce calls the connections over which it refreshes its topology (DefaultClusterTopologyRefresh).
 const lettuceName = "lettuce#ClusterTopologyRefresh"
@@ -66,7 +66,7 @@ func (n *Node) refreshing() (r refreshing) {
 	r.opened = max(n.Growth("total_connections_received")-n.ownCalls(n.StartNs, n.EndNs).fresh, 0)
 	r.fresh = about(r.opened, r.calls)
 	n.whoRefreshes(&r)
-	r.lettuce = r.lettuce || r.fresh && r.command == topology.Nodes && about(r.infos, r.calls)
+	r.lettuce = r.lettuce || r.fresh && r.command == refresh.Nodes && about(r.infos, r.calls)
 	if r.lettuce {
 		r.library = "lettuce"
 	}
@@ -93,8 +93,8 @@ func (r refreshing) perCall() time.Duration {
 
 // likelyMapCommand is what CLUSTER stands for where the server does not tell: what the kernel source saw most, else what SLOWLOG has, else NODES, which on such
 // a server takes most.
-func (n *Node) likelyMapCommand() topology.Command {
-	seen := map[topology.Command]int64{}
+func (n *Node) likelyMapCommand() refresh.Command {
+	seen := map[refresh.Command]int64{}
 	for name, c := range mapCommands {
 		seen[c] += n.tapCalls(name)
 	}
@@ -103,8 +103,8 @@ func (n *Node) likelyMapCommand() topology.Command {
 			seen[c]++
 		}
 	}
-	best := topology.Nodes
-	for _, c := range []topology.Command{topology.Slots, topology.Shards} {
+	best := refresh.Nodes
+	for _, c := range []refresh.Command{refresh.Slots, refresh.Shards} {
 		if seen[c] > seen[best] {
 			best = c
 		}
@@ -196,15 +196,15 @@ func (c *Case) movedReplies() float64 {
 }
 
 // mapSize is the size of the map that the node holds, as far as it told.
-func (n *Node) mapSize() (s topology.Size, replicas int) {
+func (n *Node) mapSize() (s refresh.Size, replicas int) {
 	if snap, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "cluster-nodes"); ok {
 		if m, err := cluster.ParseNodes(snap.Body); err == nil {
-			s = topology.SizeOf(m)
+			s = refresh.SizeOf(m)
 			return s, s.Nodes - s.Masters
 		}
 	}
 	nodes, _ := n.Info("cluster_known_nodes").Last()
 	masters, _ := n.Info("cluster_size").Last()
-	s = topology.Size{Nodes: int(nodes), Masters: int(masters), Ranges: int(masters), Entries: int(nodes)}
+	s = refresh.Size{Nodes: int(nodes), Masters: int(masters), Ranges: int(masters), Entries: int(nodes)}
 	return s, s.Nodes - s.Masters
 }

@@ -6,7 +6,7 @@ import (
 
 	"slowpath/internal/account"
 	"slowpath/internal/recording"
-	"slowpath/internal/topology"
+	"slowpath/internal/refresh"
 )
 
 // topologyRefreshStorm: clients ask again and again for the map of a cluster that does not change, and writing it takes the main thread's time.
@@ -152,9 +152,9 @@ func (n *Node) mapChanged() bool {
 // refreshFix are the ways out of incident 002, each with what it saves.
 func (n *Node) refreshFix(r refreshing) []string {
 	size, replicas := n.mapSize()
-	all, known := topology.AsksAll(r.library)
-	a := topology.Asked{Server: n.Rec.Meta[recording.MetaServer], Command: r.command, Size: size, Replicas: replicas, PerSecond: r.calls / n.Seconds(), PerCall: r.perCall(),
-		Everyone: all || !known && r.command == topology.Nodes, Library: r.library}
+	habit, known := refresh.HabitOf(r.library)
+	a := refresh.Asked{Server: n.Rec.Meta[recording.MetaServer], Command: r.command, Size: size, Replicas: replicas, PerSecond: r.calls / n.Seconds(), PerCall: r.perCall(),
+		Everyone: habit.Everyone || !known && r.command == refresh.Nodes, Library: r.library}
 	var fix []string
 	for _, w := range a.WaysOut() {
 		title := w.Title

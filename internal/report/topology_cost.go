@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/refresh"
 	"slowpath/internal/topology"
 )
 
@@ -138,11 +139,11 @@ func (p *page) whatIf(r *topology.Report) {
 	}
 	p.tabular(dim, head...)
 	var order [][2]string
-	rows := map[[2]string]map[int]topology.WhatIf{}
+	rows := map[[2]string]map[int]refresh.WhatIf{}
 	for _, w := range r.WhatIf {
 		key := [2]string{w.Server, w.Command}
 		if rows[key] == nil {
-			rows[key] = map[int]topology.WhatIf{}
+			rows[key] = map[int]refresh.WhatIf{}
 			order = append(order, key)
 		}
 		rows[key][w.Nodes] = w
@@ -164,7 +165,7 @@ func (p *page) whatIf(r *topology.Report) {
 }
 
 // asked is who asks how often.
-func asked(w topology.WhatIf) string {
+func asked(w refresh.WhatIf) string {
 	nodes := "one node"
 	if w.AskAll {
 		nodes = "all nodes"
@@ -181,7 +182,7 @@ func load(share float64) string {
 }
 
 // waysOut is the table of what each way out leaves.
-func (p *page) waysOut(list []topology.WayOut) {
+func (p *page) waysOut(list []refresh.WayOut) {
 	if len(list) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	slots "slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 	"slowpath/internal/server"
 	"slowpath/internal/topology"
 )
@@ -27,7 +28,7 @@ func bigCluster(t *testing.T) *topology.Report {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.HasMap, l.Source, l.Map = true, topology.Nodes, m
+			l.HasMap, l.Source, l.Map = true, refresh.Nodes, m
 			l.HasInfo, l.Info = true, slots.Info{State: "ok", KnownNodes: 80, CurrentEpoch: 40}
 			l.Fields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
 			l.Begin, l.End = server.ParseInfo("used_cpu_user:10\r\ntotal_connections_received:0\r\n"), server.ParseInfo("used_cpu_user:13\r\ntotal_connections_received:660\r\n")
@@ -39,7 +40,7 @@ func bigCluster(t *testing.T) *topology.Report {
 		}
 		s.Looks = append(s.Looks, l)
 	}
-	s.Looks[0].Measured = []topology.Measured{{Command: topology.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6, Bytes: 12_000, Alone: true}, {Command: topology.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000, Alone: true}}
+	s.Looks[0].Measured = []refresh.Measured{{Command: refresh.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6, Bytes: 12_000, Alone: true}, {Command: refresh.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000, Alone: true}}
 	return topology.Analyse(s, topology.Question{Version: "test"})
 }
 

@@ -37,6 +37,8 @@ type book struct {
 	remote   func()                                  // is told once that there is a client on another host,
 	parsed   func()                                  // and that there is a client whose own end is parsed
 
+	crowd crowd
+
 	// See forget.go.
 	leaving   map[netip.AddrPort]int64 // connections that ended: when they will be forgotten
 	owned     map[uint32]int           // how many of ends each process has

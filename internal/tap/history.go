@@ -160,12 +160,16 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 		what = d.Call()
 	}
 	subject := recording.ProcessPrefix + itoa(int(e.Tgid))
-	if n, ok := b.serving[e.Tgid]; ok {
+	n, serves := b.serving[e.Tgid]
+	if serves {
 		subject = n.Address
 	}
 	kind := waitKinds[e.State]
 	h := b.history(e.Tid)
 	h.waits = remember(h.waits, deed{span: span{b.time(e.From), b.time(e.To)}, culprit: what, state: kind})
+	if !serves && e.State == runnable && !b.crowd.admits(b.time(e.From), int64(e.To-e.From)) {
+		return
+	}
 	b.Sink.Event(recording.Event{TimeNs: b.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap, Subject: subject, Kind: kind,
 		Detail: recording.Detail(d)})
 }

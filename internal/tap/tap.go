@@ -75,6 +75,8 @@ const (
 	DefaultMinWork = 200 * time.Microsecond
 	// drainEvery is how often the ring buffer is emptied. The kernel wakes nobody, so that the watched threads do not pay for it.
 	drainEvery = 50 * time.Millisecond
+	// drainBytes is what is read of it before other work is due, some thousand reports.
+	drainBytes = 1 << 20
 )
 
 // Why the kernel source cannot run.

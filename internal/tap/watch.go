@@ -132,23 +132,18 @@ func monotonic() int64 {
 func (t *Tap) Run(ctx context.Context) error {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	var rec ringbuf.Record
 	for {
-		t.ring.SetDeadline(time.Now().Add(drainEvery))
-		for {
-			err := t.ring.ReadInto(&rec)
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("reading the ring buffer: %w", err)
-			}
-			t.take(rec.RawSample)
+		if err := t.drain(drainEvery, drainBytes); err != nil {
+			return err
 		}
 		t.book.settle(t.Clock.Now())
 		select {
 		case <-ctx.Done():
+			if err := t.drain(0, t.ring.AvailableBytes()); err != nil {
+				return err
+			}
 			t.ongoing()
+			t.book.crowd.tell(t.Options)
 			t.book.settle(1 << 62)
 			t.count()
 			return nil
@@ -157,6 +152,25 @@ func (t *Tap) Run(ctx context.Context) error {
 		default:
 		}
 	}
+}
+
+// drain passes reports on as they are found after a wait, most bytes of them: where they come faster than they are read the ring is never empty.
+func (t *Tap) drain(wait time.Duration, most int) error {
+	const header = 8 // of a report in the ring (struct bpf_ringbuf_hdr)
+	var rec ringbuf.Record
+	t.ring.SetDeadline(time.Now().Add(wait))
+	for most > 0 {
+		err := t.ring.ReadInto(&rec)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the ring buffer: %w", err)
+		}
+		most -= header + len(rec.RawSample)
+		t.take(rec.RawSample)
+	}
+	return nil
 }
 
 // take passes one report on.

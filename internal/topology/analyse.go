@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"slowpath/internal/refresh"
 )
 
 // Analyse makes the report of a survey: a pure function, without a clock or a network. The survey has a map at least of the first node.
@@ -13,12 +15,12 @@ func Analyse(s *Survey, q Question) *Report {
 	v := compare(s)
 	r := &Report{Schema: Schema, Version: q.Version, Target: Target{s.Looks[0].Addr, s.Looks[0].Server}, Window: Window{s.Start.UTC(), s.Window.Seconds()},
 		Map: v.summary(), Shards: v.shards(s), Views: v.list(s), Disagreements: v.disagreements(), Uncovered: v.uncovered(), Moving: v.moving(),
-		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{}, BlindSpots: []BlindSpot{}, WhatIf: []WhatIf{}, WaysOut: []WayOut{}}
+		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{}, BlindSpots: []BlindSpot{}, WhatIf: []refresh.WhatIf{}, WaysOut: []refresh.WayOut{}}
 	byCounters(r.Refreshers, &r.Refreshes)
-	d := q.demandOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
-	r.Model = modelFor(s.Looks[0], d.command, v.reference())
-	r.WhatIf = whatIf(q, d, r.Model, r.Map.Size)
-	r.WaysOut = waysOut(d, &r.Refreshes, r.Model, r.Map, r.Refreshers, r.Libraries)
+	a := q.askingOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
+	r.Model = modelFor(s.Looks[0], a.Command, v.reference())
+	r.WhatIf = a.WhatIf(r.Model, r.Map.Size, q.sizes(r.Map.Size.Nodes))
+	r.WaysOut = waysOut(a, &r.Refreshes, r.Model, r.Map, r.Refreshers, r.Libraries)
 	r.judge(v)
 	r.unseen(s)
 	r.Cost = costOf(s)
@@ -26,24 +28,24 @@ func Analyse(s *Survey, q Question) *Report {
 }
 
 // modelFor takes the measurement of the command that clients ask, else that of another one.
-func modelFor(l *Look, c Command, ref *Look) *Model {
-	size := SizeOf(l.Map)
-	if l.Source != Nodes {
-		size = SizeOf(ref.Map)
+func modelFor(l *Look, c refresh.Command, ref *Look) *refresh.Model {
+	size := refresh.SizeOf(l.Map)
+	if l.Source != refresh.Nodes {
+		size = refresh.SizeOf(ref.Map)
 	}
 	order := slices.Clone(l.Measured)
-	slices.SortStableFunc(order, func(a, b Measured) int {
+	slices.SortStableFunc(order, func(a, b refresh.Measured) int {
 		return cmp.Compare(rank(a.Command, c), rank(b.Command, c))
 	})
 	for _, m := range order {
-		if model, ok := modelOf(l.Server, m, size); ok {
+		if model, ok := refresh.ModelOf(l.Server, m, size); ok {
 			return model
 		}
 	}
 	return nil
 }
 
-func rank(c, wanted Command) int {
+func rank(c, wanted refresh.Command) int {
 	if c == wanted {
 		return 0
 	}
@@ -74,7 +76,7 @@ func (r *Report) unseen(s *Survey) {
 		}
 	}
 	if r.Model == nil {
-		if _, known := referenceFor(s.Looks[0].Server); !known && s.Looks[0].Server != "" {
+		if !refresh.Known(s.Looks[0].Server) && s.Looks[0].Server != "" {
 			r.BlindSpots = append(r.BlindSpots, BlindSpot{What: "what refreshes would cost at other sizes", Why: fmt.Sprintf("the cost of the commands on %s was never measured", s.Looks[0].Server), Enable: "nothing does"})
 		}
 	}

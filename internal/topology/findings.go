@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"slowpath/internal/cluster"
+	"slowpath/internal/figure"
 )
 
 // shareWorthIt is the share of a node's main thread from which on refreshes are a finding: incident 002 was noticed at 18 %, and a twentieth is what an operator would
@@ -32,8 +35,8 @@ func (r *Report) judge(v *views) {
 }
 
 func (r *Report) judgeSlots() {
-	if missing := allSlots - r.Map.SlotsCovered; missing > 0 {
-		r.find("uncovered-slots", fmt.Sprintf("%s belong to nobody: %s; with cluster-require-full-coverage yes (the default) no node serves anything", things(missing, "slot"), few(r.Uncovered, 6)),
+	if missing := cluster.SlotCount - r.Map.SlotsCovered; missing > 0 {
+		r.find("uncovered-slots", fmt.Sprintf("%s belong to nobody: %s; with cluster-require-full-coverage yes (the default) no node serves anything", figure.Count(missing, "slot"), few(r.Uncovered, 6)),
 			"if a node that had them is down: bring it back, or promote its replica", "else give them to a master: redis-cli --cluster fix "+r.Target.Address)
 	}
 	var down []string
@@ -43,7 +46,7 @@ func (r *Report) judgeSlots() {
 		}
 	}
 	if len(down) > 0 {
-		r.find("cluster-state-fail", fmt.Sprintf("%s: cluster_state:fail, they refuse commands with CLUSTERDOWN: %s", things(len(down), "node"), few(down, 6)))
+		r.find("cluster-state-fail", fmt.Sprintf("%s: cluster_state:fail, they refuse commands with CLUSTERDOWN: %s", figure.Count(len(down), "node"), few(down, 6)))
 	}
 }
 
@@ -60,13 +63,13 @@ func (r *Report) judgeMembers() {
 		}
 	}
 	if list := groups[stateFailed]; len(list) > 0 {
-		r.find("failed-nodes", fmt.Sprintf("%s failed: %s", things(len(list), "node"), few(list, 6)), "bring it back, or remove it: redis-cli --cluster del-node "+r.Target.Address+" NODE-ID")
+		r.find("failed-nodes", fmt.Sprintf("%s failed: %s", figure.Count(len(list), "node"), few(list, 6)), "bring it back, or remove it: redis-cli --cluster del-node "+r.Target.Address+" NODE-ID")
 	}
 	if list := groups[stateSuspected]; len(list) > 0 {
-		r.find("suspected-nodes", fmt.Sprintf("%s suspected by some (fail?): %s", things(len(list), "node"), few(list, 6)), "look at the network between the nodes, and whether it is stalled: slowpath doctor "+list[0])
+		r.find("suspected-nodes", fmt.Sprintf("%s suspected by some (fail?): %s", figure.Count(len(list), "node"), few(list, 6)), "look at the network between the nodes, and whether it is stalled: slowpath doctor "+list[0])
 	}
 	if list := groups[stateUnreachable]; len(list) > 0 {
-		r.find("no-answer", fmt.Sprintf("%s in good standing with the others, and not answering slowpath: %s (%s)", things(len(list), "node"), few(list, 6), why),
+		r.find("no-answer", fmt.Sprintf("%s in good standing with the others, and not answering slowpath: %s (%s)", figure.Count(len(list), "node"), few(list, 6), why),
 			"if clients cannot reach it either, they run into timeouts: check the address that the node announces (cluster-announce-ip), and firewalls")
 	}
 }
@@ -147,7 +150,7 @@ func (r *Report) judgeReplicas() {
 		r.find("replica-silent", "replicas have not heard from their masters: "+few(silent, 4))
 	}
 	if len(alone) > 0 {
-		r.find("no-replica", fmt.Sprintf("%s without a replica, while others have one: %s", things(len(alone), "master"), few(alone, 6)), "redis-cli --cluster add-node NEW "+r.Target.Address+" --cluster-slave --cluster-master-id ID")
+		r.find("no-replica", fmt.Sprintf("%s without a replica, while others have one: %s", figure.Count(len(alone), "master"), few(alone, 6)), "redis-cli --cluster add-node NEW "+r.Target.Address+" --cluster-slave --cluster-master-id ID")
 	}
 }
 

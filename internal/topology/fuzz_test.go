@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 	"slowpath/internal/resp"
 	"slowpath/internal/server"
 )
@@ -78,8 +79,8 @@ func FuzzAnalyse(f *testing.F) {
 		}
 		start := time.Unix(1795236234, 0)
 		fields := server.ParseInfo(info)
-		l := &Look{Addr: "a:1", HasMap: true, Source: Nodes, Map: m, Fields: fields, Begin: fields, End: fields, Server: fields.Product(), Sent: map[string]int{"info": 1},
-			Measured: []Measured{{Command: Nodes, PerCall: time.Millisecond, Calls: 3, Alone: true}}}
+		l := &Look{Addr: "a:1", HasMap: true, Source: refresh.Nodes, Map: m, Fields: fields, Begin: fields, End: fields, Server: fields.Product(), Sent: map[string]int{"info": 1},
+			Measured: []refresh.Measured{{Command: refresh.Nodes, PerCall: time.Millisecond, Calls: 3, Alone: true}}}
 		for k := range 3 {
 			l.Ticks = append(l.Ticks, Tick{At: start.Add(time.Duration(k) * time.Second), Stats: fields, Clients: server.ParseClients(clients), HasClients: true})
 		}

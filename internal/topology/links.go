@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/refresh"
 	"slowpath/internal/resp"
 )
 
@@ -56,7 +57,7 @@ func parseSlowCalls(reply resp.Value) []SlowCall {
 		sub := strings.ToLower(e.Elems[3].Elems[1].Text())
 		second, _ := e.Elems[1].Integer()
 		usec, ok := e.Elems[2].Integer()
-		if c := Command(sub); !ok || c != Nodes && c != Slots && c != Shards {
+		if c := refresh.Command(sub); !ok || c != refresh.Nodes && c != refresh.Slots && c != refresh.Shards {
 			continue
 		}
 		const day = 24 * 3600 * 1e6 // microseconds; more is no duration of a command

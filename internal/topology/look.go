@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 	"slowpath/internal/server"
 )
 
@@ -22,8 +23,8 @@ type Look struct {
 	Why    string // why it did not answer; empty if it did
 
 	HasMap bool
-	Source Command     // the command whose reply the map is
-	Map    cluster.Map // as this node sees it
+	Source refresh.Command // the command whose reply the map is
+	Map    cluster.Map     // as this node sees it
 
 	HasInfo bool
 	Info    cluster.Info
@@ -33,7 +34,7 @@ type Look struct {
 
 	Links    []Link
 	HasLinks bool
-	Measured []Measured
+	Measured []refresh.Measured
 	Ticks    []Tick
 	Slow     []SlowCall
 

@@ -7,28 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/refresh"
 	"slowpath/internal/resp"
 	"slowpath/internal/server"
 )
-
-// Command is a subcommand of CLUSTER that writes the map.
-type Command string
-
-// The commands by which clients refresh their topology.
-const (
-	Nodes  Command = "nodes"
-	Slots  Command = "slots"
-	Shards Command = "shards" // since Redis 7.0
-)
-
-// mapCommands is in the order in which they came to be.
-var mapCommands = []Command{Nodes, Slots, Shards}
-
-// String is the command as one types it.
-func (c Command) String() string { return "CLUSTER " + strings.ToUpper(string(c)) }
-
-// stat is the command's name in commandstats from Redis 7.0 on.
-func (c Command) stat() string { return "cluster|" + string(c) }
 
 // maxMeasuredBytes bounds the replies of one measurement: of a map in which every slot is a range of its own a single CLUSTER SLOTS has 2 MB.
 const maxMeasuredBytes = 512 << 10
@@ -38,18 +20,9 @@ type asker interface {
 	Pipeline(ctx context.Context, cmds [][]string) ([]resp.Value, error)
 }
 
-// Measured is what one call of a command took of the main thread, by the server's own clock; writing the reply to the socket comes on top.
-type Measured struct {
-	Command Command
-	PerCall time.Duration
-	Calls   int
-	Bytes   int  // of one reply
-	Alone   bool // the calls were counted apart from those of others
-}
-
 // measure has the server execute a command some times, between two looks at commandstats, all in one write: the server takes the commands of a pipeline one after
 // the other, so that nobody else's are between them, and the difference is theirs alone even where commandstats know no subcommands (before 7.0).
-func measure(ctx context.Context, s asker, c Command, calls int) (Measured, error) {
+func measure(ctx context.Context, s asker, c refresh.Command, calls int) (refresh.Measured, error) {
 	info := []string{"INFO", "commandstats"}
 	cmds := [][]string{info}
 	for range calls {
@@ -57,21 +30,21 @@ func measure(ctx context.Context, s asker, c Command, calls int) (Measured, erro
 	}
 	replies, err := s.Pipeline(ctx, append(cmds, info))
 	if err != nil {
-		return Measured{}, fmt.Errorf("measuring %s: %w", c, err)
+		return refresh.Measured{}, fmt.Errorf("measuring %s: %w", c, err)
 	}
 	for _, r := range replies {
 		if err := r.Err(); err != nil {
-			return Measured{}, fmt.Errorf("measuring %s: %w", c, err)
+			return refresh.Measured{}, fmt.Errorf("measuring %s: %w", c, err)
 		}
 	}
 	before, after := server.ParseInfo(replies[0].Text()), server.ParseInfo(replies[len(replies)-1].Text())
-	callsBefore, usecBefore, _, _ := before.Command(c.stat())
-	callsAfter, usecAfter, _, ok := after.Command(c.stat())
+	callsBefore, usecBefore, _, _ := before.Command(c.Stat())
+	callsAfter, usecAfter, _, ok := after.Command(c.Stat())
 	if !ok || callsAfter <= callsBefore || usecAfter < usecBefore {
-		return Measured{}, fmt.Errorf("measuring %s: the server counts no calls of it in INFO commandstats", c)
+		return refresh.Measured{}, fmt.Errorf("measuring %s: the server counts no calls of it in INFO commandstats", c)
 	}
 	counted := callsAfter - callsBefore
-	return Measured{Command: c, Calls: calls, Bytes: textBytes(replies[1]), Alone: counted == float64(calls),
+	return refresh.Measured{Command: c, Calls: calls, Bytes: textBytes(replies[1]), Alone: counted == float64(calls),
 		PerCall: time.Duration((usecAfter - usecBefore) / counted * float64(time.Microsecond))}, nil
 }
 
@@ -82,18 +55,18 @@ const (
 
 // lowest measures a command in batches, and gives the cheapest of them: commandstats count the time on the wall, and what others on the server's host took of the CPU
 // meanwhile is in it. The first call, in which caches fill, does not count. Between the batches the server serves others.
-func lowest(ctx context.Context, s asker, c Command, batches int) (Measured, error) {
+func lowest(ctx context.Context, s asker, c refresh.Command, batches int) (refresh.Measured, error) {
 	first, err := measure(ctx, s, c, 1)
 	if err != nil {
-		return Measured{}, err
+		return refresh.Measured{}, err
 	}
 	calls := min(batchMost, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))), max(1, maxMeasuredBytes/first.Bytes))
-	best, total := Measured{}, 1
+	best, total := refresh.Measured{}, 1
 	var each []time.Duration
 	for range batches {
 		m, err := measure(ctx, s, c, calls)
 		if err != nil {
-			return Measured{}, err
+			return refresh.Measured{}, err
 		}
 		total += calls
 		each = append(each, m.PerCall)

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/refresh"
 )
 
 // checkedMaps are those at which the model is checked: none of them is in reference.tsv.
@@ -23,24 +25,24 @@ func BenchmarkModel(b *testing.B) {
 		var text strings.Builder
 		var errors []float64
 		for _, name := range versions() {
-			by := map[Command][]point{}
+			by := map[refresh.Command][]refresh.Point{}
 			for _, p := range cheapest(b, name, 4) {
-				by[p.command] = append(by[p.command], p)
+				by[p.Command] = append(by[p.Command], p)
 			}
-			for _, c := range mapCommands {
+			for _, c := range refresh.Commands {
 				fmt.Fprintf(&text, "\n%s %s:", name, c)
 				for _, from := range by[c] {
-					m, ok := modelOf(productOf(name), Measured{Command: c, PerCall: microseconds(from.perCall)}, from.size)
+					m, ok := refresh.ModelOf(productOf(name), refresh.Measured{Command: c, PerCall: time.Duration(from.PerCall * float64(time.Microsecond))}, from.Size)
 					if !ok {
 						b.Fatalf("no model of %s for %s", c, name)
 					}
-					fmt.Fprintf(&text, " %d nodes %.1f µs;", from.size.Nodes, from.perCall)
+					fmt.Fprintf(&text, " %d nodes %.1f µs;", from.Size.Nodes, from.PerCall)
 					for _, to := range by[c] {
-						if from.size == to.size {
+						if from.Size == to.Size {
 							continue
 						}
-						e := float64(m.at(to.size).Nanoseconds())/1e3/to.perCall - 1
-						fmt.Fprintf(&text, " %+.0f %% at %d;", e*100, to.size.Nodes)
+						e := float64(m.At(to.Size).Nanoseconds())/1e3/to.PerCall - 1
+						fmt.Fprintf(&text, " %+.0f %% at %d;", e*100, to.Size.Nodes)
 						errors = append(errors, math.Abs(e))
 					}
 				}
@@ -56,8 +58,8 @@ func BenchmarkModel(b *testing.B) {
 
 // cheapest measures the maps in turn, several rounds, and keeps the lowest of each: a machine that is shared is slower for seconds at a time, and that must not look
 // like an error of the model.
-func cheapest(b *testing.B, name servers.Name, rounds int) []point {
-	var best []point
+func cheapest(b *testing.B, name servers.Name, rounds int) []refresh.Point {
+	var best []refresh.Point
 	for range rounds {
 		i := 0
 		for _, m := range checkedMaps {
@@ -65,7 +67,7 @@ func cheapest(b *testing.B, name servers.Name, rounds int) []point {
 				if i == len(best) {
 					best = append(best, p)
 				}
-				best[i].perCall = min(best[i].perCall, p.perCall)
+				best[i].PerCall = min(best[i].PerCall, p.PerCall)
 				i++
 			}
 		}

@@ -3,6 +3,8 @@ package topology
 import (
 	"cmp"
 	"slices"
+
+	"slowpath/internal/refresh"
 )
 
 // moving finds open slots. Only the two nodes at the ends show them, each in its own line of CLUSTER NODES.
@@ -57,7 +59,7 @@ func (v *views) uncovered() []string {
 func (v *views) sameEpoch() (pairs [][]string) {
 	by := map[uint64][]string{}
 	for _, n := range v.reference().Map.Nodes {
-		if n.Primary && len(n.Ranges) > 0 && !n.Failed() && v.reference().Source == Nodes {
+		if n.Primary && len(n.Ranges) > 0 && !n.Failed() && v.reference().Source == refresh.Nodes {
 			by[n.Epoch] = append(by[n.Epoch], v.name(n.ID))
 		}
 	}

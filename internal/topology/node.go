@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 	"slowpath/internal/resp"
 	"slowpath/internal/server"
 	"slowpath/internal/session"
@@ -117,17 +118,17 @@ func (n *node) do(ctx context.Context, args ...string) (resp.Value, bool) {
 // askMap takes CLUSTER NODES, or what else of the map the node gives. host is where nodes are that do not say where they are.
 func (n *node) askMap(ctx context.Context, host string) {
 	if reply, ok := n.do(ctx, "CLUSTER", "NODES"); ok {
-		n.keepMap(Nodes, host)(cluster.ParseNodes(reply.Text()))
+		n.keepMap(refresh.Nodes, host)(cluster.ParseNodes(reply.Text()))
 	}
 	if n.look.HasMap || !n.look.refused("CLUSTER NODES") {
 		return
 	}
 	if reply, ok := n.do(ctx, "CLUSTER", "SLOTS"); ok {
-		n.keepMap(Slots, host)(cluster.ParseSlots(reply))
+		n.keepMap(refresh.Slots, host)(cluster.ParseSlots(reply))
 	}
 }
 
-func (n *node) keepMap(c Command, host string) func(cluster.Map, error) {
+func (n *node) keepMap(c refresh.Command, host string) func(cluster.Map, error) {
 	return func(m cluster.Map, err error) {
 		if err != nil {
 			n.look.fails(c.String(), err.Error())
@@ -180,7 +181,7 @@ func (n *node) askLinks(ctx context.Context) {
 const batches = 5
 
 // measure measures a command.
-func (n *node) measure(ctx context.Context, c Command) {
+func (n *node) measure(ctx context.Context, c refresh.Command) {
 	bounded, cancel := context.WithTimeout(ctx, 2*n.timeout)
 	defer cancel()
 	m, err := lowest(bounded, n.session, c, batches)
@@ -191,7 +192,7 @@ func (n *node) measure(ctx context.Context, c Command) {
 		return
 	}
 	n.look.Sent["info"] += 2 * (batches + 1)
-	n.look.Sent[c.stat()] += m.Calls
+	n.look.Sent[c.Stat()] += m.Calls
 	n.look.Measured = append(n.look.Measured, m)
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"slowpath/internal/cluster"
 )
@@ -45,50 +44,4 @@ func few(list []string, most int) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
-}
-
-// span is a duration with three significant digits.
-func span(d time.Duration) string {
-	v, unit := float64(d)/1e3, "µs"
-	for _, next := range []string{"ms", "s"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, next
-	}
-	return digits(v) + " " + unit
-}
-
-// interval is a duration without parts that are zero: 5m, and not 5m0s.
-func interval(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
-}
-
-// digits prints three significant ones.
-func digits(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v < 0.0995:
-		return fmt.Sprintf("%.4f", v)
-	case v < 9.995:
-		return fmt.Sprintf("%.2f", v)
-	case v < 99.95:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.0f", v)
-}
-
-// things is a number of things: "1 node", "3 nodes".
-func things(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

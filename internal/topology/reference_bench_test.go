@@ -11,11 +11,12 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/refresh"
 	"slowpath/internal/session"
 	"slowpath/internal/target"
 )
 
-var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as reference.tsv of this package")
+var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as reference.tsv of package refresh")
 
 var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16; with another -reference than the whole one")
 
@@ -37,18 +38,18 @@ var referenceMaps = []fleet.MapSpec{
 // BenchmarkReference measures what the commands cost on every version, for reference.tsv. What an earlier run has put into the file stays where it is lower: what
 // others take of the machine only ever adds. To begin anew, remove the file.
 //
-//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology -reference internal/topology/reference.tsv
+//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology -reference internal/refresh/reference.tsv
 func BenchmarkReference(b *testing.B) {
 	earlier := earlierPoints(b)
 	for b.Loop() {
-		text := referenceHead
+		text := refresh.ReferenceHead
 		for _, name := range versions() {
 			for _, m := range referenceMaps {
 				for _, p := range measureMap(b, name, m) {
-					if before, ok := earlier[p.key()]; ok {
-						p.perCall = min(p.perCall, before)
+					if before, ok := earlier[key(p)]; ok {
+						p.PerCall = min(p.PerCall, before)
 					}
-					text += p.row()
+					text += row(p)
 				}
 			}
 		}
@@ -62,7 +63,7 @@ func BenchmarkReference(b *testing.B) {
 }
 
 // measureMap measures each command on a server with that map. The server goes before others on a busy machine: the time of commandstats is not that of the CPU.
-func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []point) {
+func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []refresh.Point) {
 	b.Helper()
 	i := fleettest.StartMap(b, name, m, fleet.Spec{Nice: -10})
 	t, err := target.Parse(i.Addr)
@@ -74,12 +75,12 @@ func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []poin
 		b.Fatal(err)
 	}
 	defer s.Close()
-	commands := mapCommands
+	commands := refresh.Commands
 	if name == servers.Redis506 || name == servers.Redis6016 || name == servers.Redis6214 {
-		commands = []Command{Nodes, Slots}
+		commands = []refresh.Command{refresh.Nodes, refresh.Slots}
 	}
 	for _, c := range commands {
-		points = append(points, point{server: string(name), command: c, size: sizeOf(m), perCall: lowestOf(b, s, c)})
+		points = append(points, refresh.Point{Server: string(name), Command: c, Size: sizeOf(m), PerCall: lowestOf(b, s, c)})
 	}
 	if err := i.Stop(b.Context()); err != nil { // now, and not when the benchmark ends
 		b.Fatal(err)
@@ -87,7 +88,7 @@ func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []poin
 	return points
 }
 
-func lowestOf(b *testing.B, s *session.Session, c Command) float64 {
+func lowestOf(b *testing.B, s *session.Session, c refresh.Command) float64 {
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
 	first, err := measure(ctx, s, c, 1)
@@ -101,33 +102,33 @@ func lowestOf(b *testing.B, s *session.Session, c Command) float64 {
 	return float64(m.PerCall.Nanoseconds()) / 1e3
 }
 
-func earlierPoints(b *testing.B) map[point]float64 {
-	out := map[point]float64{}
+func earlierPoints(b *testing.B) map[refresh.Point]float64 {
+	out := map[refresh.Point]float64{}
 	body, err := os.ReadFile(*referenceFile)
 	if err != nil {
 		return out
 	}
-	points, err := parseReference(string(body))
+	points, err := refresh.ParseReference(string(body))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, p := range points {
-		out[p.key()] = p.perCall
+		out[key(p)] = p.PerCall
 	}
 	return out
 }
 
 // key is a point without its time.
-func (p point) key() point {
-	p.perCall = 0
+func key(p refresh.Point) refresh.Point {
+	p.PerCall = 0
 	return p
 }
 
-func sizeOf(m fleet.MapSpec) Size {
+func sizeOf(m fleet.MapSpec) refresh.Size {
 	ranges := min(m.Masters*max(1, m.RangesPerMaster), fleet.Slots)
-	return Size{Nodes: m.Masters * (1 + m.Replicas), Masters: m.Masters, Ranges: ranges, Entries: ranges * (1 + m.Replicas)}
+	return refresh.Size{Nodes: m.Masters * (1 + m.Replicas), Masters: m.Masters, Ranges: ranges, Entries: ranges * (1 + m.Replicas)}
 }
 
-func (p point) row() string {
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%.2f\n", p.server, string(p.command), p.size.Nodes, p.size.Masters, p.size.Ranges, p.size.Entries, p.perCall)
+func row(p refresh.Point) string {
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%.2f\n", p.Server, string(p.Command), p.Size.Nodes, p.Size.Masters, p.Size.Ranges, p.Size.Entries, p.PerCall)
 }

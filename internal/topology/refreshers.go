@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
+	"slowpath/internal/refresh"
 	"slowpath/internal/server"
 )
 
@@ -40,7 +42,7 @@ const (
 // refreshOf recognises a connection whose last command asked for the map. "cluster" is what a server before 7.0 says of all subcommands.
 func refreshOf(c server.Client) bool {
 	switch c.Cmd {
-	case Nodes.stat(), Slots.stat(), Shards.stat(), "cluster":
+	case refresh.Nodes.Stat(), refresh.Slots.Stat(), refresh.Shards.Stat(), "cluster":
 		return true
 	}
 	return c.Name == lettuceName
@@ -109,7 +111,7 @@ func commandOf(c server.Client) string {
 	if strings.HasPrefix(c.Cmd, "cluster") {
 		return c.Cmd
 	}
-	return Nodes.stat()
+	return refresh.Nodes.Stat()
 }
 
 // plainName leaves the numbers out that some libraries put into the names of connections.
@@ -189,7 +191,7 @@ func (g *group) refresher(k kind) Refresher {
 	slices.Sort(r.Hosts)
 	r.Hosts = r.Hosts[:min(maxHosts, len(r.Hosts))]
 	if g.slowest > 0 {
-		r.Slowest = span(g.slowest)
+		r.Slowest = figure.Span(g.slowest)
 	}
 	const enough = 5 // refreshes; fewer say little about a rate
 	switch {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/refresh"
 	"slowpath/internal/server"
 )
 
@@ -48,7 +49,7 @@ func TestRefreshersOnNewConnections(t *testing.T) {
 	if len(got) != 1 || got[0].Library != "lettuce" || got[0].Connections != "new" || got[0].Count != 2 || got[0].HostCount != 2 || got[0].Command != "cluster|nodes" || got[0].PeriodNs != 0 {
 		t.Errorf("%+v", got)
 	}
-	if h, ok := habitOf(got[0].Library); !ok || !h.everyone {
+	if h, ok := refresh.HabitOf(got[0].Library); !ok || !h.Everyone {
 		t.Errorf("habit %+v, %v", h, ok)
 	}
 }
@@ -74,7 +75,7 @@ func TestPeriodOfMany(t *testing.T) {
 }
 
 func TestLikely(t *testing.T) {
-	measured := []Measured{{Command: Nodes, PerCall: 700 * time.Microsecond}, {Command: Slots, PerCall: 300 * time.Microsecond}}
+	measured := []refresh.Measured{{Command: refresh.Nodes, PerCall: 700 * time.Microsecond}, {Command: refresh.Slots, PerCall: 300 * time.Microsecond}}
 	for usec, want := range map[float64]string{690: "cluster|nodes", 900: "cluster|nodes", 310: "cluster|slots", 460: "", 5: "", 9000: ""} {
 		if got := likely("cluster", usage{10, usec * 10}, measured); got != want {
 			t.Errorf("%v µs a call: %q, want %q", usec, got, want)
@@ -90,7 +91,7 @@ func counted(nodes int, perSecond, perCall float64) *Survey {
 	s := &Survey{Start: start, Window: 10 * time.Second}
 	for k := range nodes {
 		l := &Look{Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", Fields: server.ParseInfo("role:master"),
-			Measured: []Measured{{Command: Nodes, PerCall: microseconds(perCall), Calls: 5, Alone: true}, {Command: Slots, PerCall: microseconds(perCall / 3), Calls: 5, Alone: true}}}
+			Measured: []refresh.Measured{{Command: refresh.Nodes, PerCall: time.Duration(perCall * float64(time.Microsecond)), Calls: 5, Alone: true}, {Command: refresh.Slots, PerCall: time.Duration(perCall / 3 * float64(time.Microsecond)), Calls: 5, Alone: true}}}
 		calls := perSecond * 10
 		l.Begin, l.End = server.ParseInfo("used_cpu_user:0\r\ntotal_connections_received:5"), server.ParseInfo(fmt.Sprintf("used_cpu_user:5\r\ntotal_connections_received:%.0f", 5+calls))
 		l.Ticks = []Tick{{At: start, Stats: server.ParseInfo("cmdstat_cluster:calls=9,usec=900\r\ncmdstat_info:calls=1,usec=1")},
@@ -107,16 +108,16 @@ func TestIncident002(t *testing.T) {
 	if !r.Counted || len(r.Commands) != 1 || r.Commands[0].Likely != "cluster|nodes" || !near(r.Share, 66*2160e-6) || !near(r.ShareMax, r.Share) || !near(r.BusyMax, 0.5) || !r.Fresh || !r.LettuceLike {
 		t.Fatalf("%+v", r)
 	}
-	sum := MapSummary{Size: Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}, Replicas: 40}
-	m, ok := modelOf("redis 6.0.16", s.Looks[0].Measured[0], sum.Size)
+	sum := MapSummary{Size: refresh.Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}, Replicas: 40}
+	m, ok := refresh.ModelOf("redis 6.0.16", s.Looks[0].Measured[0], sum.Size)
 	if !ok {
 		t.Fatal("no model")
 	}
-	d := Question{}.demandOf(&r, nil, nil, 80)
-	if !d.everyone || !d.seen || d.period != time.Minute || d.clients != 66*60 || d.command != Nodes {
-		t.Errorf("demand %+v", d)
+	d := Question{}.askingOf(&r, nil, nil, 80)
+	if !d.Everyone || !d.Seen || d.Period != time.Minute || d.Clients != 66*60 || d.Command != refresh.Nodes {
+		t.Errorf("asking %+v", d)
 	}
-	ways := map[string]WayOut{}
+	ways := map[string]refresh.WayOut{}
 	for _, w := range waysOut(d, &r, m, sum, nil, nil) {
 		ways[w.ID] = w
 	}
@@ -148,11 +149,11 @@ func TestIncident002(t *testing.T) {
 func TestNobodyRefreshes(t *testing.T) {
 	s := counted(1, 0, 700)
 	r := countRefreshes(s)
-	d := Question{Clients: 4000, Period: 30 * time.Second}.demandOf(&r, nil, nil, 80)
-	if d.seen || d.clients != 4000 || !near(d.perNode, 4000.0/30) {
+	d := Question{Clients: 4000, Period: 30 * time.Second}.askingOf(&r, nil, nil, 80)
+	if d.Seen || d.Clients != 4000 || !near(d.PerNode, 4000.0/30) {
 		t.Errorf("%+v", d)
 	}
-	if one := (Question{}).demandOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.everyone || !near(one.perNode, 1000.0/60/80) {
+	if one := (Question{}).askingOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.Everyone || !near(one.PerNode, 1000.0/60/80) {
 		t.Errorf("each asks one node: %+v", one)
 	}
 	if w := waysOut(d, &r, nil, MapSummary{}, nil, nil); len(w) != 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"slowpath/internal/refresh"
 )
 
 // Refreshes is what the refreshes of all clients cost the servers, counted by the servers over the window, without slowpath's own.
@@ -84,7 +86,7 @@ func (l *Look) whole() bool {
 	if last == nil {
 		return false
 	}
-	_, _, whole, ok := last.Stats.Command(Nodes.stat())
+	_, _, whole, ok := last.Stats.Command(refresh.Nodes.Stat())
 	return ok && whole
 }
 
@@ -93,7 +95,7 @@ func (l *Look) statsOf() []string {
 	if l.whole() {
 		return []string{"cluster"}
 	}
-	return []string{Nodes.stat(), Slots.stat(), Shards.stat()}
+	return []string{refresh.Nodes.Stat(), refresh.Slots.Stat(), refresh.Shards.Stat()}
 }
 
 // countRefreshes sums the window up.
@@ -161,7 +163,7 @@ func (r *Refreshes) finish(s *Survey, sums map[string]usage) {
 	r.Counted = true
 	r.NewConnections /= n
 	r.InfoCalls /= n
-	for _, name := range []string{Nodes.stat(), Slots.stat(), Shards.stat(), "cluster"} {
+	for _, name := range []string{refresh.Nodes.Stat(), refresh.Slots.Stat(), refresh.Shards.Stat(), "cluster"} {
 		u := sums[name]
 		if u.calls == 0 {
 			continue
@@ -210,7 +212,7 @@ func cmpFloat(a, b float64) int {
 func about(a, b float64) bool { return math.Abs(a-b) <= 0.2*b }
 
 // likely tells the subcommand by its cost per call, where the two that a server before 7.0 has were measured and differ enough.
-func likely(name string, u usage, measured []Measured) string {
+func likely(name string, u usage, measured []refresh.Measured) string {
 	if name != "cluster" || u.calls == 0 {
 		return ""
 	}
@@ -231,7 +233,7 @@ func likely(name string, u usage, measured []Measured) string {
 }
 
 // command is the one that takes most, as one of the three.
-func (r *Refreshes) command() (Command, bool) {
+func (r *Refreshes) command() (refresh.Command, bool) {
 	if r.dominant == nil {
 		return "", false
 	}
@@ -240,5 +242,5 @@ func (r *Refreshes) command() (Command, bool) {
 		name = r.dominant.Likely
 	}
 	_, sub, ok := strings.Cut(name, "|")
-	return Command(sub), ok
+	return refresh.Command(sub), ok
 }

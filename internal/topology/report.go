@@ -1,6 +1,10 @@
 package topology
 
-import "time"
+import (
+	"time"
+
+	"slowpath/internal/refresh"
+)
 
 // Schema names the JSON document.
 const Schema = "slowpath.topology/v1"
@@ -13,26 +17,26 @@ const (
 
 // Report is what a survey shows. Every list is never nil.
 type Report struct {
-	Schema        string         `json:"schema"`
-	Version       string         `json:"version"`
-	Target        Target         `json:"target"`
-	Window        Window         `json:"window"`
-	Verdict       string         `json:"verdict"`
-	Findings      []Finding      `json:"findings"`
-	Map           MapSummary     `json:"map"`
-	Shards        []Shard        `json:"shards"`
-	Views         []View         `json:"views"`
-	Disagreements []Disagreement `json:"disagreements"`
-	Uncovered     []string       `json:"uncovered"` // ranges of slots, "0-99"
-	Moving        []Moving       `json:"moving"`
-	Refreshers    []Refresher    `json:"refreshers"`
-	Libraries     []Library      `json:"libraries"`
-	Refreshes     Refreshes      `json:"refreshes"`
-	Model         *Model         `json:"model,omitempty"` // absent where nothing could be measured
-	WhatIf        []WhatIf       `json:"what_if"`
-	WaysOut       []WayOut       `json:"ways_out"`
-	BlindSpots    []BlindSpot    `json:"blind_spots"`
-	Cost          OwnCost        `json:"cost"`
+	Schema        string           `json:"schema"`
+	Version       string           `json:"version"`
+	Target        Target           `json:"target"`
+	Window        Window           `json:"window"`
+	Verdict       string           `json:"verdict"`
+	Findings      []Finding        `json:"findings"`
+	Map           MapSummary       `json:"map"`
+	Shards        []Shard          `json:"shards"`
+	Views         []View           `json:"views"`
+	Disagreements []Disagreement   `json:"disagreements"`
+	Uncovered     []string         `json:"uncovered"` // ranges of slots, "0-99"
+	Moving        []Moving         `json:"moving"`
+	Refreshers    []Refresher      `json:"refreshers"`
+	Libraries     []Library        `json:"libraries"`
+	Refreshes     Refreshes        `json:"refreshes"`
+	Model         *refresh.Model   `json:"model,omitempty"` // absent where nothing could be measured
+	WhatIf        []refresh.WhatIf `json:"what_if"`
+	WaysOut       []refresh.WayOut `json:"ways_out"`
+	BlindSpots    []BlindSpot      `json:"blind_spots"`
+	Cost          OwnCost          `json:"cost"`
 }
 
 // Target is whom the command line named.
@@ -56,18 +60,18 @@ type Finding struct {
 
 // MapSummary is the map that most nodes hold (of equal ones the target's).
 type MapSummary struct {
-	Size            Size   `json:"size"`
-	Replicas        int    `json:"replicas"`
-	SlotsCovered    int    `json:"slots_covered"`
-	RangesMin       int    `json:"ranges_min"` // of a master with slots
-	RangesMedian    int    `json:"ranges_median"`
-	RangesMax       int    `json:"ranges_max"`
-	CurrentEpoch    uint64 `json:"current_epoch"`
-	Source          string `json:"source"`          // the command that gave it
-	HeldBy          int    `json:"held_by"`         // nodes that answered with just this assignment of slots and these members
-	Answered        int    `json:"answered"`        // nodes that answered
-	LinksDown       int    `json:"links_down"`      // links of the cluster bus that nodes call disconnected
-	LinkBufferBytes int64  `json:"link_buffer_max"` // the most that waits on one link, bytes (since Redis 7.0)
+	Size            refresh.Size `json:"size"`
+	Replicas        int          `json:"replicas"`
+	SlotsCovered    int          `json:"slots_covered"`
+	RangesMin       int          `json:"ranges_min"` // of a master with slots
+	RangesMedian    int          `json:"ranges_median"`
+	RangesMax       int          `json:"ranges_max"`
+	CurrentEpoch    uint64       `json:"current_epoch"`
+	Source          string       `json:"source"`          // the command that gave it
+	HeldBy          int          `json:"held_by"`         // nodes that answered with just this assignment of slots and these members
+	Answered        int          `json:"answered"`        // nodes that answered
+	LinksDown       int          `json:"links_down"`      // links of the cluster bus that nodes call disconnected
+	LinkBufferBytes int64        `json:"link_buffer_max"` // the most that waits on one link, bytes (since Redis 7.0)
 }
 
 // Shard is a master with its replicas.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/figure"
+	"slowpath/internal/refresh"
 )
 
 // maxShownRanges of a shard are listed.
@@ -68,14 +70,14 @@ func (v *views) member(n cluster.Node, l, master *Look) Member {
 	}
 	switch {
 	case failed > 0:
-		m.State, m.Why = stateFailed, "for "+things(failed, "node")
+		m.State, m.Why = stateFailed, "for "+figure.Count(failed, "node")
 	case l == nil || !l.Answered():
 		m.State = stateUnreachable
 		if l != nil {
 			m.Why = l.Why
 		}
 	case suspects > 0:
-		m.State, m.Why = stateSuspected, "by "+things(suspects, "node")
+		m.State, m.Why = stateSuspected, "by "+figure.Count(suspects, "node")
 	case l.Fields.Numbers["loading"] == 1:
 		m.State = stateLoading
 	case l.Fields.Numbers["master_sync_in_progress"] == 1:
@@ -117,7 +119,7 @@ func (m *Member) lag(n cluster.Node, l, master *Look) {
 // summary sums the common map up.
 func (v *views) summary() MapSummary {
 	ref := v.reference()
-	sum := MapSummary{Size: SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.looks), CurrentEpoch: ref.Info.CurrentEpoch}
+	sum := MapSummary{Size: refresh.SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.looks), CurrentEpoch: ref.Info.CurrentEpoch}
 	var ranges []int
 	for _, n := range ref.Map.Nodes {
 		if !n.Primary && n.PrimaryID != "" {
@@ -137,7 +139,7 @@ func (v *views) summary() MapSummary {
 	}
 	for _, l := range v.looks {
 		for _, n := range l.Map.Nodes {
-			if l.Source == Nodes && !n.LinkConnected && !n.HasFlag("myself") {
+			if l.Source == refresh.Nodes && !n.LinkConnected && !n.HasFlag("myself") {
 				sum.LinksDown++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 	"slowpath/internal/target"
 )
 
@@ -157,9 +158,9 @@ func (sv *surveyor) ask(ctx context.Context, n *node) {
 func (sv *surveyor) measure(ctx context.Context, first *node) {
 	sv.Progress("measuring what a refresh costs")
 	n := first.look
-	for _, c := range mapCommands {
-		calls, _, whole, ok := n.Fields.Command(c.stat())
-		if c == Shards && (whole || !ok || calls == 0) {
+	for _, c := range refresh.Commands {
+		calls, _, whole, ok := n.Fields.Command(c.Stat())
+		if c == refresh.Shards && (whole || !ok || calls == 0) {
 			continue
 		}
 		if !n.refused("INFO commandstats") && !n.refused(c.String()) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/cluster"
+	"slowpath/internal/refresh"
 )
 
 // views holds the maps of the nodes against each other.
@@ -157,7 +158,7 @@ func (v *views) owner(id string) string {
 
 // membersOtherwise compares who is there, and what he is.
 func (v *views) membersOtherwise(found *differences, l *Look) {
-	if l.Source != Nodes || v.reference().Source != Nodes {
+	if l.Source != refresh.Nodes || v.reference().Source != refresh.Nodes {
 		return // CLUSTER SLOTS has only those who serve slots
 	}
 	for _, want := range v.reference().Map.Nodes {

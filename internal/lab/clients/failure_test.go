@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/lab/clients/protocol"
 )
@@ -105,6 +107,24 @@ func TestUnreachable(t *testing.T) {
 			}
 			if err != nil || sum.Calls != sum.Errors || sum.ErrorKinds[protocol.KindConnection] != sum.Errors {
 				t.Errorf("%v, %v, kinds %v", err, sum, sum.ErrorKinds)
+			}
+		})
+	}
+}
+
+// TestRefusedHello: libraries that speak RESP3 alone say so of a server that does not, and do not try for ever.
+func TestRefusedHello(t *testing.T) {
+	i := fleettest.Start(t, servers.Redis506, fleet.Spec{})
+	for _, name := range []Name{NodeRedis, RedisPy} {
+		t.Run(string(name), func(t *testing.T) {
+			o := Options{Addresses: []string{i.Addr}, Workers: 1, Rate: 20, Duration: 300 * time.Millisecond, Commands: []Command{{Args: []string{"GET", "k"}}}}
+			sum, err := program(t, name).Run(t.Context(), t.TempDir(), o)
+			said := sum.LastError
+			if errors.Is(err, ErrConnect) {
+				said, err = err.Error(), nil
+			}
+			if err != nil || !strings.Contains(said, "HELLO") {
+				t.Errorf("%v, %v: %q", err, sum, said)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 	if err != nil {
 		return Scene{}, err
 	}
-	reads := clients.Options{Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20, PoolSize: 20, MaxIdle: 20, Rate: 500}
+	reads := clients.Options{Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20, PoolSize: 20, Rate: 500}
 	if err := l.Client(ctx, clientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
 		return Scene{}, err
 	}

@@ -35,6 +35,9 @@ const (
 	endWithin   = 10 * time.Second
 )
 
+// judgeWithin is how long doctor may take beside the watch; it takes seconds, some ten where the machine is crowded.
+const judgeWithin = 2 * time.Minute
+
 // lookup knows nothing of somebody's own program: it says itself what it cannot do.
 func lookup(name clients.Name) (clients.Client, error) {
 	if strings.Contains(string(name), "/") {
@@ -124,8 +127,13 @@ func (p *pair) ask(ctx context.Context, run *clients.Process) error {
 	case p.about.Language == "Java":
 		args = append(args, "--pprof", strconv.Itoa(run.PID))
 	}
-	d, err := p.Doctor(ctx, args)
-	if err != nil {
+	watch, cancel := context.WithTimeout(ctx, p.settings.Watch+judgeWithin)
+	defer cancel()
+	d, err := p.Doctor(watch, args)
+	switch {
+	case err != nil && watch.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("doctor had no verdict after %v", p.settings.Watch+judgeWithin)
+	case err != nil:
 		return err
 	}
 	c := p.cell

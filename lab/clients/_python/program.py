@@ -106,7 +106,7 @@ class Tally:
         self.per_second[second][0] += 1
         if error is not None:
             self.per_second[second][1] += 1
-            self.last_error = repr(error)
+            self.last_error = f"{type(error).__name__}: {error}"
             k = kind(error)
             self.kinds[k] = self.kinds.get(k, 0) + 1
 

@@ -6,6 +6,8 @@ import { endpoint, given, ms, run, unsupported } from "./program.mjs";
 
 const { version } = createRequire(import.meta.url)("redis/package.json");
 
+const CONNECT_MS = 5000;
+
 let dials = 0;
 const connect = net.Socket.prototype.connect;
 net.Socket.prototype.connect = function (...args) {
@@ -38,8 +40,12 @@ await run(`node-redis ${version}`, async (o) => {
     client = createClient(options(o));
     send = (args) => client.sendCommand(args);
   }
-  client.on("error", () => {}); // each call that fails for it is counted; without a listener the process would end
-  await client.connect();
+  let refused = new Error(`no connection within ${CONNECT_MS} ms`);
+  client.on("error", (e) => { refused = e; }); // each call that fails for it is counted; without a listener the process would end
+  let timer;
+  const tooLong = new Promise((_, reject) => { timer = setTimeout(() => reject(refused), CONNECT_MS); }); // it would try for ever
+  await Promise.race([client.connect(), tooLong]);
+  clearTimeout(timer);
   return {
     call: send,
     dials: () => dials,

@@ -1,9 +1,11 @@
-package topology
+package refresh
 
 import (
 	"fmt"
 	"math"
 	"time"
+
+	"slowpath/internal/figure"
 )
 
 // terms is how many a law has.
@@ -42,11 +44,11 @@ func (l law) formula(scale float64) string {
 	if l.command == Slots {
 		units = [2]string{"masters", "entries"}
 	}
-	return fmt.Sprintf("µs = %s + %s × %s + %s × %s", digits(scale*l.usec[0]), digits(scale*l.usec[1]), units[0], digits(scale*l.usec[2]), units[1])
+	return fmt.Sprintf("µs = %s + %s × %s + %s × %s", figure.Digits(scale*l.usec[0]), figure.Digits(scale*l.usec[1]), units[0], figure.Digits(scale*l.usec[2]), units[1])
 }
 
 // fit finds the law with the least squares of relative errors, none of its parts negative: of all choices of parts that may be zero the best that is possible.
-func fit(c Command, points []point) law {
+func fit(c Command, points []Point) law {
 	best, least := law{command: c}, math.Inf(1)
 	for chosen := 1; chosen < 1<<terms; chosen++ {
 		usec, ok := leastSquares(c, points, chosen)
@@ -61,30 +63,30 @@ func fit(c Command, points []point) law {
 	return best
 }
 
-func squares(l law, points []point) float64 {
+func squares(l law, points []Point) float64 {
 	sum := 0.0
 	for _, p := range points {
-		e := l.at(p.size)/p.perCall - 1
+		e := l.at(p.Size)/p.PerCall - 1
 		sum += e * e
 	}
 	return sum
 }
 
 // leastSquares solves the normal equations for the chosen terms; the others are 0. It fails where a part would be negative.
-func leastSquares(c Command, points []point, chosen int) (usec [terms]float64, ok bool) {
+func leastSquares(c Command, points []Point, chosen int) (usec [terms]float64, ok bool) {
 	var m [terms][terms + 1]float64
 	for _, p := range points {
-		x := c.terms(p.size)
+		x := c.terms(p.Size)
 		for i := range x {
 			if chosen&(1<<i) == 0 {
 				continue
 			}
 			for j := range x {
 				if chosen&(1<<j) != 0 {
-					m[i][j] += x[i] * x[j] / (p.perCall * p.perCall)
+					m[i][j] += x[i] * x[j] / (p.PerCall * p.PerCall)
 				}
 			}
-			m[i][terms] += x[i] / p.perCall
+			m[i][terms] += x[i] / p.PerCall
 		}
 	}
 	for i := range terms {

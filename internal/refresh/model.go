@@ -1,6 +1,10 @@
-package topology
+package refresh
 
-import "time"
+import (
+	"time"
+
+	"slowpath/internal/cluster"
+)
 
 // Model says what a call costs on a map of any size: the law of the version, times how fast this machine is.
 type Model struct {
@@ -17,8 +21,8 @@ type Model struct {
 	law law
 }
 
-// modelOf fits the law of the target's version to the measurement on the target.
-func modelOf(product string, m Measured, s Size) (*Model, bool) {
+// ModelOf fits the law of the target's version to the measurement on the target.
+func ModelOf(product string, m Measured, s Size) (*Model, bool) {
 	reference, ok := referenceFor(product)
 	if !ok {
 		return nil, false
@@ -32,8 +36,8 @@ func modelOf(product string, m Measured, s Size) (*Model, bool) {
 		Scale: scale, Alone: m.Alone, law: l}, true
 }
 
-// at is one call on a map of that size on the target's version.
-func (m *Model) at(s Size) time.Duration { return microseconds(m.Scale * m.law.at(s)) }
+// At is one call on a map of that size on the target's version.
+func (m *Model) At(s Size) time.Duration { return microseconds(m.Scale * m.law.at(s)) }
 
 // on is one call of a command on a map of that size on another version, on the same machine.
 func (m *Model) on(reference string, c Command, s Size) (time.Duration, bool) {
@@ -49,9 +53,7 @@ func (s Size) grown(nodes int) Size {
 	share := float64(nodes) / float64(max(1, s.Nodes))
 	by := func(n int) int { return max(1, int(float64(n)*share+0.5)) }
 	// More ranges than slots cannot be; of them each has its entries.
-	g := Size{Nodes: nodes, Masters: by(s.Masters), Ranges: min(by(s.Ranges), allSlots)}
+	g := Size{Nodes: nodes, Masters: by(s.Masters), Ranges: min(by(s.Ranges), cluster.SlotCount)}
 	g.Entries = int(float64(g.Ranges)*float64(s.Entries)/float64(max(1, s.Ranges)) + 0.5)
 	return g
 }
-
-const allSlots = 16384

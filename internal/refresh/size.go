@@ -1,4 +1,4 @@
-package topology
+package refresh
 
 import "slowpath/internal/cluster"
 

@@ -1,4 +1,4 @@
-package topology
+package refresh
 
 import (
 	_ "embed"
@@ -8,19 +8,20 @@ import (
 	"sync"
 )
 
-// referenceText are measurements on one machine of what the commands cost on maps of 3 to 480 nodes, by version. BenchmarkReference makes them anew.
+// referenceText are measurements on one machine of what the commands cost on maps of 3 to 480 nodes, by version. BenchmarkReference of package topology makes them anew.
 //
 //go:embed reference.tsv
 var referenceText string
 
-const referenceHead = "server\tcommand\tnodes\tmasters\tranges\tentries\tusec\n"
+// ReferenceHead is the first line of such a file.
+const ReferenceHead = "server\tcommand\tnodes\tmasters\tranges\tentries\tusec\n"
 
-// point is one measurement of the reference: microseconds of the main thread for one call.
-type point struct {
-	server  string
-	command Command
-	size    Size
-	perCall float64
+// Point is one measurement of the reference: microseconds of the main thread for one call.
+type Point struct {
+	Server  string
+	Command Command
+	Size    Size
+	PerCall float64
 }
 
 // references are the versions that were measured, oldest first, as the lab names them.
@@ -28,13 +29,13 @@ var references = []string{"redis-5.0.6", "redis-6.0.16", "redis-6.2.14", "redis-
 
 // laws are fitted to the reference once.
 var laws = sync.OnceValue(func() map[lawKey]law {
-	points, err := parseReference(referenceText)
+	points, err := ParseReference(referenceText)
 	if err != nil {
 		panic(err) // the file is part of the program, and a test reads it
 	}
-	by := map[lawKey][]point{}
+	by := map[lawKey][]Point{}
 	for _, p := range points {
-		key := lawKey{p.server, p.command}
+		key := lawKey{p.Server, p.Command}
 		by[key] = append(by[key], p)
 	}
 	out := map[lawKey]law{}
@@ -49,30 +50,37 @@ type lawKey struct {
 	command Command
 }
 
-func parseReference(text string) ([]point, error) {
-	rest, ok := strings.CutPrefix(text, referenceHead)
+// ParseReference reads the measurements of a file.
+func ParseReference(text string) ([]Point, error) {
+	rest, ok := strings.CutPrefix(text, ReferenceHead)
 	if !ok {
-		return nil, fmt.Errorf("reference.tsv: another heading than %q", referenceHead)
+		return nil, fmt.Errorf("reference.tsv: another heading than %q", ReferenceHead)
 	}
-	var points []point
+	var points []Point
 	for line := range strings.Lines(rest) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(f) != 7 {
 			return nil, fmt.Errorf("reference.tsv: %d columns in %q", len(f), line)
 		}
-		p := point{server: f[0], command: Command(f[1])}
+		p := Point{Server: f[0], Command: Command(f[1])}
 		var err error
-		for i, to := range []*int{&p.size.Nodes, &p.size.Masters, &p.size.Ranges, &p.size.Entries} {
+		for i, to := range []*int{&p.Size.Nodes, &p.Size.Masters, &p.Size.Ranges, &p.Size.Entries} {
 			if *to, err = strconv.Atoi(f[2+i]); err != nil {
 				return nil, fmt.Errorf("reference.tsv: %q: %w", line, err)
 			}
 		}
-		if p.perCall, err = strconv.ParseFloat(f[6], 64); err != nil || p.perCall <= 0 {
+		if p.PerCall, err = strconv.ParseFloat(f[6], 64); err != nil || p.PerCall <= 0 {
 			return nil, fmt.Errorf("reference.tsv: %q: no time", line)
 		}
 		points = append(points, p)
 	}
 	return points, nil
+}
+
+// Known reports whether the version of a product ("redis 6.0.16") has a law.
+func Known(product string) bool {
+	_, ok := referenceFor(product)
+	return ok
 }
 
 // referenceFor is the measured version in which the commands work as in this one. What a command costs follows from how it is written, and that changed with: 6.2

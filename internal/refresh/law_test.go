@@ -1,4 +1,4 @@
-package topology
+package refresh
 
 import (
 	"math"
@@ -8,12 +8,12 @@ import (
 
 // TestReference: the file is whole, has every version with its commands, and a law that fits each.
 func TestReference(t *testing.T) {
-	points, err := parseReference(referenceText)
+	points, err := ParseReference(referenceText)
 	if err != nil || len(points) == 0 {
 		t.Fatal(err)
 	}
 	for _, version := range references {
-		for _, c := range mapCommands {
+		for _, c := range Commands {
 			l, ok := laws()[lawKey{version, c}]
 			older := strings.HasPrefix(version, "redis-5") || strings.HasPrefix(version, "redis-6")
 			if ok == (older && c == Shards) {
@@ -37,8 +37,8 @@ func TestReference(t *testing.T) {
 }
 
 func TestParseReferenceRefuses(t *testing.T) {
-	for _, text := range []string{"", "x\n", referenceHead + "a\tb\n", referenceHead + "r\tnodes\t1\t1\t1\tx\t1\n", referenceHead + "r\tnodes\t1\t1\t1\t1\t0\n"} {
-		if p, err := parseReference(text); err == nil {
+	for _, text := range []string{"", "x\n", ReferenceHead + "a\tb\n", ReferenceHead + "r\tnodes\t1\t1\t1\tx\t1\n", ReferenceHead + "r\tnodes\t1\t1\t1\t1\t0\n"} {
+		if p, err := ParseReference(text); err == nil {
 			t.Errorf("%q: %v", text, p)
 		}
 	}
@@ -46,9 +46,9 @@ func TestParseReferenceRefuses(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	for _, want := range []law{{Nodes, [3]float64{10, 2, 0.05}}, {Nodes, [3]float64{0, 8, 0.1}}, {Slots, [3]float64{3, 0, 0.4}}, {Shards, [3]float64{0, 0, 1}}} {
-		var points []point
+		var points []Point
 		for _, s := range []Size{{3, 3, 3, 3}, {12, 6, 60, 120}, {40, 40, 40, 40}, {160, 80, 480, 960}, {300, 300, 9000, 9000}} {
-			points = append(points, point{command: want.command, size: s, perCall: want.at(s)})
+			points = append(points, Point{Command: want.command, Size: s, PerCall: want.at(s)})
 		}
 		got := fit(want.command, points)
 		for i := range want.usec {
@@ -58,7 +58,7 @@ func TestFit(t *testing.T) {
 		}
 	}
 	// What falls with the size cannot be: no part becomes negative.
-	falling := []point{{command: Nodes, size: Size{Nodes: 1, Ranges: 1}, perCall: 9}, {command: Nodes, size: Size{Nodes: 10, Ranges: 5}, perCall: 6}, {command: Nodes, size: Size{Nodes: 20, Ranges: 30}, perCall: 3}}
+	falling := []Point{{Command: Nodes, Size: Size{Nodes: 1, Ranges: 1}, PerCall: 9}, {Command: Nodes, Size: Size{Nodes: 10, Ranges: 5}, PerCall: 6}, {Command: Nodes, Size: Size{Nodes: 20, Ranges: 30}, PerCall: 3}}
 	if l := fit(Nodes, falling); l.usec[0] <= 0 || l.usec[1] < 0 || l.usec[2] < 0 {
 		t.Errorf("falling: %v", l.usec)
 	}
