@@ -32,6 +32,19 @@ func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	return out
 }
 
+// pooled are the redials of pools: of callers that closed connections between calls, without those that a garbage collector closed.
+func (n *Node) pooled(callers []*Caller) []redial {
+	swept := map[*Conn]bool{}
+	for _, l := range n.leaks(callers) {
+		for _, s := range l.swept {
+			for _, k := range s.conns {
+				swept[k] = true
+			}
+		}
+	}
+	return n.redials(callers, func(k *Conn) bool { return k.putAway() && !swept[k] })
+}
+
 func redialOf(c *Caller, reason func(*Conn) bool) redial {
 	r := redial{Caller: c, ended: c.conns(reason)}
 	for _, k := range c.opened() {
@@ -44,7 +57,7 @@ func redialOf(c *Caller, reason func(*Conn) bool) redial {
 
 // habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.
 func (n *Node) habit(c *Caller) bool {
-	for _, r := range n.redials([]*Caller{c}, (*Conn).putAway) {
+	for _, r := range n.pooled([]*Caller{c}) {
 		if r.limited() || r.overflows() {
 			return true
 		}

@@ -148,6 +148,12 @@ func (c clusterCase) stopped(from, to int64) clusterCase {
 	return c.event(recording.SourceHost, oldMaster, recording.KindFrozen, from, to-from, recording.ThreadDetail{TID: 9, Share: 1})
 }
 
+// tapped says that the kernel source took part.
+func (c clusterCase) tapped() clusterCase {
+	tapUsed(c.Recording)
+	return c
+}
+
 func (c clusterCase) find(id string) (Finding, []Finding) {
 	c.Index()
 	d := Diagnose(c.Recording, "test")

@@ -102,6 +102,12 @@ func (e edge) snapshot(source, name string, body any) edge {
 	return e
 }
 
+// tapped says that the kernel source took part.
+func (e edge) tapped() edge {
+	tapUsed(e.Recording)
+	return e
+}
+
 func (e edge) config(kv map[string]string) edge {
 	return e.snapshot(recording.SourceServer, "config", kv)
 }
@@ -158,5 +164,23 @@ func holds(t *testing.T, what, text, part string) {
 	t.Helper()
 	if part != "" && !strings.Contains(text, part) {
 		t.Errorf("%s lacks %q:\n%s", what, part, text)
+	}
+}
+
+// TestHealthyByWhoseCalls: a server that is healthy by slowpath's own calls alone may have clients that wait at their end.
+func TestHealthyByWhoseCalls(t *testing.T) {
+	const own = "what clients wait for at their end was not seen"
+	for name, tt := range map[string]struct {
+		rec  edge
+		says bool
+	}{
+		"T0: by the probe":          {newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0), true},
+		"T2: by the kernel as well": {newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).tapped(), false},
+		"T0: no call was timed":     {newEdge("redis 7.0.15").level(recording.SourceServer, "uptime_in_seconds", 5), false},
+	} {
+		tt.rec.Index()
+		if d := Diagnose(tt.rec.Recording, "test"); d.Verdict != Healthy || strings.Contains(d.Summary, own) != tt.says {
+			t.Errorf("%s: %s: %s", name, d.Verdict, d.Summary)
+		}
 	}
 }

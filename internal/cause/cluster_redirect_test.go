@@ -177,6 +177,8 @@ func TestInlineRediscovery(t *testing.T) {
 	})
 	explainWhole(t, movedRefreshStorm, []wholeCase{
 		{name: "what waits for the map, and the servers do not feel it", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node)},
+		{name: "what waits for the map and asks seldom", rec: twoNodes(now, slots(290, 21, 30), nil).clientsOf(py), found: true, max: 0.59, against: "that costs as well"},
+		{name: "ioredis asks as seldom, and none waits", rec: twoNodes(now, slots(290, 21, 30), nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true, min: 0.65},
 		{name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node), found: true, against: "that costs as well"},
 		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).process(installed("ioredis")), found: true, evidence: "the library is ioredis, which fetches the map beside the calls"},
 		{name: "ioredis, by the names it gives", rec: twoNodes(old, slots(100, 90, 30), nil).forTheMap(90).all("CLIENT SETNAME", 35, 1e5).info(map[string]float64{"cmdstat_client|setname.calls": 94}), found: true, evidence: "as ioredis does, beside the calls"},

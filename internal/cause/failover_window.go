@@ -41,6 +41,7 @@ func explainFailover(n *Node) *Finding {
 	}
 	f.supportTakeover(n, t)
 	f.supportSilence(n, t)
+	f.doubtAfterwards(n, t)
 	f.supportNodeTimeout(n)
 	f.supportClusterDown(n)
 	f.supportUsersOf(n, window)
@@ -158,6 +159,19 @@ func (f *Finding) supportSilence(n *Node, t takeover) {
 		f.doubt(recording.SourceProbe, "why it fell silent is not seen: neither was its port closed, nor its process watched", 0, "")
 		f.Confidence -= 0.05
 	}
+}
+
+// silentConfidence is that of a window behind which the old master stays silent where nobody saw who still waits for it.
+const silentConfidence = 0.55
+
+// doubtAfterwards: whoever is refused goes elsewhere, but an old master that only keeps silent may hold its callers long after the window, and a
+// connection to it does not tell.
+func (f *Finding) doubtAfterwards(n *Node, t takeover) {
+	if t.open || t.refused || t.backNs > 0 || t.stopped > 0 || n.Hosted() || n.Rec.Used(recording.SourceTap) {
+		return
+	}
+	f.Confidence = min(f.Confidence, silentConfidence)
+	f.doubt(recording.SourceProbe, "the old master is silent still: whether callers go on waiting for it now, by an old map, is seen only with the files of its host or the kernel source", 0, "")
 }
 
 func (f *Finding) supportNodeTimeout(n *Node) {

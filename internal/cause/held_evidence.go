@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/account"
 	"slowpath/internal/recording"
@@ -28,10 +29,49 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
 		f.Confidence = min(f.Confidence, 0.4)
 	}
-	if cores, source, ok := n.MainCores(); ok && float64(own) > 1.5*cores*n.Seconds()*1e9 && own > int64(1e8) {
+	cores, source, ok := n.MainCores()
+	cpu, all, used := int64(cores*n.Seconds()*1e9), n.commandsNs(), n.polledCPUNs(cores)
+	switch {
+	case !ok:
+		return
+	case float64(own) > stalledTimes*float64(cpu) && own > int64(1e8):
 		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
-		f.Confidence = min(f.Confidence, 0.4)
+	case float64(all) > stalledTimes*float64(used) && all-used > max(own/2, int64(1e8)): // most of what these lasted may be of that
+		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server used only %s of CPU time: something keeps it from running in their middle", dur(all), dur(used)), float64(used), "ns")
+	default:
+		return
 	}
+	f.Confidence = min(f.Confidence, 0.4)
+}
+
+// stalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A second's CPU time is known to some
+// milliseconds, and what the thread does between commands only makes it more.
+const stalledTimes = 1.5
+
+// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits for a peer or a disk.
+var notOnlyWork = map[string]bool{"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true, "exec": true,
+	"migrate": true, "save": true, "debug": true}
+
+// polledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands, by the cores that it used.
+func (n *Node) polledCPUNs(cores float64) int64 {
+	polls := n.Info("used_cpu_user")
+	if len(polls) < 2 {
+		polls = n.Info("used_cpu_user_main_thread")
+	}
+	if len(polls) < 2 {
+		return int64(cores * n.Seconds() * 1e9)
+	}
+	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
+}
+
+// commandsNs is how long all commands lasted in the watch that only work, by the server's clock.
+func (n *Node) commandsNs() (ns int64) {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok && !notOnlyWork[command] {
+			ns += int64(n.Growth(name) * 1000)
+		}
+	}
+	return ns
 }
 
 // supportWaits says how many slow calls waited.

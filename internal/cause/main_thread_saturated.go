@@ -31,7 +31,9 @@ const (
 	looseRun      = 0.85 // where only INFO tells, which does not know of waits
 	mostlyOther   = 0.5  // of the busy time that went to slow commands or jobs
 	hardlyWait    = 0.25 // of a call's time
-	bulkBytes     = 32 << 10
+	// saturatedCrowd: where hundreds stand in line, the thread's being busy does not tell whether one pool sends them.
+	saturatedCrowd = 0.55
+	bulkBytes      = 32 << 10
 )
 
 func explainSaturated(n *Node) *Finding {
@@ -70,6 +72,7 @@ func explainSaturated(n *Node) *Finding {
 		f.Confidence *= 0.9
 	}
 	f.doubtSaturation(n, d, heavy)
+	f.doubtCrowd(n)
 	f.Fix = saturationFix(n)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/", "https://redis.io/docs/latest/develop/use/pipelining/"}
 	return f
@@ -90,6 +93,22 @@ func (f *Finding) supportDemand(n *Node, d Demand) {
 	if top := n.topCommand(); top.Calls > 0 && top.Usec >= 0.2e6*n.Seconds()*d.Run {
 		f.support(recording.SourceServer, fmt.Sprintf("%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls, top.Usec/top.Calls, top.Usec/1e4/n.Seconds()), top.Usec, "µs")
 	}
+}
+
+// doubtCrowd: by Little's law as many calls are in line as are served while one waits. Whether a pool that is far too large keeps them there, the
+// server does not tell.
+func (f *Finding) doubtCrowd(n *Node) {
+	kept, ok := n.Ledger.Path(n.Address, "kept")
+	open, known := n.Info("connected_clients").Last()
+	if !ok || !known || n.Rec.Used(recording.SourceTap) {
+		return
+	}
+	line := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
+	if open < oversizedConns || line < oversizedLine {
+		return
+	}
+	f.Confidence = min(f.Confidence, saturatedCrowd)
+	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls stand in line at a time, on %.0f connections: whether that is one process whose pool is far too large (pool-oversized) is seen only with the kernel source", line, open), line, "calls")
 }
 
 // doubtSaturation adds what speaks for another reason why the thread is busy.

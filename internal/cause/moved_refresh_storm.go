@@ -24,6 +24,9 @@ var movedRefreshStorm = Cause{
 // movedLooks is in how many of the looks at the servers MOVED was new, at least: after a single change clients are told so for a moment.
 const movedLooks = 3
 
+// movedBesideWaits is the confidence where those who ask for the map are known to let calls wait for it, and it costs the servers little.
+const movedBesideWaits = 0.55
+
 func explainMoved(c *Case, _ *Finding) *Finding {
 	r := c.redirects()
 	var calls, usec, worst, lumped float64
@@ -74,6 +77,9 @@ func explainMoved(c *Case, _ *Finding) *Finding {
 		f.doubt(recording.SourceServer, "no change of the map was seen: clients whose map is stale for another reason (they do not refresh, or ask a node that is behind) are told MOVED as well", 0, "changes")
 	}
 	f.tellWaits(in)
+	if in.library != "" && !in.guessed && asked.share < refreshShare {
+		f.Confidence = min(f.Confidence, movedBesideWaits) // that they fetched the map too seldom for their habit does not say that nobody waited
+	}
 	if failovers := c.roleChanges(); failovers > 0 {
 		f.Confidence -= 0.25
 		f.doubt(recording.SourceServer, fmt.Sprintf("%d nodes changed their role: after a failover clients are told MOVED until they have fetched the map once", failovers), float64(failovers), "nodes")

@@ -29,7 +29,7 @@ const spareOften = 0.5
 
 func explainIdleReap(n *Node) *Finding {
 	callers := n.callers()
-	found, all, cost := mostOf(slices.DeleteFunc(n.redials(callers, (*Conn).putAway), func(r redial) bool { return !r.limited() }))
+	found, all, cost := mostOf(slices.DeleteFunc(n.pooled(callers), func(r redial) bool { return !r.limited() }))
 	if len(found) == 0 {
 		return nil
 	}

@@ -1,7 +1,9 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/stacks"
@@ -15,7 +17,7 @@ var poolLeak = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "with --pprof: callers that wait in their pool while connections lie idle by CLIENT LIST. Without it nothing: connections that the path forgot look the same to the server",
-		T2: "new connections right before calls while others of the same process lie idle and are never used again",
+		T2: "new connections right before calls while others of the same process lie idle and are never used again: they stay open, or a garbage collector closes them together after different times",
 	},
 	Explain: explainLeak,
 	Whole:   leakSeen,
@@ -32,7 +34,8 @@ const (
 // leak is what a caller has lost of its connections.
 type leak struct {
 	*Caller
-	lost  []*Conn // open and not used again, though the pool had to open others
+	lost  []*Conn // not used again, though the pool had to open others meanwhile
+	swept []sweep // those of its runtime's garbage collector, which closes what is lost; none where there is no such thing
 	fresh []*Conn // those it opened on the way of calls, most of them beside lost ones
 }
 
@@ -47,13 +50,13 @@ func (k *Conn) lastUse() int64 {
 	return at
 }
 
-// restingSince has the connections that are still open at the end, and when each was used for the last time.
-func (c *Caller) restingSince() map[*Conn]int64 {
-	out := map[*Conn]int64{}
+// resting are the connections that are still open at the end, each with the time in which it lay idle and another need not have been opened.
+func (c *Caller) resting(endNs int64) map[*Conn]span {
+	out := map[*Conn]span{}
 	for _, k := range c.Conns {
 		used := k.work() > 0 || k.Greeting != nil
 		if used && k.CloseNs == 0 && k.CutNs == 0 && (k.OpenNs > 0 || len(k.use) > 0) {
-			out[k] = k.lastUse()
+			out[k] = span{k.lastUse() + leakRestNs, endNs - leakKnownNs}
 		}
 	}
 	return out
@@ -67,33 +70,47 @@ func (n *Node) leaks(callers []*Caller) (out []leak) {
 		}
 	}
 	for _, c := range callers {
-		l := leak{Caller: c}
-		opened := c.opened()
-		aside := c.restingSince()
-		beside := 0
-		for _, k := range opened {
-			if k.ahead(c.callNs()) || k.Greeting == nil || driven[k] {
-				continue
-			}
-			l.fresh = append(l.fresh, k)
-			if k.OpenNs > n.EndNs-leakKnownNs {
-				continue
-			}
-			for o, since := range aside {
-				if o != k && since+leakRestNs < k.OpenNs-k.DialNs {
-					l.lost = append(l.lost, o)
-					delete(aside, o)
-				}
-			}
-			if len(l.lost) > 0 {
-				beside++
-			}
-		}
-		if len(l.lost) >= leakLeast && beside >= leakLeast && float64(beside) >= leakOpening*float64(len(opened)) {
+		if l := n.leakOf(c, driven); len(l.lost) >= leakLeast {
 			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// leakOf is what one caller lost; nothing where most of its openings were not beside lost connections.
+func (n *Node) leakOf(c *Caller, driven map[*Conn]bool) leak {
+	l := leak{Caller: c}
+	opened := c.opened()
+	for _, k := range opened {
+		if !k.ahead(c.callNs()) && k.Greeting != nil && !driven[k] {
+			l.fresh = append(l.fresh, k)
+		}
+	}
+	dials := dialsOf(l.fresh)
+	rests := c.resting(n.EndNs)
+	l.swept = c.collected(dials)
+	for _, s := range l.swept {
+		for _, k := range s.conns {
+			rests[k] = k.rest()
+		}
+	}
+	var idle spans
+	for _, k := range c.Conns {
+		if r, ok := rests[k]; ok && anyWithin(dials, r) {
+			l.lost, idle = append(l.lost, k), append(idle, [2]int64{r.from, r.to})
+		}
+	}
+	idle = merge(idle)
+	beside := 0
+	for _, at := range dials {
+		if idle.in(at, at+1) > 0 {
+			beside++
+		}
+	}
+	if beside < leakLeast || float64(beside) < leakOpening*float64(len(opened)) {
+		return leak{}
+	}
+	return l
 }
 
 func explainLeak(n *Node) *Finding {
@@ -116,8 +133,9 @@ func explainLeak(n *Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections right before calls while others of its own lay idle: %d of those were never used again, and never closed", worst.Name, len(worst.fresh), len(worst.lost)),
+	f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections right before calls while others of its own lay idle: %d of those were never used again%s", worst.Name, len(worst.fresh), len(worst.lost), worst.left()),
 		float64(len(worst.lost)), "connections")
+	f.supportSweeps(worst)
 	work := spreadOf(worst.lost, (*Conn).work)
 	f.support(recording.SourceTap, fmt.Sprintf("they had had %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.low, work.high), float64(work.mid), "calls")
 	f.opening(redial{Caller: worst.Caller, fresh: worst.fresh})
@@ -129,6 +147,29 @@ func explainLeak(n *Node) *Finding {
 	f.Fix = n.leakFix()
 	f.See = leakPages
 	return f
+}
+
+// left says what became of lost connections that nobody closes.
+func (l leak) left() string {
+	if len(l.swept) == 0 {
+		return ", and never closed"
+	}
+	return ""
+}
+
+// supportSweeps tells who closed what was lost.
+func (f *Finding) supportSweeps(l leak) {
+	if len(l.swept) == 0 {
+		return
+	}
+	most := slices.MaxFunc(l.swept, func(a, b sweep) int { return cmp.Compare(len(a.conns), len(b.conns)) })
+	var all []*Conn
+	for _, s := range l.swept {
+		all = append(all, s.conns...)
+	}
+	idle := spreadOf(all, func(k *Conn) int64 { return k.IdleNs })
+	f.support(recording.SourceTap, fmt.Sprintf("the process closed %d such ones together, up to %d within %s, after %s to %s without a call: no limit and no pool does that, but a garbage collector that finds them lost",
+		len(all), len(most.conns), dur(most.to-most.from), dur(idle.low), dur(idle.high)), float64(len(all)), "connections")
 }
 
 var leakPages = []string{"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html", "https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool"}

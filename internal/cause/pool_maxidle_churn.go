@@ -24,9 +24,12 @@ var poolMaxIdleChurn = Cause{
 // churnOfCalls is the part of its calls for which a caller opens a connection from which on it is worth a word (catalogue B3).
 const churnOfCalls = 0.01
 
+// passedSeldom: a pool passes none over that it is about to put away. The rest may be another pool's of the same process.
+const passedSeldom = 0.1
+
 func explainMaxIdle(n *Node) *Finding {
 	callers := n.callers()
-	found, all, cost := mostOf(slices.DeleteFunc(n.redials(callers, (*Conn).putAway), func(r redial) bool { return !r.overflows() }))
+	found, all, cost := mostOf(slices.DeleteFunc(n.pooled(callers), func(r redial) bool { return !r.overflows() }))
 	if len(found) == 0 {
 		return nil
 	}
@@ -38,6 +41,9 @@ func explainMaxIdle(n *Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", all.Name, float64(len(all.opened()))/n.Seconds(),
 		float64(len(all.ended))/n.Seconds(), float64(all.calls())/n.Seconds()), float64(len(all.ended))/n.Seconds(), "per second")
 	f.support(recording.SourceTap, fmt.Sprintf("it closed them %s after their last call (9 of 10 within %s), soon and after no fixed time: not for being idle", dur(idle.mid), dur(idle.high)), float64(idle.mid), "ns")
+	if passed := passedOver(all.ended, dialsOf(all.fresh)); len(passed) > 0 {
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d of the %d had lain idle while others were dialled: those were of another pool, or lost by the application", len(passed), len(all.ended)), float64(len(passed)), "connections")
+	}
 	f.support(recording.SourceTap, fmt.Sprintf("some were given to the next caller, others closed: %d to %d calls on each, up to %d connections open at once", work.low, work.high, all.atOnce()), float64(all.atOnce()), "connections")
 	f.opening(all)
 	if len(found) > 1 {
@@ -55,8 +61,9 @@ func explainMaxIdle(n *Node) *Finding {
 }
 
 // overflows: the caller puts connections away while it has others, not after a time that is a limit, and not each after the same number of calls,
-// as one does that opens a connection per job.
+// as one does that opens a connection per job. What it puts away it does not dial beside, as with connections that are lost, or not of one pool.
 func (r redial) overflows() bool {
 	work := spreadOf(r.ended, (*Conn).work)
-	return !r.afterSameTime() && r.atOnce() > 1 && work.high > work.low && float64(len(r.ended)) > churnOfCalls*float64(r.calls())
+	return !r.afterSameTime() && r.atOnce() > 1 && work.high > work.low && float64(len(r.ended)) > churnOfCalls*float64(r.calls()) &&
+		float64(len(passedOver(r.ended, dialsOf(r.fresh)))) <= passedSeldom*float64(len(r.ended))
 }

@@ -84,6 +84,9 @@ func (f *Finding) whereFloor(n *Node) {
 }
 
 func (f *Finding) doubtFloor(n *Node, known bool) {
+	if !n.Rec.Used(recording.SourceTap) {
+		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, by new connections or in their pools, was not seen", 0, "")
+	}
 	if !known {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceServer, "how busy the server is was not seen", 0, "")

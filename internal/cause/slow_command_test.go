@@ -97,6 +97,9 @@ func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
 func TestSlowCommandOnAStalledServer(t *testing.T) {
 	checkLoop(t, "slow-command", []loopWant{
 		{"commands of constant time are as long", newLoopCase().logged("LRANGE", 4, 40).logged("GET", 2, 10), 0.3, 0.45},
+		{"all commands lasted longer than the CPU time", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 2_000_000).info("used_cpu_user_main_thread", 1, 0.7).info("used_cpu_sys_main_thread", 1, 0.1), 0.3, 0.45},
+		{"as much CPU time as they lasted", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 2_000_000).info("used_cpu_user_main_thread", 1, 1.7).info("used_cpu_sys_main_thread", 1, 0.3), 0.8, 0.9},
+		{"a script and what it calls", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 900_000).counted("eval", 10_000, 1_000_000).info("used_cpu_user_main_thread", 1, 0.9).info("used_cpu_sys_main_thread", 1, 0.2), 0.8, 0.9},
 		{"less CPU time than the commands lasted", newLoopCase().logged("LRANGE", 4, 40).info("used_cpu_user_main_thread", 1, 0.01).info("used_cpu_sys_main_thread", 1, 0.001), 0.3, 0.45},
 	})
 }

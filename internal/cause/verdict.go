@@ -31,7 +31,7 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		}
 		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
 		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
-			dur(l.ThresholdNs), dur(l.Latency.P50Ns), dur(l.Latency.MaxNs))
+			dur(l.ThresholdNs), dur(l.Latency.P50Ns), dur(l.Latency.MaxNs)) + unseenClients(c)
 	}
 	slowest := int64(0)
 	for _, a := range l.Slow {
@@ -47,10 +47,18 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		if !(few && slowest < healthyMaxNs) {
 			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let slowpath itself run in time.", slowOf(l), dur(slowest))
 		}
-		return Healthy, s
+		return Healthy, s + unseenClients(c)
 	}
 	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen explains them.",
 		slowOf(l), seconds, dur(slowest))
+}
+
+// unseenClients says whose calls a healthy server was judged by, where it was by slowpath's alone.
+func unseenClients(c *Case) string {
+	if c.Ledger.Latency.Calls == 0 || c.Rec.Used(recording.SourceTap) {
+		return ""
+	}
+	return " These are slowpath's own: what clients wait for at their end was not seen."
 }
 
 // slowOf says how many calls were slow: those of the server's users and those of the probe apart, where both were seen.

@@ -59,7 +59,7 @@ var migrateBigKeyStandalone = Incident{
 		if err := fillDocuments(ctx, to, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{Addresses: []string{to.Addr}, Commands: smallReads(), Keys: documents, Workers: 10, PoolSize: 10, Rate: 300}}); err != nil {
+		if err := l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{Addresses: []string{to.Addr}, Commands: smallReads(), Keys: documents, Workers: 10, PoolSize: 10, MaxIdle: 10, Rate: 300}}); err != nil {
 			return Scene{}, err
 		}
 		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
