@@ -170,13 +170,19 @@ func (s *Socket) waitNs() int64 {
 	return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32)
 }
 
-// delayedACK is the longest that a peer may put off an acknowledgement (TCP_DELACK_MAX), and a tick of the kernel's clock.
-const delayedACK = int64(210e6)
+// When a peer acknowledges what it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and TCP_DELACK_MAX (200 ms) at the latest, give or
+// take a tick of the kernel's clock.
+const (
+	delayedACKMin = int64(30e6)
+	delayedACKMax = int64(190e6)
+)
 
 // ackedAfter tells what was sent and received within the same tick of the kernel's clock apart: a request that is answered is acknowledged by its
-// reply, one that is not is acknowledged alone, some time later.
+// reply, one that is not is acknowledged alone, some time later. What comes sooner, by two round trips and two ticks (tcp_schedule_loss_probe),
+// or at 200 ms and later, can be the reply once more, since the peer did not see it acknowledged: that is no data that is new.
 func (s *Socket) ackedAfter() bool {
-	return s.AckedAgoNs < s.SentAgoNs && s.SentAgoNs-s.AckedAgoNs <= delayedACK
+	after := s.SentAgoNs - s.AckedAgoNs
+	return after >= delayedACKMin+2*s.RTTNs && after <= delayedACKMax
 }
 
 // owners finds the processes of sockets that wait, and notes the runtimes of all who call that were not met before.
