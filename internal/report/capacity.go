@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/search"
 )
 
@@ -17,7 +18,7 @@ func Capacity(w io.Writer, c *search.Capacity, style Style) error {
 	p.paragraph("", "", c.Summary, colour)
 	p.gap()
 	p.trials(c.Trials)
-	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", count(len(c.Trials), "load"), c.ConfirmRuns))
+	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", figure.Count(len(c.Trials), "load"), c.ConfirmRuns))
 	return p.to(w, "the search")
 }
 

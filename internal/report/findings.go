@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/cause"
+	"slowpath/internal/figure"
 )
 
 // maxFacts bounds the lines of evidence of one finding: in a cluster of a hundred nodes each node brings its own.
@@ -35,7 +36,7 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	if f.Of > 0 {
-		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls, count(f.Of, "slow call")))
+		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls, figure.Count(f.Of, "slow call")))
 	}
 	return append(out, "confidence "+percent(f.Confidence))
 }

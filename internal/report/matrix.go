@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/lab/matrix"
 )
 
@@ -85,7 +86,7 @@ func matrixMeaning(c matrix.Cell) string {
 
 func topologyOf(c matrix.Cell, s matrix.Settings) string {
 	if c.Topology == matrix.Cluster {
-		return fmt.Sprintf("cluster of %s and %s", count(s.Masters, "master"), count(s.Masters*s.Replicas, "replica"))
+		return fmt.Sprintf("cluster of %s and %s", figure.Count(s.Masters, "master"), figure.Count(s.Masters*s.Replicas, "replica"))
 	}
 	return c.Topology
 }
@@ -101,6 +102,6 @@ func matrixSettings(m *matrix.Matrix) []string {
 	if s.Watch > 0 {
 		watched = fmt.Sprintf("then %v watched by doctor", s.Watch)
 	}
-	return []string{count(s.Workers, "caller"), way, "9 GET to 1 SET of 1 byte", fmt.Sprintf("%v counted after %v", s.Duration, s.Warmup), watched,
-		"all on one machine of " + count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC"}
+	return []string{figure.Count(s.Workers, "caller"), way, "9 GET to 1 SET of 1 byte", fmt.Sprintf("%v counted after %v", s.Duration, s.Warmup), watched,
+		"all on one machine of " + figure.Count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC"}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/search"
 )
 
@@ -19,7 +20,7 @@ func Repeats(w io.Writer, s *search.Repeats, style Style) error {
 	} else {
 		p.comparison(s.Comparison)
 	}
-	p.searchNotes(s.Setup, s.Notes, count(len(s.Runs), "load"))
+	p.searchNotes(s.Setup, s.Notes, figure.Count(len(s.Runs), "load"))
 	return p.to(w, "the repeats")
 }
 
@@ -55,7 +56,7 @@ func (p *page) comparison(c *search.Comparison) {
 	}
 	p.gap()
 	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then and now is in the difference.",
-		c.Baseline, count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
+		c.Baseline, figure.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
 	if len(c.Differences) > 0 {
 		p.gap()
 		p.line(p.in(doubt, "Set differently:"))

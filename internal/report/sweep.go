@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/search"
 )
 
@@ -20,7 +21,7 @@ func Sweep(w io.Writer, s *search.Sweep, style Style) error {
 		p.gap()
 		p.law(s.Law)
 	}
-	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", count(s.Repeats, "load"), s.Repeats))
+	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", figure.Count(s.Repeats, "load"), s.Repeats))
 	return p.to(w, "the sweep")
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/topology"
 )
 
@@ -33,7 +34,7 @@ func (p *page) topologyHead(r *topology.Report) {
 	m := r.Map
 	verdict := "Nothing is wrong with this cluster's map."
 	if n := len(r.Findings); n > 0 {
-		verdict = fmt.Sprintf("%s: %s.", count(n, "finding"), strings.Join(ids(r.Findings), ", "))
+		verdict = fmt.Sprintf("%s: %s.", figure.Count(n, "finding"), strings.Join(ids(r.Findings), ", "))
 	}
 	p.paragraph("", "", verdict, bold)
 	facts := []string{r.Target.Address}
@@ -45,15 +46,15 @@ func (p *page) topologyHead(r *topology.Report) {
 	if m.SlotsCovered < 16384 {
 		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
 	}
-	shape := []string{count(m.Size.Nodes, "node"), count(m.Size.Masters, "master"), count(m.Replicas, "replica"), slots, count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
+	shape := []string{figure.Count(m.Size.Nodes, "node"), figure.Count(m.Size.Masters, "master"), figure.Count(m.Replicas, "replica"), slots, figure.Count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
 	p.facts("", shape, none)
-	views := fmt.Sprintf("%d of %s answered", m.Answered, count(len(r.Views), "node"))
+	views := fmt.Sprintf("%d of %s answered", m.Answered, figure.Count(len(r.Views), "node"))
 	if m.Answered == m.HeldBy {
 		views += ", with the same map"
 	} else {
 		views += fmt.Sprintf(", %d with the same map", m.HeldBy)
 	}
-	links := []string{views, count(m.LinksDown, "bus link") + " down"}
+	links := []string{views, figure.Count(m.LinksDown, "bus link") + " down"}
 	if m.LinkBufferBytes > 0 {
 		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", grouped(m.LinkBufferBytes)))
 	}
@@ -120,7 +121,7 @@ func (p *page) shards(list []topology.Shard, all bool) {
 		p.tabular(c, cells...)
 	}
 	if n := len(list) - len(shown); n > 0 {
-		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", count(n, "more shard"))))
+		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", figure.Count(n, "more shard"))))
 	}
 }
 
@@ -214,7 +215,7 @@ func (p *page) topologyCost(r *topology.Report) {
 	for _, n := range r.Cost.Commands {
 		all += n
 	}
-	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
+	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", figure.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
 		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
 }
 

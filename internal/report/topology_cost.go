@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/figure"
 	"slowpath/internal/refresh"
 	"slowpath/internal/topology"
 )
@@ -74,7 +75,7 @@ func (p *page) habits(r *topology.Report) {
 			continue
 		}
 		shown++
-		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, count(l.Connections, "connection"), l.Refreshes), none)
+		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, figure.Count(l.Connections, "connection"), l.Refreshes), none)
 	}
 }
 
@@ -90,7 +91,7 @@ func (p *page) refreshCost(r *topology.Report) {
 		p.paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", none)
 		return
 	case len(c.Commands) == 0:
-		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, count(c.NodesCounted, "node")), none)
+		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, figure.Count(c.NodesCounted, "node")), none)
 		return
 	}
 	for _, x := range c.Commands {
@@ -135,7 +136,7 @@ func (p *page) whatIf(r *topology.Report) {
 	sizes = sizes[:min(len(sizes), max(1, (p.style.Width-29)/(column+1)))]
 	head := []cell{{"SERVER", 13, true}, {"COMMAND", 14, true}}
 	for _, n := range sizes {
-		head = append(head, cell{count(n, "node"), column, false})
+		head = append(head, cell{figure.Count(n, "node"), column, false})
 	}
 	p.tabular(dim, head...)
 	var order [][2]string
@@ -161,7 +162,7 @@ func (p *page) whatIf(r *topology.Report) {
 	}
 	m := r.Model
 	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. Writing the reply (%s bytes) comes on top.",
-		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), figure.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
 }
 
 // asked is who asks how often.
@@ -170,7 +171,7 @@ func asked(w refresh.WhatIf) string {
 	if w.AskAll {
 		nodes = "all nodes"
 	}
-	return fmt.Sprintf("%s, each asking %s every %s,", count(w.Clients, "client"), nodes, every(w.PeriodNs))
+	return fmt.Sprintf("%s, each asking %s every %s,", figure.Count(w.Clients, "client"), nodes, every(w.PeriodNs))
 }
 
 // load is a share of a thread, which may be more than there is.

@@ -45,11 +45,3 @@ func percent(share float64) string {
 		return fmt.Sprintf("%.0f %%", v)
 	}
 }
-
-// count prints a number of things: "1 call", "38 calls".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
