@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// byLibName are client libraries by the beginning of what they call themselves in CLIENT LIST (lib-name, or the name of Lettuce's refresh), in
-// lower case. redigo says nothing.
+// byLibName are client libraries by the beginning of what they call themselves (CLIENT SETINFO, or the name of Lettuce's refresh), in lower case.
+// redigo says nothing.
 var byLibName = [][2]string{
 	{"go-redis", "go-redis"}, {"rueidis", "rueidis"}, {"valkey-go", "valkey-go"}, {"jedis", "jedis"}, {"lettuce", "lettuce"}, {"redisson", "redisson"}, {"redis-py", "redis-py"}, {"valkey-py", "valkey-py"},
 	{"node-redis", "node-redis"}, {"ioredis", "ioredis"}, {"iovalkey", "iovalkey"}, {"phpredis", "phpredis"}, {"predis", "predis"}, {"se.redis", "stackexchange"}, {"stackexchange", "stackexchange"},
@@ -27,8 +27,47 @@ var ofRuntime = map[string][]string{
 	"dotnet": {"stackexchange"},
 }
 
+// libraryNamed is the library that calls itself so, or whose name begins with the eight letters that the kernel source keeps; empty for none.
+func libraryNamed(name string) string {
+	name = strings.ToLower(name)
+	for _, k := range byLibName {
+		if strings.HasPrefix(name, k[0]) || len(name) == 8 && strings.HasPrefix(k[0], name) {
+			return k[1]
+		}
+	}
+	return ""
+}
+
+// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that begin with HELLO, and those
+// that never do; and those that ask for INFO before they work.
+var (
+	saysHello   = map[string]bool{"rueidis": true, "lettuce": true, "valkey-glide": true}
+	saysNoHello = map[string]bool{"redigo": true, "go-redis@8": true, "go-redis@7": true, "go-redis@6": true}
+	asksInfo    = map[string]bool{"ioredis": true, "iovalkey": true, "stackexchange": true}
+)
+
+// introducesSo reports whether a library can have begun a connection like this; lines are those of a fix, by library.
+func introducesSo(key string, lines map[string]string, g *recording.HandshakeDetail) bool {
+	hello := slices.Contains(g.Ops, "HELLO") || strings.HasPrefix(g.Op, "HELLO")
+	info := slices.Contains(g.Ops, "INFO") || g.Op == "INFO"
+	always := saysHello[key] || key == "go-redis" && lines["go-redis@8"] != ""
+	return (hello || !always) && !(hello && saysNoHello[key]) && info == asksInfo[key]
+}
+
+// greetings are those of the node's new connections.
+func (n *Node) greetings() (out []*recording.HandshakeDetail) {
+	for _, c := range n.callers() {
+		for _, k := range c.Conns {
+			if k.Greeting != nil {
+				out = append(out, k.Greeting)
+			}
+		}
+	}
+	return out
+}
+
 // libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have open, what they call
-// themselves; else, what is installed for them.
+// themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for them.
 func (n *Node) libraries() (out []recording.Library) {
 	add := func(l recording.Library) {
 		if !slices.ContainsFunc(out, func(o recording.Library) bool { return o.Name == l.Name && (o.Version == l.Version || l.Version == "") }) {
@@ -52,6 +91,11 @@ func (n *Node) libraries() (out []recording.Library) {
 	for _, c := range n.Clients() {
 		if name := libraryOf(c); name != "" {
 			add(recording.Library{Name: name, Version: c.LibVer})
+		}
+	}
+	for _, g := range n.greetings() {
+		if name := libraryNamed(g.Library); name != "" && !slices.ContainsFunc(out, func(o recording.Library) bool { return o.Name == name }) {
+			add(recording.Library{Name: name, Version: number(g.Version)})
 		}
 	}
 	for _, l := range installed {
@@ -99,17 +143,27 @@ func (n *Node) library(lines map[string]string, order ...string) (out []string) 
 	if len(out) > 0 {
 		return out
 	}
-	can := n.runtimes()
-	for _, key := range order {
-		if name, _, _ := strings.Cut(key, "@"); slices.Contains(can, name) {
-			out = append(out, lines[key])
+	can, greetings := n.runtimes(), n.greetings()
+	of := func(key string) bool {
+		name, _, _ := strings.Cut(key, "@")
+		return can == nil || slices.Contains(can, name)
+	}
+	so := func(key string) bool {
+		return greetings == nil || slices.ContainsFunc(greetings, func(g *recording.HandshakeDetail) bool { return introducesSo(key, lines, g) })
+	}
+	for _, may := range []func(string) bool{
+		func(key string) bool { return of(key) && so(key) },
+		of,
+		func(string) bool { return true },
+	} {
+		for _, key := range order {
+			if may(key) {
+				out = append(out, lines[key])
+			}
 		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, key := range order {
-		out = append(out, lines[key])
+		if len(out) > 0 {
+			break
+		}
 	}
 	return out
 }
@@ -123,6 +177,15 @@ func inUse(l recording.Library) string {
 		return " (" + l.Name + " " + l.Version + " is installed here)"
 	}
 	return " (" + l.Name + " " + l.Version + " is in use here)"
+}
+
+// number is a version without what follows its numbers.
+func number(version string) string {
+	end := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	if end < 0 {
+		end = len(version)
+	}
+	return strings.TrimRight(version[:end], ".")
 }
 
 // majorOf is the first number of a version; empty where there is none.

@@ -164,12 +164,10 @@ func processOf(s recording.Snapshot) (pid int, ok bool) {
 
 // libraryOf is the library that a line of CLIENT LIST names; empty where it names none.
 func libraryOf(c Client) string {
-	for _, k := range byLibName {
-		if strings.HasPrefix(strings.ToLower(c.LibName), k[0]) || c.LibName == "" && strings.HasPrefix(strings.ToLower(c.Name), k[0]) {
-			return k[1]
-		}
+	if c.LibName == "" {
+		return libraryNamed(c.Name)
 	}
-	return ""
+	return libraryNamed(c.LibName)
 }
 
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has all of them: the client's misses those

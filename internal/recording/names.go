@@ -241,11 +241,15 @@ type HandshakeDetail struct {
 	Comm   string   `json:"comm,omitempty"`
 	Side   string   `json:"side"`
 	DialNs int64    `json:"dial_ns"`
-	Ops    []string `json:"ops"`                // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
-	Trips  int      `json:"trips"`              // round trips that they took one after the other
-	RestNs int64    `json:"rest_ns"`            // from the last reply of those to the request of Op: long where nobody waited for the connection
-	Op     string   `json:"op"`                 // the first command that does work
-	Bytes  int64    `json:"op_bytes,omitempty"` // of its request
+	Ops    []string `json:"ops"` // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
+	// What it says of its client library by CLIENT SETINFO, whether the server knows that command or not: the first eight bytes of each, in lower case.
+	Library string `json:"library,omitempty"`
+	Version string `json:"version,omitempty"`
+
+	Trips  int    `json:"trips"`              // round trips that they took one after the other
+	RestNs int64  `json:"rest_ns"`            // from the last reply of those to the request of Op: long where nobody waited for the connection
+	Op     string `json:"op"`                 // the first command that does work
+	Bytes  int64  `json:"op_bytes,omitempty"` // of its request
 }
 
 // RetransmitDetail is the Detail of retransmit. The event begins with the last send before it.

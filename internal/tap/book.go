@@ -15,7 +15,7 @@ import (
 type book struct {
 	Options
 	time     func(uint64) int64
-	opOf     func(uint16) string
+	opOf     func(uint16) nodeOp
 	ends     map[netip.AddrPort]process // the clients' ends of connections
 	names    map[uint32]string          // processes by number
 	threads  map[uint32]*history        // what each thread did lately, by thread
@@ -61,7 +61,7 @@ func (p process) String() string {
 	return fmt.Sprintf("%s[%d]", p.comm, p.pid)
 }
 
-func newBook(o Options, time func(uint64) int64, opOf func(uint16) string) *book {
+func newBook(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *book {
 	b := &book{Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
 		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
 		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
@@ -201,7 +201,7 @@ func (b *book) conn(e *kernelConnEvent) {
 		d.Reason = closeReason(e)
 		d.Waiting = int(e.Outstanding)
 		if e.Op != 0 {
-			d.Op, d.OpBytes = b.opOf(e.Op), int64(e.ReqBytes)
+			d.Op, d.OpBytes = b.opOf(e.Op).name, int64(e.ReqBytes)
 		}
 		switch {
 		case e.ClosedBy == 1:
@@ -316,6 +316,8 @@ type greeting struct {
 	dialNs int64
 	from   int64
 	ops    []string
+	lib    string // name of the client library, by CLIENT SETINFO,
+	ver    string // and its version
 	trips  int
 	last   int64 // end of the last
 }
@@ -325,10 +327,15 @@ var handshakes = map[string]bool{"AUTH": true, "HELLO": true, "SELECT": true, "R
 	"CLIENT ID": true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true, "PING": true, "INFO": true, "CLUSTER SLOTS": true,
 	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true}
 
-// greet follows the first calls of a connection.
-func (b *book) greet(conn uint64, op string, bytes, start, end int64) {
-	g := b.greeting[conn]
+// greet follows the first calls of a connection. An end that does not tell of each of them, as a client's whose server's end parses for both, has
+// none to tell of.
+func (b *book) greet(e *kernelCallEvent, call nodeOp, start, end int64) {
+	g := b.greeting[e.Conn]
 	if g == nil {
+		return
+	}
+	if e.Number != uint64(len(g.ops))+1 {
+		delete(b.greeting, e.Conn)
 		return
 	}
 	ready := g.last
@@ -336,16 +343,24 @@ func (b *book) greet(conn uint64, op string, bytes, start, end int64) {
 		g.trips++
 	}
 	g.last = max(g.last, end)
+	op := call.name
 	if handshakes[op] && len(g.ops) < 16 {
 		g.ops = append(g.ops, op)
+		switch said := strings.ToLower(call.said); {
+		case said == "":
+		case said[0] >= '0' && said[0] <= '9':
+			g.ver = said
+		default:
+			g.lib = said
+		}
 		return
 	}
-	delete(b.greeting, conn)
+	delete(b.greeting, e.Conn)
 	p := b.ends[g.client]
 	rest := max(start-max(ready, g.from+g.dialNs), 1)
 	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
 		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
-			Ops: g.ops, Trips: g.trips - 1, RestNs: rest, Op: op, Bytes: bytes})})
+			Ops: g.ops, Library: g.lib, Version: g.ver, Trips: g.trips - 1, RestNs: rest, Op: op, Bytes: int64(e.ReqBytes)})})
 }
 
 // culprit names what a server did, for people.

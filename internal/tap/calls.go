@@ -66,9 +66,10 @@ func (b *book) call(e *kernelCallEvent) {
 	}
 	b.reader(e)
 	b.underTLS(&e.Addr, e.Tgid, n)
-	op := b.opOf(e.Op)
+	asked := b.opOf(e.Op)
+	op := asked.name
 	start, end := b.time(e.At[0]), b.time(e.At[3])
-	b.greet(e.Conn, op, int64(e.ReqBytes), start, end)
+	b.greet(e, asked, start, end)
 	if e.Flags&flagFresh != 0 {
 		return // reported only because its connection is fresh
 	}

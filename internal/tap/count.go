@@ -24,26 +24,27 @@ type tally struct {
 	forgotten int
 }
 
-// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those watched.
-type nodeOp struct{ name, node string }
+// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those watched. CLIENT SETINFO has a
+// number of its own for each thing that clients say of themselves by it: eight bytes of it, in upper case.
+type nodeOp struct{ name, said, node string }
 
-// opOf names a command by its number. Names are given once and stay.
-func (t *Tap) opOf(op uint16) string {
+// opOf is a command by its number. Numbers are given once and stay.
+func (t *Tap) opOf(op uint16) nodeOp {
 	if c, ok := t.tally.ops[op]; ok {
-		return c.name
+		return c
 	}
 	t.readOps()
 	if c, ok := t.tally.ops[op]; ok {
-		return c.name
+		return c
 	}
-	return "?"
+	return nodeOp{name: "?"}
 }
 
 func (t *Tap) readOps() {
 	var k kernelOpKey
 	var op uint32
 	for it := t.kernel.coll.Maps["ops"].Iterate(); it.Next(&k, &op); {
-		c := nodeOp{name: opName(k.Name, k.Sub)}
+		c := nodeOp{name: opName(k.Name, k.Sub), said: opSaid(k.Name)}
 		if n := int(k.Node); n > 0 && n <= len(t.tally.nodes) {
 			c.node = t.tally.nodes[n-1]
 		}

@@ -59,14 +59,25 @@ const several = " +"
 
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
-	s := word(name[0]) + word(name[1])
+	s := word(name[0])
 	if s == "" {
 		return "?" // under TLS, where no library tells
+	}
+	if opSaid(name) == "" {
+		s += word(name[1])
 	}
 	if sub != 0 {
 		s += " " + word(sub)
 	}
 	return s
+}
+
+// opSaid is what stands in the place of the rest of a name that is whole.
+func opSaid(name [2]uint64) string {
+	if name[0]>>56 != 0 {
+		return ""
+	}
+	return word(name[1])
 }
 
 func word(w uint64) string {

@@ -27,7 +27,7 @@ func newChurner() (*churner, *recording.Recording) {
 	rec := recording.New()
 	server := netip.MustParseAddrPort("10.0.0.1:6379")
 	o := Options{Sink: rec, Slow: DefaultSlow, Nodes: []Node{{Address: "server", Remote: server}}}
-	return &churner{b: newBook(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" }), now: 1e9}, rec
+	return &churner{b: newBook(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} }), now: 1e9}, rec
 }
 
 // one is a connection of its own process, from another port and address than any other; close says whether its end is told.

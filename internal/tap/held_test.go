@@ -15,7 +15,7 @@ import (
 
 // TestHeldBack: that a server slept before it replied has three reasons, which the kernel can tell apart.
 func TestHeldBack(t *testing.T) {
-	b := newBook(Options{Clock: clock.New(), Nodes: []Node{{PID: 50}, {Proxy: 60}}}, func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" })
+	b := newBook(Options{Clock: clock.New(), Nodes: []Node{{PID: 50}, {Proxy: 60}}}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	for _, tt := range []struct {
 		name      string
 		tid, tgid uint32

@@ -145,7 +145,7 @@ func TestBeside(t *testing.T) {
 	a, b, x := netip.MustParseAddrPort("10.0.0.1:6379"), netip.MustParseAddrPort("10.0.0.2:6379"), netip.MustParseAddrPort("10.0.0.3:6379")
 	client := netip.MustParseAddrPort("10.0.0.9:1000")
 	k := newBook(Options{Clock: clock.New(), Sink: rec, Slow: 5 * time.Millisecond, Nodes: []Node{{Address: "a", Remote: a}, {Address: "b", Remote: b}, {Address: "x", Remote: x}}},
-		func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" })
+		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	k.own(client, process{7, "shop"})
 	const ms = int64(1e6)
 	look := func(at int64, ends ...kernelGlance) {

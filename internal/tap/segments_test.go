@@ -48,7 +48,7 @@ func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
 }
 
 func anyBook(t *rapid.T) *book {
-	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" })
+	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	h := b.history(7)
 	for range rapid.IntRange(0, 6).Draw(t, "deeds") {
 		from := rapid.Int64Range(1e9, 2e9+60e6).Draw(t, "from")

@@ -20,7 +20,7 @@ func (b *book) served(n Node, e *kernelCallEvent, client netip.AddrPort) {
 	}
 	b.lastOwn = this
 	start, end := b.time(e.At[0]), b.time(e.At[3])
-	d := recording.ServedDetail{Op: b.opOf(e.Op), Client: client.String()}
+	d := recording.ServedDetail{Op: b.opOf(e.Op).name, Client: client.String()}
 	for _, s := range b.serverSegments(e) {
 		d.Parts = append(d.Parts, recording.ServedPart{Actor: s.Actor, State: s.State, FromNs: s.FromNs - start, ToNs: s.ToNs - start, Culprit: s.Culprit})
 	}

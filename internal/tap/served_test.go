@@ -45,7 +45,7 @@ func TestServedBooksTheServersView(t *testing.T) {
 	rec := recording.New()
 	server := netip.MustParseAddrPort("127.0.0.1:6379")
 	b := newBook(Options{Clock: clock.New(), Sink: rec, Nodes: []Node{{Address: server.String(), Remote: server, PID: 50}}},
-		func(ns uint64) int64 { return int64(ns) }, func(uint16) string { return "GET" })
+		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	e := &kernelCallEvent{Role: roleServer, Tid: 50, Tgid: 50, At: [4]uint64{1e9, 1.02e9, 1.021e9, 1.03e9}, Complete: 1.001e9}
 	e.Addr.Role, e.Addr.Lport, e.Addr.Rport = roleServer, 6379, 4000
 	for _, a := range []*[16]uint8{&e.Addr.Laddr, &e.Addr.Raddr} {

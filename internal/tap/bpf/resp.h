@@ -126,10 +126,14 @@ static __always_inline void keep_word(struct parse *q, struct stream *s, u32 bod
 		break;
 	case 2:
 		c->sub = word(q, body, len);
-		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) ? 3 : 0;
+		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) || c->sub == SETINFO ? 3 : 0;
 		break;
 	case 3:
 		c->arg = word(q, body, len);
+		s->want = c->sub == SETINFO ? 4 : 0;
+		break;
+	case 4: /* the name of a client library, or its version: a command of its own, see op_of */
+		c->name[1] = word(q, body, len);
 		s->want = 0;
 	}
 }

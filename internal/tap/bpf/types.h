@@ -129,7 +129,7 @@ struct stream {
 	u8 carry_len;  /* bytes of an incomplete token */
 	u8 push;       /* the message is an out-of-band push */
 	u8 error;      /* the message is an error reply */
-	u8 want;       /* next bulk string is: 1 the name, 2 a subcommand, 3 the argument of CLIENT REPLY */
+	u8 want;       /* next bulk string is: 1 the name, 2 a subcommand, 3 the argument of CLIENT REPLY or SETINFO, 4 what a library says of itself */
 	u8 started;    /* the message in progress has begun */
 	u8 unused;
 	u8 carry[CARRY];
