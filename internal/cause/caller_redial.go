@@ -12,6 +12,8 @@ type redial struct {
 	*Caller
 	ended []*Conn // the client closed them
 	fresh []*Conn // it opened them on the way of a call: the first came right behind the handshake
+
+	seconds float64 // of the watch
 }
 
 // minRedials: fewer are no habit.
@@ -25,6 +27,7 @@ func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	var out []redial
 	for _, c := range callers {
 		r := redialOf(c, reason)
+		r.seconds = n.Seconds()
 		if k := min(len(r.ended), len(r.fresh)); k >= minRedials {
 			out = append(out, r)
 		}

@@ -48,6 +48,20 @@ func overflowing(change func(i int, l *life)) edge {
 	return e
 }
 
+// near is one whose server is near: dials cost little beside calls. One connection of each twenty was used for many calls.
+func near(change func(i int, l *life)) edge {
+	e := overflowing(func(i int, l *life) {
+		l.work, l.ops, l.trips, l.callNs, l.dialNs = 1+int64(i%2), nil, 0, edgeMs/10, 15e3
+		if i%20 == 0 {
+			l.work = 40
+		}
+		if change != nil {
+			change(i, l)
+		}
+	})
+	return e.info(map[string]float64{"total_connections_received": 220, "total_commands_processed": 1200}).kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5)
+}
+
 func gaveUp(i int, l *life) { l.waiting, l.idleNs = 1, 10*edgeMs+int64(i%4)*edgeMs/4 }
 
 func TestPoolIdleReapRedial(t *testing.T) {
@@ -66,6 +80,8 @@ func TestPoolIdleReapRedial(t *testing.T) {
 func TestPoolMaxIdleChurn(t *testing.T) {
 	explainEdge(t, poolMaxIdleChurn, []edgeCase{
 		{name: "T2: one is kept", rec: overflowing(nil), found: true, min: 0.85, evidence: "1 to 5 calls on each", fix: "MaxIdle"},
+		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call takes 0.2 ms more on a new connection", fix: "MaxIdle"},
+		{name: "near its server, two calls on each at most", rec: near(func(i int, l *life) { l.work = 1 + int64(i%2) })},
 		{name: "one call on each: no pool", rec: overflowing(func(_ int, l *life) { l.work = 1 })},
 		{name: "a limit on idle time", rec: reaped(nil)},
 		{name: "a client for each job", rec: jobs()},
@@ -113,6 +129,7 @@ func TestRedialsAreToldApart(t *testing.T) {
 	}{
 		"reaped":    {reaped(nil), "pool-idle-reap-redial"},
 		"overflows": {overflowing(nil), "pool-maxidle-churn"},
+		"near":      {near(nil), "pool-maxidle-churn"},
 		"given up":  {overflowing(gaveUp), "timeout-discard-churn"},
 		"jobs":      {jobs(), "handshake-extra-rtts"},
 	} {
@@ -149,6 +166,8 @@ func TestPoolExhaustedWait(t *testing.T) {
 	}
 	explainEdge(t, poolExhaustedWait, []edgeCase{
 		{name: "T2: three of three in use", rec: pool(3, 0.98), found: true, min: 0.75, evidence: "3 connections", against: "one call after the other", fix: "PoolSize"},
+		{name: "T2: one was given up, and another took its place", rec: pool(3, 0.98).conn(life{port: 1, to: second, work: 400, callNs: edgeMs, waiting: 1}), found: true},
+		{name: "it had more, and put one away", rec: pool(3, 0.98).conn(life{port: 1, from: second, to: 2 * second, work: 400, callNs: edgeMs})},
 		{name: "half in use", rec: pool(10, 0.6)},
 		{name: "a server that cannot do more", rec: pool(3, 0.98).mainThread(0.97, 0)},
 		{name: "slow calls keep them in use", rec: pool(3, 0.98).slowCalls(20, 900*edgeMs, recording.Receive).slowCalls(20, 900*edgeMs, recording.Receive)},

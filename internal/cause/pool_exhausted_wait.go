@@ -36,7 +36,7 @@ const (
 // poolUse is how a caller uses its connections.
 type poolUse struct {
 	*Caller
-	conns  int
+	used   []*Conn
 	busy   float64 // of the time, with a call in flight: all connections together
 	least  float64 // that of the least used
 	gapNs  int64   // from a reply to the next send, on average
@@ -48,13 +48,20 @@ type poolUse struct {
 // connections as there are, each in use for the same part of the time.
 func (u poolUse) waits() float64 {
 	busy := min(u.busy, 0.99) // a queue that grows for ever has no mean
-	load := busy * float64(u.conns)
+	load := busy * float64(len(u.used))
 	b := 1.0
-	for k := 1; k <= u.conns; k++ {
+	for k := 1; k <= len(u.used); k++ {
 		b = load * b / (float64(k) + load*b)
 	}
 	c := b / (1 - busy*(1-b))
-	return c / (float64(u.conns) * (1 - busy))
+	return c / (float64(len(u.used)) * (1 - busy))
+}
+
+// hadMore reports whether more connections than there are now were given calls side by side in the watch: the pool puts them away, and may have
+// more than these.
+func (u poolUse) hadMore() bool {
+	used := Caller{Conns: append(u.Caller.conns((*Conn).putAway), u.used...)}
+	return used.atOnce() > len(u.used)
 }
 
 func explainPoolWait(n *Node) *Finding {
@@ -75,7 +82,7 @@ func explainPoolWait(n *Node) *Finding {
 		}
 		each := float64(u.callNs) / 1e9
 		all += u.calls * each
-		if u.conns < poolConns || u.waits() < waitLong || clientTools[c.Comm] || n.slowShare(c) >= mostlySlow {
+		if len(u.used) < poolConns || u.hadMore() || u.waits() < waitLong || clientTools[c.Comm] || n.slowShare(c) >= mostlySlow {
 			continue
 		}
 		waiting += u.calls * each * u.waits()
@@ -88,12 +95,12 @@ func explainPoolWait(n *Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of the time, on the least used %.1f %%", worst.Name, worst.conns, worst.busy*100, worst.least*100), worst.busy, "of the time")
+	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of the time, on the least used %.1f %%", worst.Name, len(worst.used), worst.busy*100, worst.least*100), worst.busy, "of the time")
 	f.support(recording.SourceTap, fmt.Sprintf("after a reply the next call was sent on the same connection within %s on average, and a call takes %s: the next one was there already", dur(worst.gapNs), dur(worst.callNs)), float64(worst.gapNs), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("at %.4g calls per second that come at random, such a pool makes them wait about %s before they are sent (Erlang C)", worst.calls, dur(int64(float64(worst.callNs)*worst.waits()))),
 		float64(worst.callNs)*worst.waits(), "ns")
 	if fresh := len(worst.opened()); fresh == 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it opened no other connection in %.0f s: %d are all it may have", n.Seconds(), worst.conns), float64(worst.conns), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("it opened no other connection in %.0f s: %d are all it may have", n.Seconds(), len(worst.used)), float64(len(worst.used)), "connections")
 	} else {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceTap, fmt.Sprintf("it opened %d connections during the watch: its pool may have room", fresh), float64(fresh), "connections")
@@ -121,11 +128,11 @@ func (n *Node) poolUseOf(c *Caller) (u poolUse, ok bool) {
 		if b.calls == a.calls || s <= 0 {
 			continue
 		}
-		u.conns++
+		u.used = append(u.used, k)
 		u.least = min(u.least, float64(in)/1e9/s)
 		flight, gaps, calls, seconds, longest = flight+in, gaps+b.idleNs-a.idleNs, calls+b.calls-a.calls, seconds+s, max(longest, s)
 	}
-	if u.conns == 0 || calls == 0 {
+	if len(u.used) == 0 || calls == 0 {
 		return u, false
 	}
 	u.busy, u.gapNs, u.callNs, u.calls = float64(flight)/1e9/seconds, gaps/calls, flight/calls, float64(calls)/longest
@@ -162,12 +169,12 @@ func (n *Node) slowShare(c *Caller) float64 {
 
 func poolWaitFix(n *Node, u poolUse) []string {
 	size := int(u.calls*float64(u.callNs)/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in use, and twice that leaves room for bursts: %d", u.conns, u.calls, dur(u.callNs), u.calls*float64(u.callNs)/1e9, max(size, 2*u.conns))}
+	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in use, and twice that leaves room for bursts: %d", len(u.used), u.calls, dur(u.callNs), u.calls*float64(u.callNs)/1e9, max(size, 2*len(u.used)))}
 	fix = append(fix, n.library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default), MinIdleConns", max(size, 2*u.conns)),
-		"redigo":   fmt.Sprintf("redigo: MaxActive and MaxIdle: %d", max(size, 2*u.conns)),
-		"jedis":    fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), setMaxWait", max(size, 2*u.conns), max(size, 2*u.conns)),
-		"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d)", max(size, 2*u.conns)),
+		"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default), MinIdleConns", max(size, 2*len(u.used))),
+		"redigo":   fmt.Sprintf("redigo: MaxActive and MaxIdle: %d", max(size, 2*len(u.used))),
+		"jedis":    fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), setMaxWait", max(size, 2*len(u.used)), max(size, 2*len(u.used))),
+		"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d)", max(size, 2*len(u.used))),
 	}, "go-redis", "redigo", "jedis", "redis-py")...)
 	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -48,11 +48,11 @@ func explainOversizedPool(n *Node) *Finding {
 		}
 		under := u.calls * float64(u.callNs) / 1e9
 		all += under
-		if u.conns < oversizedConns || clientTools[c.Comm] || under < oversizedLine || float64(u.callNs) < oversizedTimes*float64(alone) {
+		if len(u.used) < oversizedConns || clientTools[c.Comm] || under < oversizedLine || float64(u.callNs) < oversizedTimes*float64(alone) {
 			continue
 		}
 		line += under
-		if worst.Caller == nil || u.conns > worst.conns {
+		if worst.Caller == nil || len(u.used) > len(worst.used) {
 			worst = u
 		}
 	}
@@ -62,10 +62,10 @@ func explainOversizedPool(n *Node) *Finding {
 	under := worst.calls * float64(worst.callNs) / 1e9
 	needed := max(roomForBursts*worst.calls*float64(alone)/1e9, poolUsual)
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) * (1 - needed/max(under, needed))}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a time: %.3g calls per second of %s each", worst.Name, worst.conns, under, worst.calls, dur(worst.callNs)), under, "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a time: %.3g calls per second of %s each", worst.Name, len(worst.used), under, worst.calls, dur(worst.callNs)), under, "calls")
 	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time would do for as many per second", dur(alone), worst.calls*float64(alone)/1e9), float64(alone), "ns")
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second", worst.calls/float64(worst.conns)), worst.calls/float64(worst.conns), "per second")
+	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second", worst.calls/float64(len(worst.used))), worst.calls/float64(len(worst.used)), "per second")
 	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in the pool then, where they cost the server nothing", 0, "")
 	size := int(needed + 0.5)
 	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)}, n.library(map[string]string{

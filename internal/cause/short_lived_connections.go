@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"slowpath/internal/account"
@@ -19,8 +20,8 @@ var shortLivedConnections = Cause{
 		T1: "sockets in TIME_WAIT",
 		T2: "each connection that was opened and closed: which process, how long it took, how many commands it was used for",
 	},
-	// Who is refused comes back with another connection.
-	After:   []string{"maxclients", "cmdinfo-once-lock", "tls-handshake-storm", "topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window"},
+	// Who is refused comes back with another connection. A pool that keeps too few makes new ones for others' calls.
+	After:   []string{"maxclients", "pool-maxidle-churn", "cmdinfo-once-lock", "tls-handshake-storm", "topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainShortLived,
 }
 
@@ -40,10 +41,16 @@ type Churn struct {
 	PriceNs      int64   // of a fresh connection before its first command
 	CallNs       int64   // of a command on a kept connection
 	HandshakeTLS bool
+	Seen         bool // the kernel source saw what each was used for: Commands is that of the one in the middle
 }
 
 // many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send most.
-func (c Churn) many() bool { return c.PerSecond >= churnMany && c.Commands <= churnLong }
+func (c Churn) many() bool {
+	if c.Seen {
+		return c.PerSecond >= churnMany && c.Commands <= churnFew
+	}
+	return c.PerSecond >= churnMany && c.Commands <= churnLong
+}
 
 // share is the part of their time that callers of such connections spend on opening them.
 func (c Churn) share() float64 {
@@ -51,16 +58,19 @@ func (c Churn) share() float64 {
 		return 0
 	}
 	commands := max(c.Commands, 1)
-	if c.many() {
+	if c.many() && !c.Seen {
 		commands = min(commands, churnFew)
 	}
 	return float64(c.PriceNs) / (float64(c.PriceNs) + commands*float64(c.CallNs))
 }
 
+// matters: callers notice it, or the server does.
+func (c Churn) matters() bool { return c.PerSecond >= churnSome && c.share() >= churnShare || c.many() }
+
 func explainShortLived(n *Node) *Finding {
 	c := n.churn()
 	share := c.share()
-	if !(c.PerSecond >= churnSome && share >= churnShare || c.many()) {
+	if !c.matters() {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.9}
@@ -83,6 +93,10 @@ func explainShortLived(n *Node) *Finding {
 		}
 	}
 	f.supportShortLived(n)
+	if found, _, _ := mostOf(slices.DeleteFunc(n.pooled(n.callers()), func(r redial) bool { return !r.overflows() || !r.reused() })); len(found) > 0 {
+		f.Confidence -= 0.2
+		f.doubt(recording.SourceTap, fmt.Sprintf("%s has a pool: some of its connections are used again and again, others are closed after a call or two", callerNames(found)), float64(len(found)), "processes")
+	}
 	if n.Growth("rejected_connections") > 0 {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f connections were refused (maxclients): callers that were refused try again", n.Growth("rejected_connections")), n.Growth("rejected_connections"), "connections")
 	}
@@ -96,13 +110,12 @@ func explainShortLived(n *Node) *Finding {
 func (f *Finding) supportShortLived(n *Node) {
 	byWho := map[string]int64{}
 	var ages []int64
-	var calls, closed int64
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.AgeNs <= 0 || d.Side != recording.Server {
-			continue // each is seen from both ends where its client is on this host
-		}
-		closed++
+	var calls int64
+	closed := n.closed()
+	if len(closed) < minClosed {
+		return
+	}
+	for _, d := range closed {
 		calls += d.Calls
 		ages = append(ages, d.AgeNs)
 		who := hostOf(d.Client)
@@ -111,13 +124,20 @@ func (f *Finding) supportShortLived(n *Node) {
 		}
 		byWho[who]++
 	}
-	if closed < minClosed {
-		return
-	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := sortedByNs(byWho)[0]
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s", closed,
-		float64(calls)/float64(closed), dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who), float64(closed), "connections")
+	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s", len(closed),
+		float64(calls)/float64(len(closed)), dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(len(closed)), who), float64(len(closed)), "connections")
+}
+
+// closed are the connections whose end the kernel source saw, at the server's: each is seen from both ends where its client is on this host.
+func (n *Node) closed() (out []recording.ConnDetail) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		if d := recording.DetailOf[recording.ConnDetail](e); d.AgeNs > 0 && d.Side == recording.Server {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // minClosed connections are worth a line of evidence.
@@ -140,6 +160,11 @@ func (n *Node) churn() Churn {
 	c := Churn{PerSecond: max(gone, 0) / seconds}
 	commands := n.Growth("total_commands_processed") - 2*own.fresh - own.kept - ownPerPoll*n.Growth("self.polls")
 	c.Commands = max(commands, 0) / max(gone, 1)
+	if closed := n.closed(); len(closed) >= minClosed {
+		sort.Slice(closed, func(i, j int) bool { return closed[i].Calls < closed[j].Calls })
+		c.Commands = max(float64(closed[len(closed)/2].Calls), 1) // those of the callers that keep theirs are not among them
+		c.Seen = true
+	}
 	c.PriceNs, c.CallNs, c.HandshakeTLS = n.prices()
 	return c
 }
