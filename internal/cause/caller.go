@@ -14,6 +14,8 @@ type Caller struct {
 	PID   int    // 0: not on this host
 	Comm  string
 	Conns []*Conn // in order of their begin
+
+	callMean int64 // what callNs gave
 }
 
 // Conn is a connection of a caller as the kernel saw it. Times in nanoseconds.
@@ -111,11 +113,15 @@ func (c *Caller) calls() (calls int64) {
 
 // callNs is the mean time of a round trip.
 func (c *Caller) callNs() int64 {
+	if c.callMean > 0 {
+		return c.callMean
+	}
 	var trips, ns int64
 	for _, k := range c.Conns {
 		trips, ns = trips+int64(k.trips())+k.work(), ns+k.spentNs()-k.DialNs
 	}
-	return ns / max(trips, 1)
+	c.callMean = ns / max(trips, 1)
+	return c.callMean
 }
 
 // opened are the connections that were made during the watch.

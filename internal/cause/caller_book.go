@@ -3,6 +3,7 @@ package cause
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -12,6 +13,13 @@ import (
 
 // callers are all who call the node, those with most time in flight first. Slowpath itself is none.
 func (n *Node) callers() []*Caller {
+	if n.called == nil {
+		n.called = n.findCallers()
+	}
+	return slices.Clone(n.called)
+}
+
+func (n *Node) findCallers() []*Caller {
 	b := callerBook{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
 	var greetings []recording.Event
 	for _, e := range n.Rec.Events {

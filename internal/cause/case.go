@@ -29,6 +29,8 @@ type Node struct {
 	cgroup  Cgroup
 	greeted *hellos
 	views   []view
+	called  []*Caller
+	churned *Churn
 }
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).

@@ -145,6 +145,14 @@ const minClosed = 10
 
 // churn counts connections that came and went. Those that stayed are a pool that grows.
 func (n *Node) churn() Churn {
+	if n.churned == nil {
+		c := n.findChurn()
+		n.churned = &c
+	}
+	return *n.churned
+}
+
+func (n *Node) findChurn() Churn {
 	received, connected := n.Info("total_connections_received"), n.Info("connected_clients")
 	if len(received) < 2 {
 		return Churn{}

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"fmt"
 	"testing"
 
 	"slowpath/internal/recording"
@@ -32,4 +33,21 @@ func TestShortLivedConnections(t *testing.T) {
 		{name: "nothing known", rec: newEdge("redis 5.0.6")},
 		{name: "T0: the library is known", rec: probed().info(churn).snapshot("server", "clients", `{"id":1,"addr":"10.1.1.1:4000","lib_name":"redis-py","lib_ver":"5.0"}`), found: true, fix: "redis-py: make one redis.Redis"},
 	})
+}
+
+// BenchmarkChurn judges a watch in which each call has a connection of its own: twice the connections take twice the time.
+func BenchmarkChurn(b *testing.B) {
+	for _, count := range []int{10_000, 20_000} {
+		b.Run(fmt.Sprintf("connections=%d", count), func(b *testing.B) {
+			e := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5).info(map[string]float64{"total_connections_received": float64(count), "total_commands_processed": float64(count)})
+			for i := range int64(count) {
+				at := second + i*edgeMs/4
+				e.conn(life{port: 1 + int(i%60_000), from: at, to: at + edgeMs, work: 1, callNs: edgeMs / 10})
+			}
+			e.Index()
+			for b.Loop() {
+				Diagnose(e.Recording, "test")
+			}
+		})
+	}
 }
