@@ -41,15 +41,12 @@ type Churn struct {
 	PriceNs      int64   // of a fresh connection before its first command
 	CallNs       int64   // of a command on a kept connection
 	HandshakeTLS bool
-	Seen         bool // the kernel source saw what each was used for: Commands is that of the one in the middle
+	Each         float64 // of the application on such a connection, the one in the middle, as the kernel source saw them; 0: not seen
 }
 
 // many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send most.
 func (c Churn) many() bool {
-	if c.Seen {
-		return c.PerSecond >= churnMany && c.Commands <= churnFew
-	}
-	return c.PerSecond >= churnMany && c.Commands <= churnLong
+	return c.PerSecond >= churnMany && c.Commands <= churnLong && c.Each <= churnFew
 }
 
 // share is the part of their time that callers of such connections spend on opening them.
@@ -58,7 +55,7 @@ func (c Churn) share() float64 {
 		return 0
 	}
 	commands := max(c.Commands, 1)
-	if c.many() && !c.Seen {
+	if c.many() {
 		commands = min(commands, churnFew)
 	}
 	return float64(c.PriceNs) / (float64(c.PriceNs) + commands*float64(c.CallNs))
@@ -110,12 +107,13 @@ func explainShortLived(n *Node) *Finding {
 func (f *Finding) supportShortLived(n *Node) {
 	byWho := map[string]int64{}
 	var ages []int64
-	var calls int64
-	closed := n.closed()
-	if len(closed) < minClosed {
-		return
-	}
-	for _, d := range closed {
+	var calls, closed int64
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.AgeNs <= 0 || d.Side != recording.Server {
+			continue // each is seen from both ends where its client is on this host
+		}
+		closed++
 		calls += d.Calls
 		ages = append(ages, d.AgeNs)
 		who := hostOf(d.Client)
@@ -124,20 +122,13 @@ func (f *Finding) supportShortLived(n *Node) {
 		}
 		byWho[who]++
 	}
+	if closed < minClosed {
+		return
+	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := sortedByNs(byWho)[0]
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s", len(closed),
-		float64(calls)/float64(len(closed)), dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(len(closed)), who), float64(len(closed)), "connections")
-}
-
-// closed are the connections whose end the kernel source saw, at the server's: each is seen from both ends where its client is on this host.
-func (n *Node) closed() (out []recording.ConnDetail) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if d := recording.DetailOf[recording.ConnDetail](e); d.AgeNs > 0 && d.Side == recording.Server {
-			out = append(out, d)
-		}
-	}
-	return out
+	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s", closed,
+		float64(calls)/float64(closed), dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who), float64(closed), "connections")
 }
 
 // minClosed connections are worth a line of evidence.
@@ -168,10 +159,12 @@ func (n *Node) findChurn() Churn {
 	c := Churn{PerSecond: max(gone, 0) / seconds}
 	commands := n.Growth("total_commands_processed") - 2*own.fresh - own.kept - ownPerPoll*n.Growth("self.polls")
 	c.Commands = max(commands, 0) / max(gone, 1)
-	if closed := n.closed(); len(closed) >= minClosed {
-		sort.Slice(closed, func(i, j int) bool { return closed[i].Calls < closed[j].Calls })
-		c.Commands = max(float64(closed[len(closed)/2].Calls), 1) // those of the callers that keep theirs are not among them
-		c.Seen = true
+	var closed []*Conn
+	for _, caller := range n.callers() {
+		closed = append(closed, caller.conns(func(k *Conn) bool { return k.OpenNs > 0 && k.CloseNs > 0 })...)
+	}
+	if len(closed) >= minClosed {
+		c.Each = float64(spreadOf(closed, (*Conn).work).mid)
 	}
 	c.PriceNs, c.CallNs, c.HandshakeTLS = n.prices()
 	return c

@@ -29,6 +29,8 @@ const (
 	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that makes it busy, and not only
 	// their callers who wait for their own.
 	stormCores = 0.3
+	// freshNs is how long a connection is taken to be new.
+	freshNs = int64(1e9)
 	// stormExcess: below this part of what slow calls lost, they are slow for another reason, and their own handshakes are what is left.
 	stormExcess = 0.4
 	// tlsCommandNs is the loop's time for a small command under TLS, beside what commandstats counts: two system calls, a record each way
@@ -66,22 +68,44 @@ type hellos struct {
 	from    map[int64]bool // when each began
 }
 
+// openings are the moments at which connections were opened, by the client's end, the first one first.
+type openings map[string][]int64
+
+func (n *Node) openings() openings {
+	o := openings{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
+		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
+			o[d.Client] = append(o[d.Client], e.TimeNs)
+		}
+	}
+	return o
+}
+
+// last is the place of the last of an end before a moment; -1 where there is none.
+func (o openings) last(client string, before int64) int {
+	list := o[client]
+	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
+}
+
+// within reports whether a call began on a connection that had been opened so little before.
+func (o openings) within(c recording.Call, ns int64) bool {
+	if c.Source != recording.SourceTap {
+		return c.Conn == "fresh"
+	}
+	at := o.last(c.Conn, c.EndNs)
+	return at >= 0 && o[c.Conn][at] > c.StartNs-ns
+}
+
 // hellos are found once: every suspect is asked about them.
 func (n *Node) hellos() *hellos {
 	if n.greeted != nil {
 		return n.greeted
 	}
 	n.greeted = &hellos{from: map[int64]bool{}}
-	opened := map[string][]int64{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
-			opened[d.Client] = append(opened[d.Client], e.TimeNs)
-		}
-	}
+	opened := n.openings()
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		d := recording.DetailOf[recording.WorkDetail](e)
-		list := opened[d.Client]
-		at := sort.Search(len(list), func(i int) bool { return list[i] > e.TimeNs+e.DurationNs }) - 1
+		list, at := opened[d.Client], opened.last(d.Client, e.TimeNs+e.DurationNs)
 		if d.Op != "?" || at < 0 {
 			continue
 		}
@@ -132,9 +156,19 @@ func explainHandshakeStorm(n *Node) *Finding {
 	if !ok {
 		return nil
 	}
-	cl := n.claimOf(func(a account.Account) int64 {
+	behind := func(a account.Account) int64 {
 		return h.spans.within(a, func(s account.Segment) bool { return s.Actor != account.Client })
-	})
+	}
+	cl := n.claimOf(behind)
+	if h.cores < stormCores { // who opens a connection waits for its handshake anyway: others have to wait for it, too
+		begun := n.openings()
+		cl = n.claimOf(func(a account.Account) int64 {
+			if begun.within(a.Call, freshNs) {
+				return 0
+			}
+			return behind(a)
+		})
+	}
 	f := n.finding(cl, 0.75)
 	if h.cores < stormCores && (!cl.matters() || f.ExcessShare < stormExcess) {
 		return nil
