@@ -144,6 +144,11 @@ type losses struct {
 	spentNs   int64 // all their time on their connections
 }
 
+// part is that of the callers' time on their connections which they lost before and beside their commands.
+func (l losses) part() float64 {
+	return min(float64(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs)/float64(max(l.spentNs, 1)), 1)
+}
+
 func (n *Node) losses(callers []*Caller) losses {
 	l := losses{spentNs: spentByCallers(callers), excessNs: n.Ledger.Users.ExcessNs}
 	for _, c := range callers {

@@ -46,6 +46,12 @@ func explainFloor(n *Node) *Finding {
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
+	if part := n.losses(n.callers()).part(); part > 0 {
+		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
+		if part >= minShare {
+			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections before and beside their calls: in new ones, tests and calls that they give up", part*100), part, "of their time")
+		}
+	}
 	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a floor and no tail", dur(kept.MinNs), dur(kept.P50Ns), dur(kept.P90Ns)), float64(kept.MinNs), "ns")
 	if workNs > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)", dur(workNs)), float64(workNs), "ns")
