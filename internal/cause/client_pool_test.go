@@ -67,6 +67,14 @@ func gaveUp(i int, l *life) { l.waiting, l.idleNs = 1, 10*edgeMs+int64(i%4)*edge
 func TestPoolIdleReapRedial(t *testing.T) {
 	explainEdge(t, poolIdleReapRedial, []edgeCase{
 		{name: "T2: a call each half second", rec: reaped(nil), found: true, min: 0.9, evidence: "an idle limit of at most 485 ms", fix: "MinIdleConns"},
+		{name: "T2: calls at random", rec: reaped(func(i int, l *life) {
+			if i%3 == 0 { // two calls, with a pause that the pool allowed
+				l.work, l.idleNs = 2, 300*edgeMs
+				l.to = l.from + l.idleNs + 4*callNs + int64(230+i)*edgeMs
+			} else {
+				l.idleNs = int64(250+20*i) * edgeMs
+			}
+		}), found: true, evidence: "an idle limit of about 258 ms"},
 		{name: "T2: seen from the server only", rec: reaped(func(_ int, l *life) { l.remote = true }), found: true, max: 0.85, evidence: "10.9.9.9", against: "other hosts"},
 		{name: "a client for each job", rec: jobs()},
 		{name: "too few connections kept", rec: overflowing(nil)},
@@ -84,6 +92,7 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 		{name: "near its server, two calls on each at most", rec: near(func(i int, l *life) { l.work = 1 + int64(i%2) })},
 		{name: "one call on each: no pool", rec: overflowing(func(_ int, l *life) { l.work = 1 })},
 		{name: "a limit on idle time", rec: reaped(nil)},
+		{name: "closed long after the last call: not for want of room", rec: overflowing(func(i int, l *life) { l.to, l.idleNs = l.from+int64(100+i%9*50)*edgeMs, int64(40+i%9*50)*edgeMs })},
 		{name: "a client for each job", rec: jobs()},
 		{name: "given up", rec: overflowing(gaveUp)},
 		{name: "a pool that shrank once", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500, 0.5).conn(life{port: 5000, from: second, to: 2 * second, work: 3, callNs: callNs}).conn(life{port: 5001, from: second, to: 2 * second, work: 9, callNs: callNs})},

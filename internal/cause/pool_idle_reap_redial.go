@@ -24,6 +24,9 @@ var poolIdleReapRedial = Cause{
 // ends within a sixth of the median (exponential times).
 const limitSharp = 0.5
 
+// limitNear: bounds so near to each other, as a part of the greater, are one figure.
+const limitNear = 0.1
+
 // spareOften: where a new connection is opened for most calls while another of the same process lies idle, they are not of one pool.
 const spareOften = 0.5
 
@@ -39,8 +42,8 @@ func explainIdleReap(n *Node) *Finding {
 	}
 	idle := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs })
 	work := spreadOf(all.ended, (*Conn).work)
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without one (median %s): an idle limit of at most %s", all.Name, len(all.ended),
-		dur(idle.low), dur(idle.high), dur(idle.mid), dur(idle.low)), float64(idle.low), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without one (median %s): an idle limit of %s", all.Name, len(all.ended),
+		dur(idle.low), dur(idle.high), dur(idle.mid), limitText(all.limit())), float64(idle.low), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them", len(all.fresh), len(all.opened())),
 		float64(len(all.fresh)), "connections")
 	f.opening(all)
@@ -71,6 +74,32 @@ func explainIdleReap(n *Node) *Finding {
 	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS NLB), or send a keepalive")
 	f.See = []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options"}
 	return f
+}
+
+// limit is what the pool's idle limit lies between: it kept what had been idle for as long as a connection was on average between its calls, and
+// closed what had been for as long as one was at its end. atLeast is 0 where each had one call only.
+func (r redial) limit() (atLeast, atMost int64) {
+	atMost = r.ended[0].IdleNs
+	for _, k := range r.ended {
+		atMost = min(atMost, k.IdleNs)
+		if gaps := k.work() - 1; gaps > 0 && k.OpenNs > 0 {
+			atLeast = max(atLeast, (k.CloseNs-k.OpenNs-k.IdleNs-k.InFlightNs)/gaps)
+		}
+	}
+	if atLeast > atMost { // something else closed some
+		return 0, spreadOf(r.ended, func(k *Conn) int64 { return k.IdleNs }).low
+	}
+	return atLeast, atMost
+}
+
+func limitText(atLeast, atMost int64) string {
+	switch {
+	case 2*atLeast < atMost:
+		return "at most " + dur(atMost)
+	case float64(atMost-atLeast) <= limitNear*float64(atMost):
+		return "about " + dur((atLeast+atMost)/2)
+	}
+	return dur(atLeast) + " to " + dur(atMost)
 }
 
 // limited: the connections were put away after the same time without a call, and were missed.

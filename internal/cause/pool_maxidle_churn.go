@@ -81,11 +81,17 @@ func (r redial) reused() bool {
 	return most*int64(len(r.ended)) >= oftenReused*all
 }
 
+// soonTimes: a connection that a pool has no room for is closed when it is given back, within this many times a call. One that is closed much later was
+// looked at when it was to be taken, or by a timer. Measured with redigo, Jedis and go-redis v9 on a busy host: 0.01 to 1.3 times in the middle; go-redis v8,
+// which counts idle time in whole seconds, with IdleTimeout 600 ms: 69 times.
+const soonTimes = 4
+
 // overflows: the caller puts connections away while it has others, not after a time that is a limit, and not each after the same number of calls,
 // as one does that opens a connection per job. What it puts away it does not dial beside, as with connections that are lost, or not of one pool.
 func (r redial) overflows() bool {
 	work := spreadOf(r.ended, (*Conn).work)
 	much := float64(len(r.ended)) > min(churnOfCalls*float64(r.calls()), churnMany*r.seconds)
-	return !r.afterSameTime() && r.atOnce() > 1 && work.high > work.low && much &&
+	soon := spreadOf(r.ended, func(k *Conn) int64 { return k.IdleNs }).mid <= soonTimes*r.callNs()
+	return !r.afterSameTime() && soon && r.atOnce() > 1 && work.high > work.low && much &&
 		float64(len(passedOver(r.ended, dialsOf(r.fresh)))) <= passedSeldom*float64(len(r.ended))
 }
