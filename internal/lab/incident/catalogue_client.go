@@ -12,6 +12,7 @@ var clientIncidents = []Incident{
 	cmdinfoOnceLockRingValkey,
 	poolExhaustedWait,
 	poolIdleReapRedial,
+	poolIdleReapRedialV8,
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,

@@ -30,3 +30,26 @@ var poolIdleReapRedial = Incident{
 		return Scene{Target: addr}, nil
 	},
 }
+
+// poolIdleReapRedialV8 calls less often: go-redis v8 counts idle time in whole seconds.
+var poolIdleReapRedialV8 = Incident{
+	ID:    "pool-idle-reap-redial-go-redis-v8",
+	Cause: "pool-idle-reap-redial",
+	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3 s and more, 4 ms from their server",
+	Args:  []string{"-a", labPassword},
+	Watch: 20 * time.Second,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+		if err != nil {
+			return Scene{}, err
+		}
+		for range 4 {
+			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis8, Options: clients.Options{
+				Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 0.3,
+				IdleLimit: 2 * time.Second}}); err != nil {
+				return Scene{}, err
+			}
+		}
+		return Scene{Target: addr}, nil
+	},
+}
