@@ -14,7 +14,7 @@ import (
 // callers are all who call the node, those with most time in flight first. Slowpath itself is none.
 func (n *Node) callers() []*Caller {
 	if n.called == nil {
-		n.called = n.findCallers()
+		n.called = append([]*Caller{}, n.findCallers()...) // none are found once, too
 	}
 	return slices.Clone(n.called)
 }

@@ -46,8 +46,8 @@ var (
 	asksInfo    = map[string]bool{"ioredis": true, "iovalkey": true, "stackexchange": true}
 )
 
-// introducesSo reports whether a library can have begun a connection like this; lines are those of a fix, by library.
-func introducesSo(key string, lines map[string]string, g *recording.HandshakeDetail) bool {
+// beginsLike reports whether a library can have begun a connection like this; lines are those of a fix, by library.
+func beginsLike(g *recording.HandshakeDetail, key string, lines map[string]string) bool {
 	hello := slices.Contains(g.Ops, "HELLO") || strings.HasPrefix(g.Op, "HELLO")
 	info := slices.Contains(g.Ops, "INFO") || g.Op == "INFO"
 	always := saysHello[key] || key == "go-redis" && lines["go-redis@8"] != ""
@@ -144,16 +144,16 @@ func (n *Node) library(lines map[string]string, order ...string) (out []string) 
 		return out
 	}
 	can, greetings := n.runtimes(), n.greetings()
-	of := func(key string) bool {
+	ofRuntime := func(key string) bool {
 		name, _, _ := strings.Cut(key, "@")
 		return can == nil || slices.Contains(can, name)
 	}
-	so := func(key string) bool {
-		return greetings == nil || slices.ContainsFunc(greetings, func(g *recording.HandshakeDetail) bool { return introducesSo(key, lines, g) })
+	seen := func(key string) bool {
+		return greetings == nil || slices.ContainsFunc(greetings, func(g *recording.HandshakeDetail) bool { return beginsLike(g, key, lines) })
 	}
 	for _, may := range []func(string) bool{
-		func(key string) bool { return of(key) && so(key) },
-		of,
+		func(key string) bool { return ofRuntime(key) && seen(key) },
+		ofRuntime,
 		func(string) bool { return true },
 	} {
 		for _, key := range order {

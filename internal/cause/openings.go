@@ -3,8 +3,10 @@ package cause
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"slowpath/internal/account"
+	"slowpath/internal/recording"
 )
 
 // opening is the time from the dial of a connection to its first command that does work.
@@ -97,4 +99,32 @@ func (n *Node) openedTogether(callers []*Caller, spells spans, cost, openingNs i
 	all := l.openingNs + l.givenUpNs + l.pingNs + l.excessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
 	return f, felt
+}
+
+// openTimes are the moments at which connections were opened, by the client's end, the first one first.
+type openTimes map[string][]int64
+
+func (n *Node) openTimes() openTimes {
+	o := openTimes{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
+		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
+			o[d.Client] = append(o[d.Client], e.TimeNs)
+		}
+	}
+	return o
+}
+
+// last is the place of the last of an end before a moment; -1 where there is none.
+func (o openTimes) last(client string, before int64) int {
+	list := o[client]
+	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
+}
+
+// within reports whether a call began on a connection that had been opened so little before.
+func (o openTimes) within(c recording.Call, ns int64) bool {
+	if c.Source != recording.SourceTap {
+		return c.Conn == "fresh"
+	}
+	at := o.last(c.Conn, c.EndNs)
+	return at >= 0 && o[c.Conn][at] > c.StartNs-ns
 }

@@ -69,7 +69,7 @@ func explainMaxIdle(n *Node) *Finding {
 }
 
 // oftenReused: a connection that a pool puts away when it has too many at that moment is used for a number of calls that has no bound, most of them
-// for few. Measured with redigo: 1 call in the middle, 3 for 9 of 10, some hundreds at most. Jobs that make a connection each have a like number of calls.
+// for few. Measured with redigo: 1 call in the middle and 3 for 9 of 10; with Jedis 15 and 103. Jobs that make a connection each have a like number of calls.
 const oftenReused = 3
 
 // reused reports whether some of the connections went from caller to caller while others were put away.

@@ -68,41 +68,13 @@ type hellos struct {
 	from    map[int64]bool // when each began
 }
 
-// openings are the moments at which connections were opened, by the client's end, the first one first.
-type openings map[string][]int64
-
-func (n *Node) openings() openings {
-	o := openings{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
-			o[d.Client] = append(o[d.Client], e.TimeNs)
-		}
-	}
-	return o
-}
-
-// last is the place of the last of an end before a moment; -1 where there is none.
-func (o openings) last(client string, before int64) int {
-	list := o[client]
-	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
-}
-
-// within reports whether a call began on a connection that had been opened so little before.
-func (o openings) within(c recording.Call, ns int64) bool {
-	if c.Source != recording.SourceTap {
-		return c.Conn == "fresh"
-	}
-	at := o.last(c.Conn, c.EndNs)
-	return at >= 0 && o[c.Conn][at] > c.StartNs-ns
-}
-
 // hellos are found once: every suspect is asked about them.
 func (n *Node) hellos() *hellos {
 	if n.greeted != nil {
 		return n.greeted
 	}
 	n.greeted = &hellos{from: map[int64]bool{}}
-	opened := n.openings()
+	opened := n.openTimes()
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		d := recording.DetailOf[recording.WorkDetail](e)
 		list, at := opened[d.Client], opened.last(d.Client, e.TimeNs+e.DurationNs)
@@ -161,7 +133,7 @@ func explainHandshakeStorm(n *Node) *Finding {
 	}
 	cl := n.claimOf(behind)
 	if h.cores < stormCores { // who opens a connection waits for its handshake anyway: others have to wait for it, too
-		begun := n.openings()
+		begun := n.openTimes()
 		cl = n.claimOf(func(a account.Account) int64 {
 			if begun.within(a.Call, freshNs) {
 				return 0

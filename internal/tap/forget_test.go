@@ -16,6 +16,7 @@ type churner struct {
 	now         uint64
 	next        uint64 // connection
 	clientFirst bool   // the client reads before the server has left its send
+	unseen      uint64 // calls before the slow one that the client's end does not tell of
 }
 
 const churnPort = 6379
@@ -62,6 +63,9 @@ func (c *churner) one(close bool) {
 	for _, role := range ends {
 		e := kernelCallEvent{Type: evCall, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Number: 1, Seq: 100,
 			At: [4]uint64{c.now, c.now, c.now, c.now + 10e6}}
+		if role == roleClient {
+			e.Number += c.unseen
+		}
 		c.b.call(&e)
 	}
 	c.b.offCPU(&kernelOffcpuEvent{State: runnable, Tid: tgid[roleClient], Tgid: tgid[roleClient], From: c.now, To: c.now + 1e6})

@@ -5,6 +5,7 @@ package tap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,9 +32,8 @@ func TestGreeting(t *testing.T) {
 	}
 	all.expect(unknown + unknown + "$-1\r\n")
 
-	none := newTalk(t, port) // and a slow call, which its own end tells of, too
+	none := newTalk(t, port)
 	none.ask("$-1\r\n", "GET", "x")
-	none.ask("+OK\r\n", "DEBUG", "SLEEP", "0.05")
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // what has come by now is read
@@ -64,5 +64,47 @@ func TestGreeting(t *testing.T) {
 		if strings.Contains(h.Op, "LETTUCE") || strings.Contains(h.Op, "REDIS") {
 			t.Errorf("a library is taken for a command: %q", h.Op)
 		}
+	}
+}
+
+// TestGreetingBegun: an end that does not tell of each of its first calls, as a client's whose server's end parses for both, does not take a later
+// one for the handshake.
+func TestGreetingBegun(t *testing.T) {
+	for unseen, want := range map[uint64]int{0: 2, 4: 1} {
+		c, rec := newChurner()
+		c.unseen = unseen
+		c.one(true)
+		if n := len(rec.EventsOf(recording.SourceTap, "server", recording.KindHandshake)); n != want {
+			t.Errorf("%d handshakes are told of a connection whose client's end told of call %d first, want %d", n, unseen+1, want)
+		}
+	}
+}
+
+// TestLibrariesLeaveRoom: libraries of more names than there are numbers for do not leave a command without one.
+func TestLibrariesLeaveRoom(t *testing.T) {
+	port := startServer(t)
+	tap, rec := openAt(t, "127.0.0.1", port, Options{})
+	tap.book.self = -1 // this process is the client
+	names := newTalk(t, port)
+	for i := range 200 { // OPS of bpf/types.h are 128
+		names.ask("-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n", "CLIENT", "SETINFO", "LIB-NAME", fmt.Sprintf("lib%d", i))
+	}
+	late := newTalk(t, port)
+	late.ask(":0\r\n", "STRLEN", "x")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // what has come by now is read
+	if err := errors.Join(tap.Run(ended), tap.Close()); err != nil {
+		t.Fatal(err)
+	}
+	op := ""
+	for _, e := range rec.Events {
+		if e.Kind == recording.KindHandshake {
+			if d := recording.DetailOf[recording.HandshakeDetail](e); d.Client == late.conn.LocalAddr().String() {
+				op = d.Op
+			}
+		}
+	}
+	if op != "STRLEN" {
+		t.Errorf("the command after 200 libraries is %q, want STRLEN", op)
 	}
 }

@@ -16,18 +16,7 @@ var poolIdleReapRedial = Incident{
 	Title: "go-redis clients with ConnMaxIdleTime 400 ms that call twice a second, 4 ms from their server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
-		if err != nil {
-			return Scene{}, err
-		}
-		for range 3 { // instances of the application
-			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-				Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 2,
-				IdleLimit: 400 * time.Millisecond}}); err != nil {
-				return Scene{}, err
-			}
-		}
-		return Scene{Target: addr}, nil
+		return l.reapedPools(ctx, clients.GoRedis9, 3, 2, 400*time.Millisecond)
 	},
 }
 
@@ -39,17 +28,21 @@ var poolIdleReapRedialV8 = Incident{
 	Args:  []string{"-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
-		if err != nil {
+		return l.reapedPools(ctx, clients.GoRedis8, 4, 0.3, 2*time.Second)
+	},
+}
+
+// reapedPools starts instances of an application that each make so many calls per second, less often than their pools keep an idle connection.
+func (l *Lab) reapedPools(ctx context.Context, program clients.Name, instances int, rate float64, limit time.Duration) (Scene, error) {
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+	if err != nil {
+		return Scene{}, err
+	}
+	for range instances {
+		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
+			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: rate, IdleLimit: limit}}); err != nil {
 			return Scene{}, err
 		}
-		for range 4 {
-			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis8, Options: clients.Options{
-				Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 0.3,
-				IdleLimit: 2 * time.Second}}); err != nil {
-				return Scene{}, err
-			}
-		}
-		return Scene{Target: addr}, nil
-	},
+	}
+	return Scene{Target: addr}, nil
 }

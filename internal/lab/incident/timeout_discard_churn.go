@@ -22,7 +22,7 @@ var timeoutDiscardChurn = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 130_000); err != nil {
+		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 90_000); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS", "invoice:*")})
