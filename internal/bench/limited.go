@@ -89,8 +89,8 @@ func (b *observer) verdict(s *summary, r *Result) limit.Verdict {
 	if r.Schedule != nil {
 		o.Load.AskedPerSecond, o.Load.LateP99 = r.Schedule.PerSecond, time.Duration(r.Schedule.LateP99Ns)
 	}
-	if s.total.Waits > 0 {
-		o.Generator.Spinning = float64(s.total.EmptyWaits) / float64(s.total.Waits)
+	if s.total.SpunNs > 0 {
+		o.Generator.Spinning = min(1, float64(s.total.SpunNs)/float64(max(s.total.CPUNs, 1)))
 	}
 	b.watch.Seen(s.ran.StartNs, s.ran.EndNs, &o)
 	b.pool(s, &o)

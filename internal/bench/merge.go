@@ -126,6 +126,7 @@ func (m *merging) generator(g *Generator) {
 	t.CPUNs += g.CPUNs
 	t.WorkersCPUNs += g.WorkersCPUNs
 	t.WorkersRunQueueNs += g.WorkersRunQueueNs
+	t.WorkersSpunNs += g.WorkersSpunNs
 	if calls > 0 {
 		t.CPUSecondsPerMillion = float64(t.CPUNs) / calls / 1e3
 		t.SystemCallsPerRequest = (t.SystemCallsPerRequest*before + g.SystemCallsPerRequest*(calls-before)) / calls

@@ -18,8 +18,11 @@ func (s *summary) notes(r *Result) []string {
 	if r.Settings.BusyPoll {
 		note("Busy polling: the generator spins on %s instead of sleeping, so latencies leave out the wake-up that a usual client has.", threads(r.Settings.Threads))
 	}
+	if g := r.Generator; !r.Settings.BusyPoll && g.WorkersSpunNs > g.WorkersCPUNs/10 {
+		note("Calls are due sooner one after the other than the generator could wake up: it spun for %.0f %% of its CPU time instead of sleeping, so latencies leave out the wake-up that a usual client has.", 100*float64(g.WorkersSpunNs)/float64(g.WorkersCPUNs))
+	}
 	if n := r.Schedule; n != nil && n.LateP99Ns > int64(KeptWithin) && !r.Limit.GeneratorLimited { // else the limit says it
-		note("The schedule was not kept within %s: the generator sent 1 %% of the calls %s or more after their time, and their latency has that delay. Give it more threads, or CPUs of its own.", spelled(int64(KeptWithin)), spelled(n.LateP99Ns))
+		note("The schedule was not kept within %s: the generator sent 1 %% of the calls %s or more after their time, and their latency has that delay. %s", spelled(int64(KeptWithin)), spelled(n.LateP99Ns), sooner(r))
 	}
 	if r.Settings.Loop == Open && parted(r) {
 		note("The two times part: 1 %% of the calls took %s or more from when they were due, and %s from when they were sent. The rest they waited for a connection with room, as users would: add connections, or find what stalls the server.", spelled(r.Latency.P99Ns), spelled(r.Service.P99Ns))
@@ -43,6 +46,14 @@ func (s *summary) notes(r *Result) []string {
 		note("All reads missed: the keys do not exist. --prefill writes them first.")
 	}
 	return out
+}
+
+// sooner is how a generator that was late would be on time.
+func sooner(r *Result) string {
+	if !r.Settings.BusyPoll && r.Limit.GeneratorSleeps() {
+		return "Its threads had time left, and a CPU when they were ready, so that it is the waking up that takes so long: --busy-poll does not sleep."
+	}
+	return "Give it more threads, or CPUs of its own."
 }
 
 // parted: the wait before the send is more than half of the time of the slow calls, and more than the generator's own delay.

@@ -163,6 +163,7 @@ type Generator struct {
 	CPUSecondsPerMillion  float64 `json:"cpu_seconds_per_million_requests"`
 	WorkersCPUNs          int64   `json:"workers_cpu_ns"`       // of the threads that send and receive
 	WorkersRunQueueNs     int64   `json:"workers_run_queue_ns"` // that these threads stood ready without a CPU
+	WorkersSpunNs         int64   `json:"workers_spun_ns"`      // of WorkersCPUNs, about: they looked whether something had come, and nothing had
 	SystemCallsPerRequest float64 `json:"system_calls_per_request"`
 }
 

@@ -50,7 +50,7 @@ func (s *summary) result() (*Result, error) {
 		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected, Retired: t.Retired}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
 	r.RequestsPerSecond = rate(r.Requests-t.Drained, seconds)
 	r.Generator = Generator{CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
-		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
+		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, WorkersSpunNs: t.SpunNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
 	var err error
 	latency, service := Histograms(t)
 	if r.Latency, err = s.latencyOf(latency); err != nil {

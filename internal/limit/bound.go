@@ -174,8 +174,11 @@ func (c *reasoning) rate() Verdict {
 			why += fmt.Sprintf(", %s of it ready without a CPU", percent(c.generator.ready))
 		}
 		do := "others get in its way: give it CPUs of its own"
-		if c.generator.busy() >= nearFull {
+		switch {
+		case c.generator.busy() >= nearFull:
 			do = c.moreThreads()
+		case !c.Generator.BusyPoll && c.generator.sleeps():
+			do = "it is the waking up that takes so long: --busy-poll does not sleep"
 		}
 		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but 1 %% of them %s or more too late, of a p99 of %s; %s; %s",
 			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, do)

@@ -43,6 +43,16 @@ type Fact struct {
 	Unit  string  `json:"unit"`
 }
 
+// GeneratorSleeps reports whether the generator's busiest thread had time left, and a CPU whenever it was ready.
+func (v Verdict) GeneratorSleeps() bool {
+	shares := map[string]float64{}
+	for _, f := range v.Evidence {
+		shares[f.Name] = f.Value
+	}
+	ready, known := shares["generator_ready"]
+	return known && station{run: shares["generator_on_cpu"], ready: ready, throttled: shares["generator_throttled"]}.sleeps()
+}
+
 // Bounds. Shares are of the window.
 const (
 	// full is a thread without time left. schedstat lags by up to a timer tick of 4 ms (HZ=250), and both ends of the window by a reading.

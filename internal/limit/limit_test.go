@@ -120,7 +120,10 @@ func TestOf(t *testing.T) {
 			says: []string{"the schedule was not kept, 100 000/s of 200 000/s: server main thread at 99 %"}},
 		{name: "rate kept, and late", o: with(openLoop(closed(of(0.3, 0), of(0.5, 0.3)), 5000, 50_000), func(o *Observations) {
 			o.Load.LateP99, o.Load.ResponseP99 = 3*time.Millisecond, 4*time.Millisecond
-		}), by: ByGeneratorCPU, says: []string{"the generator was late itself", "30 % of it ready"}, generator: true},
+		}), by: ByGeneratorCPU, says: []string{"the generator was late itself", "30 % of it ready", "CPUs of its own"}, generator: true},
+		{name: "rate kept, and woken late", o: with(openLoop(closed(of(0.3, 0), of(0.5, 0.02)), 5000, 50_000), func(o *Observations) {
+			o.Load.LateP99, o.Load.ResponseP99 = 3*time.Millisecond, 4*time.Millisecond
+		}), by: ByGeneratorCPU, says: []string{"the generator was late itself", "waking up", "--busy-poll"}, generator: true},
 		{name: "rate kept, while the server stops now and then", o: with(openLoop(closed(of(0.3, 0), of(0.5, 0)), 5000, 50_000), func(o *Observations) {
 			o.Load.LateP99, o.Load.ResponseP99 = 100*time.Microsecond, 180*time.Millisecond
 		}), by: ByRate},
@@ -148,7 +151,7 @@ func TestOf(t *testing.T) {
 			by: ByServerCPU, says: []string{"thing at 99 % of a core"}},
 		{name: "spinning, and the server has no time left", o: with(closed(of(0.99, 0), of(1, 0)), func(o *Observations) {
 			o.Generator.BusyPoll, o.Generator.Spinning = true, 0.99
-		}), by: ByServerCPU, says: []string{"server main thread at 99 %, the generator spinning, 99 % of its looks in vain"}},
+		}), by: ByServerCPU, says: []string{"server main thread at 99 %, the generator spinning, 99 % of it in vain"}},
 		{name: "a server whose threads are all alike", o: with(closed(of(0.01, 0), of(0.5, 0)), func(o *Observations) {
 			o.Servers[0].Others = []Thread{{Name: "Proactor1", CPU: 9900 * time.Millisecond}, {Name: "Proactor2", CPU: 5 * time.Second}}
 		}), by: ByServerCPU, says: []string{"server thread Proactor1 at 99 %"}},
@@ -177,5 +180,19 @@ func TestOf(t *testing.T) {
 				t.Errorf("certainty %v of %q", v.Certainty, v.Sentence)
 			}
 		})
+	}
+}
+
+func TestGeneratorSleeps(t *testing.T) {
+	for _, c := range []struct {
+		generator Thread
+		want      bool
+	}{{of(0.5, 0.02), true}, {of(0.5, 0.1), false}, {of(0.9, 0), false}} {
+		if got := Of(closed(of(0.3, 0), c.generator)).GeneratorSleeps(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.generator, got, c.want)
+		}
+	}
+	if (Verdict{}).GeneratorSleeps() {
+		t.Error("a verdict without evidence says that the generator sleeps")
 	}
 }

@@ -40,7 +40,7 @@ func (o *Observations) PerSecond() float64 {
 type Generator struct {
 	Threads  []Thread
 	BusyPoll bool    // its threads spin, so that their CPU time says nothing
-	Spinning float64 // with BusyPoll: share of the looks for replies that found none
+	Spinning float64 // share of the CPU time in which they looked for replies and calls that are due, and found none
 	CPUs     []int   // where it may run
 	Quotas   []Quota
 }

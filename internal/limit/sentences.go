@@ -118,10 +118,10 @@ func (c *reasoning) serverAt() string {
 	return at
 }
 
-// generatorAt says how busy the generator is. The time of one that spins says nothing, but how often it looked in vain does.
+// generatorAt says how busy the generator is. The time of one that spins says nothing, but how much of it was in vain does.
 func (c *reasoning) generatorAt() string {
 	if c.Generator.BusyPoll {
-		return fmt.Sprintf("the generator spinning, %s of its looks in vain", percent(c.Generator.Spinning))
+		return fmt.Sprintf("the generator spinning, %s of it in vain", percent(c.Generator.Spinning))
 	}
 	return "the generator at " + percent(c.generator.busy())
 }
@@ -154,8 +154,8 @@ func (c *reasoning) evidence() []Fact {
 	if c.Load.Open {
 		facts = append(facts, Fact{"rate_asked", c.Load.AskedPerSecond, "calls/s"}, Fact{"late_p99_ns", float64(c.Load.LateP99), "ns"})
 	}
-	if c.Generator.BusyPoll {
-		facts = append(facts, Fact{"generator_looks_in_vain", c.Generator.Spinning, "share"})
+	if c.Generator.Spinning > 0 {
+		facts = append(facts, Fact{"generator_spun", c.Generator.Spinning, "share of its CPU time"})
 	}
 	if p := c.Pool; p != nil {
 		facts = append(facts, Fact{"pool_wait_mean_ns", float64(p.Wait), "ns"})

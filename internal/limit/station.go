@@ -19,6 +19,11 @@ type station struct {
 // busy is the share in which it was not idle.
 func (s station) busy() float64 { return min(1, s.run+s.ready+s.throttled+s.blocked) }
 
+// sleeps reports whether a side had time left, and a CPU whenever it was ready.
+func (s station) sleeps() bool {
+	return s.busy() < nearFull && s.ready+s.throttled+s.blocked < noticeable/2
+}
+
 // reasoning is the observations with what follows from them.
 type reasoning struct {
 	Observations
@@ -39,9 +44,7 @@ func newCase(o Observations) *reasoning {
 	}
 	for _, t := range o.Generator.Threads {
 		st := c.share(t, o.Generator.Quotas)
-		if o.Generator.BusyPoll { // time in which nothing came is time left
-			st.run *= 1 - o.Generator.Spinning
-		}
+		st.run *= 1 - o.Generator.Spinning // time in which nothing came is time left
 		c.threads = append(c.threads, st)
 		if st.busy() > c.generator.busy() {
 			c.generator = st

@@ -23,9 +23,9 @@ func (w *worker) send(c *conn, intended int64) {
 // request appends the request of a call that has begun.
 func (w *worker) request(c *conn, intended int64) {
 	w.stream.Due = intended
-	out, q := w.stream.Next(c.out)
+	out, q := w.stream.Next(w.draft(c))
 	c.out = out
-	c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
+	c.push(intended, w.now, q)
 	c.quota--
 }
 
@@ -43,12 +43,12 @@ func (w *worker) sendAll(c *conn, n int) {
 	c.quota -= int64(n)
 	w.inFlight += int64(n)
 	w.tally.Begun += int64(n)
-	out := c.out
+	out := w.draft(c)
 	var q workload.Request
 	w.stream.Due = w.now
 	for range n {
 		out, q = w.stream.Next(out)
-		c.push(flight{intended: w.now, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
+		c.push(w.now, w.now, q)
 	}
 	c.out = out
 }
@@ -120,6 +120,22 @@ func (w *worker) flush(c *conn) {
 		return
 	}
 	c.out = w.put(c, c.out)
+	if len(c.out) == 0 && c.link == nil {
+		w.drafts = append(w.drafts, c.out)
+		c.out = nil
+	}
+}
+
+// draft is what the next requests of a connection are appended to. Connections share these buffers, the last used first, so that they stay in
+// the caches.
+func (w *worker) draft(c *conn) []byte {
+	n := len(w.drafts) - 1
+	if c.out != nil || n < 0 {
+		return c.out
+	}
+	b := w.drafts[n]
+	w.drafts = w.drafts[:n]
+	return b
 }
 
 // put writes to a socket and gives what it did not take.

@@ -3,8 +3,11 @@
 package load
 
 import (
-	"golang.org/x/sys/unix"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/workload"
 )
 
 // flight is a call that has been sent. Times are nanoseconds of the run's clock.
@@ -45,9 +48,17 @@ func newConn(fd, pipeline int) *conn {
 	return &conn{fd: fd, flights: make([]flight, size)}
 }
 
-func (c *conn) push(f flight) {
-	c.flights[(c.head+c.count)&(len(c.flights)-1)] = f
+// push notes a call that is being sent. It fills the place field by field: a copy of a whole flight that has just been made waits for its parts.
+func (c *conn) push(intended, sent int64, q workload.Request) {
+	f := c.last()
+	f.intended, f.sent, f.key, f.op, f.replies = intended, sent, q.Key, q.Op, q.Replies
+}
+
+// last makes place for one more call.
+func (c *conn) last() *flight {
+	f := &c.flights[(c.head+c.count)&(len(c.flights)-1)]
 	c.count++
+	return f
 }
 
 func (c *conn) first() *flight { return &c.flights[c.head] }

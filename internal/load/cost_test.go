@@ -6,8 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/workload"
@@ -34,6 +38,32 @@ func BenchmarkCall(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkWake is how late a thread wakes up that sleeps as a worker does, 20 µs at a time, which is a schedule of 50 000 calls per second: what this
+// machine leaves of the schedule to a load that does not spin.
+func BenchmarkWake(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	var p poller
+	if err := p.open(); err != nil {
+		b.Fatal(err)
+	}
+	defer p.close()
+	late := NewHistogram()
+	begin := time.Now()
+	for due := 20 * time.Microsecond; b.Loop(); due += 20 * time.Microsecond {
+		now := time.Since(begin)
+		for ; now < due; now = time.Since(begin) {
+			if _, err := p.wait(due - now); err != nil {
+				b.Fatal(err)
+			}
+		}
+		_ = late.RecordValue(int64(now - due)) // in range
+	}
+	b.ReportMetric(float64(late.ValueAtQuantile(50)), "ns-p50")
+	b.ReportMetric(float64(late.ValueAtQuantile(99)), "ns-p99")
 }
 
 func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {

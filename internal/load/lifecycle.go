@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/workload"
 )
 
 // What happens to connections by plan: opened for each call, after so many calls, or in the course of the load.
@@ -53,7 +55,7 @@ func (w *worker) sit() {
 // depart begins a call on a seat that connects for each.
 func (w *worker) depart(c *conn, intended int64) {
 	w.begun()
-	c.push(flight{intended: intended, sent: w.now})
+	c.push(intended, w.now, workload.Request{})
 	w.dialAfter(0, dialed{seat: c.index, due: intended, call: true})
 }
 

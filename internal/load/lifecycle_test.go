@@ -11,6 +11,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/target"
+	"slowpath/internal/workload"
 )
 
 // TestConnectionsByPlan: no call is lost or sent twice, whatever connections do, and the server has seen as many.
@@ -138,7 +139,7 @@ func TestEventOfASocketThatIsGone(t *testing.T) {
 	w.conns = append(w.conns, nil)
 	w.vacate(0)
 	w.begun()
-	w.conns[0].push(flight{})
+	w.conns[0].push(0, 0, workload.Request{})
 	w.handle(&unix.EpollEvent{Fd: 0, Events: unix.EPOLLIN | unix.EPOLLRDHUP})
 	if w.inFlight != 1 || w.conns[0].count != 1 || w.tally.Lost != 0 {
 		t.Errorf("%d in flight, %d lost", w.inFlight, w.tally.Lost)

@@ -126,10 +126,10 @@ func (w *worker) playOne(l *lane) {
 		w.drawn(q, int32(l.number), intended, sent)
 	} else {
 		c := w.conns[l.number]
-		out, q := l.Next(c.out)
+		out, q := l.Next(w.draft(c))
 		c.out = out
 		w.begun()
-		c.push(flight{intended: intended, sent: w.now, key: q.Key, op: q.Op, replies: q.Replies})
+		c.push(intended, w.now, q)
 	}
 	w.player.look(l)
 }

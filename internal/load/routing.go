@@ -185,7 +185,7 @@ func (w *worker) enqueue(c *conn, k call, request []byte) {
 	c.out = append(c.out, request...)
 	l.sent.add(request)
 	l.calls[(c.head+c.count)&(len(c.flights)-1)] = k.routed
-	c.push(k.flight)
+	*c.last() = k.flight
 	if !l.dirty {
 		l.dirty = true
 		w.routing.dirty = append(w.routing.dirty, c)

@@ -26,8 +26,8 @@ type Tally struct {
 	ConnErrors        map[string]int64 // connections that went wrong and no call with them: attempts to connect, and ends, by kind
 	Waits, Reads      int64            // system calls: epoll_wait, read
 	Writes            int64
-	EmptyWaits        int64 // of Waits: nothing had come. Spinning, they are what is left of a thread
 	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
+	SpunNs            int64 // of CPUNs, about: it looked whether something had come, without sleeping, and nothing had
 	InFlight, Unsent  int64 // at the end of the second: calls without reply; due and not sent
 	Connected         int
 	Lost, Reconnected int64 // connections that ended by themselves, and that came back
@@ -134,11 +134,11 @@ func (t *Tally) Add(u *Tally) {
 	t.BytesOut += u.BytesOut
 	t.BytesIn += u.BytesIn
 	t.Waits += u.Waits
-	t.EmptyWaits += u.EmptyWaits
 	t.Reads += u.Reads
 	t.Writes += u.Writes
 	t.CPUNs += u.CPUNs
 	t.RunQueueNs += u.RunQueueNs
+	t.SpunNs += u.SpunNs
 	t.Lost += u.Lost
 	t.Reconnected += u.Reconnected
 	t.Retired += u.Retired

@@ -22,16 +22,19 @@ type worker struct {
 	ops       []workload.Op
 	conns     []*conn      // by seat
 	connected map[int]bool // seats that had a connection before
+	drafts    [][]byte     // empty buffers for requests
 	buf       []byte       // read into; what is left of it goes to the connection's carry
 
 	arrivals *arrivals // nil: closed loop
 	due      int64     // next arrival, by the clock
-	more     bool      // there is a next one
-	idle     queue     // open loop: one entry for each call that could be sent now
-	routing  *routing  // nil: all calls go to one target
-	player   *player   // nil: calls are drawn; else those of a log
+	waking   waking
+	more     bool     // there is a next one
+	idle     queue    // open loop: one entry for each call that could be sent now
+	routing  *routing // nil: all calls go to one target
+	player   *player  // nil: calls are drawn; else those of a log
 
 	now      int64 // after the last read or wait
+	looked   bool  // the last wait did not sleep, and nothing had come
 	second   int64 // end of the running one
 	sweepAt  int64 // when calls that wait for too long are looked for
 	tally    *Tally
@@ -123,15 +126,22 @@ func (w *worker) run() error {
 
 // turn waits for events and does what they and the schedule ask for.
 func (w *worker) turn() error {
-	n, err := w.wait(w.timeout())
+	timeout := w.timeout()
+	n, err := w.wait(timeout)
 	if err != nil {
 		return err
 	}
-	w.tally.Waits++
-	if n == 0 {
-		w.tally.EmptyWaits++
-	}
+	before := w.now
 	w.now = w.r.Clock.Now()
+	w.tally.Waits++
+	again := w.looked
+	w.looked = n == 0 && timeout <= 0
+	switch {
+	case w.looked && again:
+		w.tally.SpunNs += w.now - before
+	case n == 0 && timeout > 0 && w.waking.up > 0:
+		w.waking.slept(w.now)
+	}
 	scheduled := w.arrivals != nil || w.player != nil
 	for i := range n {
 		w.handle(&w.events[i])
@@ -177,6 +187,7 @@ func (w *worker) timeout() time.Duration {
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
+	others := until
 	if w.player != nil {
 		until = w.nextPlayed(until)
 	}
@@ -188,6 +199,13 @@ func (w *worker) timeout() time.Duration {
 	}
 	if until <= w.now {
 		w.now = w.r.Clock.Now()
+	}
+	w.waking.up = 0
+	if until < others {
+		w.waking.up = until
+		if until-w.now < w.waking.takes() {
+			return 0
+		}
 	}
 	return time.Duration(until - w.now)
 }
