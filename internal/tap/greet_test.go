@@ -27,8 +27,8 @@ func TestGreeting(t *testing.T) {
 	one.ask("$-1\r\n", "GET", "x")
 
 	all := newTalk(t, port) // asks everything at once
-	for _, command := range [][]string{{"CLIENT", "SETINFO", "LIB-NAME", "Lettuce"}, {"CLIENT", "SETINFO", "LIB-VER", "6.8.1.RELEASE/1a2b3c"}, {"GET", "x"}} {
-		all.send(command...)
+	if _, err := all.conn.Write([]byte(command("CLIENT", "SETINFO", "LIB-NAME", "Lettuce") + command("CLIENT", "SETINFO", "LIB-VER", "6.8.1.RELEASE/1a2b3c") + command("GET", "x"))); err != nil {
+		t.Fatal(err)
 	}
 	all.expect(unknown + unknown + "$-1\r\n")
 
