@@ -34,6 +34,7 @@ type Verdict struct {
 	GeneratorLimited bool     `json:"generator_limited"`
 	Evidence         []Fact   `json:"evidence"`
 	Beside           []string `json:"beside,omitempty"` // what else is worth knowing
+	sleeps           bool     // the generator; see GeneratorSleeps
 }
 
 // Fact is a number that speaks for the verdict.
@@ -43,15 +44,9 @@ type Fact struct {
 	Unit  string  `json:"unit"`
 }
 
-// GeneratorSleeps reports whether the generator's busiest thread had time left, and a CPU whenever it was ready.
-func (v Verdict) GeneratorSleeps() bool {
-	shares := map[string]float64{}
-	for _, f := range v.Evidence {
-		shares[f.Name] = f.Value
-	}
-	ready, known := shares["generator_ready"]
-	return known && station{run: shares["generator_on_cpu"], ready: ready, throttled: shares["generator_throttled"]}.sleeps()
-}
+// GeneratorSleeps reports whether the generator's busiest thread had time left, and a CPU whenever it was ready. A verdict that was read from a
+// document does not know.
+func (v Verdict) GeneratorSleeps() bool { return v.sleeps }
 
 // Bounds. Shares are of the window.
 const (
@@ -84,6 +79,7 @@ func Of(o Observations) Verdict {
 		v.Sentence = fmt.Sprintf("the schedule was not kept, %s of %s: %s", rate(c.PerSecond()), rate(c.Load.AskedPerSecond), v.Sentence)
 	}
 	v.Evidence = c.evidence()
+	v.sleeps = len(c.threads) > 0 && c.generator.sleeps()
 	v.Beside = append(v.Beside, c.beside(v.By)...)
 	v.Certainty *= c.clarity()
 	return v

@@ -2,8 +2,8 @@
 
 package load
 
-// waking is how late a worker wakes up for what its schedule has due. A sleep that is shorter would end too late, and cost more of a CPU than the
-// time that it lasts: the worker spins instead.
+// waking is how late a worker wakes up for what its schedule has due. A sleep that is shorter would end too late, and spare little of
+// a CPU: the worker spins instead.
 type waking struct {
 	up   int64 // when the running sleep is to end, if something is due then; else 0
 	late int64 // the median of how late sleeps ended, about
@@ -14,6 +14,8 @@ const (
 	lateStep = 200
 	// longestWaking is beyond what it takes to wake up: others use the CPU then, and spinning would not help.
 	longestWaking = 50_000
+	// longestLook is beyond what it takes to look whether something has come: others had the CPU meanwhile.
+	longestLook = 10_000
 )
 
 // slept learns from a sleep that nothing ended before its time.

@@ -27,12 +27,12 @@ type worker struct {
 
 	arrivals *arrivals // nil: closed loop
 	due      int64     // next arrival, by the clock
-	waking   waking
-	more     bool     // there is a next one
-	idle     queue    // open loop: one entry for each call that could be sent now
-	routing  *routing // nil: all calls go to one target
-	player   *player  // nil: calls are drawn; else those of a log
+	more     bool      // there is a next one
+	idle     queue     // open loop: one entry for each call that could be sent now
+	routing  *routing  // nil: all calls go to one target
+	player   *player   // nil: calls are drawn; else those of a log
 
+	waking   waking
 	now      int64 // after the last read or wait
 	looked   bool  // the last wait did not sleep, and nothing had come
 	second   int64 // end of the running one
@@ -138,7 +138,7 @@ func (w *worker) turn() error {
 	w.looked = n == 0 && timeout <= 0
 	switch {
 	case w.looked && again:
-		w.tally.SpunNs += w.now - before
+		w.tally.SpunNs += min(w.now-before, longestLook)
 	case n == 0 && timeout > 0 && w.waking.up > 0:
 		w.waking.slept(w.now)
 	}

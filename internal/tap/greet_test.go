@@ -35,11 +35,6 @@ func TestGreeting(t *testing.T) {
 	none := newTalk(t, port)
 	none.ask("$-1\r\n", "GET", "x")
 
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // what has come by now is read
-	if err := errors.Join(tap.Run(ended), tap.Close()); err != nil {
-		t.Fatal(err)
-	}
 	setInfo := []string{"CLIENT SETINFO", "CLIENT SETINFO"}
 	want := map[string]recording.HandshakeDetail{
 		one.conn.LocalAddr().String():  {Ops: append(setInfo[:2:2], "CLIENT SETNAME"), Library: "go-redis", Version: "9.23.0", Trips: 3, Op: "GET"},
@@ -47,11 +42,7 @@ func TestGreeting(t *testing.T) {
 		none.conn.LocalAddr().String(): {Op: "GET"},
 	}
 	got := map[string]recording.HandshakeDetail{}
-	for _, e := range rec.Events {
-		if e.Kind != recording.KindHandshake {
-			continue
-		}
-		d := recording.DetailOf[recording.HandshakeDetail](e)
+	for _, d := range handshakesUntilNow(t, tap, rec) {
 		if other, twice := got[d.Client]; twice {
 			t.Errorf("%s is told of twice: %+v and %+v", d.Client, other, d)
 		}
@@ -65,6 +56,20 @@ func TestGreeting(t *testing.T) {
 			t.Errorf("a library is taken for a command: %q", h.Op)
 		}
 	}
+}
+
+// handshakesUntilNow reads what has come by now, closes the watch and gives the handshakes that it told.
+func handshakesUntilNow(t *testing.T, tap *Tap, rec *recording.Recording) (out []recording.HandshakeDetail) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := errors.Join(tap.Run(ended), tap.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range rec.EventsOf(recording.SourceTap, "", recording.KindHandshake) {
+		out = append(out, recording.DetailOf[recording.HandshakeDetail](e))
+	}
+	return out
 }
 
 // TestGreetingBegun: an end that does not tell of each of its first calls, as a client's whose server's end parses for both, does not take a later
@@ -91,17 +96,10 @@ func TestLibrariesLeaveRoom(t *testing.T) {
 	}
 	late := newTalk(t, port)
 	late.ask(":0\r\n", "STRLEN", "x")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // what has come by now is read
-	if err := errors.Join(tap.Run(ended), tap.Close()); err != nil {
-		t.Fatal(err)
-	}
 	op := ""
-	for _, e := range rec.Events {
-		if e.Kind == recording.KindHandshake {
-			if d := recording.DetailOf[recording.HandshakeDetail](e); d.Client == late.conn.LocalAddr().String() {
-				op = d.Op
-			}
+	for _, d := range handshakesUntilNow(t, tap, rec) {
+		if d.Client == late.conn.LocalAddr().String() {
+			op = d.Op
 		}
 	}
 	if op != "STRLEN" {
