@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What builds elsewhere than on Linux.
-PORTABLE := ./internal/resp ./internal/target ./internal/cluster ./internal/recording ./internal/account ./internal/cause ./internal/report
+PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording ./internal/diagnose/account ./internal/diagnose/cause ./internal/report
 
 .PHONY: build demo test cover bench bpf grade lint examples docs deps help
 
@@ -41,7 +41,7 @@ docs: ## write the generated documents again (docs/causes.md)
 
 bpf: ## compile the kernel programs again (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
-	$(GO) generate ./internal/tap ./internal/sampler
+	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
 examples: ## build and test the examples, which are modules of their own
 	@for d in examples/*/; do (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done

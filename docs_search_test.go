@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/search"
+	"slowpath/internal/load/experiment"
 )
 
 // TestSearchDocuments: docs/json.md has every field of the documents of searches. What they share is described once: loads, latencies, estimates.
 func TestSearchDocuments(t *testing.T) {
 	text := read(t, "docs/json.md")
-	shared := sectionOf(text, search.SweepSchema)
-	for schema, value := range map[string]any{search.SweepSchema: search.Sweep{}, search.CapacitySchema: search.Capacity{}, search.RepeatsSchema: search.Repeats{}} {
+	shared := sectionOf(text, experiment.SweepSchema)
+	for schema, value := range map[string]any{experiment.SweepSchema: experiment.Sweep{}, experiment.CapacitySchema: experiment.Capacity{}, experiment.RepeatsSchema: experiment.Repeats{}} {
 		section := sectionOf(text, schema)
 		for _, field := range fieldsOf(reflect.TypeOf(value), "") {
 			if !described(section, field) && !described(shared, field) {

@@ -19,12 +19,12 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
+	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
-	"slowpath/internal/topology"
+	"slowpath/internal/topology/survey"
 	"slowpath/internal/trace"
 )
 
@@ -142,7 +142,7 @@ func TestRecordingDocument(t *testing.T) {
 			t.Errorf("docs/recording.md does not document %s.%s", table, column)
 		}
 	}
-	for _, file := range []string{"internal/recording/names.go", "internal/recording/states.go", "internal/server/doc.go"} {
+	for _, file := range []string{"internal/recording/names.go", "internal/recording/states.go", "internal/source/server/doc.go"} {
 		for name, value := range stringConstants(t, file) {
 			if isStateOfNoSource(name) || strings.Contains(text, "`"+value) || strings.Contains(text, value+"`") {
 				continue
@@ -190,7 +190,7 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {topology.Schema, topology.Report{}},
+	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {survey.Schema, survey.Report{}},
 		{matrix.Schema, matrix.Matrix{}}} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {

@@ -13,50 +13,60 @@ import (
 // layers is the order of the packages (docs/architecture.md): a package may import those of lower layers only.
 
 var layers = map[string]int{
-	"internal/clock":            0,
-	"internal/resp":             0,
-	"internal/target":           0,
-	"internal/usl":              0,
-	"internal/comparison":       0,
-	"internal/cluster":          1, // parses replies
-	"internal/search":           1,
-	"internal/session":          1,
-	"internal/recording":        1,
-	"internal/load":             3,
-	"internal/limit":            0,
-	"internal/vitals":           3,
-	"internal/account":          2,
-	"internal/join":             4,
-	"internal/probe":            2,
-	"internal/server":           2,
-	"internal/host":             2,
-	"internal/tap":              2,
-	"internal/profile":          2,
-	"internal/stacks":           0,
-	"internal/symbol":           0,
-	"internal/sampler":          1,
-	"lab/clients":               0,
-	"lab/clients/protocol":      0,
-	"internal/workload":         2,
-	"internal/trace":            3,
-	"internal/topology":         3,
-	"internal/figure":           0,
-	"internal/refresh":          2,
-	"internal/topology/lookout": 2,
-	"internal/cause":            4,
-	"internal/watch":            4,
-	"internal/bench":            4,
-	"internal/report":           6,
-	"internal/lab/servers":      0,
-	"internal/lab/fleettest":    2,
-	"internal/lab/fleet":        1,
-	"internal/lab/traffic":      1,
-	"internal/lab/clients":      1,
-	"internal/lab/sink":         0,
-	"internal/lab/matrix":       5,
-	"internal/lab/incident":     5,
-	"internal/lab/grade":        6,
-	"cmd/slowpath":              7,
+	"internal/clock":  0,
+	"internal/format": 0,
+	"internal/stats":  0,
+
+	"internal/wire/resp":    0,
+	"internal/wire/target":  0,
+	"internal/wire/cluster": 1, // parses replies
+	"internal/wire/session": 1,
+
+	"internal/recording":      1,
+	"internal/recording/join": 4,
+
+	"internal/source/probe":           2,
+	"internal/source/server":          2,
+	"internal/source/host":            2,
+	"internal/source/tap":             2,
+	"internal/source/profile":         2,
+	"internal/source/profile/stacks":  0,
+	"internal/source/profile/symbol":  0,
+	"internal/source/profile/sampler": 1,
+	"internal/source":                 4,
+
+	"internal/trace": 3,
+
+	"internal/diagnose/account": 2,
+	"internal/diagnose/cause":   4,
+
+	"internal/load/workload":    2,
+	"internal/load/engine":      3,
+	"internal/load/bench":       4,
+	"internal/load/experiment":  1,
+	"internal/load/scalability": 0,
+	"internal/load/bottleneck":  0,
+	"internal/load/monitor":     3,
+
+	"internal/topology/cost":   2,
+	"internal/topology/survey": 3,
+	"internal/topology/watch":  2,
+
+	"internal/report": 6,
+
+	"internal/lab/clients/programs":          0,
+	"internal/lab/clients/programs/protocol": 0,
+	"internal/lab/clients":                   1,
+	"internal/lab/servers":                   0,
+	"internal/lab/fleet":                     1,
+	"internal/lab/fleettest":                 2,
+	"internal/lab/traffic":                   1,
+	"internal/lab/sink":                      0,
+	"internal/lab/matrix":                    5,
+	"internal/lab/incident":                  5,
+	"internal/lab/grade":                     6,
+
+	"cmd/slowpath": 7,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.
@@ -64,7 +74,7 @@ func TestImportsGoDown(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "_") {
-			return filepath.SkipDir // as the go command does: modules of their own (lab/clients)
+			return filepath.SkipDir // as the go command does: modules of their own (internal/lab/clients/programs)
 		}
 		if err == nil && path == "examples" {
 			return filepath.SkipDir // modules of their own

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/bench"
 	"slowpath/internal/clock"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
+	"slowpath/internal/load/workload"
 	"slowpath/internal/report"
-	"slowpath/internal/target"
-	"slowpath/internal/watch"
-	"slowpath/internal/workload"
+	"slowpath/internal/source"
+	"slowpath/internal/wire/target"
 )
 
 func (a *app) bench() *cobra.Command {
@@ -54,7 +54,7 @@ func oneTarget(cmd *cobra.Command, args []string) error {
 }
 
 // greetTimeout bounds the first connection to the server.
-const greetTimeout = watch.DefaultTimeout
+const greetTimeout = source.DefaultTimeout
 
 // collectAfter is the heap's growth, in percent, after which it is collected. A load keeps some 4 MB, of which the default would have it collected
 // three times before it begins; and each time the world is stopped, workers are woken.
@@ -102,10 +102,10 @@ type benching struct {
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
 	a.progress("connecting to %s", t.Addr())
-	var g watch.Greeting
+	var g source.Greeting
 	master, err := b.master(ctx)
 	if err == nil {
-		g, err = watch.Greet(ctx, master, greetTimeout)
+		g, err = source.Greet(ctx, master, greetTimeout)
 	}
 	if err != nil {
 		a.progressDone()
@@ -151,7 +151,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 			rec.load.Start(startNs)
 		}
 	}
-	o.OnSecond = func(s bench.Second, t *load.Tally) {
+	o.OnSecond = func(s bench.Second, t *engine.Tally) {
 		files.second(s, t)
 		if rec != nil {
 			rec.load.Second(s, t)
@@ -178,14 +178,14 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 
 // master is the server to ask about the target and for its keys: the target itself, a master of its cluster, or the one that a sentinel names.
 func (b *benching) master(ctx context.Context) (target.Target, error) {
-	masters, err := load.Masters(ctx, b.options.Load)
+	masters, err := engine.Masters(ctx, b.options.Load)
 	if err != nil {
 		return target.Target{}, err
 	}
 	return masters[0], nil
 }
 
-func kindOfServer(g watch.Greeting) string {
+func kindOfServer(g source.Greeting) string {
 	switch {
 	case g.Identity.ClusterEnabled:
 		return "cluster"

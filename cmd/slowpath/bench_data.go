@@ -12,16 +12,16 @@ import (
 
 	"golang.org/x/term"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/target"
-	"slowpath/internal/watch"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/source"
+	"slowpath/internal/wire/target"
 )
 
 // cleanUpTime bounds the removal of a load's keys.
 const cleanUpTime = 2 * time.Minute
 
 // openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to be there before.
-func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data, error) {
+func (b *benching) openData(ctx context.Context, g source.Greeting) (*bench.Data, error) {
 	master, err := b.master(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (b *benching) openData(ctx context.Context, g watch.Greeting) (*bench.Data,
 	return d, nil
 }
 
-func (b *benching) prepare(ctx context.Context, d *bench.Data, g watch.Greeting) error {
+func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting) error {
 	if b.asks(g.Remote) {
 		if err := b.allowed(ctx, d); err != nil {
 			return err

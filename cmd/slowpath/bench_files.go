@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
 )
 
 // benchFiles are the files that a load writes beside its result, second by second.
@@ -49,7 +49,7 @@ func newFile(flag, name string) (*os.File, error) {
 }
 
 // begin is told when the load begins, in ns since the epoch.
-func (b *benchFiles) begin(w *load.Options, startNs int64) {
+func (b *benchFiles) begin(w *engine.Options, startNs int64) {
 	if b.hlog == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (b *benchFiles) begin(w *load.Options, startNs int64) {
 	b.log = bench.NewHistogramLog(b.hlog, ops, startNs)
 }
 
-func (b *benchFiles) second(s bench.Second, t *load.Tally) {
+func (b *benchFiles) second(s bench.Second, t *engine.Tally) {
 	if b.rows != nil {
 		b.rows.Second(s)
 	}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
 )
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
-	load     load.Options
+	load     engine.Options
 	mode     string
 	rate     string
 	ramp     string
@@ -58,7 +58,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are back: 5000/s")
 		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
 		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second (0: a pause)")
-		fl.StringVar(&o.Arrivals, "arrivals", load.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
+		fl.StringVar(&o.Arrivals, "arrivals", engine.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
 	})
 	group(fl, "Work", func() { f.work.add(fl) })
 	group(fl, "Replay of a log", func() { f.replay.add(fl) })
@@ -69,7 +69,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
 	group(fl, "Nodes", func() {
-		fl.StringVar(&o.ReadFrom, "read-from", load.Master, "whom reads are sent to: `master`, replica or any")
+		fl.StringVar(&o.ReadFrom, "read-from", engine.Master, "whom reads are sent to: `master`, replica or any")
 	})
 	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
@@ -132,13 +132,13 @@ func (f *benchFlags) options() (bench.Options, error) {
 	if f.load.Schedule, err = f.stretches(); err != nil {
 		return o, err
 	}
-	if f.load.Arrivals != load.Uniform && f.load.Arrivals != load.Poisson {
-		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, load.Uniform, load.Poisson)
+	if f.load.Arrivals != engine.Uniform && f.load.Arrivals != engine.Poisson {
+		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, engine.Uniform, engine.Poisson)
 	}
 	switch f.load.ReadFrom {
-	case load.Master, load.Replica, load.Any:
+	case engine.Master, engine.Replica, engine.Any:
 	default:
-		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, load.Master, load.Replica, load.Any)
+		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica, engine.Any)
 	}
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err

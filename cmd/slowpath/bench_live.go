@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
 	"slowpath/internal/report"
 )
 
@@ -20,7 +20,7 @@ type live struct {
 	errors      int64
 }
 
-func (l *live) second(s bench.Second, _ *load.Tally) {
+func (l *live) second(s bench.Second, _ *engine.Tally) {
 	l.errors += s.Errors
 	line := report.LoadLine(s, l.errors, l.connections, l.total)
 	switch {
@@ -36,7 +36,7 @@ func (l *live) second(s bench.Second, _ *load.Tally) {
 }
 
 // standing is how many connections of a load should stand all the time: where they come and go by plan, none that is not there is missing.
-func standing(o *load.Options) int {
+func standing(o *engine.Options) int {
 	if o.PerCall || o.ReconnectEvery > 0 {
 		return 0
 	}

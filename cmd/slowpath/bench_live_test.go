@@ -3,15 +3,15 @@ package main
 import (
 	"testing"
 
-	"slowpath/internal/load"
+	"slowpath/internal/load/engine"
 )
 
 // TestStanding: connections that are closed by plan are not shown as down.
 func TestStanding(t *testing.T) {
 	for _, c := range []struct {
-		o    load.Options
+		o    engine.Options
 		want int
-	}{{load.Options{Connections: 50}, 50}, {load.Options{Connections: 50, PerCall: true}, 0}, {load.Options{Connections: 50, ReconnectEvery: 10}, 0}} {
+	}{{engine.Options{Connections: 50}, 50}, {engine.Options{Connections: 50, PerCall: true}, 0}, {engine.Options{Connections: 50, ReconnectEvery: 10}, 0}} {
 		if got := standing(&c.o); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.o, got, c.want)
 		}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"slowpath/internal/bench"
+	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
-	"slowpath/internal/target"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/wire/target"
 )
 
 // slowFrom is the time from which on a call of a load goes into the recording one by one: the least from which doctor calls one slow
@@ -40,9 +40,9 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	r.load = bench.NewRecorder(o, file, slowFrom)
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a load that Ctrl-C ends is still watched to its end
 	started := make(chan struct{})
-	w := watch.Options{Targets: []target.Target{o.Load.Target}, Slow: "auto", Version: version, NoProbe: !b.flags.probe, Timeout: watch.DefaultTimeout, Clock: o.Load.Clock,
+	w := source.Options{Targets: []target.Target{o.Load.Target}, Slow: "auto", Version: version, NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
 		Progress: func(s string) { b.app.progress("%s", s) }, Started: func(int) { close(started) }}
-	go func() { r.ended <- watch.Run(ctx, w, file) }()
+	go func() { r.ended <- source.Run(ctx, w, file) }()
 	select {
 	case <-started:
 		return r, nil

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
+	"slowpath/internal/load/workload"
 	"slowpath/internal/report"
-	"slowpath/internal/workload"
 )
 
 // replayFlags are those of a load that replays a log.
@@ -175,7 +175,7 @@ func (f *replayFlags) said(keyPrefix string) any {
 }
 
 // lasts is how long a load is meant to take; 0 where it is not known before.
-func lasts(o *load.Options) time.Duration {
+func lasts(o *engine.Options) time.Duration {
 	if o.Replay == nil {
 		return o.Duration
 	}

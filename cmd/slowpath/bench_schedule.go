@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/load"
+	"slowpath/internal/load/engine"
 )
 
 // stretches is the schedule of an open loop, none for a closed one.
-func (f *benchFlags) stretches() ([]load.Stretch, error) {
+func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 	given := 0
 	for _, s := range []string{f.rate, f.ramp, f.schedule} {
 		if s != "" {
@@ -24,19 +24,19 @@ func (f *benchFlags) stretches() ([]load.Stretch, error) {
 		if err != nil {
 			return nil, usagef("--rate %q: %w", f.rate, err)
 		}
-		return []load.Stretch{{Lasts: f.lasts(), From: rate, To: rate}}, nil
+		return []engine.Stretch{{Lasts: f.lasts(), From: rate, To: rate}}, nil
 	case f.ramp != "":
 		return f.parseRamp()
 	case f.schedule != "":
 		return f.readSchedule()
 	}
-	if f.load.Arrivals != load.Uniform {
+	if f.load.Arrivals != engine.Uniform {
 		return nil, usagef("--arrivals is for an open loop: add --rate")
 	}
 	return nil, nil
 }
 
-func parseLoadRate(s string) (float64, error) { return parseRateUpTo(s, load.MostPerSecond) }
+func parseLoadRate(s string) (float64, error) { return parseRateUpTo(s, engine.MostPerSecond) }
 
 func (f *benchFlags) lasts() time.Duration {
 	if f.load.Duration == 0 {
@@ -45,7 +45,7 @@ func (f *benchFlags) lasts() time.Duration {
 	return f.load.Duration
 }
 
-func (f *benchFlags) parseRamp() ([]load.Stretch, error) {
+func (f *benchFlags) parseRamp() ([]engine.Stretch, error) {
 	if f.load.Duration == 0 {
 		return nil, usagef("--ramp needs --for: how long it takes from one rate to the other")
 	}
@@ -53,7 +53,7 @@ func (f *benchFlags) parseRamp() ([]load.Stretch, error) {
 	if !ok {
 		return nil, usagef("--ramp %q: give FROM..TO such as 1000/s..50000/s", f.ramp)
 	}
-	s := load.Stretch{Lasts: f.load.Duration}
+	s := engine.Stretch{Lasts: f.load.Duration}
 	var err error
 	if s.From, err = parseLoadRate(from); err == nil {
 		s.To, err = parseLoadRate(to)
@@ -61,17 +61,17 @@ func (f *benchFlags) parseRamp() ([]load.Stretch, error) {
 	if err != nil {
 		return nil, usagef("--ramp %q: %w", f.ramp, err)
 	}
-	return []load.Stretch{s}, nil
+	return []engine.Stretch{s}, nil
 }
 
 // readSchedule reads the file of --schedule. The load is as long as it says, unless --for ends it earlier.
-func (f *benchFlags) readSchedule() ([]load.Stretch, error) {
+func (f *benchFlags) readSchedule() ([]engine.Stretch, error) {
 	file, err := os.Open(f.schedule)
 	if err != nil {
 		return nil, usagef("--schedule: %w", err)
 	}
 	defer file.Close()
-	ss, err := load.ParseSchedule(file)
+	ss, err := engine.ParseSchedule(file)
 	if err != nil {
 		return nil, usagef("--schedule %s: %w", f.schedule, err)
 	}

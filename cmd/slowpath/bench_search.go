@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/search"
+	"slowpath/internal/load/experiment"
 )
 
 // searchFlags are the flags of bench that make more than one load.
@@ -23,11 +23,11 @@ type searchFlags struct {
 	warmUp                  time.Duration
 	given                   *pflag.FlagSet
 
-	axis       search.Axis
-	limit      search.Limit
+	axis       experiment.Axis
+	limit      experiment.Limit
 	gainShare  float64
 	closeness  float64
-	baseline   *search.Baseline
+	baseline   *experiment.Baseline
 	eachLasts  time.Duration
 	startsWith float64 // calls per second of the first load of --find-max
 }
@@ -129,16 +129,16 @@ func (f *searchFlags) checkAlone() error {
 }
 
 func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
-	if f.axis, err = search.ParseAxis(f.sweep); err != nil {
+	if f.axis, err = experiment.ParseAxis(f.sweep); err != nil {
 		return usagef("--sweep %w", err)
 	}
 	if f.gainShare, err = parseShare(f.gain); err != nil {
 		return usagef("--gain %q: %w", f.gain, err)
 	}
-	if f.axis.Name == search.Rate && b.rate != "" {
+	if f.axis.Name == experiment.Rate && b.rate != "" {
 		return usagef("--sweep rate=… sets the rate itself: leave out --rate")
 	}
-	if f.axis.Name == search.Connections || f.axis.Name == search.Pipeline || f.axis.Name == search.Threads {
+	if f.axis.Name == experiment.Connections || f.axis.Name == experiment.Pipeline || f.axis.Name == experiment.Threads {
 		if b.rate != "" {
 			return usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate", f.axis.Name)
 		}
@@ -157,22 +157,22 @@ func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
 // at is the flags with a value of the axis.
 func (f *searchFlags) at(b benchFlags, value int) benchFlags {
 	switch f.axis.Name {
-	case search.Connections:
+	case experiment.Connections:
 		b.load.Connections = value
-	case search.Pipeline:
+	case experiment.Pipeline:
 		b.load.Pipeline = value
-	case search.Threads:
+	case experiment.Threads:
 		b.load.Threads = value
-	case search.Rate:
+	case experiment.Rate:
 		b.rate = strconv.Itoa(value)
-	case search.ValueSize:
+	case experiment.ValueSize:
 		b.work.size = strconv.Itoa(value)
 	}
 	return b
 }
 
 func (f *searchFlags) checkFindMax(b *benchFlags) (err error) {
-	if f.limit, err = search.ParseLimit(f.findMax); err != nil {
+	if f.limit, err = experiment.ParseLimit(f.findMax); err != nil {
 		return usagef("--find-max %w", err)
 	}
 	if f.closeness, err = parseShare(f.precision); err != nil {

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/limit"
-	"slowpath/internal/load"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/bottleneck"
+	"slowpath/internal/load/engine"
+	"slowpath/internal/load/experiment"
 	"slowpath/internal/report"
-	"slowpath/internal/search"
 )
 
 // searching is a search under way.
@@ -37,8 +37,10 @@ func (b *benching) makeSearch(ctx context.Context) error {
 
 func (s *searching) runSweep(ctx context.Context) error {
 	f := s.search
-	sweep, err := search.MakeSweep(ctx, search.SweepOptions{Setup: s.setup(), Axis: f.axis, Repeats: f.repeat, Gain: f.gainShare, Seed: s.flags.load.Seed,
-		Load: func(ctx context.Context, value int) (search.Run, error) { return s.measure(ctx, f.at(*s.flags, value)) },
+	sweep, err := experiment.MakeSweep(ctx, experiment.SweepOptions{Setup: s.setup(), Axis: f.axis, Repeats: f.repeat, Gain: f.gainShare, Seed: s.flags.load.Seed,
+		Load: func(ctx context.Context, value int) (experiment.Run, error) {
+			return s.measure(ctx, f.at(*s.flags, value))
+		},
 		Progress: func(n, of, value int) {
 			s.app.progress("load %d of %d, %s left: %s=%d", n, of, s.left(of-n+1), f.axis.Name, value)
 		}})
@@ -57,15 +59,15 @@ const mostLoads = 80
 
 func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
-	found, err := search.FindCapacity(ctx, search.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: load.MostPerSecond,
+	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: engine.MostPerSecond,
 		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
-		Load: func(ctx context.Context, perSecond, part float64) (search.Run, error) {
+		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
 			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
 			flags.load.Duration = time.Duration(float64(flags.load.Duration) * part)
 			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmUp)*part))
 		},
-		Progress: func(n search.Step) {
+		Progress: func(n experiment.Step) {
 			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond, bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		}})
 	if err != nil {
@@ -90,14 +92,14 @@ func bound(perSecond float64) string {
 
 func (s *searching) runRepeats(ctx context.Context) error {
 	f := s.search
-	repeats, err := search.MakeRepeats(ctx, search.RepeatsOptions{Setup: s.setup(), Repeats: f.repeat, Open: s.options.Load.Open(), Baseline: f.baseline,
-		Load:     func(ctx context.Context) (search.Run, error) { return s.measure(ctx, *s.flags) },
+	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{Setup: s.setup(), Repeats: f.repeat, Open: s.options.Load.Open(), Baseline: f.baseline,
+		Load:     func(ctx context.Context) (experiment.Run, error) { return s.measure(ctx, *s.flags) },
 		Progress: func(n int) { s.app.progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) }})
 	if err != nil {
 		return err
 	}
 	s.app.progressDone()
-	if c := repeats.Comparison; c != nil && (c.Verdict == search.Slower || c.Verdict == search.Mixed) {
+	if c := repeats.Comparison; c != nil && (c.Verdict == experiment.Slower || c.Verdict == experiment.Mixed) {
 		s.app.code = exitFindings
 	}
 	if s.flags.asJSON {
@@ -111,28 +113,28 @@ func (s *searching) left(loads int) time.Duration {
 	return (time.Duration(loads) * (s.search.eachLasts + s.search.warmUp)).Round(time.Second)
 }
 
-func (s *searching) setup() search.Setup {
-	return search.Setup{Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options), DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp)}
+func (s *searching) setup() experiment.Setup {
+	return experiment.Setup{Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options), DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp)}
 }
 
 // measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are not the same keys again.
-func (s *searching) measure(ctx context.Context, flags benchFlags) (search.Run, error) {
+func (s *searching) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
 	return s.measureAfter(ctx, flags, s.search.warmUp)
 }
 
-func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmUp time.Duration) (search.Run, error) {
+func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmUp time.Duration) (experiment.Run, error) {
 	s.loads++
 	flags.load.Seed += s.loads
 	if warmUp > 0 {
 		warm := flags
 		warm.load.Duration, warm.load.Requests = warmUp, 0
 		if _, err := s.one(ctx, warm); err != nil {
-			return search.Run{}, err
+			return experiment.Run{}, err
 		}
 	}
 	r, err := s.one(ctx, flags)
 	if err != nil {
-		return search.Run{}, err
+		return experiment.Run{}, err
 	}
 	return runOf(r), nil
 }
@@ -148,35 +150,35 @@ func (s *searching) one(ctx context.Context, flags benchFlags) (*bench.Result, e
 
 // runOf gives the figures of a load that searches use. A generator that only shares the server's CPUs is told by limited_by: how fast both are
 // together is still what was asked.
-func runOf(r *bench.Result) search.Run {
+func runOf(r *bench.Result) experiment.Run {
 	var failed int64
 	for _, n := range r.Errors {
 		failed += n
 	}
-	out := search.Run{Start: r.Start, Seconds: r.Seconds, Requests: r.Requests, RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
+	out := experiment.Run{Start: r.Start, Seconds: r.Seconds, Requests: r.Requests, RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
 		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)), CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
 		Unsent: r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
-		GeneratorLimited: r.LimitedBy == limit.ByGeneratorCPU}
+		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU}
 	if p := r.Schedule; p != nil {
 		out.LateP50Ns, out.LateP99Ns, out.LateMaxNs = p.LateP50Ns, p.LateP99Ns, p.LateMaxNs
 	}
 	return out
 }
 
-func quantilesOf(l bench.Latency) search.Latency {
-	return search.Latency{MeanNs: l.MeanNs, P50Ns: l.P50Ns, P90Ns: l.P90Ns, P99Ns: l.P99Ns, P999Ns: l.P999Ns, P9999Ns: l.P9999Ns, MaxNs: l.MaxNs}
+func quantilesOf(l bench.Latency) experiment.Latency {
+	return experiment.Latency{MeanNs: l.MeanNs, P50Ns: l.P50Ns, P90Ns: l.P90Ns, P99Ns: l.P99Ns, P999Ns: l.P999Ns, P9999Ns: l.P9999Ns, MaxNs: l.MaxNs}
 }
 
 // baselineOf reads the document of repeats or of one load.
-func baselineOf(name string, body []byte) (*search.Baseline, error) {
-	repeats, err := search.ParseRepeats(body)
+func baselineOf(name string, body []byte) (*experiment.Baseline, error) {
+	repeats, err := experiment.ParseRepeats(body)
 	if err == nil {
-		return &search.Baseline{Name: name, Setup: repeats.Setup, Runs: repeats.Runs}, nil
+		return &experiment.Baseline{Name: name, Setup: repeats.Setup, Runs: repeats.Runs}, nil
 	}
 	one, notLoad := bench.Parse(body)
 	if notLoad != nil {
 		return nil, err
 	}
-	setup := search.Setup{Version: one.Version, Target: one.Target, Settings: one.Settings}
-	return &search.Baseline{Name: name, Setup: setup, Runs: []search.Run{runOf(one)}}, nil
+	setup := experiment.Setup{Version: one.Version, Target: one.Target, Settings: one.Settings}
+	return &experiment.Baseline{Name: name, Setup: setup, Runs: []experiment.Run{runOf(one)}}, nil
 }

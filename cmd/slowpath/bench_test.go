@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"slowpath/internal/load"
+	"slowpath/internal/load/engine"
 )
 
 func TestBusyPollLeavesACPU(t *testing.T) {
@@ -11,7 +11,7 @@ func TestBusyPollLeavesACPU(t *testing.T) {
 		threads, connections, cpus int
 		refused                    bool
 	}{{1, 50, 2, false}, {2, 50, 2, true}, {4, 1, 2, false}, {1, 1, 1, true}, {3, 50, 4, false}} {
-		f := benchFlags{load: load.Options{BusyPoll: true, Threads: c.threads, Connections: c.connections}}
+		f := benchFlags{load: engine.Options{BusyPoll: true, Threads: c.threads, Connections: c.connections}}
 		if err := f.checkThreads(c.cpus); (err != nil) != c.refused {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/load"
-	"slowpath/internal/workload"
+	"slowpath/internal/load/engine"
+	"slowpath/internal/load/workload"
 )
 
 // workFlags say what a load sends.
@@ -49,7 +49,7 @@ func (f *workFlags) keyRange() (workload.Keys, error) {
 }
 
 // compile makes the workload.
-func (f *workFlags) compile(l *load.Options) (*workload.Workload, error) {
+func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
 	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: l.Seed, Cluster: l.Cluster, Verify: l.Verify}
 	for _, text := range f.ratios {
 		r, err := strconv.ParseFloat(text, 64)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 )

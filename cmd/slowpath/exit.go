@@ -9,13 +9,13 @@ import (
 	"syscall"
 
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/profile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
-	"slowpath/internal/resp"
-	"slowpath/internal/session"
-	"slowpath/internal/target"
-	"slowpath/internal/topology"
+	"slowpath/internal/source/profile"
+	"slowpath/internal/topology/survey"
+	"slowpath/internal/wire/resp"
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
 )
 
 // Exit codes (design.md, "Command line").
@@ -49,7 +49,7 @@ func exitCode(err error) int {
 	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile),
 		errors.Is(err, profile.ErrNotPprof):
 		return exitUsage
-	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, topology.ErrNoMap),
+	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, survey.ErrNoMap),
 		errors.Is(err, profile.ErrUnreachable), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"slowpath/internal/report"
-	"slowpath/internal/target"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/wire/target"
 )
 
 // hop is one server that probe calls.
@@ -29,7 +29,7 @@ func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Du
 			continue
 		}
 		a.progress("connecting to %s", t.Addr())
-		g, err := watch.Greet(ctx, t, timeout)
+		g, err := source.Greet(ctx, t, timeout)
 		if err != nil {
 			a.progressDone()
 			return nil, err
@@ -51,11 +51,11 @@ func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Du
 
 // peers greets the other nodes of a cluster, all at once, and leaves out those that cannot be reached.
 func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.Duration) []hop {
-	greetings := make([]watch.Greeting, len(targets))
+	greetings := make([]source.Greeting, len(targets))
 	errs := make([]error, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {
-		wg.Go(func() { greetings[i], errs[i] = watch.Greet(ctx, t, timeout) })
+		wg.Go(func() { greetings[i], errs[i] = source.Greet(ctx, t, timeout) })
 	}
 	wg.Wait()
 	var hops []hop
@@ -70,6 +70,6 @@ func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.D
 	return hops
 }
 
-func hopOf(t target.Target, g watch.Greeting) hop {
+func hopOf(t target.Target, g source.Greeting) hop {
 	return hop{target: t, hashTag: g.HashTag, noKeys: g.NoKeys(), server: g.Identity.Server}
 }

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
-	"slowpath/internal/join"
 	"slowpath/internal/recording"
-	"slowpath/internal/tap"
+	"slowpath/internal/recording/join"
+	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/target"
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/lab/clients/programs/protocol"
+	"slowpath/internal/wire/target"
 )
 
 // clientRun is what the flags of lab clients run say.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/bench"
+	"slowpath/internal/load/bench"
 	"slowpath/internal/report"
 )
 

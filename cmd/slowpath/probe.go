@@ -8,7 +8,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
 )
 
 func (a *app) probe() *cobra.Command {
@@ -30,7 +30,7 @@ It prints a line of figures per target and interval, and a table at the end, whi
 	fl.StringVar(&f.rate, "rate", "50/s", "`calls` per second on the kept connection of each target")
 	fl.StringVar(&f.freshRate, "fresh-rate", "2/s", "fresh `connections` per second to each target")
 	fl.DurationVar(&f.interval, "interval", 15*time.Second, "a line of figures per target every so often")
-	fl.DurationVar(&f.timeout, "timeout", watch.DefaultTimeout, "for the first connection to each target")
+	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
 	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")
 	a.targetFlags(c)

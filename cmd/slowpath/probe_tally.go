@@ -6,8 +6,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"slowpath/internal/probe"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/probe"
 )
 
 // phaseNames in the order in which a fresh connection goes through them.

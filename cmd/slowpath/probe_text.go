@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/probe"
 	"slowpath/internal/report"
+	"slowpath/internal/source/probe"
 )
 
 // Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the target.

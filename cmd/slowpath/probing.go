@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
-	"slowpath/internal/probe"
 	"slowpath/internal/recording"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/source/probe"
 )
 
 // probing is a probe of several hops that runs.
@@ -30,7 +30,7 @@ type probing struct {
 
 // run probes until the time is up, ctx ends, or nobody reads the figures any more.
 func (p *probing) run(ctx context.Context) error {
-	ctx, cancel := watch.Window(ctx, p.flags.duration)
+	ctx, cancel := source.Window(ctx, p.flags.duration)
 	defer cancel()
 	p.begin()
 	ended := p.start(ctx)

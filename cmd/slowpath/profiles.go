@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
-	"slowpath/internal/stacks"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // profileGroup is the profiles of one kind of one application.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"slowpath/internal/recording"
-	"slowpath/internal/stacks"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // recordedProfiles is a recording with two readings of goroutines, or without any.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/profile"
-	"slowpath/internal/stacks"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/source/profile"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // profileFlags say into which applications to look.
@@ -23,11 +23,11 @@ type profileFlags struct {
 func (p *profileFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or into the JVM of this pid; may be repeated")
 	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
-	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: internal/stacks/frames.tsv); with --pprof")
+	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: internal/source/profile/stacks/frames.tsv); with --pprof")
 }
 
 // fill checks the flags.
-func (p *profileFlags) fill(o *watch.Options) error {
+func (p *profileFlags) fill(o *source.Options) error {
 	targets, err := profile.Targets(p.pprof)
 	if err != nil {
 		return usagef("--pprof: %w", err)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/join"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/join"
 	"slowpath/internal/report"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 func (a *app) report() *cobra.Command {

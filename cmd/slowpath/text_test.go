@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/probe"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/probe"
 )
 
 func TestLiveLineFits(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/report"
-	"slowpath/internal/target"
-	"slowpath/internal/topology"
+	"slowpath/internal/topology/survey"
+	"slowpath/internal/wire/target"
 )
 
 func (a *app) topology() *cobra.Command {
@@ -38,8 +38,8 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	fl.IntVar(&f.question.Clients, "clients", 0, "reckon with so many `clients` (default: as seen)")
 	fl.DurationVar(&f.question.Period, "period", 0, "reckon with a refresh so often (default: as seen, else 1m)")
 	fl.BoolVar(&f.all, "all", false, "list every shard")
-	fl.DurationVar(&f.timeout, "timeout", topology.DefaultTimeout, "for each node's connection and replies")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+topology.Schema)
+	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for each node's connection and replies")
+	fl.BoolVar(&f.asJSON, "json", false, "print "+survey.Schema)
 	a.targetFlags(c)
 	c.AddCommand(a.topologyWatch())
 	return c
@@ -49,7 +49,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 type topologyFlags struct {
 	window, timeout time.Duration
 	nodes           string
-	question        topology.Question
+	question        survey.Question
 	all, asJSON     bool
 }
 
@@ -95,17 +95,17 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 	if err := clusterTarget(targets); err != nil {
 		return err
 	}
-	o := topology.Options{Target: targets[0], Window: f.window, Timeout: f.timeout, Progress: func(s string) { a.progress("%s", s) }}
-	survey, err := o.Look(ctx)
+	o := survey.Options{Target: targets[0], Window: f.window, Timeout: f.timeout, Progress: func(s string) { a.progress("%s", s) }}
+	seen, err := o.Look(ctx)
 	a.progressDone()
-	if errors.Is(err, topology.ErrNotCluster) {
+	if errors.Is(err, survey.ErrNotCluster) {
 		return usage(err)
 	}
 	if err != nil {
 		return err
 	}
-	r := topology.Analyse(survey, f.question)
-	if r.Verdict == topology.Findings {
+	r := survey.Analyse(seen, f.question)
+	if r.Verdict == survey.Findings {
 		a.code = exitFindings
 	}
 	if f.asJSON {
@@ -119,7 +119,7 @@ func clusterTarget(targets []target.Target) error {
 	case len(targets) > 1:
 		return usagef("topology takes one node of a cluster, not %d targets: it finds the others itself", len(targets))
 	case t.Sentinel != "":
-		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor", topology.ErrNotCluster, t.Sentinel))
+		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor", survey.ErrNotCluster, t.Sentinel))
 	}
 	return nil
 }

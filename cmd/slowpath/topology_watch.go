@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/report"
-	"slowpath/internal/topology/lookout"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/topology/watch"
 )
 
 func (a *app) topologyWatch() *cobra.Command {
@@ -67,27 +67,27 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := watch.Window(ctx, f.duration)
+	ctx, cancel := source.Window(ctx, f.duration)
 	defer cancel()
 	go a.awaitReaderGone(ctx, cancel)
 	a.progress("connecting to %s", targets[0].Addr())
 	begun := false
-	s, err := lookout.Watch(ctx, lookout.Options{Seeds: targets, PerSecond: perSecond, Publish: f.publish,
-		Ready: func(r lookout.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
-		Event: func(e lookout.Event) error { return a.printEvent(e, f.asJSON) },
+	s, err := watch.Watch(ctx, watch.Options{Seeds: targets, PerSecond: perSecond, Publish: f.publish,
+		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
+		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
 		Note:  func(s string) { fmt.Fprintln(a.stderr, report.OneLine(s)) },
 	})
 	a.progressDone()
 	if begun {
 		fmt.Fprintln(a.stderr, watchSummary(s, f.publish))
 	}
-	if errors.Is(err, lookout.ErrNotCluster) {
+	if errors.Is(err, watch.ErrNotCluster) {
 		return usage(err)
 	}
 	return err
 }
 
-func (a *app) printEvent(e lookout.Event, asJSON bool) error {
+func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = json.NewEncoder(a.stdout).Encode(e)
@@ -100,7 +100,7 @@ func (a *app) printEvent(e lookout.Event, asJSON bool) error {
 	return nil
 }
 
-func readyLine(r lookout.Ready, most string) string {
+func readyLine(r watch.Ready, most string) string {
 	who := "each master"
 	beat := r.Beat * time.Duration(max(r.Masters, 1))
 	if r.Early {
@@ -113,10 +113,10 @@ func readyLine(r lookout.Ready, most string) string {
 		r.Masters, r.Replicas, r.Command, who, beat.Round(time.Millisecond), most)
 }
 
-func watchSummary(s lookout.Summary, published bool) string {
+func watchSummary(s watch.Summary, published bool) string {
 	seconds := s.Took.Seconds()
 	text := fmt.Sprintf("in %v: %d slots moved, %d failovers, %d nodes joined, %d left; %d commands to %d nodes (%.1f/s; at most %.1f/s to one node)",
-		s.Took.Round(time.Second/10), s.Slots, s.Kinds[lookout.FailoverEnded], s.Kinds[lookout.NodeJoined], s.Kinds[lookout.NodeLeft],
+		s.Took.Round(time.Second/10), s.Slots, s.Kinds[watch.FailoverEnded], s.Kinds[watch.NodeJoined], s.Kinds[watch.NodeLeft],
 		s.Commands, s.Nodes, float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
 	if published {
 		text += fmt.Sprintf("; %d messages published", s.Published)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/tap"
+	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
-	"slowpath/internal/tap"
+	"slowpath/internal/source/tap"
 )
 
 // kernelSource tells, once, whether the kernel source can run here.

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
-	"slowpath/internal/host"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
-	"slowpath/internal/tap"
+	"slowpath/internal/source"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
-	"slowpath/internal/watch"
 )
 
 // tracing is a trace that runs, or that is read from a recording.
@@ -67,25 +67,25 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			t.missed.Add(1)
 		}
 	})
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
+	kernel, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
 	}
-	defer source.Close()
+	defer kernel.Close()
 	if err := tap.Drop(); err != nil {
 		t.note("%s", err)
 	}
 	for _, n := range notes {
 		t.note("%s", n)
 	}
-	for _, b := range source.Blind() {
+	for _, b := range kernel.Blind() {
 		t.note("not seen: %s: %s; %s", b.What, b.Why, b.Enable)
 	}
 	trace.Begin(t.watch, clk.Now(), version, t.slow, nodes)
-	ctx, cancel := watch.Window(ctx, t.flags.duration)
+	ctx, cancel := source.Window(ctx, t.flags.duration)
 	ended := make(chan error, 1)
-	go func() { ended <- source.Run(ctx) }()
+	go func() { ended <- kernel.Run(ctx) }()
 	var end sync.WaitGroup
 	end.Go(func() { t.endWith(ctx, cancel) })
 	defer end.Wait()

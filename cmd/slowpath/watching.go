@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/recording"
-	"slowpath/internal/tap"
-	"slowpath/internal/watch"
+	"slowpath/internal/source"
+	"slowpath/internal/source/tap"
 )
 
 // watchFlags are the flags of doctor and record that shape a watch.
@@ -41,13 +41,13 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	w.whom.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
-	f.DurationVar(&w.timeout, "timeout", watch.DefaultTimeout, "for the first connection")
+	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")
 }
 
 // options checks the flags.
-func (w *watchFlags) options() (watch.Options, error) {
-	o := watch.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom}
+func (w *watchFlags) options() (source.Options, error) {
+	o := source.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
 	}
@@ -73,12 +73,12 @@ func (w *watchFlags) options() (watch.Options, error) {
 }
 
 // runWatch runs a watch and says on the terminal how far it is.
-func (a *app) runWatch(ctx context.Context, o watch.Options, sink recording.ProfileSink) error {
+func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.ProfileSink) error {
 	var once sync.Once
 	var stop func()
 	o.Progress = func(s string) { a.progress("%s", s) }
 	o.Started = func(nodes int) { once.Do(func() { stop = a.countdown(ctx, o, nodes) }) }
-	err := watch.Run(ctx, o, sink)
+	err := source.Run(ctx, o, sink)
 	if stop != nil {
 		stop()
 	}
@@ -87,7 +87,7 @@ func (a *app) runWatch(ctx context.Context, o watch.Options, sink recording.Prof
 }
 
 // countdown shows how long the watch has run; the function that it returns ends it.
-func (a *app) countdown(ctx context.Context, o watch.Options, nodes int) func() {
+func (a *app) countdown(ctx context.Context, o source.Options, nodes int) func() {
 	if !a.onTerminal() {
 		return func() {}
 	}

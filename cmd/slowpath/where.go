@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/target"
+	"slowpath/internal/wire/target"
 )
 
 // whereFlags are the flags of redis-cli that say where and who.

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/host"
-	"slowpath/internal/tap"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 

@@ -63,7 +63,7 @@ type Profiled struct {
 // SnapshotApplication says of a subject of profiles whose they are; its body is a Profiled.
 const SnapshotApplication = "application"
 
-// SnapshotFrames is the user's own table of frames (internal/stacks), under the subject self.
+// SnapshotFrames is the user's own table of frames (internal/source/profile/stacks), under the subject self.
 const SnapshotFrames = "frames"
 
 // Meta keys.

@@ -3,8 +3,8 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/cause"
-	"slowpath/internal/figure"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 )
 
 const (
@@ -24,7 +24,7 @@ func (p *page) account(d cause.Diagnosis) {
 	}
 	title := "Where the time of slow calls went"
 	if n := d.Latency.SlowCalls; n > 0 {
-		title = "Where the time of " + figure.Count(n, "slow call") + " went"
+		title = "Where the time of " + format.Count(n, "slow call") + " went"
 	}
 	p.section(title)
 	shown, rest := split(d.Account)
@@ -36,7 +36,7 @@ func (p *page) account(d cause.Diagnosis) {
 			ns += s.Ns
 			share += s.Share
 		}
-		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", figure.Count(len(rest), "smaller part"), duration(ns), percent(share)), dim)
+		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"), duration(ns), percent(share)), dim)
 	}
 }
 

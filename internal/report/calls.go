@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/figure"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/trace"
 )
@@ -237,7 +237,7 @@ func (p *page) others(g trace.Group) {
 	if len(ops) > most {
 		named = append(named, "…")
 	}
-	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", figure.Count(g.Others, "call"), duration(g.LeastNs), strings.Join(named, ", "))
+	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", format.Count(g.Others, "call"), duration(g.LeastNs), strings.Join(named, ", "))
 	lead := pad("", p.stripWidth()+2)
 	p.paragraph(lead, lead, text, dim)
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"slowpath/internal/cause"
-	"slowpath/internal/figure"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 	"slowpath/internal/trace"
 )
 
@@ -97,7 +97,7 @@ func (p *page) commands(list []trace.Command) {
 			padLeft(figures[0], 9), padLeft(figures[1], 9), padLeft(figures[2], 9), c.Slow))
 	}
 	if more := len(list) - maxCommands; more > 0 {
-		p.line(p.in(dim, "  and "+figure.Count(more, "command")+" more"))
+		p.line(p.in(dim, "  and "+format.Count(more, "command")+" more"))
 	}
 }
 
@@ -110,9 +110,9 @@ func (p *page) waited(list []trace.Waited) {
 	p.section("What they waited for")
 	for _, w := range list[:min(len(list), maxWaited)] {
 		lead := "  " + p.length(w.Ns) + "  "
-		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State), figure.Count(w.Calls, "call")), none)
+		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State), format.Count(w.Calls, "call")), none)
 	}
 	if more := len(list) - maxWaited; more > 0 {
-		p.line(p.in(dim, "  and "+figure.Count(more, "smaller one")))
+		p.line(p.in(dim, "  and "+format.Count(more, "smaller one")))
 	}
 }

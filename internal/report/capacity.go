@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 
-	"slowpath/internal/figure"
-	"slowpath/internal/search"
+	"slowpath/internal/format"
+	"slowpath/internal/load/experiment"
 )
 
 // Capacity writes the highest rate that holds a limit for a person, with the loads that tell it.
-func Capacity(w io.Writer, c *search.Capacity, style Style) error {
+func Capacity(w io.Writer, c *experiment.Capacity, style Style) error {
 	p := newPage(style)
 	colour := calm
 	if c.Holds == nil {
@@ -18,20 +18,20 @@ func Capacity(w io.Writer, c *search.Capacity, style Style) error {
 	p.paragraph("", "", c.Summary, colour)
 	p.gap()
 	p.trials(c.Trials)
-	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", figure.Count(len(c.Trials), "load"), c.ConfirmRuns))
+	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials), "load"), c.ConfirmRuns))
 	return p.to(w, "the search")
 }
 
 // CapacityJSON writes the document slowpath.find-max/v1.
-func CapacityJSON(w io.Writer, c *search.Capacity) error { return document(w, "the search", c) }
+func CapacityJSON(w io.Writer, c *experiment.Capacity) error { return document(w, "the search", c) }
 
 var trialWidths = []int{11, 8, 9, 8, 8, 8, 8, 9}
 
-func (p *page) trials(trials []search.Trial) {
+func (p *page) trials(trials []experiment.Trial) {
 	p.cells(dim, trialWidths, "RATE", "", "OUTCOME", "P50", "P99", "P99.9", "MAX", "LATE P99")
 	for _, t := range trials {
 		l, colour := t.Run.Latency, none
-		if t.Outcome != search.Holds {
+		if t.Outcome != experiment.Holds {
 			colour = dim
 		}
 		p.cells(colour, trialWidths, grouped(int64(t.PerSecond+0.5))+"/s", t.Purpose, t.Outcome, duration(l.P50Ns), duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),

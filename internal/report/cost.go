@@ -1,6 +1,6 @@
 package report
 
-import "slowpath/internal/cause"
+import "slowpath/internal/diagnose/cause"
 
 // maxCosts bounds the lines of the watch's cost: there is one per node.
 const maxCosts = 8

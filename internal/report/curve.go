@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"slowpath/internal/search"
+	"slowpath/internal/load/experiment"
 )
 
 const (
@@ -21,7 +21,7 @@ type canvas struct {
 	top      float64 // calls per second
 }
 
-func newCanvas(points []search.Point, width int) *canvas {
+func newCanvas(points []experiment.Point, width int) *canvas {
 	c := &canvas{from: math.Log(float64(points[0].Value)), to: math.Log(float64(points[len(points)-1].Value))}
 	for _, p := range points {
 		c.top = max(c.top, p.High)
@@ -63,7 +63,7 @@ func (c *canvas) row(perSecond float64) int {
 }
 
 // curve draws throughput over the axis: the points with their spread, the law, the knee.
-func (p *page) curve(s *search.Sweep) {
+func (p *page) curve(s *experiment.Sweep) {
 	if len(s.Points) < 2 {
 		return
 	}
@@ -102,7 +102,7 @@ func (p *page) curve(s *search.Sweep) {
 }
 
 // drawn prints the picture with its scales.
-func (p *page) drawn(s *search.Sweep, c *canvas) {
+func (p *page) drawn(s *experiment.Sweep, c *canvas) {
 	p.gap()
 	p.line(p.in(dim, "requests per second by "+s.Axis))
 	for r, cells := range c.cells {

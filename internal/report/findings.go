@@ -3,8 +3,8 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/cause"
-	"slowpath/internal/figure"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 )
 
 // maxFacts bounds the lines of evidence of one finding: in a cluster of a hundred nodes each node brings its own.
@@ -36,7 +36,7 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	if f.Of > 0 {
-		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls, figure.Count(f.Of, "slow call")))
+		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
 	}
 	return append(out, "confidence "+percent(f.Confidence))
 }

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"slowpath/internal/stacks"
+	"slowpath/internal/source/profile/stacks"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/stacks"
+	"slowpath/internal/source/profile/stacks"
 )
 
 func flame(frames ...stacks.Stack) Flame {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"slowpath/internal/cause"
-	"slowpath/internal/figure"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -59,9 +59,9 @@ func watched(d cause.Diagnosis) []string {
 	}
 	switch n := len(d.Target.Nodes); {
 	case d.Target.Kind == "cluster":
-		out = append(out, "cluster of "+figure.Count(n, "node"))
+		out = append(out, "cluster of "+format.Count(n, "node"))
 	case n > 1:
-		out = append(out, figure.Count(n, "node"))
+		out = append(out, format.Count(n, "node"))
 	}
 	if s := d.Window.Seconds; s > 0 && !math.IsInf(s, 0) {
 		window := fmt.Sprintf("%.0f s", s)
@@ -101,9 +101,9 @@ func figures(l cause.Latency) []string {
 	if l.SlowThresholdNs > 0 {
 		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
 	}
-	calls := []string{figure.Count(l.Calls, "call")}
+	calls := []string{format.Count(l.Calls, "call")}
 	if l.UserCalls > 0 && l.UserCalls != l.Calls {
-		calls = []string{figure.Count(l.UserCalls, "call") + " of its clients", figure.Count(l.Calls, "call") + " of slowpath"}
+		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") + " of slowpath"}
 	}
 	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
 }

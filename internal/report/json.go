@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/load/bench"
 )
 
 // JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null. It fails

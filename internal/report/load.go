@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/bench"
-	"slowpath/internal/figure"
+	"slowpath/internal/format"
+	"slowpath/internal/load/bench"
 )
 
 // Load writes the result of a load for a person: how fast, how late, how the latencies spread, and what one must know to read that.
@@ -41,7 +41,7 @@ func (p *page) loadHead(r *bench.Result) {
 	if r.Target.Server != "" {
 		facts = append(facts, r.Target.Server)
 	}
-	facts = append(facts, s.Loop+" loop"+p.rateAsked(r), figure.Count(s.Connections, "connection"))
+	facts = append(facts, s.Loop+" loop"+p.rateAsked(r), format.Count(s.Connections, "connection"))
 	if s.Pipeline > 1 {
 		how := "in flight on each"
 		if s.PipelineMode == "batch" {
@@ -49,15 +49,15 @@ func (p *page) loadHead(r *bench.Result) {
 		}
 		facts = append(facts, fmt.Sprintf("%d %s", s.Pipeline, how))
 	}
-	facts = append(facts, figure.Count(s.Threads, "thread"))
+	facts = append(facts, format.Count(s.Threads, "thread"))
 	if s.PerCall {
 		facts = append(facts, "a connection for each call")
 	}
 	if s.ReconnectEvery > 0 {
-		facts = append(facts, "each opened again after "+figure.Count(s.ReconnectEvery, "call"))
+		facts = append(facts, "each opened again after "+format.Count(s.ReconnectEvery, "call"))
 	}
 	if s.Pool > 0 {
-		facts = append(facts, fmt.Sprintf("a pool that %s share", figure.Count(s.PoolWorkers, "worker")))
+		facts = append(facts, fmt.Sprintf("a pool that %s share", format.Count(s.PoolWorkers, "worker")))
 	}
 	if s.BusyPoll {
 		facts = append(facts, "busy polling")
@@ -170,16 +170,16 @@ func (p *page) loadFacts(r *bench.Result) {
 		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
 	}
 	if r.Settings.Subscribers > 0 {
-		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered), figure.Count(r.Settings.Subscribers, "subscriber")))
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered), format.Count(r.Settings.Subscribers, "subscriber")))
 	}
 	if r.TimedOut > 0 {
-		facts = append(facts, figure.Count(int(r.TimedOut), "call")+" timed out")
+		facts = append(facts, format.Count(int(r.TimedOut), "call")+" timed out")
 	}
 	if len(r.Mismatches) > 0 {
 		p.paragraph("wrong replies: ", "               ", countsText(r.Mismatches), alarm)
 	}
 	if c := r.Connections; c.Lost > 0 {
-		facts = append(facts, fmt.Sprintf("%s lost, %d made again", figure.Count(int(c.Lost), "connection"), c.Reconnected))
+		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(int(c.Lost), "connection"), c.Reconnected))
 	}
 	if s := r.Schedule; s != nil {
 		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns), duration(s.LateMaxNs)))

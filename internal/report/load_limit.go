@@ -1,8 +1,8 @@
 package report
 
 import (
-	"slowpath/internal/bench"
-	"slowpath/internal/limit"
+	"slowpath/internal/load/bench"
+	"slowpath/internal/load/bottleneck"
 )
 
 // loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the server.
@@ -13,7 +13,7 @@ func (p *page) loadLimit(r *bench.Result) {
 	colour := none
 	head := "limited by: "
 	switch {
-	case r.Limit.GeneratorLimited && r.LimitedBy == limit.BySharedCPU:
+	case r.Limit.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
 		colour, head = alarm, "LIMITED BY THE GENERATOR'S HOST: "
 	case r.Limit.GeneratorLimited:
 		colour, head = alarm, "LIMITED BY THE GENERATOR: "

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"slowpath/internal/bench"
+	"slowpath/internal/load/bench"
 )
 
 // LoadLine is the last second of a load that runs, in one line that begins with what changes; total is 0 where it has no known end.

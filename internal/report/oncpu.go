@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 // maxProcesses bounds the processes whose CPU time is shown.

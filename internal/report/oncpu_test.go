@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 func TestOnCPU(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 )
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/figure"
-	"slowpath/internal/search"
+	"slowpath/internal/format"
+	"slowpath/internal/load/experiment"
 )
 
 // Repeats writes repeated loads for a person: medians with intervals, or what differs from a baseline.
-func Repeats(w io.Writer, s *search.Repeats, style Style) error {
+func Repeats(w io.Writer, s *experiment.Repeats, style Style) error {
 	p := newPage(style)
 	p.paragraph("", "", s.Summary, bold)
 	p.gap()
@@ -20,16 +20,16 @@ func Repeats(w io.Writer, s *search.Repeats, style Style) error {
 	} else {
 		p.comparison(s.Comparison)
 	}
-	p.searchNotes(s.Setup, s.Notes, figure.Count(len(s.Runs), "load"))
+	p.searchNotes(s.Setup, s.Notes, format.Count(len(s.Runs), "load"))
 	return p.to(w, "the repeats")
 }
 
 // RepeatsJSON writes the document slowpath.repeats/v1.
-func RepeatsJSON(w io.Writer, s *search.Repeats) error { return document(w, "the repeats", s) }
+func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return document(w, "the repeats", s) }
 
 var medianWidths = []int{19, 10, 10, 10}
 
-func (p *page) medians(figures []search.Figure) {
+func (p *page) medians(figures []experiment.Figure) {
 	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range figures {
 		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value), amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
@@ -38,7 +38,7 @@ func (p *page) medians(figures []search.Figure) {
 
 var comparisonWidths = []int{19, 9, 9, 0}
 
-func (p *page) comparison(c *search.Comparison) {
+func (p *page) comparison(c *experiment.Comparison) {
 	p.cells(dim, comparisonWidths, "", "BASELINE", "NOW", "")
 	for _, f := range c.Figures {
 		row := pad(figureName(f.Figure), comparisonWidths[0])
@@ -47,16 +47,16 @@ func (p *page) comparison(c *search.Comparison) {
 		}
 		colour := none
 		switch f.Verdict {
-		case search.Faster:
+		case experiment.Faster:
 			colour = calm
-		case search.Slower:
+		case experiment.Slower:
 			colour = alarm
 		}
 		p.line(row + "  " + p.in(colour, p.text(f.Text)))
 	}
 	p.gap()
 	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then and now is in the difference.",
-		c.Baseline, figure.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
+		c.Baseline, format.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
 	if len(c.Differences) > 0 {
 		p.gap()
 		p.line(p.in(doubt, "Set differently:"))

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 // Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix, the

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 func TestDuration(t *testing.T) {

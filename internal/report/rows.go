@@ -3,7 +3,7 @@ package report
 import (
 	"math"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 )
 

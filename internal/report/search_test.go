@@ -8,25 +8,25 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/search"
+	"slowpath/internal/load/experiment"
 )
 
 // sweepSample is a sweep over loads that follow the law but for the last two points, where the generator is the limit.
-func sweepSample(t *testing.T, axis string, sigma, kappa float64) *search.Sweep {
+func sweepSample(t *testing.T, axis string, sigma, kappa float64) *experiment.Sweep {
 	t.Helper()
-	a, err := search.ParseAxis(axis)
+	a, err := experiment.ParseAxis(axis)
 	if err != nil {
 		t.Fatal(err)
 	}
 	load := 0
-	s, err := search.MakeSweep(t.Context(), search.SweepOptions{Setup: search.Setup{DurationNs: 2e9, WarmUpNs: 5e8}, Axis: a, Repeats: 3, Gain: 0.1, Seed: 1,
-		Load: func(_ context.Context, value int) (search.Run, error) {
+	s, err := experiment.MakeSweep(t.Context(), experiment.SweepOptions{Setup: experiment.Setup{DurationNs: 2e9, WarmUpNs: 5e8}, Axis: a, Repeats: 3, Gain: 0.1, Seed: 1,
+		Load: func(_ context.Context, value int) (experiment.Run, error) {
 			load++
 			n := float64(value)
 			speed := 18000 * n / (1 + sigma*(n-1) + kappa*n*(n-1)) * (1 + 0.04*math.Sin(float64(load)))
 			ns := int64(min(n/speed*1e9, 3.6e12/9)) // no load counts more than an hour
-			return search.Run{RequestsPerSecond: speed, GeneratorLimited: value > 600,
-				Latency: search.Latency{P50Ns: ns, P99Ns: 3 * ns, P999Ns: 5 * ns, MaxNs: 9 * ns}}, nil
+			return experiment.Run{RequestsPerSecond: speed, GeneratorLimited: value > 600,
+				Latency: experiment.Latency{P50Ns: ns, P99Ns: 3 * ns, P999Ns: 5 * ns, MaxNs: 9 * ns}}, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -46,14 +46,14 @@ func TestSweepGolden(t *testing.T) {
 }
 
 func TestCapacityGolden(t *testing.T) {
-	l, err := search.ParseLimit("p99<1ms")
+	l, err := experiment.ParseLimit("p99<1ms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := search.FindCapacity(t.Context(), search.CapacityOptions{Setup: search.Setup{DurationNs: 5e9}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
-		MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (search.Run, error) {
-			lat := search.Latency{P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)), P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000))}
-			return search.Run{Requests: int64(5 * rate), Latency: lat, Service: lat, LateP99Ns: 12000}, nil
+	c, err := experiment.FindCapacity(t.Context(), experiment.CapacityOptions{Setup: experiment.Setup{DurationNs: 5e9}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
+		MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (experiment.Run, error) {
+			lat := experiment.Latency{P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)), P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000))}
+			return experiment.Run{Requests: int64(5 * rate), Latency: lat, Service: lat, LateP99Ns: 12000}, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -66,14 +66,14 @@ func TestCapacityGolden(t *testing.T) {
 }
 
 func TestRepeatsGolden(t *testing.T) {
-	repeats := func(speed float64, connections int, b *search.Baseline) *search.Repeats {
+	repeats := func(speed float64, connections int, b *experiment.Baseline) *experiment.Repeats {
 		n := 0
-		r, err := search.MakeRepeats(t.Context(), search.RepeatsOptions{Setup: search.Setup{DurationNs: 5e9, Settings: map[string]any{"connections": connections}}, Repeats: 6, Baseline: b,
-			Load: func(context.Context) (search.Run, error) {
+		r, err := experiment.MakeRepeats(t.Context(), experiment.RepeatsOptions{Setup: experiment.Setup{DurationNs: 5e9, Settings: map[string]any{"connections": connections}}, Repeats: 6, Baseline: b,
+			Load: func(context.Context) (experiment.Run, error) {
 				n++
 				x := speed * (1 + 0.01*float64(n*5%7))
-				return search.Run{RequestsPerSecond: x, CPUSecondsPerMillion: 5 + float64(n*3%5)/10,
-					Latency: search.Latency{P50Ns: int64(5e10 / x), P99Ns: int64(9e10/x) * int64(1+n%2), P999Ns: 2e6}}, nil
+				return experiment.Run{RequestsPerSecond: x, CPUSecondsPerMillion: 5 + float64(n*3%5)/10,
+					Latency: experiment.Latency{P50Ns: int64(5e10 / x), P99Ns: int64(9e10/x) * int64(1+n%2), P999Ns: 2e6}}, nil
 			}})
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRepeatsGolden(t *testing.T) {
 	}
 	old := repeats(1e5, 50, nil)
 	var buf bytes.Buffer
-	for _, r := range []*search.Repeats{old, repeats(1.1e5, 60, &search.Baseline{Name: "before.json", Setup: old.Setup, Runs: old.Runs})} {
+	for _, r := range []*experiment.Repeats{old, repeats(1.1e5, 60, &experiment.Baseline{Name: "before.json", Setup: old.Setup, Runs: old.Runs})} {
 		if err := Repeats(&buf, r, Style{Width: 80, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}

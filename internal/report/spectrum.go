@@ -7,7 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"slowpath/internal/bench"
+	"slowpath/internal/load/bench"
 )
 
 const (

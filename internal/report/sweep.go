@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/figure"
-	"slowpath/internal/search"
+	"slowpath/internal/format"
+	"slowpath/internal/load/experiment"
 )
 
 // Sweep writes a sweep for a person: the knee, the points, the curve.
-func Sweep(w io.Writer, s *search.Sweep, style Style) error {
+func Sweep(w io.Writer, s *experiment.Sweep, style Style) error {
 	p := newPage(style)
 	p.paragraph("", "", s.Summary, bold)
 	p.gap()
@@ -21,12 +21,12 @@ func Sweep(w io.Writer, s *search.Sweep, style Style) error {
 		p.gap()
 		p.law(s.Law)
 	}
-	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", figure.Count(s.Repeats, "load"), s.Repeats))
+	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", format.Count(s.Repeats, "load"), s.Repeats))
 	return p.to(w, "the sweep")
 }
 
 // SweepJSON writes the document slowpath.sweep/v1.
-func SweepJSON(w io.Writer, s *search.Sweep) error { return document(w, "the sweep", s) }
+func SweepJSON(w io.Writer, s *experiment.Sweep) error { return document(w, "the sweep", s) }
 
 // to writes the page.
 func (p *page) to(w io.Writer, what string) error {
@@ -52,7 +52,7 @@ func (p *page) cells(c paint, widths []int, texts ...string) {
 
 var sweepWidths = []int{12, 10, 8, 8, 8, 8, 8, 6}
 
-func (p *page) sweepTable(s *search.Sweep) {
+func (p *page) sweepTable(s *experiment.Sweep) {
 	p.cells(dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
 	for _, pt := range s.Points {
 		l := pt.Latency
@@ -77,7 +77,7 @@ func errorShare(share float64) string {
 }
 
 // law prints the parameters with their intervals.
-func (p *page) law(l *search.Law) {
+func (p *page) law(l *experiment.Law) {
 	held := "holds"
 	if !l.Holds {
 		held = "does not hold"
@@ -88,7 +88,7 @@ func (p *page) law(l *search.Law) {
 }
 
 // interval prints an estimate with its 95 % interval; a bound that is not known is "?".
-func interval(e search.Estimate, format string) string {
+func interval(e experiment.Estimate, format string) string {
 	bound := func(v *float64) string {
 		if v == nil {
 			return "?"
@@ -99,7 +99,7 @@ func interval(e search.Estimate, format string) string {
 }
 
 // searchNotes ends a search's text: how its loads were made, and what one must know.
-func (p *page) searchNotes(s search.Setup, notes []string, how string) {
+func (p *page) searchNotes(s experiment.Setup, notes []string, how string) {
 	p.gap()
 	facts := []string{how, "each " + time.Duration(s.DurationNs).String()}
 	if s.DurationNs == 0 {

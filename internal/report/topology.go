@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/figure"
-	"slowpath/internal/topology"
+	"slowpath/internal/format"
+	"slowpath/internal/topology/survey"
 )
 
 // Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it, what that costs, and the ways out. With all it
 // lists every shard.
-func Topology(w io.Writer, r *topology.Report, all bool, s Style) error {
+func Topology(w io.Writer, r *survey.Report, all bool, s Style) error {
 	p := newPage(s)
 	p.topologyHead(r)
 	p.topologyFindings(r.Findings)
@@ -28,13 +28,13 @@ func Topology(w io.Writer, r *topology.Report, all bool, s Style) error {
 }
 
 // TopologyJSON writes the document slowpath.topology/v1.
-func TopologyJSON(w io.Writer, r *topology.Report) error { return document(w, "the topology", r) }
+func TopologyJSON(w io.Writer, r *survey.Report) error { return document(w, "the topology", r) }
 
-func (p *page) topologyHead(r *topology.Report) {
+func (p *page) topologyHead(r *survey.Report) {
 	m := r.Map
 	verdict := "Nothing is wrong with this cluster's map."
 	if n := len(r.Findings); n > 0 {
-		verdict = fmt.Sprintf("%s: %s.", figure.Count(n, "finding"), strings.Join(ids(r.Findings), ", "))
+		verdict = fmt.Sprintf("%s: %s.", format.Count(n, "finding"), strings.Join(ids(r.Findings), ", "))
 	}
 	p.paragraph("", "", verdict, bold)
 	facts := []string{r.Target.Address}
@@ -46,36 +46,36 @@ func (p *page) topologyHead(r *topology.Report) {
 	if m.SlotsCovered < 16384 {
 		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
 	}
-	shape := []string{figure.Count(m.Size.Nodes, "node"), figure.Count(m.Size.Masters, "master"), figure.Count(m.Replicas, "replica"), slots, figure.Count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
+	shape := []string{format.Count(m.Size.Nodes, "node"), format.Count(m.Size.Masters, "master"), format.Count(m.Replicas, "replica"), slots, format.Count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
 	p.facts("", shape, none)
-	views := fmt.Sprintf("%d of %s answered", m.Answered, figure.Count(len(r.Views), "node"))
+	views := fmt.Sprintf("%d of %s answered", m.Answered, format.Count(len(r.Views), "node"))
 	if m.Answered == m.HeldBy {
 		views += ", with the same map"
 	} else {
 		views += fmt.Sprintf(", %d with the same map", m.HeldBy)
 	}
-	links := []string{views, figure.Count(m.LinksDown, "bus link") + " down"}
+	links := []string{views, format.Count(m.LinksDown, "bus link") + " down"}
 	if m.LinkBufferBytes > 0 {
 		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", grouped(m.LinkBufferBytes)))
 	}
 	p.facts("", links, none)
 }
 
-func perMaster(m topology.MapSummary) string {
+func perMaster(m survey.MapSummary) string {
 	if m.RangesMin == m.RangesMax {
 		return fmt.Sprintf(" (%d per master)", m.RangesMax)
 	}
 	return fmt.Sprintf(" (per master %d to %d, median %d)", m.RangesMin, m.RangesMax, m.RangesMedian)
 }
 
-func ids(fs []topology.Finding) (out []string) {
+func ids(fs []survey.Finding) (out []string) {
 	for _, f := range fs {
 		out = append(out, f.ID)
 	}
 	return out
 }
 
-func (p *page) topologyFindings(fs []topology.Finding) {
+func (p *page) topologyFindings(fs []survey.Finding) {
 	for i, f := range fs {
 		number := fmt.Sprintf("%d. ", i+1)
 		if i == 0 {
@@ -92,7 +92,7 @@ func (p *page) topologyFindings(fs []topology.Finding) {
 const maxShards = 12
 
 // shards lists masters with their replicas: those that are not well first where there is no room for all.
-func (p *page) shards(list []topology.Shard, all bool) {
+func (p *page) shards(list []survey.Shard, all bool) {
 	p.section("The map")
 	shown := list
 	if !all && len(list) > maxShards {
@@ -121,12 +121,12 @@ func (p *page) shards(list []topology.Shard, all bool) {
 		p.tabular(c, cells...)
 	}
 	if n := len(list) - len(shown); n > 0 {
-		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", figure.Count(n, "more shard"))))
+		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", format.Count(n, "more shard"))))
 	}
 }
 
 // interesting are the shards with something to see, then the first.
-func interesting(list []topology.Shard) (out []topology.Shard) {
+func interesting(list []survey.Shard) (out []survey.Shard) {
 	taken := map[int]bool{}
 	for pass := range 2 {
 		for i, s := range list {
@@ -139,8 +139,8 @@ func interesting(list []topology.Shard) (out []topology.Shard) {
 	return out
 }
 
-func unwell(s topology.Shard) bool {
-	for _, m := range append([]topology.Member{s.Master}, s.Replicas...) {
+func unwell(s survey.Shard) bool {
+	for _, m := range append([]survey.Member{s.Master}, s.Replicas...) {
 		if m.State != "ok" && m.State != "unreachable" {
 			return true
 		}
@@ -149,7 +149,7 @@ func unwell(s topology.Shard) bool {
 }
 
 // replicas sums up those of a shard: how many are well, and how far the last of them is behind.
-func (p *page) replicas(s topology.Shard) string {
+func (p *page) replicas(s survey.Shard) string {
 	if len(s.Replicas) == 0 {
 		return "none"
 	}
@@ -173,7 +173,7 @@ func (p *page) replicas(s topology.Shard) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *page) disagreements(r *topology.Report) {
+func (p *page) disagreements(r *survey.Report) {
 	if len(r.Disagreements) == 0 {
 		return
 	}
@@ -196,7 +196,7 @@ func some(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-func (p *page) topologyUnseen(spots []topology.BlindSpot) {
+func (p *page) topologyUnseen(spots []survey.BlindSpot) {
 	if len(spots) == 0 {
 		return
 	}
@@ -209,13 +209,13 @@ func (p *page) topologyUnseen(spots []topology.BlindSpot) {
 	}
 }
 
-func (p *page) topologyCost(r *topology.Report) {
+func (p *page) topologyCost(r *survey.Report) {
 	p.section("Cost of this look")
 	all := 0
 	for _, n := range r.Cost.Commands {
 		all += n
 	}
-	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", figure.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
+	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
 		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/figure"
-	"slowpath/internal/refresh"
-	"slowpath/internal/topology"
+	"slowpath/internal/format"
+	"slowpath/internal/topology/cost"
+	"slowpath/internal/topology/survey"
 )
 
 func commandsSent(sent map[string]int) string {
@@ -21,7 +21,7 @@ func commandsSent(sent map[string]int) string {
 }
 
 // refreshers says who asks for the map.
-func (p *page) refreshers(r *topology.Report) {
+func (p *page) refreshers(r *survey.Report) {
 	if r.Window.Seconds == 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (p *page) refreshers(r *topology.Report) {
 	p.habits(r)
 }
 
-func whoAsks(x topology.Refresher) string {
+func whoAsks(x survey.Refresher) string {
 	switch {
 	case x.Name != "" && !strings.HasPrefix(strings.ToLower(x.Name), strings.ToLower(x.Library)):
 		return x.Library + " " + x.Name
@@ -67,7 +67,7 @@ func every(ns int64) string {
 }
 
 // habits says what the libraries that have connections are known to do.
-func (p *page) habits(r *topology.Report) {
+func (p *page) habits(r *survey.Report) {
 	const most = 6
 	shown := 0
 	for _, l := range r.Libraries {
@@ -75,12 +75,12 @@ func (p *page) habits(r *topology.Report) {
 			continue
 		}
 		shown++
-		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, figure.Count(l.Connections, "connection"), l.Refreshes), none)
+		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, format.Count(l.Connections, "connection"), l.Refreshes), none)
 	}
 }
 
 // refreshCost says what refreshes cost the servers now.
-func (p *page) refreshCost(r *topology.Report) {
+func (p *page) refreshCost(r *survey.Report) {
 	if r.Window.Seconds == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (p *page) refreshCost(r *topology.Report) {
 		p.paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", none)
 		return
 	case len(c.Commands) == 0:
-		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, figure.Count(c.NodesCounted, "node")), none)
+		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, format.Count(c.NodesCounted, "node")), none)
 		return
 	}
 	for _, x := range c.Commands {
@@ -120,7 +120,7 @@ func (p *page) refreshCost(r *topology.Report) {
 }
 
 // whatIf is the table of versions and sizes.
-func (p *page) whatIf(r *topology.Report) {
+func (p *page) whatIf(r *survey.Report) {
 	if r.Model == nil || len(r.WhatIf) == 0 {
 		return
 	}
@@ -136,15 +136,15 @@ func (p *page) whatIf(r *topology.Report) {
 	sizes = sizes[:min(len(sizes), max(1, (p.style.Width-29)/(column+1)))]
 	head := []cell{{"SERVER", 13, true}, {"COMMAND", 14, true}}
 	for _, n := range sizes {
-		head = append(head, cell{figure.Count(n, "node"), column, false})
+		head = append(head, cell{format.Count(n, "node"), column, false})
 	}
 	p.tabular(dim, head...)
 	var order [][2]string
-	rows := map[[2]string]map[int]refresh.WhatIf{}
+	rows := map[[2]string]map[int]cost.WhatIf{}
 	for _, w := range r.WhatIf {
 		key := [2]string{w.Server, w.Command}
 		if rows[key] == nil {
-			rows[key] = map[int]refresh.WhatIf{}
+			rows[key] = map[int]cost.WhatIf{}
 			order = append(order, key)
 		}
 		rows[key][w.Nodes] = w
@@ -162,16 +162,16 @@ func (p *page) whatIf(r *topology.Report) {
 	}
 	m := r.Model
 	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. Writing the reply (%s bytes) comes on top.",
-		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), figure.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), format.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
 }
 
 // asked is who asks how often.
-func asked(w refresh.WhatIf) string {
+func asked(w cost.WhatIf) string {
 	nodes := "one node"
 	if w.AskAll {
 		nodes = "all nodes"
 	}
-	return fmt.Sprintf("%s, each asking %s every %s,", figure.Count(w.Clients, "client"), nodes, every(w.PeriodNs))
+	return fmt.Sprintf("%s, each asking %s every %s,", format.Count(w.Clients, "client"), nodes, every(w.PeriodNs))
 }
 
 // load is a share of a thread, which may be more than there is.
@@ -183,7 +183,7 @@ func load(share float64) string {
 }
 
 // waysOut is the table of what each way out leaves.
-func (p *page) waysOut(list []refresh.WayOut) {
+func (p *page) waysOut(list []cost.WayOut) {
 	if len(list) == 0 {
 		return
 	}

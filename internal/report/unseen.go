@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 )
 

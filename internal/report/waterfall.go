@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 )
 
 const (

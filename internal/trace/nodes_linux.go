@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/host"
-	"slowpath/internal/tap"
-	"slowpath/internal/target"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/tap"
+	"slowpath/internal/wire/target"
 )
 
 // ErrSocket says that a target is a unix socket.

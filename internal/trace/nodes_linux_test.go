@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/host"
-	"slowpath/internal/tap"
-	"slowpath/internal/target"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/tap"
+	"slowpath/internal/wire/target"
 )
 
 func TestIsServer(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
-	"slowpath/internal/tap"
+	"slowpath/internal/source/tap"
 )
 
 // Replay passes what the kernel source wrote into a recording to a watch, calls in the order in which they ended.

@@ -1,7 +1,7 @@
 // Package clients builds, starts and listens to the lab's client programs: real client libraries, each in a process of its own. A load in
 // the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own to look at.
 //
-// The programs are sources (slowpath/lab/clients), built on first use with pinned versions. docs/clients.md has their protocol.
+// The programs are sources (slowpath/internal/lab/clients/programs), built on first use with pinned versions. docs/clients.md has their protocol.
 package clients
 
 import (
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // Name is the name of a client program. One with a slash in it is the path of somebody's own program.

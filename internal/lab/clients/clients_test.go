@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
-	"slowpath/lab/clients/protocol"
 )
 
 // serve starts a real server that ends with the test.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
-	"slowpath/lab/clients/protocol"
 )
 
 // wantProfile reads the mutex profile of a service in Go.

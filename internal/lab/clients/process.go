@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // Why a program ended early, where its exit code tells.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // Requests is a load of HTTP requests on a client's service, in a closed loop: each connection waits for its answer before it asks again.

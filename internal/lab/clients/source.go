@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	programs "slowpath/lab/clients"
+	programs "slowpath/internal/lab/clients/programs"
 )
 
 // source is the files of a program by their path in its directory.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/recording"
 )

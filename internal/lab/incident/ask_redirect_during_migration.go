@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"slowpath/internal/cluster"
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/wire/cluster"
 )
 
 // askRedirect is a resharding that was broken off: the keys of a busy slot have gone, and the slot still belongs to the node that they left.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"slowpath/internal/resp"
+	"slowpath/internal/wire/resp"
 )
 
 // caller is one connection of a client in this process, for incidents in which it matters what its socket does.

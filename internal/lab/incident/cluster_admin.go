@@ -9,7 +9,7 @@ import (
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/resp"
+	"slowpath/internal/wire/resp"
 )
 
 // admin moves the slots of a cluster as redis-cli --cluster reshard does, over one kept connection per node.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
 )
 
 // fanoutPipeline: a page that needs keys of all nodes asks for them in one pipeline, which ends with the node that is slow now and then.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
 )
 
 // healthyCluster is a cluster whose clients fetch the map as they should: often enough to be seen, and too cheap to be felt.

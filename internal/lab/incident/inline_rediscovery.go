@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
 )
 
 // inlineRediscovery moves a slot now and then. node-redis fetches the map on a new connection, and the call that was answered MOVED waits for it.

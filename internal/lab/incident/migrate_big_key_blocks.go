@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"slowpath/internal/cluster"
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/wire/cluster"
 )
 
 // migrateBigKeyBlocks moves a hash of 300 000 fields from one node to another and back, as a resharding that comes upon it: DUMP and the wait for RESTORE hold the

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
 )
 
 // movedRefreshStorm is a resharding that comes back again and again: calls to a slot that went are answered MOVED, and the library fetches the map anew.

@@ -9,7 +9,7 @@ import (
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
-	"slowpath/internal/resp"
+	"slowpath/internal/wire/resp"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"net"
 	"sync"
 
-	"slowpath/internal/resp"
+	"slowpath/internal/wire/resp"
 )
 
 // sharedConn is a connection that many callers share, as Lettuce, StackExchange.Redis or ioredis have it: commands go out as they

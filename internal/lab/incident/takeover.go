@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"slowpath/internal/cluster"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/wire/cluster"
 )
 
 // nodeTimeout is the cluster-node-timeout of the lab, in milliseconds: a failover takes about as long and a second more. The default is 15 s.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"slowpath/internal/cluster"
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
-	"slowpath/lab/clients/protocol"
+	"slowpath/internal/wire/cluster"
 )
 
 // topologyRefreshStorm is incident 002: Lettuce asks for CLUSTER NODES and INFO, each client in its period and on new connections. What one node sees of

@@ -10,9 +10,9 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/limit"
-	"slowpath/internal/target"
-	"slowpath/internal/vitals"
+	"slowpath/internal/load/bottleneck"
+	"slowpath/internal/load/monitor"
+	"slowpath/internal/wire/target"
 )
 
 // measure lets the client make its calls, and fills the cell's figures in. A client of which no call succeeded is errSilent.
@@ -100,7 +100,7 @@ func (p *pair) requests(d time.Duration) clients.Requests {
 
 // observer watches both ends of a cell's calls.
 type observer struct {
-	*vitals.Watch
+	*monitor.Watch
 	clock *clock.Real
 	start int64
 }
@@ -116,7 +116,7 @@ func observe(ctx context.Context, p *pair, pid int) *observer {
 		targets = append(targets, t)
 	}
 	b := &observer{clock: clock.New()}
-	b.Watch = vitals.Find(ctx, vitals.Options{Targets: targets, Clock: b.clock, PID: pid, AtOnce: atOnce[p.about.Language]})
+	b.Watch = monitor.Find(ctx, monitor.Options{Targets: targets, Clock: b.clock, PID: pid, AtOnce: atOnce[p.about.Language]})
 	b.Begin()
 	b.start = b.clock.Now()
 	return b
@@ -128,9 +128,9 @@ var atOnce = map[string]int{"Python": 1, "JavaScript": 1}
 
 // limitedBy names what kept the calls from being more. The sentence of the verdict is for users of bench.
 func (b *observer) limitedBy(sum clients.Summary, workers int) string {
-	o := limit.Observations{Window: sum.Ran, Load: limit.Load{Calls: sum.Calls, Connections: workers, Pipeline: 1, Service: mean(sum)}}
+	o := bottleneck.Observations{Window: sum.Ran, Load: bottleneck.Load{Calls: sum.Calls, Connections: workers, Pipeline: 1, Service: mean(sum)}}
 	b.Seen(b.start, b.start+int64(sum.Ran), &o)
-	if by := limit.Of(o).By; by != limit.ByGeneratorCPU {
+	if by := bottleneck.Of(o).By; by != bottleneck.ByGeneratorCPU {
 		return by
 	}
 	return ByClientCPU

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/lab/clients/protocol"
 )
 
 // pair is a client and the servers of its cell.

@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/cause"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
-	"slowpath/lab/clients/protocol"
 )
 
 // options are those of a run with real servers and clients. The test is skipped where they cannot be had.

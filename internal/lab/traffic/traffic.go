@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slowpath/internal/resp"
+	"slowpath/internal/wire/resp"
 )
 
 // Spec is a load.

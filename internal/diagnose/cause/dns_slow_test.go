@@ -1,0 +1,78 @@
+package cause
+
+import (
+	"fmt"
+	"testing"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// lookedUp adds a lookup of a process.
+func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
+	e.Event(recording.Event{TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), Kind: recording.KindLookup,
+		Detail: recording.Detail(recording.LookupDetail{Comm: "app", Questions: 1, Answered: answered})})
+	return e
+}
+
+// named are connections of two calls each, and what it took to look their server up before each dial.
+func named(pid int, ns, gap int64) edge {
+	e := newEdge("redis 7.0.15")
+	for i := range 36 {
+		at := int64(i+1) * 200 * edgeMs
+		e.conn(life{port: 5000 + i, from: at, to: at + 20*edgeMs, work: 2, callNs: edgeMs, idleNs: edgeMs})
+		end := at - dialNs - gap
+		e.lookedUp(pid, end-ns, ns-edgeMs/4, true).lookedUp(pid, end-ns+edgeMs/10, ns-edgeMs/10, true) // IPv6 and IPv4
+	}
+	return e
+}
+
+func TestDNSSlow(t *testing.T) {
+	lost := newEdge("redis 7.0.15").used(app, "app", 4999, 50, 0.05)
+	for i := range 2 {
+		at := int64(i) * 5 * second / 2
+		lost.lookedUp(app, at, 2*second, false).lookedUp(app, at+2*second, edgeMs, true)
+		lost.conn(life{port: 5000 + i, from: at + 2*second + edgeMs + dialNs, work: 5, callNs: edgeMs})
+	}
+	own := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)
+	always := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{"total_connections_received": 200, "total_commands_processed": 1000})
+	kept := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{"total_connections_received": 10, "total_commands_processed": 10_000})
+	for i := range int64(10) {
+		at, ns := i*900*edgeMs, edgeMs/2
+		if i%3 == 0 {
+			ns = 300 * edgeMs
+		}
+		fresh := func(e edge, ns int64) {
+			e.call("fresh", at, ns+edgeMs/4, recording.Segment{Actor: account.App, State: account.Dial, FromNs: at, ToNs: at + ns, Culprit: "dns"})
+		}
+		fresh(own, ns)
+		fresh(always, 40*edgeMs)
+		fresh(kept, 40*edgeMs)
+	}
+	explainEdge(t, dnsSlow, []edgeCase{
+		{name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true, min: 0.9, evidence: "36 connections of app[100] were dialled right behind", fix: "ndots:1"},
+		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 questions had no answer within 2 s", fix: "single-request-reopen"},
+		{name: "T0: the probe waits for its own", rec: own, found: true, max: 0.85, evidence: "4 slow calls of the probe", against: "whether the callers"},
+		{name: "T0: and always does, as callers that open connections must", rec: always, found: true, max: 0.75, evidence: "waits 40 ms for the name"},
+		{name: "T0: which callers do once", rec: kept},
+		{name: "another process looks names up", rec: named(app+1, 40*edgeMs, edgeMs/10)},
+		{name: "lookups of something else, long before the dials", rec: named(app, 40*edgeMs, 100*edgeMs)},
+		{name: "a quick name server", rec: named(app, edgeMs*13/10, edgeMs/10).used(app, "app", 4999, 2000, 0.5)},
+		{name: "connections without lookups", rec: jobs()},
+		{name: "nothing", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)},
+	})
+}
+
+// TestLookupsComeFirst: what new connections cost is less than what it takes to find their server.
+func TestLookupsComeFirst(t *testing.T) {
+	rec := overflowing(nil)
+	for i := range 200 {
+		end := int64(i+1)*10*edgeMs - dialNs - edgeMs/10
+		rec.lookedUp(app, end-60*edgeMs, 60*edgeMs, true)
+	}
+	rec.Index()
+	d := Diagnose(rec.Recording, "test")
+	if len(d.Findings) == 0 || d.Findings[0].Cause != "dns-slow" {
+		t.Errorf("%+v", d.Findings)
+	}
+}

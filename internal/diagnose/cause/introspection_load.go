@@ -1,0 +1,170 @@
+package cause
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate, SLOWLOG GET of
+// everything, MEMORY USAGE of big keys. Catalogue I11.
+var introspectionLoad = Cause{
+	ID:    "introspection-load",
+	Title: "Looking at the server is what loads it",
+	Layer: "server",
+	Needs: Needs{
+		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
+		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each question that held the main thread for a millisecond and more, with its connection and process",
+	},
+	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
+	Explain: explainIntrospection,
+}
+
+func explainIntrospection(n *Node) *Finding {
+	h := n.heldBy("introspection-load")
+	monitors := n.monitors()
+	share := n.monitorShare(len(monitors))
+	if share >= monitorMinShare {
+		h.Claim = h.add(n.monitored(share))
+	}
+	asked := n.introspectionShare()
+	d, _ := n.demand()
+	// Where the thread has no time left, calls wait in line for what it is asked, each too short to be seen.
+	pattern := d.Wish() >= saturatedWish && (asked >= introspectionPattern || share >= introspectionPattern)
+	if !h.matters() && !pattern {
+		return nil
+	}
+	f := n.finding(h.Claim, max(h.confidence(n), 0.8))
+	if pattern {
+		f.ExcessShare = max(f.ExcessShare, asked/max(d.Run, asked), share)
+	}
+	f.Title = "INFO, CLIENT LIST and their like are what loads the server: they are asked too often, or for too much"
+	if len(h.Suspects) > 0 {
+		f.Title = h.Suspects[0].Command + " is what loads the server: it is asked too often, or for too much"
+		f.supportCommands(n, h.Suspects)
+		f.supportWaits(n, h, h.Suspects[0].Command)
+		f.Fix = append(f.Fix, introspectionFix(n, h.Suspects)...)
+	}
+	f.supportTimeOf(n)
+	if share >= monitorMinShare {
+		f.supportMonitors(n, monitors, share)
+		if len(h.Suspects) == 0 {
+			f.Title = "MONITOR repeats every command to its client, at the cost of all others"
+		}
+	}
+	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
+		f.support(recording.SourceServer, "slowlog-log-slower-than is 0: every command is logged", 0, "µs")
+		f.Fix = append(f.Fix, "CONFIG SET slowlog-log-slower-than 10000")
+	}
+	if len(f.Fix) == 0 {
+		f.Fix = append(f.Fix, "Ask rarely: one exporter, every 10-15 s, only for what is used.")
+	}
+	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
+	f.See = []string{"https://redis.io/docs/latest/commands/monitor/", "https://redis.io/docs/latest/commands/info/"}
+	return f
+}
+
+func (f *Finding) supportMonitors(n *Node, monitors []Client, share float64) {
+	c := monitors[0]
+	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s", len(monitors), c.Addr, library(c), c.Age), float64(len(monitors)), "clients")
+	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
+	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic instead of MONITOR", c.Addr))
+}
+
+const (
+	// What a command costs for the first MONITOR client and for each further one: formatting its line, and queueing and writing it.
+	// Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for four clients.
+	firstMonitorNs = 1500
+	nextMonitorNs  = 300
+	// monitorMinShare of the main thread's work is where MONITOR begins to be felt.
+	monitorMinShare = 0.1
+	// introspectionPattern of it is reason enough where the thread has no time left.
+	introspectionPattern = 0.25
+)
+
+// monitorShare estimates the part of the main thread's work that MONITOR clients make.
+func (n *Node) monitorShare(monitors int) float64 {
+	if monitors == 0 {
+		return 0
+	}
+	cores, _, ok := n.MainCores()
+	if !ok || cores <= 0 {
+		cores = 1
+	}
+	each := float64(firstMonitorNs + (monitors-1)*nextMonitorNs)
+	return min(1, n.CommandsPerSecond()*each/1e9/cores)
+}
+
+// introspectionShare is the part of the time that went to commands which look at the server, without those of the watch.
+func (n *Node) introspectionShare() float64 {
+	usec := -n.Growth("self.commands_usec")
+	for _, u := range n.introspection() {
+		usec += u.Usec
+	}
+	return max(usec, 0) / 1e6 / n.Seconds()
+}
+
+// introspection is what each of these commands took, the most first.
+func (n *Node) introspection() []commandUse {
+	var out []commandUse
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		base, ok := strings.CutSuffix(name, ".usec")
+		command := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " "))
+		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.isCrowdWork(command) {
+			out = append(out, commandUse{command, n.Growth(base + ".calls"), usec})
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Usec > out[j].Usec })
+	return out
+}
+
+// monitored claims MONITOR's part of the time that calls waited for a loop that was busy with nothing else that is known. Its own
+// output, and that of clients that do not read it fast enough, is among the bytes that were written.
+func (n *Node) monitored(share float64) Claim {
+	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
+		if s.Suspect >= 0 {
+			return n.Ledger.Suspects[s.Suspect].Kind == account.KindBulk
+		}
+		return isWaiting(s) && (!n.Hosted() || s.State == account.Busy || s.State == account.Unexplained)
+	})
+	cl.Ns = int64(float64(cl.Ns) * share)
+	return cl
+}
+
+func (c Claim) add(o Claim) Claim {
+	add := func(a, b Felt) Felt {
+		return Felt{max(a.Calls, b.Calls), a.Of, max(a.Share, b.Share), max(a.MaxNs, b.MaxNs)}
+	}
+	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe)}
+}
+
+// supportTimeOf says how much of the server's time the commands took in the watch.
+func (f *Finding) supportTimeOf(n *Node) {
+	for _, u := range n.introspection() {
+		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
+			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
+		}
+	}
+}
+
+func introspectionFix(n *Node, ss []account.Suspect) []string {
+	name, _, _ := strings.Cut(ss[0].Command, " ")
+	from := n.from(ss)
+	switch name {
+	case "INFO":
+		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, not INFO all), from one exporter.", from)}
+	case "CLIENT":
+		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID … for a few; connected_clients is in INFO.", from)}
+	case "SLOWLOG", "COMMANDLOG":
+		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at most every 10 s; CONFIG SET slowlog-max-len 128", from)}
+	case "MEMORY":
+		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks the whole value; better from a replica or an RDB file.", from)}
+	default:
+		return []string{fmt.Sprintf("Send %s%s rarely, or to a replica.", ss[0].Command, from)}
+	}
+}

@@ -1,0 +1,103 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done. Catalogue I2.
+var luaOrMultiLong = Cause{
+	ID:    "lua-or-multi-long",
+	Title: "A long script or transaction holds the event loop",
+	Layer: "server",
+	Needs: Needs{
+		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
+		T1: "the main thread on the CPU without a pause meanwhile",
+		T2: "each run that held the main thread: whose it was, its CPU time, and the calls that waited for it",
+	},
+	Explain: explainLuaOrMulti,
+}
+
+func explainLuaOrMulti(n *Node) *Finding {
+	h := n.heldBy("lua-or-multi-long")
+	busy := n.errors("BUSY")
+	if !h.matters() && busy == 0 {
+		return nil
+	}
+	if busy > 0 && h.Ns == 0 {
+		h.Claim = n.waited() // the script has not ended, so that no record has it yet
+	}
+	f := n.finding(h.Claim, max(h.confidence(n), 0.3))
+	if busy > 0 {
+		f.Confidence = max(f.Confidence, 0.95)
+		f.Title = "A script runs for so long that the server answers BUSY"
+		f.support(recording.SourceServer, fmt.Sprintf("%d calls were answered BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default", busy), float64(busy), "errors")
+		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop only a script that has not written)")
+	}
+	command := "a script"
+	if len(h.Suspects) > 0 {
+		command = h.Suspects[0].Command
+		if busy == 0 {
+			f.Title = command + " is atomic and long: it holds the event loop, and all other calls wait for it"
+		}
+		f.supportCommands(n, h.Suspects)
+		f.supportWaits(n, h, command)
+		f.supportInner(n, h.Suspects[0])
+		f.doubtStopped(n, h)
+		f.doubtStalls(n, h)
+	}
+	f.Fix = append(f.Fix, scriptFix(command, n.from(h.Suspects))...)
+	f.See = []string{"https://redis.io/docs/latest/develop/programmability/eval-intro/", "https://redis.io/docs/latest/develop/using-commands/transactions/"}
+	return f
+}
+
+// supportInner says how many commands each script or transaction ran: the server counts them beside it.
+func (f *Finding) supportInner(n *Node, s account.Suspect) {
+	outer := "cmdstat_" + strings.ToLower(s.Command)
+	runs := n.rose(outer+".calls", s)
+	if runs == 0 {
+		return
+	}
+	name, most := "", 0.0
+	for _, series := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		command, isCalls := strings.CutSuffix(strings.TrimPrefix(series, "cmdstat_"), ".calls")
+		if d := n.rose(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
+			name, most = command, d
+		}
+	}
+	if per := most / runs; per >= 50 {
+		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command), per, "calls")
+	}
+}
+
+func scriptFix(command, from string) []string {
+	if command == "EXEC" {
+		return []string{
+			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not be atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
+			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is the default, Jedis multi(), go-redis TxPipelined).",
+		}
+	}
+	return []string{
+		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 keys per call, called again until it is done.", command, from),
+		"Move computation to the client; leave only what must be atomic in the script.",
+	}
+}
+
+// errors counts the error replies with a code that the watch got.
+func (n *Node) errors(code string) int {
+	count := 0
+	for _, e := range n.Rec.Events {
+		if e.Kind == recording.KindError && e.Subject == n.Address && recording.DetailOf[recording.ErrorDetail](e).Code == code {
+			count++
+		}
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Error == code {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,150 @@
+package cause
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c, acceptCommonHandler).
+// Catalogue M1.
+var maxClients = Cause{
+	ID:    "maxclients",
+	Title: "The server refuses new connections: maxclients is reached",
+	Layer: "limits",
+	Needs: Needs{
+		T0: "the error \"max number of clients reached\" on a connection of our own, or rejected_connections growing",
+		T1: "descriptors in use against the limit of the process",
+		T2: "connections that the server closed at once, by process",
+	},
+	Explain: explainMaxClients,
+}
+
+func explainMaxClients(n *Node) *Finding {
+	refused := n.refusals()
+	rejected := n.Growth("rejected_connections")
+	if refused == 0 && rejected == 0 {
+		return nil
+	}
+	f := n.finding(n.Claim(func(_ account.Account, s account.Segment) bool {
+		return isWaiting(s) && s.Actor != account.Server || s.State == account.Dial
+	}), 0.95)
+	if refused > 0 {
+		f.Confidence = 0.99
+		f.support(recording.SourceProbe, fmt.Sprintf("%d of slowpath's own connections were refused: max number of clients reached", refused), float64(refused), "connections")
+		fresh := 0
+		for _, c := range n.Rec.Calls {
+			if c.Node == n.Address && c.Conn == "fresh" {
+				fresh++
+			}
+		}
+		f.ExcessShare = max(f.ExcessShare, min(1, float64(refused)/float64(max(fresh, refused))))
+	}
+	// Who is refused gets nothing at all: the part of the connections that were.
+	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
+	if rejected > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch (rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
+	}
+	limit := n.clientLimit()
+	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit), connected, "clients")
+	}
+	files, _ := n.Host("fd.limit").Last()
+	used, ok := n.Host("fd.count").Max()
+	if ok {
+		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used, files), used, "files")
+	}
+	f.supportTurnedAway(n)
+	if who := n.crowd(); who != "" {
+		f.support(recording.SourceServer, "most connections come from "+who, 0, "")
+	}
+	f.Fix = maxClientsFix(n, limit, int(files))
+	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients"}
+	return f
+}
+
+// supportTurnedAway says whose connections the server closed without having answered a command on them.
+func (f *Finding) supportTurnedAway(n *Node) {
+	away, who := 0, map[string]int64{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side == recording.Client && d.By == recording.Server && d.Calls == 0 && d.AgeNs > 0 {
+			away++
+			who[d.Comm]++
+		}
+	}
+	if away > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before they had a reply, most of %s", away, sortedByNs(who)[0]), float64(away), "connections")
+	}
+}
+
+// refusals counts the connections of this watch that were refused.
+func (n *Node) refusals() int {
+	refused := 0
+	for _, e := range n.Rec.Events {
+		if e.Kind != recording.KindError || e.Subject != n.Address {
+			continue
+		}
+		d := recording.DetailOf[recording.ErrorDetail](e)
+		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath then gives is no refusal.
+		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message, "max number of clients") {
+			refused++
+		}
+	}
+	return refused
+}
+
+// clientLimit is maxclients: INFO has it since 6.2.
+func (n *Node) clientLimit() int {
+	if v, ok := n.Info("maxclients").Last(); ok {
+		return int(v)
+	}
+	return n.configInt("maxclients")
+}
+
+// crowd names the addresses with the most connections.
+func (n *Node) crowd() string {
+	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
+	var counts struct {
+		Clients int            `json:"clients"`
+		Host    map[string]int `json:"host"`
+	}
+	if !ok || json.Unmarshal([]byte(s.Body), &counts) != nil || counts.Clients == 0 {
+		return ""
+	}
+	hosts := make([]string, 0, len(counts.Host))
+	for h := range counts.Host {
+		hosts = append(hosts, h)
+	}
+	sort.Slice(hosts, func(i, j int) bool {
+		if counts.Host[hosts[i]] != counts.Host[hosts[j]] {
+			return counts.Host[hosts[i]] > counts.Host[hosts[j]]
+		}
+		return hosts[i] < hosts[j]
+	})
+	var out []string
+	for _, h := range hosts[:min(len(hosts), 3)] {
+		out = append(out, fmt.Sprintf("%s (%d)", h, counts.Host[h]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
+const spareFiles = 32
+
+func maxClientsFix(n *Node, limit, files int) []string {
+	want := max(10_000, 2*limit)
+	raise := fmt.Sprintf("CONFIG SET maxclients %d", want)
+	if files > 0 && files < want+spareFiles {
+		raise += fmt.Sprintf(", with LimitNOFILE=%d in the unit (ulimit -n): the process may open %d files", want+spareFiles, files)
+	}
+	return []string{
+		raise,
+		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET timeout 300, a leaking pool with its own fix",
+		"Pool size × processes must stay below maxclients, with room for a rolling deployment (twice the processes) and for operators",
+	}
+}

@@ -1,0 +1,224 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row while all others wait.
+// None of the commands of a pipeline is slow, so that SLOWLOG has none of them. Catalogue A3.
+var oversizedPipeline = Cause{
+	ID:    "oversized-pipeline-or-multikey",
+	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other calls wait for them",
+	Layer: "client",
+	Needs: Needs{
+		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
+		T1: "the main thread on the CPU without a pause while it served that command",
+		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a row",
+	},
+	Explain: explainOversized,
+}
+
+const (
+	// oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the loop, and a larger batch
+	// is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for instance 10k"; measured gains end near 100).
+	oversized = 1000
+	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read that is as long was not the last of its batch.
+	readBytes = 16 << 10
+	// batchGapNs ends a batch whose last read happened to be full: a connection with more input is not left alone for so long, unless the
+	// loop is held up by something else, and then it is that which matters.
+	batchGapNs = int64(250e6)
+)
+
+// multiKey are the commands that take any number of keys, members or fields, at a constant price each.
+var multiKey = words(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)
+
+// batch is what one connection asked at once.
+type batch struct {
+	client, process string
+	ops             tally // commands, by name
+	calls           int
+	args            int // most of one command
+	bytes           int64
+	works           spans
+	longestNs       int64 // of one read
+	more            bool  // the last read was full
+	multi           bool  // one command with many keys
+	transaction     bool  // its commands wait in the server until EXEC does all of them at once: lua-or-multi-long
+}
+
+func (b *batch) oversized() bool { return (b.calls >= oversized || b.multi) && !b.transaction }
+
+func (b *batch) who() string { return whose(b.client, b.process) }
+
+func (b *batch) op() string {
+	if top := b.ops.top(1); len(top) > 0 {
+		return top[0]
+	}
+	return "?"
+}
+
+func (b *batch) take(d recording.WorkDetail, from, to int64) {
+	b.works = append(b.works, [2]int64{from, to})
+	if d.Sends {
+		return
+	}
+	if d.Process != "" {
+		b.process = d.Process
+	}
+	b.ops[d.Op] += d.Calls
+	b.transaction = b.transaction || d.Op == "MULTI" || d.Op == "EXEC"
+	b.calls, b.args, b.bytes = b.calls+d.Calls, max(b.args, d.Args), b.bytes+d.Bytes
+	b.more = d.Bytes >= readBytes
+	b.longestNs = max(b.longestNs, to-from)
+}
+
+func (b *batch) lastNs() int64 { return b.works[len(b.works)-1][1] }
+
+// batches joins the work of a server into what came at once on each connection.
+func (n *Node) batches() []*batch {
+	open := map[string]*batch{}
+	var out []*batch
+	for _, e := range n.Events(recording.SourceTap, recording.KindWork) { // in order of time
+		d := recording.DetailOf[recording.WorkDetail](e)
+		b := open[d.Client]
+		if d.Client == "" || d.Sends && b == nil {
+			continue
+		}
+		name, _, _ := strings.Cut(d.Op, " ")
+		multi := d.Args > oversized && multiKey[name]
+		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
+			b = &batch{client: d.Client, multi: multi, ops: tally{}}
+			open[d.Client] = b
+			out = append(out, b)
+		}
+		b.take(d, e.TimeNs, e.TimeNs+e.DurationNs)
+	}
+	return out
+}
+
+func explainOversized(n *Node) *Finding {
+	var works spans
+	var multi, piped []*batch
+	for _, b := range n.batches() {
+		if !b.oversized() {
+			continue
+		}
+		works = append(works, b.works...)
+		if b.multi {
+			multi = append(multi, b)
+		} else {
+			piped = append(piped, b)
+		}
+	}
+	served := merge(works)
+	others, own := 0, map[string]bool{}
+	for _, b := range slices.Concat(multi, piped) {
+		own[b.client] = true
+	}
+	w := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) == "oversized-pipeline-or-multikey" })
+	// What a segment waited for has one cause, this or another, where commandCause knows it.
+	told := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) != "" })
+	h := w.held(n.claimOf(func(a account.Account) int64 {
+		ns := w.of(a) + served.within(a, func(s account.Segment) bool {
+			return !told.matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
+		})
+		if ns > 0 && !own[a.Call.Conn] {
+			others++
+		}
+		return ns
+	}))
+	if !h.matters() {
+		return nil
+	}
+	if len(works) == 0 {
+		return n.loggedMulti(h)
+	}
+	f := n.finding(h.Claim, 0.95)
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), dur(h.MaxNs), others), float64(h.Calls), "calls")
+	if len(piped) > 0 {
+		f.supportPipelines(piped)
+	}
+	if len(multi) > 0 {
+		f.supportMulti(multi)
+	}
+	f.doubtBatches(n, len(piped) > 0)
+	f.Fix = oversizedFix(piped, multi)
+	f.See = oversizedSee
+	return f
+}
+
+// loggedMulti is what the server's records alone tell of commands with thousands of keys.
+func (n *Node) loggedMulti(h Held) *Finding {
+	f := n.finding(h.Claim, h.confidence(n))
+	worst := h.Suspects[0]
+	f.supportCommands(n, h.Suspects)
+	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1), float64(worst.ArgCount-1), "keys")
+	f.supportWaits(n, h, worst.Command)
+	f.doubtStopped(n, h)
+	f.doubtStalls(n, h)
+	f.Fix = []string{fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.from(h.Suspects[:1])), batchJobs}
+	f.See = oversizedSee
+	return f
+}
+
+func (f *Finding) supportPipelines(piped []*batch) {
+	conns, largest := tally{}, piped[0]
+	for _, b := range piped {
+		conns[b.who()]++
+		if b.calls > largest.calls {
+			largest = b
+		}
+	}
+	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %d reads: %s", times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works), conns.list(3)), float64(largest.calls), "commands")
+	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, with some hundreds of them, took %s", dur(largest.longestNs)), float64(largest.longestNs), "ns")
+}
+
+func (f *Finding) supportMulti(multi []*batch) {
+	conns, largest, longest := tally{}, multi[0], int64(0)
+	for _, b := range multi {
+		conns[b.who()]++
+		longest = max(longest, b.longestNs)
+		if b.args > largest.args {
+			largest = b
+		}
+	}
+	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(), largest.args-1, times(len(multi)), dur(longest), conns.list(3)), float64(largest.args-1), "keys")
+}
+
+// doubtBatches says where something else made the loop slow meanwhile.
+func (f *Finding) doubtBatches(n *Node, piped bool) {
+	h := n.held(func(s account.Suspect) bool {
+		return n.commandCause(s) == "slow-command" && s.ArgCount < oversized
+	})
+	if h.Ns > 0 && len(h.Suspects) > 0 {
+		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well", h.Suspects[0].Command, h.Calls), float64(h.Calls), "calls")
+	}
+	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
+		f.doubt(recording.SourceTap, fmt.Sprintf("%.0f reports of the kernel source were lost: batches may be larger than they seem", dropped), dropped, "reports")
+	}
+	if piped {
+		return
+	}
+	f.Confidence -= 0.05
+}
+
+const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000)."
+
+var oversizedSee = []string{"https://redis.io/docs/latest/develop/use/pipelining/", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}
+
+func oversizedFix(piped, multi []*batch) []string {
+	var fix []string
+	if len(piped) > 0 {
+		fix = append(fix, fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies of each before the next: redis-py pipeline.execute() every 1000, Jedis Pipeline.sync(), go-redis Pipelined over slices.",
+			piped[0].who()))
+	}
+	if len(multi) > 0 {
+		fix = append(fix, fmt.Sprintf("Give %s of %s at most some 100 keys each.", multi[0].op(), multi[0].who()))
+	}
+	return append(fix, batchJobs)
+}

@@ -1,0 +1,193 @@
+// Package bench makes one load and its result: it collects what the workers of internal/load/engine count, per second and in all, and says beside the
+// figures what they cannot show.
+package bench
+
+import (
+	"time"
+
+	"slowpath/internal/load/bottleneck"
+)
+
+// Schema of Result.
+const Schema = "slowpath.bench/v1"
+
+// Result is a load in figures, the document slowpath.bench/v1 (docs/json.md).
+type Result struct {
+	Schema   string    `json:"schema"`
+	Version  string    `json:"version"` // of the program that made the load
+	Target   Target    `json:"target"`
+	Settings Settings  `json:"settings"`
+	Start    time.Time `json:"start"`
+	Seconds  float64   `json:"seconds"` // of sending
+	// Interrupted: the load was ended before its time, or its number of calls, was reached.
+	Interrupted bool `json:"interrupted"`
+
+	Requests          int64   `json:"requests"` // that had a reply, after the end of sending too
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	// Latency counts from the intended time, with the calls that have no reply at the end as long as they had waited by then; Service
+	// counts from the send. In a closed loop they are the same.
+	Latency Latency          `json:"latency"`
+	Service Latency          `json:"service"`
+	Ops     []Op             `json:"ops"`
+	Errors  map[string]int64 `json:"errors"` // error replies by their code, and what went wrong with connections
+	Misses  int64            `json:"misses"` // reads that found nothing
+
+	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence, with the evidence. With
+	// Limit.GeneratorLimited the figures are as much those of the generator as of the server.
+	LimitedBy string             `json:"limited_by"`
+	Limit     bottleneck.Verdict `json:"limit"`
+
+	Unanswered  Unanswered  `json:"unanswered"`
+	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
+	Replay      *Replay     `json:"replay,omitempty"`   // of a log
+	Routing     *Routing    `json:"routing,omitempty"`  // where the target has several nodes
+	Connections Connections `json:"connections"`
+	// Dials is the phases of connections that were opened: dns, connect, tls, handshake, whole.
+	Dials      map[string]Latency `json:"dials"`
+	PoolWait   *Latency           `json:"pool_wait,omitempty"` // from the time a call was due until it had a connection
+	TimedOut   int64              `json:"timed_out"`           // calls without a reply within settings.timeout_ns
+	Delivered  int64              `json:"delivered"`           // messages that subscribers got
+	Delivery   *Latency           `json:"delivery,omitempty"`  // from the time a call was due until a subscriber had its message
+	Mismatches map[string]int64   `json:"mismatches"`          // wrong replies, with --verify
+	Bytes      Bytes              `json:"bytes"`
+	Generator  Generator          `json:"generator"`
+	Series     []Second           `json:"series"`
+	Parts      []Part             `json:"parts,omitempty"` // of a result that several were added up to
+	Notes      []string           `json:"notes"`           // what one must know to read the figures, for people
+}
+
+// Target is the server that was loaded.
+type Target struct {
+	Address string `json:"address"`
+	Kind    string `json:"kind"`   // standalone, cluster, proxy, unknown
+	Server  string `json:"server"` // "redis 7.0.15", empty where it does not say
+}
+
+// Loops.
+const (
+	Closed = "closed" // the next call is sent when one has come back
+	Open   = "open"   // calls are due at the moments of a schedule
+)
+
+// Settings of the load.
+type Settings struct {
+	Loop         string    `json:"loop"`
+	Connections  int       `json:"connections"`
+	Pipeline     int       `json:"pipeline"`
+	PipelineMode string    `json:"pipeline_mode"` // window, batch
+	Threads      int       `json:"threads"`
+	BusyPoll     bool      `json:"busy_poll"`
+	Arrivals     string    `json:"arrivals,omitempty"` // open loop: uniform, poisson
+	Stretches    []Stretch `json:"schedule,omitempty"` // open loop
+	DurationNs   int64     `json:"duration_ns"`        // as asked for; 0: no limit
+	Requests     int64     `json:"requests"`           // as asked for; 0: no limit
+	// StartAt is the start barrier, nil without.
+	StartAt        *time.Time `json:"start_at,omitempty"`
+	Seed           uint64     `json:"seed"`
+	Protocol       int        `json:"protocol"` // RESP 2 or 3
+	TLS            bool       `json:"tls"`
+	PerCall        bool       `json:"per_call"`
+	ReconnectEvery int        `json:"reconnect_every"` // calls; 0: never
+	ColdStart      bool       `json:"cold_start"`
+	TimeoutNs      int64      `json:"timeout_ns"`
+	Pool           int        `json:"pool"` // connections; 0: none
+	PoolWorkers    int        `json:"pool_workers"`
+	Subscribers    int        `json:"subscribers"`
+	Verify         bool       `json:"verify"`
+	Workload       any        `json:"workload,omitempty"` // as the command line said it
+}
+
+// Stretch is a part of the schedule of an open loop.
+type Stretch struct {
+	DurationNs int64   `json:"duration_ns"`
+	From       float64 `json:"from_per_second"`
+	To         float64 `json:"to_per_second"`
+}
+
+// Op is the figures of one kind of call.
+type Op struct {
+	Op                string  `json:"op"`
+	Ratio             float64 `json:"ratio"` // of the mix, as asked for
+	Requests          int64   `json:"requests"`
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	Errors            int64   `json:"errors"` // error replies
+	Misses            int64   `json:"misses"`
+	Latency           Latency `json:"latency"`
+	Service           Latency `json:"service"`
+}
+
+// Unanswered counts the calls that have no latency of their own: they count with their age, which is less than what they would have taken.
+type Unanswered struct {
+	InFlight int64 `json:"in_flight"` // no reply when the load ended
+	Unsent   int64 `json:"unsent"`    // due by the schedule, and never sent
+	Failed   int64 `json:"failed"`    // their connection ended before the reply, or it came too late; without a latency
+}
+
+// Routing is how the calls were spread over the nodes of a cluster, a master and its replicas, or the masters that sentinels named.
+type Routing struct {
+	ReadFrom string           `json:"read_from"` // master, replica, any
+	Nodes    map[string]int64 `json:"nodes"`     // requests that had a reply, by the node's address
+	// SentAgain counts what calls met that were sent again, by the code of the reply: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, ….
+	// They are no errors: the time of such a call goes on until its last reply.
+	SentAgain map[string]int64 `json:"sent_again"`
+}
+
+// Schedule says how well an open loop kept its own.
+type Schedule struct {
+	PerSecond float64 `json:"per_second"` // mean rate that was asked for
+	// How much later than intended calls were sent that could have been: the generator's own delay. A call that waits for a connection with
+	// room is not late by this measure; its latency has that time.
+	LateP50Ns int64 `json:"late_p50_ns"`
+	LateP99Ns int64 `json:"late_p99_ns"`
+	LateMaxNs int64 `json:"late_max_ns"`
+	Kept      bool  `json:"kept"` // LateP99Ns is at most KeptWithin, and nothing stayed unsent
+}
+
+// Connections of the load.
+type Connections struct {
+	Lost        int64 `json:"lost"`
+	Reconnected int64 `json:"reconnected"`
+	Retired     int64 `json:"retired"` // closed by plan
+}
+
+// Bytes on the wire, without TLS and TCP.
+type Bytes struct {
+	Out int64 `json:"out"`
+	In  int64 `json:"in"`
+}
+
+// Generator is what the load cost on its own side.
+type Generator struct {
+	// CPUNs is the CPU time of the process during the load, with what collects and shows the figures.
+	CPUNs                 int64   `json:"cpu_ns"`
+	CPUSecondsPerMillion  float64 `json:"cpu_seconds_per_million_requests"`
+	WorkersCPUNs          int64   `json:"workers_cpu_ns"`       // of the threads that send and receive
+	WorkersRunQueueNs     int64   `json:"workers_run_queue_ns"` // that these threads stood ready without a CPU
+	WorkersSpunNs         int64   `json:"workers_spun_ns"`      // of WorkersCPUNs, about: they looked whether something had come, and nothing had
+	SystemCallsPerRequest float64 `json:"system_calls_per_request"`
+}
+
+// Second is one second of the load; the last may be shorter.
+type Second struct {
+	Second            int     `json:"second"` // from the start
+	Seconds           float64 `json:"seconds"`
+	Requests          int64   `json:"requests"`
+	Errors            int64   `json:"errors"` // error replies, and what went wrong with connections
+	Misses            int64   `json:"misses"`
+	SentAgain         int64   `json:"sent_again"` // replies such as MOVED, to calls that were sent again
+	P50Ns             int64   `json:"p50_ns"`     // latency
+	P99Ns             int64   `json:"p99_ns"`
+	P999Ns            int64   `json:"p999_ns"`
+	MaxNs             int64   `json:"max_ns"`
+	ServiceP50Ns      int64   `json:"service_p50_ns"`
+	ServiceP99Ns      int64   `json:"service_p99_ns"`
+	ServiceMaxNs      int64   `json:"service_max_ns"`
+	LateP99Ns         int64   `json:"late_p99_ns"` // of an open loop
+	InFlight          int64   `json:"in_flight"`   // at the end of the second
+	Connected         int     `json:"connected"`
+	Reconnected       int64   `json:"reconnected"`
+	BytesOut          int64   `json:"bytes_out"`
+	BytesIn           int64   `json:"bytes_in"`
+	WorkersCPUNs      int64   `json:"workers_cpu_ns"`
+	WorkersRunQueueNs int64   `json:"workers_run_queue_ns"`
+}

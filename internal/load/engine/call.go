@@ -1,0 +1,313 @@
+//go:build linux
+
+package engine
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/load/workload"
+)
+
+// send begins a call: it appends its request to a connection that has room for it.
+func (w *worker) send(c *conn, intended int64) {
+	if c.away {
+		w.depart(c, intended)
+		return
+	}
+	w.begun()
+	w.request(c, intended)
+}
+
+// request appends the request of a call that has begun.
+func (w *worker) request(c *conn, intended int64) {
+	w.stream.Due = intended
+	out, q := w.stream.Next(w.draft(c))
+	c.out = out
+	c.push(intended, w.now, q)
+	c.quota--
+}
+
+// sendAll sends n calls of a closed loop on a connection of its own, as many times send does.
+func (w *worker) sendAll(c *conn, n int) {
+	if w.player != nil {
+		w.play(c.index)
+		return
+	}
+	n = int(min(int64(n), c.quota))
+	if w.left >= 0 {
+		n = min(n, int(w.left))
+		w.left -= int64(n)
+	}
+	c.quota -= int64(n)
+	w.inFlight += int64(n)
+	w.tally.Begun += int64(n)
+	out := w.draft(c)
+	var q workload.Request
+	w.stream.Due = w.now
+	for range n {
+		out, q = w.stream.Next(out)
+		c.push(w.now, w.now, q)
+	}
+	c.out = out
+}
+
+// begun counts a call that begins.
+func (w *worker) begun() {
+	w.inFlight++
+	w.tally.Begun++
+	if w.left > 0 {
+		w.left--
+	}
+}
+
+// free says that c has room for one more call.
+func (w *worker) free(c *conn) {
+	switch {
+	case w.left == 0 || c.quota == 0:
+	case w.player != nil:
+		w.play(c.index)
+	case w.arrivals == nil:
+		w.send(c, w.now)
+	case w.more && w.due <= w.now: // it was waiting for this
+		w.send(c, w.due)
+		w.advance()
+	default:
+		w.idle.put(c)
+	}
+}
+
+// advance goes to the next arrival of the schedule.
+func (w *worker) advance() {
+	var at int64
+	at, w.more = w.arrivals.next()
+	w.due = w.r.start + at
+}
+
+// dispatch sends what has become due, each on the connection that has been idle for longest.
+func (w *worker) dispatch() {
+	if w.player != nil {
+		w.playDue()
+	}
+	if w.routing != nil {
+		w.dispatchRouted()
+		return
+	}
+	if w.arrivals == nil {
+		return
+	}
+	for w.more && w.due <= w.now && w.left != 0 && !w.idle.empty() {
+		c := w.idle.take()
+		if c.dead || c.quota == 0 {
+			continue
+		}
+		_ = w.tally.Late.RecordValue(min(w.now-w.due, longest)) // in range
+		w.send(c, w.due)
+		w.advance()
+		w.flush(c)
+		w.now = w.r.Clock.Now() // a system call later
+	}
+}
+
+// flush writes what is to be written.
+func (w *worker) flush(c *conn) {
+	if c.secure != nil {
+		w.flushSecure(c)
+		return
+	}
+	if len(c.out) == 0 || c.full || c.dead {
+		return
+	}
+	c.out = w.put(c, c.out)
+	if len(c.out) == 0 && c.link == nil {
+		w.drafts = append(w.drafts, c.out)
+		c.out = nil
+	}
+}
+
+// draft is what the next requests of a connection are appended to. Connections share these buffers, the last used first, so that they stay in
+// the caches.
+func (w *worker) draft(c *conn) []byte {
+	n := len(w.drafts) - 1
+	if c.out != nil || n < 0 {
+		return c.out
+	}
+	b := w.drafts[n]
+	w.drafts = w.drafts[:n]
+	return b
+}
+
+// put writes to a socket and gives what it did not take.
+func (w *worker) put(c *conn, out []byte) []byte {
+	w.tally.Writes++
+	n, errno := write(c.fd, out)
+	switch {
+	case errno == unix.EAGAIN:
+		c.full = true
+		return out
+	case errno != 0:
+		w.lost(c, errno)
+		return out[:0]
+	}
+	w.tally.BytesOut += int64(n)
+	if n < len(out) {
+		c.full = true
+	}
+	return out[:copy(out, out[n:])]
+}
+
+// receive reads until the socket is empty.
+func (w *worker) receive(c *conn) {
+	if c.secure != nil {
+		w.receiveSecure(c)
+		return
+	}
+	w.receivePlain(c, unix.MSG_DONTWAIT)
+}
+
+// receivePlain does it without TLS; flags are those of the first read.
+func (w *worker) receivePlain(c *conn, flags uintptr) {
+	for !c.dead {
+		kept := copy(w.buf, c.carry)
+		if kept == len(w.buf) {
+			w.buf = append(w.buf, make([]byte, len(w.buf))...)
+		}
+		w.tally.Reads++
+		n, errno := read(c.fd, w.buf[kept:], flags)
+		flags = unix.MSG_DONTWAIT
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			w.lost(c, errno)
+			return
+		case n == 0:
+			w.lost(c, io.EOF)
+			return
+		}
+		w.now = w.r.Clock.Now()
+		w.tally.BytesIn += int64(n)
+		if err := w.replies(c, w.buf[:kept+n]); err != nil {
+			w.lost(c, err)
+			return
+		}
+		if c.link == nil { // a routed load writes when all of the events have been looked at
+			w.flush(c)
+		}
+		if kept+n < len(w.buf) && !c.ending {
+			return // a stream socket that gave less than was asked for is empty (epoll(7))
+		}
+	}
+}
+
+// group is calls that ended at the same time and were sent and meant at the same.
+type group struct {
+	op             uint16
+	intended, sent int64
+	n              int64
+}
+
+// replies counts the replies in b and sends what may be sent for them.
+func (w *worker) replies(c *conn, b []byte) error {
+	var g group
+	freed := 0
+	for len(b) > 0 {
+		n, done, err := c.scan.next(b)
+		if c.scan.keep {
+			n = c.scan.whole(b, n, done)
+		}
+		b = b[n:]
+		if err != nil {
+			w.count(c, &g)
+			return err
+		}
+		if !done {
+			break
+		}
+		if c.scan.kind == '>' {
+			continue
+		}
+		if c.count == 0 {
+			w.count(c, &g)
+			return errUnasked
+		}
+		f := c.first()
+		o := &w.tally.Ops[f.op]
+		if c.scan.line != nil {
+			if c.link == nil || !w.judge(c, c.scan.line) {
+				w.refused(o, c.scan.line)
+			}
+		} else if c.scan.null && w.ops[f.op].Reads {
+			o.Misses++
+		}
+		if c.scan.keep {
+			w.verify(f, &c.scan)
+		}
+		if f.replies--; f.replies > 0 {
+			continue
+		}
+		if c.link != nil && w.settle(c) {
+			continue
+		}
+		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
+			w.count(c, &g)
+			g = group{op: f.op, intended: f.intended, sent: f.sent}
+		}
+		g.n++
+		c.pop()
+		freed++
+	}
+	w.count(c, &g)
+	c.carry = append(c.carry[:0], b...)
+	w.inFlight -= int64(freed)
+	if c.link != nil {
+		w.completed(c, freed)
+		return nil
+	}
+	if w.r.Batch && c.count > 0 {
+		return nil
+	}
+	if w.r.Batch {
+		freed = w.r.Pipeline
+	}
+	if w.arrivals == nil && !c.away {
+		w.sendAll(c, freed)
+	} else {
+		for range freed {
+			w.free(c)
+		}
+	}
+	if c.quota == 0 && c.count == 0 {
+		w.retire(c)
+	}
+	return nil
+}
+
+func (w *worker) count(c *conn, g *group) {
+	if g.n > 0 {
+		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
+		if w.now-g.intended >= w.r.SlowFrom.Load() {
+			w.tellSlow(c, g)
+		}
+	}
+}
+
+// refused counts an error reply by its code.
+func (w *worker) refused(o *OpTally, line []byte) {
+	o.Errors++
+	code := line
+	for i, b := range line {
+		if b == ' ' {
+			code = line[:i]
+			break
+		}
+	}
+	if n, known := w.tally.Errors[string(code)]; known { // does not allocate
+		w.tally.Errors[string(code)] = n + 1
+		return
+	}
+	countKind(w.tally.Errors, string(code), 1)
+}

@@ -1,0 +1,239 @@
+//go:build linux
+
+// Package engine is the load generator: it sends calls over many connections, in a closed loop or at the moments of a schedule, and counts what
+// came back and when. Each worker is a thread of its own with an edge-triggered epoll: per batch of replies one read, one time stamp, one write;
+// nothing is allocated and nothing locked per call.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/load/workload"
+	"slowpath/internal/wire/target"
+)
+
+// Options of a load. Connections, Pipeline and Threads are at least 1.
+type Options struct {
+	Target   target.Target
+	Workload *workload.Workload
+	// Replay is sent instead of a workload, which is nil then. It ends the load when all of it was sent; Requests are its first so many.
+	Replay *workload.Replay
+	// ReplaySpeed: 1 is the pace of the log, 2 twice as fast; 0: no pace, as fast as connections and pipeline allow.
+	ReplaySpeed float64
+	Clock       *clock.Real
+	Connections int
+	Pipeline    int  // calls in flight on a connection
+	Batch       bool // send Pipeline calls at once when all of the batch before have their replies; else keep Pipeline calls in flight
+	Threads     int
+	BusyPoll    bool // spin instead of sleeping
+
+	// PerCall connects for each call, and closes after its reply; Connections is then how many calls are under way at most, and Pipeline 1.
+	PerCall bool
+	// ReconnectEvery closes a connection after about so many calls and opens it again; 0: never.
+	ReconnectEvery int
+	// ColdStart begins the load before the connections stand, so that the first calls wait for them.
+	ColdStart bool
+	// Timeout fails calls that have no reply so long after they were sent, and closes their connection; 0: none, so that the latency of
+	// the slowest is told.
+	Timeout time.Duration
+	// Pool is the connections that Workers share: each call takes one and hands it back. 0: no pool.
+	Pool, Workers int
+	// Subscribers are connections that subscribe to what the workload publishes.
+	Subscribers int
+	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
+	Verify bool
+
+	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
+	// connection is due when one has come back.
+	Schedule []Stretch
+	Arrivals string // Uniform or Poisson
+
+	Duration time.Duration // 0: no limit
+	Requests int64         // 0: no limit
+	Drain    time.Duration // how long calls that are in flight at the end may take; 0: DefaultDrain
+	// DialTimeout bounds each attempt to connect; 0: DefaultDialTimeout.
+	DialTimeout time.Duration
+	Seed        uint64
+
+	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the master of the moment.
+	Cluster  bool
+	ReadFrom string // whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+
+	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
+	OnStart func(startNs int64)
+	// OnConnected, if set, is told the descriptors of the first connections when they stand, before Begin; not those of a Pool.
+	OnConnected func(fds []int)
+	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
+	Begin func(context.Context) error
+	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread: it must not wait.
+	OnSlow func(Slow)
+	// SlowFrom may be changed while the load runs; in ns. nil: none is slow.
+	SlowFrom *atomic.Int64
+	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
+	OnTally func(*Tally)
+}
+
+// Defaults of Options.
+const (
+	DefaultDrain       = time.Second
+	DefaultDialTimeout = 5 * time.Second
+)
+
+// Result is what a load was, beside its tallies.
+type Result struct {
+	StartNs, EndNs int64 // by Options.Clock; the end is that of sending
+	InFlight       int64 // calls that had no reply when the load ended
+	Unsent         int64 // calls of the schedule that were due and were not sent
+}
+
+// Open tells whether the load follows a schedule, or the times of a log.
+func (o *Options) Open() bool { return len(o.Schedule) > 0 || o.Paced() }
+
+// Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
+// ones are counted, and tried again.
+func Run(ctx context.Context, o Options) (Result, error) {
+	if err := o.Check(); err != nil {
+		return Result{}, err
+	}
+	o.Threads = min(max(o.Threads, 1), o.Connections)
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = DefaultDialTimeout
+	}
+	if o.SlowFrom == nil || o.OnSlow == nil {
+		o.SlowFrom = new(atomic.Int64)
+		o.SlowFrom.Store(math.MaxInt64)
+	}
+	if runtime.GOMAXPROCS(0) < o.Threads+1 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
+	}
+	r := &run{Options: o}
+	if err := r.subscribe(ctx); err != nil {
+		return Result{}, err
+	}
+	defer r.subscribers.close()
+	if o.Pool > 0 {
+		return r.runPool(ctx)
+	}
+	// Dials outlive ctx: a call that has begun with one is waited for.
+	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	r.dialing = dialing
+	if r.Replay != nil {
+		r.parts = r.Replay.Streams(r.Connections, r.Requests, r.ReplaySpeed)
+	}
+	for i := range o.Threads {
+		w, err := newWorker(r, i)
+		if err != nil {
+			r.close()
+			return Result{}, err
+		}
+		r.workers = append(r.workers, w)
+	}
+	defer func() {
+		cancel() // of the dials
+		r.close()
+	}()
+	connect := r.connect
+	if r.routed() {
+		connect = r.connectRouted
+	}
+	if err := connect(ctx); err != nil {
+		return Result{}, err
+	}
+	return r.run(ctx)
+}
+
+// run is a load under way.
+type run struct {
+	Options
+	workers []*worker
+	tallies chan *Tally // full ones, on their way to OnTally
+	dialing context.Context
+	dials   sync.WaitGroup
+	start   int64                    // by the clock
+	parts   []*workload.ReplayStream // of Replay, by connection
+	router  *router                  // nil: one target, no routing
+
+	subscribers *subscribers   // nil: none
+	others      sync.WaitGroup // the workers but the first, which tells what subscribers got
+}
+
+func (r *run) close() {
+	r.dials.Wait()
+	for _, w := range r.workers {
+		w.close()
+	}
+}
+
+// delivered are the descriptors of the connections that the workers have not taken yet.
+func (r *run) delivered() (fds []int) {
+	for _, w := range r.workers {
+		w.inboxMu.Lock()
+		for i := range w.inbox {
+			if w.inbox[i].fd >= 0 {
+				fds = append(fds, w.inbox[i].fd)
+			}
+		}
+		w.inboxMu.Unlock()
+	}
+	return fds
+}
+
+func (r *run) run(ctx context.Context) (Result, error) {
+	if r.OnConnected != nil {
+		r.OnConnected(r.delivered())
+	}
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	r.start = r.Clock.Now()
+	told := r.tellTallies()
+	var wg sync.WaitGroup
+	errs := make([]error, len(r.workers))
+	r.others.Add(len(r.workers) - 1) // before the first can end
+	for i, w := range r.workers {
+		wg.Go(func() {
+			errs[i] = w.run()
+			if i > 0 {
+				r.others.Done()
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			for _, w := range r.workers {
+				w.stop()
+			}
+		case <-ended:
+		}
+	}()
+	wg.Wait()
+	close(ended)
+	close(r.tallies)
+	<-told
+	res := Result{StartNs: r.start}
+	for _, w := range r.workers {
+		res.EndNs = max(res.EndNs, w.ended)
+		res.InFlight += w.inFlight
+		res.Unsent += w.unsent
+	}
+	if err := errors.Join(errs...); err != nil {
+		return res, fmt.Errorf("the load generator: %w", err)
+	}
+	return res, nil
+}

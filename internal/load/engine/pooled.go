@@ -1,0 +1,141 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"slowpath/internal/load/workload"
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
+)
+
+// pooled is a place of the pool. Only who took it uses it.
+type pooled struct {
+	mu       sync.Mutex   // for conn, which the end of the load interrupts
+	conn     *target.Conn // nil: not connected; who takes it connects
+	connects int64        // how often it did
+	attempts int          // to connect that failed, since one that did not
+	scan     scanner
+	in, out  []byte
+	carry    int // bytes of in that are not consumed
+}
+
+const pooledBufferBytes = 16 << 10
+
+// dialPooled connects a place of the pool.
+func (r *run) dialPooled(ctx context.Context, p *pooled) dialed {
+	ctx, cancel := context.WithTimeout(ctx, r.DialTimeout)
+	defer cancel()
+	d := dialed{start: r.Clock.Now()}
+	s, opening, err := session.Open(ctx, r.Target, clientName)
+	d.opening, d.err, d.end = opening, err, r.Clock.Now()
+	if err != nil {
+		p.attempts++
+		return d
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn = s.Detach()
+	p.connects++
+	p.attempts, p.carry, p.scan = 0, 0, scanner{keep: r.Verify}
+	_ = p.conn.SetDeadline(time.Time{}) // that of the login
+	return d
+}
+
+func (p *pooled) connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn != nil
+}
+
+// drop closes the connection of a place.
+func (p *pooled) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil {
+		p.conn.Close()
+		p.conn = nil
+	}
+}
+
+// interrupt ends a call that waits for its reply, with os.ErrDeadlineExceeded.
+func (p *pooled) interrupt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil {
+		_ = p.conn.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// answer is what came of a call.
+type answer struct {
+	errors, misses int64
+	codes          map[string]int64 // of the errors; nil without
+	reads, bytes   int64
+	mismatch       error
+}
+
+// call sends a request and reads its replies.
+func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a answer, err error) {
+	if r.Timeout > 0 {
+		_ = p.conn.SetDeadline(time.Now().Add(r.Timeout))
+	}
+	if _, err := p.conn.Write(p.out); err != nil {
+		return a, err
+	}
+	for left := q.Replies; left > 0; {
+		n, done, err := p.scan.next(p.in[:p.carry])
+		if err != nil {
+			return a, err
+		}
+		if p.scan.keep {
+			n = p.scan.whole(p.in, n, done)
+		}
+		if done && p.scan.kind != '>' {
+			a.take(r, stream, q, &p.scan)
+			left--
+		}
+		p.carry = copy(p.in, p.in[n:p.carry])
+		if done {
+			continue
+		}
+		if p.carry == len(p.in) {
+			p.in = append(p.in, make([]byte, max(len(p.in), pooledBufferBytes))...)
+		}
+		n, err = p.conn.Read(p.in[p.carry:])
+		a.reads++
+		a.bytes += int64(n)
+		p.carry += n
+		if err != nil && n == 0 {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// take notes one reply.
+func (a *answer) take(r *run, stream *workload.Stream, q workload.Request, s *scanner) {
+	switch {
+	case s.line != nil:
+		if a.codes == nil {
+			a.codes = map[string]int64{}
+		}
+		a.errors++
+		code, _, _ := strings.Cut(string(s.line), " ")
+		a.codes[code]++
+	case s.null && r.Ops()[q.Op].Reads:
+		a.misses++
+	}
+	if s.keep && a.mismatch == nil {
+		a.mismatch = stream.Check(q, s.reply)
+	}
+}
+
+// timedOut tells a deadline from other ends.
+func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

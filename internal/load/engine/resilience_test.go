@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/load/workload"
+	"slowpath/internal/wire/target"
+)
+
+// watched runs a load and tells of its sums while it runs.
+type watched struct {
+	mu    sync.Mutex
+	total *Tally
+	left  map[int]int64 // by worker, the calls in flight at the end of its last second
+	bad   []string
+}
+
+func newWatched(o *Options) *watched {
+	w := &watched{total: o.NewTally(), left: map[int]int64{}}
+	o.OnTally = w.take
+	return w
+}
+
+func (w *watched) take(t *Tally) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total.Add(t)
+	// Each second adds up by itself, so that a gap stands where it was.
+	if before := w.left[t.Worker]; before+t.Begun != t.Calls()+t.Failed+t.InFlight {
+		w.bad = append(w.bad, fmt.Sprintf("second %d of worker %d: %d were in flight, %d began, %d had a reply, %d failed, %d are in flight",
+			t.Second, t.Worker, before, t.Begun, t.Calls(), t.Failed, t.InFlight))
+	}
+	w.left[t.Worker] = t.InFlight
+}
+
+func (w *watched) read(f func(*Tally) int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f(w.total)
+}
+
+// TestKilledServer: whatever is on the way when the server dies, each call that began is accounted for, and the load goes on when it is back.
+func TestKilledServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		secure bool
+		change func(*Options)
+	}{
+		"closed":         {false, func(o *Options) { o.Pipeline = 16 }},
+		"batches":        {false, func(o *Options) { o.Pipeline, o.Batch = 8, true }},
+		"tls":            {true, func(o *Options) { o.Pipeline = 4 }},
+		"open":           {false, func(o *Options) { o.Schedule = []Stretch{{Lasts: time.Hour, From: 3000, To: 3000}} }},
+		"open, per call": {false, func(o *Options) { o.Schedule = []Stretch{{Lasts: time.Hour, From: 300, To: 300}}; o.PerCall = true }},
+		"per call, tls":  {true, func(o *Options) { o.PerCall, o.Pipeline = true, 1 }},
+		"reconnect":      {false, func(o *Options) { o.ReconnectEvery = 7 }},
+		"timeout":        {false, func(o *Options) { o.Timeout = time.Second }},
+		"pool":           {false, func(o *Options) { o.Pool, o.Workers = 3, 10 }},
+		"replay": {false, func(o *Options) {
+			o.Workload, o.Replay, o.ReplaySpeed = nil, replayOf(t, logged(100_000, 9, 2*time.Millisecond), workload.ReplayOptions{}), 1
+		}},
+		"pool, tls open": {true, func(o *Options) {
+			o.Pool, o.Workers = 3, 10
+			o.Schedule = []Stretch{{Lasts: time.Hour, From: 500, To: 500}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := start(t, servers.Redis7015, fleet.Spec{TLS: tt.secure})
+			o := options(t, to(i))
+			o.Requests, o.Connections = 0, 6
+			tt.change(&o)
+			if o.PerCall || o.Pool > 0 {
+				o.Pipeline = 1
+			}
+			w := newWatched(&o)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var r Result
+			ended := make(chan error, 1)
+			go func() {
+				var err error
+				r, err = Run(ctx, o)
+				ended <- err
+			}()
+			calls := w.read((*Tally).Calls)
+			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
+			time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
+			if err := i.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] })
+			await(t, func() bool {
+				return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] }) > refused
+			})
+			if err := i.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			calls = w.read((*Tally).Calls)
+			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
+			cancel()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			balanced(t, w.total, r)
+			between := o.PerCall || o.ReconnectEvery > 0 // all connections may be between two when the server dies
+			if w.total.Lost == 0 && !between || w.total.Reconnected == 0 && !o.PerCall {
+				t.Errorf("%d connections lost, %d came back", w.total.Lost, w.total.Reconnected)
+			}
+			if o.Timeout == 0 && r.InFlight != 0 {
+				t.Errorf("%d calls in flight at the end", r.InFlight)
+			}
+			for _, bad := range w.bad {
+				t.Error(bad)
+			}
+		})
+	}
+}
+
+// TestFrozenServer: a server that takes connections and calls and answers none; with a timeout calls fail, and it goes on when the server does.
+func TestFrozenServer(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"kept":     func(o *Options) { o.Pipeline = 4 },
+		"per call": func(o *Options) { o.PerCall, o.Pipeline = true, 1 },
+		"pool":     func(o *Options) { o.Pool, o.Workers, o.Pipeline = 2, 6, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := start(t, servers.Redis7015, fleet.Spec{})
+			o := options(t, to(i))
+			o.Requests, o.Timeout, o.DialTimeout = 0, 200*time.Millisecond, 300*time.Millisecond
+			change(&o)
+			w := newWatched(&o)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var r Result
+			ended := make(chan error, 1)
+			go func() {
+				var err error
+				r, err = Run(ctx, o)
+				ended <- err
+			}()
+			await(t, func() bool { return w.read((*Tally).Calls) > 0 })
+			if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = syscall.Kill(i.PID, syscall.SIGCONT) }()
+			await(t, func() bool {
+				return w.read(func(t *Tally) int64 {
+					return min(t.TimedOut+t.Errors[kindNoLogin], t.ConnErrors[kindNoLogin]+t.Errors[kindNoLogin])
+				}) > 0
+			})
+			if err := syscall.Kill(i.PID, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			calls := w.read((*Tally).Calls)
+			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
+			cancel()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			balanced(t, w.total, r)
+			if w.total.TimedOut != w.total.Errors[kindTimeout] || w.total.ConnErrors[kindTimeout] != 0 { // each call that failed is counted once
+				t.Errorf("%d timed out, %v, and of connections %v", w.total.TimedOut, w.total.Errors, w.total.ConnErrors)
+			}
+			var failed int64
+			for _, n := range w.total.Errors {
+				failed += n
+			}
+			if failed != w.total.Failed {
+				t.Errorf("%d calls failed, %v", w.total.Failed, w.total.Errors)
+			}
+			if o.PerCall && len(w.total.ConnErrors) != 0 { // each attempt to connect was for a call, which counts it
+				t.Errorf("of connections %v, of calls %v", w.total.ConnErrors, w.total.Errors)
+			}
+		})
+	}
+}
+
+// TestRefusals: what servers say to those whom they do not let in.
+func TestRefusals(t *testing.T) {
+	i := start(t, servers.Redis7015, fleet.Spec{Config: []string{"maxclients 20"}})
+	o := options(t, to(i))
+	o.Connections, o.Pipeline = 40, 1
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "maxclients") {
+		t.Errorf("%v, want what to do about maxclients", err)
+	}
+	await(t, func() bool {
+		info, err := i.Do(t.Context(), "INFO", "clients")
+		return err == nil && strings.Contains(info.(string), "connected_clients:1\r")
+	})
+	o.ColdStart, o.Requests, o.Duration = true, 0, 500*time.Millisecond
+	total, r := sum(t, t.Context(), o)
+	if total.ConnErrors[kindMaxClients] == 0 || total.Calls() == 0 || total.Dials.Failed == 0 || r.InFlight != 0 {
+		t.Errorf("%v, %d calls", total.ConnErrors, total.Calls())
+	}
+	o = options(t, target.Target{Network: "tcp", Host: "127.0.0.1", Port: 1})
+	for _, cold := range []bool{false, true} {
+		o.ColdStart = cold
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%v, want a refusal", err)
+		}
+	}
+}
+
+// TestLoading: calls to a server that loads its data have error replies, and the load sees the end of it.
+func TestLoading(t *testing.T) {
+	i := start(t, servers.Redis7015, fleet.Spec{AOF: true, Config: []string{"appendfsync no", "loading-process-events-interval-bytes 1024", "key-load-delay 100"}})
+	fill := options(t, to(i))
+	fill.Workload, fill.Requests = simple(t, "set", 200), 20_000
+	sum(t, t.Context(), fill)
+	if err := i.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, to(i))
+	o.Requests, o.Pipeline = 0, 1
+	w := newWatched(&o)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		await(t, func() bool { return w.read(func(t *Tally) int64 { return t.Calls() - t.Errors["LOADING"] }) > 0 })
+	}()
+	r, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balanced(t, w.total, r)
+	if w.total.Errors["LOADING"] == 0 || w.total.Ops[0].Errors != w.total.Errors["LOADING"] || len(w.total.ConnErrors) != 0 {
+		t.Errorf("%v, %v", w.total.Errors, w.total.ConnErrors)
+	}
+}
+
+// TestLastWords: a peer that answers and closes in one segment. Its end is seen with the reply, not by the next call, which would fail.
+func TestLastWords(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go lastWords(c)
+		}
+	}()
+	o := options(t, target.Target{Network: "tcp", Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port})
+	o.Requests, o.Pipeline, o.Connections, o.Threads = 0, 1, 1, 1
+	o.Schedule = []Stretch{{Lasts: time.Hour, From: 0.2, To: 0.2}} // a call every 5 s
+	w := newWatched(&o)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		await(t, func() bool { return w.read(func(t *Tally) int64 { return t.Lost }) > 0 })
+	}()
+	r, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balanced(t, w.total, r)
+	if w.total.Calls() != w.total.Begun || w.total.ConnErrors[kindClosed] == 0 {
+		t.Errorf("%d calls, %v, %v", w.total.Calls(), w.total.Errors, w.total.ConnErrors)
+	}
+}
+
+const tcpCork = 3 // linux/tcp.h
+
+// lastWords lets in, answers one call and closes, the end in the same segment as the reply where the kernel makes it so.
+func lastWords(c net.Conn) {
+	defer c.Close()
+	buf := make([]byte, 4096)
+	for n := 0; n < 2; n++ {
+		if _, err := c.Read(buf); err != nil {
+			return
+		}
+		if raw, err := c.(*net.TCPConn).SyscallConn(); err == nil && n == 1 {
+			_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpCork, 1) })
+		}
+		fmt.Fprint(c, "+OK\r\n")
+	}
+}

@@ -1,0 +1,155 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/load/bottleneck"
+	"slowpath/internal/source/host"
+	"slowpath/internal/wire/target"
+)
+
+func start(t *testing.T, spec fleet.Spec) *fleet.Instance {
+	t.Helper()
+	return fleettest.Start(t, servers.Redis7015, spec)
+}
+
+func at(t *testing.T, address string) target.Target {
+	t.Helper()
+	to, err := target.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// elsewhere is a host without files, as that of a server on another host looks from here.
+func elsewhere(t *testing.T) host.FS { return host.Root{Dir: t.TempDir()} }
+
+// seen is what was seen of a server that had something to do.
+func seen(t *testing.T, i *fleet.Instance, o Options) bottleneck.Observations {
+	t.Helper()
+	o.Clock = clock.New()
+	w := Find(t.Context(), o)
+	from := o.Clock.Now()
+	w.Begin()
+	for range 300 { // work for it: each takes it some 100 µs or more
+		if _, err := i.Do(t.Context(), "EVAL", "local n=0 for i=1,20000 do n=n+i end return n", "0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := o.Clock.Now()
+	w.End()
+	var out bottleneck.Observations
+	w.Seen(from, to, &out)
+	t.Log(w, time.Duration(to-from), out)
+	return out
+}
+
+// TestServerOnThisHost is seen by its files: it worked, and not for longer than there was time.
+func TestServerOnThisHost(t *testing.T) {
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightHost || o.Servers[0].Proxy || o.Servers[0].Process != "" || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 || len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
+		t.Errorf("%+v", o)
+	}
+	if o.Network.Remote || o.Network.Link != "" {
+		t.Errorf("loopback is %+v", o.Network)
+	}
+}
+
+// TestProxiesAreNamed: what works on this host is the proxy's process. HAProxy passes INFO on, so that the server behind it is seen as well.
+func TestProxiesAreNamed(t *testing.T) {
+	server := start(t, fleet.Spec{})
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		process string
+		start   func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
+		seen    int
+	}{{"nutcracker", f.StartTwemproxy, 1}, {"haproxy", f.StartHAProxy, 2}} {
+		t.Run(c.process, func(t *testing.T) {
+			p, err := c.start(t.Context(), server)
+			if errors.Is(err, fleet.ErrNoProxy) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := p.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			o := seen(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
+			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy || o.Servers[0].Sight != bottleneck.SightHost {
+				t.Errorf("%+v", o.Servers)
+			}
+			if c.seen == 2 && (o.Servers[1].Process != "" || o.Servers[1].Proxy || o.Servers[1].Sight != bottleneck.SightMain) {
+				t.Errorf("behind it: %+v", o.Servers[1])
+			}
+		})
+	}
+}
+
+// TestLoadOfAnotherProcess: the threads are those of the process that is named, and so many as compute at once.
+func TestLoadOfAnotherProcess(t *testing.T) {
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = busy.Process.Kill() // it does not end by itself
+		_ = busy.Wait()
+	}()
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, PID: busy.Process.Pid, AtOnce: 1})
+	if len(o.Generator.Threads) != 1 || o.Generator.Threads[0].CPU <= 0 || len(o.Generator.CPUs) == 0 {
+		t.Errorf("%+v", o.Generator)
+	}
+}
+
+// TestServerElsewhere: one whose host's files cannot be seen tells its CPU time itself.
+func TestServerElsewhere(t *testing.T) {
+	i := start(t, fleet.Spec{})
+	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightMain || o.Servers[0].Main.CPU <= 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestServerThatTellsNothing: who may not ask INFO, and sees no files, is told why.
+func TestServerThatTellsNothing(t *testing.T) {
+	i := start(t, fleet.Spec{ACL: []string{"user quiet on >secret ~* +@all -info"}})
+	to := at(t, i.Addr)
+	to.User, to.Password = "quiet", "secret"
+	o := seen(t, i, Options{Targets: []target.Target{to}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightNone || o.Servers[0].Why == "" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestNobody: a server that is not there is no error here; the load says it.
+func TestNobody(t *testing.T) {
+	w := Find(t.Context(), Options{Targets: []target.Target{at(t, "127.0.0.1:1")}, Clock: clock.New()})
+	w.Begin()
+	w.End()
+	var o bottleneck.Observations
+	w.Seen(0, 1, &o)
+	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightNone || o.Servers[0].Why == "" {
+		t.Errorf("%+v", o)
+	}
+}

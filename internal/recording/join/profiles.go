@@ -1,0 +1,109 @@
+package join
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording has is another application
+// there (127.0.0.1:6060 of another host, another process of the same number): it gets a number of its own, "pprof:127.0.0.1:6060#2".
+func (g guest) profiles() {
+	names := map[string]string{}
+	subject := func(of string) string {
+		if names[of] == "" {
+			names[of] = g.free(of)
+		}
+		return names[of]
+	}
+	shift := func(at int64) int64 { return at + g.clocks.shift(at) }
+	var moved []recording.Profile // and only then added: their subjects are not those of others
+	for _, p := range g.client.Profiles {
+		if p.Kind == recording.ProfileCPUClock {
+			if g.clocks.broken {
+				continue // which samples are of slow calls is not known
+			}
+			body, err := stacks.Move(p.Pprof, shift)
+			if err != nil {
+				continue // it was cut short, and reads nowhere
+			}
+			p.Pprof = body
+		}
+		p.Subject, p.TimeNs = subject(p.Subject), shift(p.TimeNs)
+		moved = append(moved, p)
+	}
+	for _, s := range g.client.Snapshots {
+		switch {
+		case s.Source != recording.SourceProfile:
+			continue
+		case s.Name == recording.SnapshotFrames:
+			g.frames(s)
+			continue
+		case s.Subject != recording.SubjectSelf:
+			s.Subject = subject(s.Subject)
+		}
+		var what recording.Profiled
+		if s.Name == recording.SnapshotApplication && json.Unmarshal([]byte(s.Body), &what) == nil && what.Node != "" {
+			what.Node = g.node(what.Node)
+			s.Body = recording.Detail(what)
+		}
+		s.TimeNs = shift(s.TimeNs)
+		g.server.Snapshot(s)
+	}
+	for _, e := range g.client.Events {
+		if e.Source == recording.SourceProfile && e.Kind == recording.KindBlindSpot {
+			if e.Subject != recording.SubjectSelf {
+				e.Subject = subject(e.Subject)
+			}
+			e.TimeNs = shift(e.TimeNs)
+			g.server.Event(e)
+		}
+	}
+	for _, p := range moved {
+		g.server.Profile(p)
+	}
+	for _, of := range g.client.Subjects(recording.SourceProfile, "") {
+		if of == recording.SubjectSelf {
+			continue
+		}
+		for _, name := range g.client.Names(recording.SourceProfile, of, "") {
+			for _, p := range g.client.Series(recording.SourceProfile, of, name) {
+				g.server.Sample(recording.Sample{TimeNs: shift(p.TimeNs), Source: recording.SourceProfile, Subject: subject(of), Name: name, Value: p.Value})
+			}
+		}
+	}
+	if len(moved) > 0 {
+		status := recording.SourceStatus{Name: recording.SourceProfile, Used: true}
+		g.server.SetMeta(recording.MetaSource+recording.SourceProfile, recording.Detail(status))
+	}
+}
+
+// free is a subject that no other application of the server's recording has.
+func (g guest) free(subject string) string {
+	for n, name := 2, subject; ; n, name = n+1, fmt.Sprintf("%s#%d", subject, n) {
+		used := func(of string) bool { return of == name }
+		if !g.taken[name] && !slices.ContainsFunc(g.server.Profiles, func(p recording.Profile) bool { return used(p.Subject) }) &&
+			!slices.ContainsFunc(g.server.Snapshots, func(s recording.Snapshot) bool { return s.Source == recording.SourceProfile && used(s.Subject) }) {
+			return name
+		}
+	}
+}
+
+// frames adds the user's own table of frames to the one that the server's recording has.
+func (g guest) frames(s recording.Snapshot) {
+	if have, ok := g.server.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); ok {
+		if strings.Contains(have.Body, s.Body) {
+			return
+		}
+		s.Body = have.Body + "\n" + s.Body
+		s.TimeNs = have.TimeNs
+		g.server.Snapshots = slices.DeleteFunc(g.server.Snapshots, func(o recording.Snapshot) bool {
+			return o.Source == recording.SourceProfile && o.Name == recording.SnapshotFrames
+		})
+	}
+	g.server.Snapshot(s)
+}

@@ -1,0 +1,102 @@
+package probe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/wire/session"
+)
+
+// fresh opens a connection in each slot, makes one call on it and closes it. Connections overlap when they are slow, as those of
+// many clients would.
+func (p *prober) fresh(ctx context.Context) error {
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close()
+	sched := newSlots(p.FreshRate)
+	inFlight := make(chan struct{}, maxFresh)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		_, at := sched.next()
+		if !alarm.Sleep(time.Until(at)) {
+			return nil
+		}
+		select {
+		case inFlight <- struct{}{}:
+			wg.Go(func() {
+				p.freshCall(ctx, at)
+				<-inFlight
+			})
+		default: // as many as allowed are waiting already: they tell the story
+		}
+	}
+}
+
+func (p *prober) freshCall(ctx context.Context, at time.Time) {
+	begin := time.Now()
+	s, o, err := p.open(ctx)
+	c := recording.Call{Source: recording.SourceProbe, Conn: Fresh, Op: "PING", ArgCount: 1, Node: p.Node, Slot: -1, IntendedNs: p.Clock.At(at), StartNs: p.Clock.At(begin)}
+	var t session.Timing
+	if err == nil {
+		_, t, err = s.DoTimed(ctx, "PING")
+		c.RequestBytes, c.ReplyBytes = int64(t.RequestBytes), int64(t.ReplyBytes)
+	}
+	end := t.End
+	if end.IsZero() {
+		end = time.Now()
+	}
+	c.EndNs = p.Clock.At(end)
+	c.Error = errText(err)
+	if err != nil && ctx.Err() != nil {
+		c.Error = Unfinished
+	}
+	p.record(c, p.phases(c, begin, o, t))
+	if p.OnPhases != nil {
+		p.OnPhases(map[string]time.Duration{"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake, "command": t.End.Sub(t.Sent)})
+	}
+	if err != nil && ctx.Err() == nil {
+		p.errorEvent(end, phaseOf(o), err)
+	}
+	if resent := freshRetrans(s, o); o.SynRetrans > 0 || resent > 0 {
+		p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
+			Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: Fresh, SynRetransDuring: o.SynRetrans, RetransDuring: resent})})
+	}
+	if s != nil {
+		s.Close()
+	}
+}
+
+// phases turns the phases of an opening into segments, one after the other.
+func (p *prober) phases(c recording.Call, begin time.Time, o session.Opening, t session.Timing) []recording.Segment {
+	at := p.Clock.At(begin)
+	segs := appendSegment(nil, recording.Client, recording.RunQueue, c.IntendedNs, at, "slowpath")
+	for _, ph := range []struct {
+		state, culprit string
+		d              time.Duration
+	}{{recording.Dial, "dns", o.DNS}, {recording.Dial, "connect", o.Connect}, {recording.TLS, "", o.TLS}, {recording.Handshake, "", o.Handshake}} {
+		to := min(at+int64(ph.d), c.EndNs)
+		if to > at {
+			segs = append(segs, recording.Segment{Actor: recording.App, State: ph.state, FromNs: at, ToNs: to, Culprit: ph.culprit})
+		}
+		at = to
+	}
+	return appendSegment(segs, recording.Client, recording.RunQueue, max(at, c.EndNs-int64(t.ReadDelay)), c.EndNs, "slowpath")
+}
+
+// phaseOf names the phase in which an opening ended.
+func phaseOf(o session.Opening) string {
+	switch {
+	case o.Connect == 0:
+		return "connect"
+	case o.Handshake == 0:
+		return "handshake"
+	default:
+		return "command"
+	}
+}

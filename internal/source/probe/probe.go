@@ -1,0 +1,140 @@
+// Package probe is the source that makes a few calls itself, at a steady rate, and times their phases: what a caller of the
+// server lives through, seen from here.
+//
+// The schedule is absolute: call k is due in the k-th slot whether or not the calls before it have come back, and its time counts
+// from when it was due. A stall of one second at 50 calls per second is therefore 50 slow calls and not one (coordinated
+// omission). Within its slot the moment is random, so that the probe cannot fall into step with a period of the server.
+package probe
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/wire/resp"
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
+)
+
+// Defaults. The server spends about 15 µs on a call of a kept connection, so that 50 per second cost it less than 0.1 %.
+const (
+	DefaultRate      = 50 // calls per second on the kept connection
+	DefaultFreshRate = 2  // connections per second
+	DefaultSlow      = 5 * time.Millisecond
+	maxFresh         = 16 // fresh connections in flight
+	reconnectPause   = 200 * time.Millisecond
+	callTimeout      = 10 * time.Minute // a server that does not answer is what is being measured: the watch's end bounds it
+)
+
+// Unfinished is the call.error of a call that had not come back when the watch ended.
+const Unfinished = "unfinished when the watch ended"
+
+// Kinds of connections, as they stand in call.conn.
+const (
+	Kept  = "kept"
+	Fresh = "fresh"
+)
+
+// Options of a probe of one server.
+type Options struct {
+	Target    target.Target
+	Node      string // subject of what is recorded
+	Clock     *clock.Real
+	Sink      recording.Sink
+	Rate      float64       // calls per second on one kept connection; 0: none
+	FreshRate float64       // connections per second, each opened, used once and closed; 0: none
+	Slow      time.Duration // calls of at least this get a TCP_INFO event
+	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
+	PingOnly  bool          // the node serves no key: a replica of a cluster
+	OnCall    func(recording.Call)
+	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake, command. One that did not take place is 0.
+	OnPhases func(map[string]time.Duration)
+}
+
+// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. What goes wrong with the server is
+// recorded; an error is one of this host, which has no timer left.
+func Watch(ctx context.Context, o Options) error {
+	if o.Slow == 0 {
+		o.Slow = DefaultSlow
+	}
+	p := &prober{Options: o, hists: newHistograms(o.Sink, o.Node)}
+	var wg sync.WaitGroup
+	var keepErr, freshErr error
+	if o.Rate > 0 {
+		wg.Go(func() { keepErr = p.keep(ctx) })
+	}
+	if o.FreshRate > 0 {
+		wg.Go(func() { freshErr = p.fresh(ctx) })
+	}
+	wg.Wait()
+	p.hists.flush()
+	return errors.Join(keepErr, freshErr)
+}
+
+type prober struct {
+	Options
+	hists *histograms
+}
+
+// command alternates between a command that touches no data and one that looks up a key which does not exist.
+func (p *prober) command(k int64) []string {
+	if k%2 == 0 || p.PingOnly {
+		return []string{"PING"}
+	}
+	key := "slowpath:probe:" + strconv.FormatUint(rand.Uint64(), 36)
+	if p.HashTag != "" {
+		key = "{" + p.HashTag + "}" + key
+	}
+	return []string{"GET", key}
+}
+
+// slots gives the due times of an absolute schedule: one random moment in each slot of 1/rate.
+type slots struct {
+	start time.Time
+	width time.Duration
+	k     int64
+}
+
+func newSlots(perSecond float64) *slots {
+	return &slots{start: time.Now(), width: time.Duration(float64(time.Second) / perSecond)}
+}
+
+func (s *slots) next() (int64, time.Time) {
+	k := s.k
+	s.k++
+	return k, s.start.Add(time.Duration(k)*s.width + rand.N(s.width))
+}
+
+// errText is what goes into call.error: the code of an error reply, or what went wrong.
+func errText(err error) string {
+	var se *resp.ServerError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &se):
+		return se.Code
+	default:
+		return err.Error()
+	}
+}
+
+func (p *prober) errorEvent(at time.Time, phase string, err error) {
+	d := recording.ErrorDetail{Phase: phase, Message: err.Error()}
+	var se *resp.ServerError
+	if errors.As(err, &se) {
+		d.Code = se.Code
+	}
+	p.Sink.Event(recording.Event{TimeNs: p.Clock.At(at), Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindError, Detail: recording.Detail(d)})
+}
+
+// open logs in; a login may be refused for as long as the server pleases, so only ctx bounds it.
+func (p *prober) open(ctx context.Context) (*session.Session, session.Opening, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return session.Open(ctx, p.Target, "slowpath")
+}

@@ -1,0 +1,148 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/sampler"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// keepEvery is how much of the samples one profile of the recording has: what was seen is lost for as long, should slowpath be killed.
+const keepEvery = 5 * time.Second
+
+// kernelMark is behind the names of the kernel's functions, as flamegraph.pl has it.
+const kernelMark = "_[k]"
+
+// Process is one whose CPU time is looked at.
+type Process struct {
+	PID  int
+	Node string // address of the server that it is; empty for others
+}
+
+// CPU samples processes.
+type CPU struct {
+	Options
+	sampler *sampler.Sampler
+	apps    map[int]*sampled
+	offset  int64 // of the recording's clock from the kernel's monotonic one
+	cut     int64 // samples whose callers were not followed to the begin
+	all     int64
+}
+
+// sampled is a process and its samples since they were last kept.
+type sampled struct {
+	keeper *keeper
+	what   recording.Profiled
+	stacks []stacks.Stack
+}
+
+// OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there, sampler.ErrPrivilege,
+// sampler.ErrKernel or sampler.ErrLinux where the kernel does not let it.
+func OpenCPU(o Options, processes []Process) (*CPU, error) {
+	c := &CPU{Options: o, apps: map[int]*sampled{}}
+	s := &Source{Options: o}
+	var pids []int
+	for _, p := range processes {
+		if c.apps[p.PID] != nil {
+			continue
+		}
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		if err != nil {
+			return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
+		}
+		c.apps[p.PID] = &sampled{keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
+			what: recording.Profiled{PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node}}
+		pids = append(pids, p.PID)
+	}
+	var err error
+	if c.offset, err = offset(o.Clock); err != nil {
+		return nil, err
+	}
+	c.sampler, err = sampler.Open(sampler.Options{PIDs: pids, Take: c.take, Blind: c.blind})
+	return c, err
+}
+
+// offset is what to add to a time of the kernel's monotonic clock: the mean of two readings of the recording's around it.
+func offset(c clock.Clock) (int64, error) {
+	before := c.Now()
+	kernel, err := sampler.Now()
+	if err != nil {
+		return 0, fmt.Errorf("reading the kernel's clock: %w", err)
+	}
+	return before + (c.Now()-before)/2 - kernel, nil
+}
+
+func (c *CPU) blind(pid int, what, why, enable string) {
+	if a := c.apps[pid]; a != nil {
+		a.keeper.blind(fmt.Sprintf("%s (%s[%d])", what, a.what.Name, pid), why, enable)
+		return
+	}
+	c.Sink.Event(recording.Event{TimeNs: c.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable})})
+}
+
+// take keeps a sample: the thread's name, functions from the outermost to the innermost, and those of the kernel above them.
+func (c *CPU) take(s sampler.Sample) {
+	a := c.apps[s.PID]
+	if a == nil {
+		return
+	}
+	c.all++
+	frames := append([]string{s.Thread}, s.User...)
+	if s.Cut {
+		c.cut++
+		frames = append([]string{s.Thread, "[callers not found]"}, s.User...)
+	}
+	for _, f := range s.Kernel {
+		frames = append(frames, f+kernelMark)
+	}
+	a.stacks = append(a.stacks, stacks.Stack{Frames: frames, Values: []int64{1, int64(sampler.Period)}, TimeNs: s.TimeNs + c.offset})
+}
+
+// Run samples until ctx ends.
+func (c *CPU) Run(ctx context.Context) error {
+	defer c.sampler.Close()
+	for _, a := range c.apps {
+		a.keeper.describe(a.what)
+	}
+	for ctx.Err() == nil {
+		part, cancel := context.WithTimeout(ctx, keepEvery)
+		err := c.sampler.Run(part)
+		cancel()
+		if err := errors.Join(err, c.keep()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep writes down what was seen since the last time, and how much was lost.
+func (c *CPU) keep() error {
+	for _, a := range c.apps {
+		if len(a.stacks) == 0 {
+			continue
+		}
+		body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{{Name: "samples", Unit: "count"}, {Name: "cpu", Unit: "nanoseconds"}}, Stacks: a.stacks})
+		if err != nil {
+			return err
+		}
+		a.keeper.keep(recording.ProfileCPUClock, body)
+		a.stacks = nil
+	}
+	n, err := c.sampler.Counts()
+	if err != nil {
+		return err
+	}
+	for name, v := range map[string]int64{"seen": n.Seen, "lost": n.Lost, "bare": n.Bare, "cut": c.cut, "kept": c.all} {
+		c.Sink.Sample(recording.Sample{TimeNs: c.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf, Name: "cpu-clock." + name, Value: float64(v)})
+	}
+	return nil
+}

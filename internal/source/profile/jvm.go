@@ -1,0 +1,146 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// jvm is a Java virtual machine on this host. It is asked over the socket by which jcmd and jstack ask it (attach API of HotSpot,
+// attachListener_posix.cpp): a reading costs it a safepoint, and no process is started.
+type jvm struct {
+	pid    int
+	socket string
+	what   recording.Profiled
+}
+
+const maxDump = 32 << 20 // bytes
+
+// openJVM finds the socket of a process. Where there is none yet, jcmd makes it: it knows how to ask for it, and asks only JVMs, which others
+// would not survive (SIGQUIT).
+func openJVM(ctx context.Context, pid int) (app, error) {
+	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, pid)
+	}
+	name := strings.TrimSpace(string(comm))
+	if name != "java" {
+		return nil, fmt.Errorf("%w: process %d is %s, and not java; for a program in Go give the HOST:PORT of its net/http/pprof", ErrTarget, pid, name)
+	}
+	j := &jvm{pid: pid, socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, ownPID(pid)), what: recording.Profiled{PID: pid, Name: name, Runtime: "jvm"}}
+	if _, err := os.Stat(j.socket); errors.Is(err, os.ErrNotExist) {
+		if err := attach(ctx, pid); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := j.dump(ctx); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// ownPID is the number of a process in its own namespace, by which its socket is called.
+func ownPID(pid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty where it has ended
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if fields := strings.Fields(rest); len(fields) > 0 {
+				if n, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
+					return n
+				}
+			}
+		}
+	}
+	return pid
+}
+
+// attach has the JVM open its socket, by the jcmd of its own JDK, else by one in PATH.
+func attach(ctx context.Context, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	program := "jcmd"
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
+		if own := filepath.Join(filepath.Dir(exe), "jcmd"); exists(own) {
+			program = own
+		}
+	}
+	out, err := exec.CommandContext(ctx, program, strconv.Itoa(pid), "VM.version").CombinedOutput()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%w: the JVM %d has no open door yet, and jcmd, which opens it, is not in PATH: install the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
+	case err != nil:
+		said := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
+		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, said)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// dump reads where all threads are.
+func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", j.socket)
+	if err != nil {
+		return nil, fmt.Errorf("the JVM %d %w: %w; run as root or as its user", j.pid, ErrUnreachable, err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(answerIn)); err != nil {
+		return nil, err
+	}
+	// Version 1 of the protocol, the command, three arguments: each ends with NUL.
+	if _, err := io.WriteString(c, "1\x00threaddump\x00\x00\x00\x00"); err != nil {
+		return nil, fmt.Errorf("asking the JVM %d for its threads: %w", j.pid, err)
+	}
+	answer, err := io.ReadAll(io.LimitReader(c, maxDump))
+	if err != nil {
+		return nil, fmt.Errorf("reading the threads of the JVM %d: %w", j.pid, err)
+	}
+	code, text, _ := strings.Cut(string(answer), "\n")
+	p := parseDump(text)
+	if code != "0" || len(p.Stacks) == 0 {
+		return nil, fmt.Errorf("the JVM %d gives no thread dump (code %.20q); HotSpot has one (jcmd %d Thread.print)", j.pid, code, j.pid)
+	}
+	return p, nil
+}
+
+func (j *jvm) watch(ctx context.Context, s *Source) {
+	k := s.keeper(recording.ProcessPrefix + strconv.Itoa(j.pid))
+	k.describe(j.what)
+	var total time.Duration
+	repeatedly(ctx, func() (time.Duration, bool) {
+		start := time.Now()
+		p, err := j.dump(ctx)
+		took := time.Since(start)
+		if ctx.Err() != nil {
+			return took, false
+		}
+		if err == nil {
+			var body []byte
+			if body, err = stacks.Write(p); err == nil {
+				k.keep(recording.ProfileThreads, body)
+			}
+		}
+		if err != nil {
+			k.blind(fmt.Sprintf("threads of the JVM %d to the end of the watch", j.pid), err.Error(), "")
+			return took, false
+		}
+		total += took
+		k.sample("read_ns", float64(total))
+		return took, true
+	})
+}

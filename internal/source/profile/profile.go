@@ -1,0 +1,134 @@
+// Package profile is the source that looks into applications: what their goroutines and threads wait for while calls are slow.
+//
+// An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles of mutexes and of
+// blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time. A JVM on this host is asked
+// for its thread dump, as jstack does. Of any process on this host the kernel tells where it spends its CPU time (internal/source/profile/sampler).
+package profile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+)
+
+// Bounds of the cost for an application. A reading of all goroutines holds the program up in steps, for 1 ms and more from some thousand
+// goroutines on: the next one waits for spare times as long as the last one took.
+const (
+	readEvery  = time.Second
+	spare      = 50 // 2 % of the time
+	thinAfter  = 60 // readings; from then on they are spread over the time that has passed: a day has some 500
+	cpuFor     = 5 * time.Second
+	answerIn   = 5 * time.Second // for one answer, beside the time that it is asked to last
+	lastIn     = 2 * time.Second // for what is read after the watch has ended
+	keepBytes  = 64 << 20        // of profiles of one application
+	maxAnswers = 8 << 20         // bytes of one profile, as sent
+	maxTargets = 16              // applications of one watch
+	cpuLeast   = time.Second     // a watch that is shorter than twice this has no CPU profile
+	cpuDelay   = 500 * time.Millisecond
+)
+
+// Options of a watch.
+type Options struct {
+	Targets []Target
+	For     time.Duration // how long the watch is meant to last; 0: not known
+	Clock   clock.Clock
+	Sink    recording.ProfileSink
+}
+
+// Source is applications that have answered.
+type Source struct {
+	Options
+	apps []app
+}
+
+// app is an application that can be watched.
+type app interface {
+	watch(ctx context.Context, s *Source)
+}
+
+// Open asks each application whether it can be profiled. The error names the first that cannot, and matches ErrNotPprof, ErrUnreachable or
+// ErrTarget.
+func Open(ctx context.Context, o Options) (*Source, error) {
+	s := &Source{Options: o}
+	for _, t := range o.Targets {
+		a, err := t.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.apps = append(s.apps, a)
+	}
+	return s, nil
+}
+
+// Run reads profiles until ctx ends, and after that what grew meanwhile. What an application refuses is a blind spot of the recording.
+func (s *Source) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, a := range s.apps {
+		wg.Go(func() { a.watch(ctx, s) })
+	}
+	wg.Wait()
+}
+
+// keeper writes the profiles of one application, as far as its bound goes.
+type keeper struct {
+	*Source
+	subject string
+	bytes   int64
+	full    sync.Once
+	mu      sync.Mutex
+}
+
+func (s *Source) keeper(subject string) *keeper { return &keeper{Source: s, subject: subject} }
+
+func (k *keeper) keep(kind string, body []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bytes += int64(len(body)); k.bytes > keepBytes {
+		k.full.Do(func() {
+			k.blind("profiles of "+k.subject+" to the end of the watch", "they have reached their bound of 64 MiB", "watch for a shorter time")
+		})
+		return
+	}
+	k.Sink.Profile(recording.Profile{TimeNs: k.Clock.Now(), Subject: k.subject, Kind: kind, Pprof: body})
+}
+
+func (k *keeper) sample(name string, value float64) {
+	k.Sink.Sample(recording.Sample{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: name, Value: value})
+}
+
+func (k *keeper) blind(what, why, enable string) {
+	k.Sink.Event(recording.Event{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable})})
+}
+
+func (k *keeper) describe(p recording.Profiled) {
+	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: recording.SnapshotApplication, Body: recording.Detail(p)})
+}
+
+// repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on. The quickest answer
+// is what it costs: another may have waited for a CPU.
+func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
+	start := time.Now()
+	least := time.Duration(0)
+	for n := 1; ; n++ {
+		took, more := read()
+		if !more {
+			return
+		}
+		if n == 1 || took < least {
+			least = took
+		}
+		wait := max(readEvery, least*spare)
+		if n > thinAfter {
+			wait = max(wait, time.Since(start)/thinAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package sampler
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/source/profile/symbol"
+)
+
+// refreshEvery is how often the mappings of a process are read again at most.
+const refreshEvery = 2 * time.Second
+
+// symbols names what samples show.
+type symbols struct {
+	Options
+	unwinder
+	kernel    *symbol.Kernel
+	read      time.Time // when its symbols were read,
+	reads     int       // and how often
+	files     symbol.Files
+	processes map[int]*process
+}
+
+type process struct {
+	*symbol.Process // nil: it has ended, or may not be looked at
+	refreshed       time.Time
+	jit, stripped   bool // told that nobody names its code, or functions that it does not export
+}
+
+func openSymbols(arch string, o Options) (*symbols, error) {
+	u, err := newUnwinder(arch)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKernel, err)
+	}
+	s := &symbols{Options: o, unwinder: u, files: symbol.Files{}, processes: map[int]*process{}}
+	s.readKernel()
+	for _, pid := range o.PIDs {
+		s.process(pid)
+	}
+	return s, nil
+}
+
+// Bounds of reading the kernel's symbols, which takes some 50 ms.
+const (
+	kernelReads = 3
+	kernelEvery = 5 * time.Second
+)
+
+func (s *symbols) readKernel() {
+	k, err := symbol.OpenKernel()
+	s.read = time.Now()
+	if s.reads++; err == nil {
+		s.kernel = k
+	} else if s.reads == 1 {
+		s.Blind(0, "names of the kernel's functions", err.Error(), "run as root; sysctl kernel.kptr_restrict=1")
+	}
+}
+
+// function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one: an address behind one that is known may be
+// of one that is not.
+func (s *symbols) function(at uint64) string {
+	if s.kernel == nil {
+		return "?"
+	}
+	name := s.kernel.Function(at)
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || time.Since(s.read) > kernelEvery) {
+		s.readKernel()
+		name = s.kernel.Function(at)
+	}
+	return name
+}
+
+// process reads what a process has mapped, when it is first met: it may have ended when its samples are read.
+func (s *symbols) process(pid int) *process {
+	p := s.processes[pid]
+	if p == nil {
+		p = &process{refreshed: time.Now()}
+		var err error
+		if p.Process, err = symbol.OpenProcess(pid, s.files); err != nil {
+			p.Process = nil
+			s.Blind(pid, "names of its functions", err.Error(), "run as root")
+		}
+		s.processes[pid] = p
+	}
+	return p
+}
+
+// name turns a sample of the kernel into names.
+func (s *symbols) name(r raw) Sample {
+	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:])}
+	if p := s.process(out.PID); p.Process != nil {
+		places, cut := s.walk(p, r)
+		if s.unknown(p, places) && time.Since(p.refreshed) > refreshEvery {
+			p.refreshed = time.Now()
+			if p.Refresh() == nil {
+				places, cut = s.walk(p, r)
+			}
+		}
+		for i, at := range places {
+			if i > 0 {
+				at--
+			}
+			out.User = append(out.User, p.Function(at))
+		}
+		slices.Reverse(out.User)
+		out.Cut = cut
+		s.tell(p, out)
+	}
+	for _, at := range r.Kernel[:min(int(r.KernelBytes)/8, len(r.Kernel))] {
+		out.Kernel = append(out.Kernel, s.function(at))
+	}
+	slices.Reverse(out.Kernel)
+	return out
+}
+
+// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run time, since.
+func (s *symbols) unknown(p *process, places []uint64) bool {
+	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
+}
+
+// tell says once what of a process cannot be seen.
+func (s *symbols) tell(p *process, out Sample) {
+	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
+		p.stripped = true
+		if f := p.Program(); f != nil && f.Stripped {
+			s.Blind(out.PID, "names of functions that it does not export", f.Name+" is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
+		}
+	}
+	if !p.jit && slices.Contains(out.User, "[jit]") && !p.HasJITMap() {
+		p.jit = true
+		s.Blind(out.PID, "names of functions that it compiles at run time", "it writes no /tmp/perf-PID.map",
+			fmt.Sprintf("node --perf-basic-prof; java -XX:+PreserveFramePointer and, once it is warm, jcmd %d Compiler.perfmap; python -X perf", out.PID))
+	}
+}
+
+func text(name []int8) string {
+	b := make([]byte, len(name))
+	for i, c := range name {
+		b[i] = byte(c)
+	}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// Now is the time by the clock of samples, in nanoseconds since the machine's start.
+func Now() (int64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0, err
+	}
+	return t.Nano(), nil
+}

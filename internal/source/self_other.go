@@ -1,0 +1,5 @@
+//go:build !linux
+
+package source
+
+func ownDelay() (int64, bool) { return 0, false }

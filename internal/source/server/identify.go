@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"slowpath/internal/wire/cluster"
+	"slowpath/internal/wire/resp"
+	"slowpath/internal/wire/session"
+)
+
+// Identity is what a server says it is. A server that refuses INFO leaves most of it empty.
+type Identity struct {
+	Server         string // "redis 7.0.15", "valkey 8.1.1"
+	Mode           string // standalone, cluster, sentinel
+	Role           string // master, slave; as INFO has it
+	RunID          string
+	ProcessID      int
+	TCPPort        int
+	ClusterEnabled bool
+	Nodes          []string // in a cluster the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
+	Failed         []string // those of masters that the others hold for failed: one whose process hangs still has callers that wait for it
+}
+
+// Identify asks a server what it is. An error is one of the connection; what the server refuses to say stays empty, except that a
+// server which is loading or busy is ErrLoading or ErrBusy of package session.
+func Identify(ctx context.Context, s *session.Session) (Identity, error) {
+	replies, err := s.Pipeline(ctx, [][]string{{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "cluster"}})
+	if err != nil {
+		return Identity{}, fmt.Errorf("identifying the server: %w", err)
+	}
+	all := parseInfo("")
+	for _, v := range replies {
+		if v.Err() == nil {
+			all.merge(parseInfo(v.Text()))
+		}
+	}
+	if len(all.text) == 0 {
+		return fromHello(ctx, s, replies[0].Err())
+	}
+	id := identityOf(all)
+	if id.ClusterEnabled {
+		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
+	}
+	return id, err
+}
+
+func identityOf(in info) Identity {
+	id := Identity{Server: product(in.text), Mode: in.text["redis_mode"], Role: in.text["role"], RunID: in.text["run_id"],
+		ProcessID: int(in.numbers["process_id"]), TCPPort: int(in.numbers["tcp_port"]), ClusterEnabled: in.numbers["cluster_enabled"] == 1}
+	if id.Mode == "" {
+		id.Mode = in.text["server_mode"] // valkey 8.1
+	}
+	return id
+}
+
+// product names the server by the version field of its own; all others still say redis_version beside it, for old clients.
+func product(text map[string]string) string {
+	for _, name := range []string{"valkey", "dragonfly", "kvrocks", "keydb", "garnet"} {
+		if v := text[name+"_version"]; v != "" {
+			return name + " " + v
+		}
+	}
+	if v := text["redis_version"]; v != "" {
+		return "redis " + v
+	}
+	return ""
+}
+
+// fromHello asks a server that refuses INFO; HELLO is for everybody, from 6.0.
+func fromHello(ctx context.Context, s *session.Session, refusal error) (Identity, error) {
+	v, err := s.Do(ctx, "HELLO")
+	if err != nil {
+		if refusal != nil {
+			return Identity{}, fmt.Errorf("identifying the server: %w", refusal)
+		}
+		return Identity{}, fmt.Errorf("identifying the server: %w", err)
+	}
+	text := func(key string) string {
+		value, _ := v.Get(key)
+		return clip(value.Text())
+	}
+	id := Identity{Server: text("server") + " " + text("version"), Mode: text("mode"), Role: text("role")}
+	if id.Role == "replica" {
+		id.Role = "slave"
+	}
+	id.ClusterEnabled = id.Mode == "cluster"
+	if id.ClusterEnabled {
+		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
+	}
+	return id, err
+}
+
+// clusterNodes asks for the addresses of all nodes, and of the masters that failed. A refusal leaves them out.
+func clusterNodes(ctx context.Context, s *session.Session) (nodes, failed []string, err error) {
+	replies, err := s.Pipeline(ctx, [][]string{{"CLUSTER", "NODES"}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking for the nodes of the cluster: %w", err)
+	}
+	nodes, failed = nodeAddresses(replies[0], s.RemoteAddr())
+	return nodes, failed, nil
+}
+
+func nodeAddresses(v resp.Value, remote string) (nodes, failed []string) {
+	if v.Err() != nil {
+		return nil, nil
+	}
+	m, err := cluster.ParseNodes(v.Text())
+	if err != nil {
+		return nil, nil
+	}
+	if host, _, err := net.SplitHostPort(remote); err == nil {
+		m.FillHosts(host)
+	}
+	for _, n := range m.Nodes {
+		a := n.Addr()
+		switch {
+		case a == "" || n.HasFlag("handshake") || slices.Contains(nodes, a):
+		case !n.Failed():
+			nodes = append(nodes, a)
+		case n.Primary && !slices.Contains(failed, a):
+			failed = append(failed, a)
+		}
+	}
+	// An address may have had another node before, which is remembered as failed.
+	return nodes, slices.DeleteFunc(failed, func(a string) bool { return slices.Contains(nodes, a) })
+}

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/wire/resp"
+)
+
+// question is a command of a poll, the blind spot that its refusal makes, and what is done with its reply.
+type question struct {
+	spot  string
+	args  []string
+	reply func(moment, resp.Value)
+}
+
+// round is what is asked at each poll, in one write. "INFO all" is everything but modules, in all versions.
+func (w *watch) round() []question {
+	all := []question{
+		{"INFO", []string{"INFO", "all"}, nil}, // together with CLUSTER INFO, see takeInfo
+		{"CLUSTER INFO", []string{"CLUSTER", "INFO"}, nil},
+		{"SLOWLOG GET", []string{"SLOWLOG", "GET", "1"}, w.takeNewest},
+		{"LATENCY", []string{"LATENCY", "LATEST"}, func(at moment, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) }},
+	}
+	var out []question
+	for _, q := range all {
+		if w.refusals.allows(q.spot) && (q.spot != "CLUSTER INFO" || w.in.numbers["cluster_enabled"] == 1) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// ask sends commands in one write. With an error the connection is gone.
+func (w *watch) ask(ctx context.Context, cmds [][]string) ([]resp.Value, moment, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	at := moment{sent: w.Clock.Now()}
+	replies, err := w.session.Pipeline(ctx, cmds)
+	at.done = w.Clock.Now()
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			w.tell("command", err)
+		}
+		w.cost.used(cmds, time.Duration(at.done-at.sent))
+		w.session.Close()
+		w.session = nil
+	}
+	return replies, at, err
+}
+
+// poll asks a round, then what the replies call for. It reports whether the round was answered.
+func (w *watch) poll(ctx context.Context, last bool) bool {
+	qs := w.round()
+	cmds := commands(qs)
+	replies, at, err := w.ask(ctx, cmds)
+	w.event(at.sent, at.done-at.sent, recording.KindPoll, struct{}{})
+	if err != nil {
+		w.broken++
+		return false
+	}
+	w.polls++
+	w.broken = 0
+	w.takeInfo(at, qs, replies, last)
+	w.cost.used(cmds, time.Duration(at.done-at.sent))
+	for i, q := range qs {
+		if err := replies[i].Err(); err != nil {
+			w.refusals.check(q.spot, err)
+		} else if q.reply != nil {
+			q.reply(at, replies[i])
+		}
+	}
+	w.more(ctx, last)
+	return true
+}
+
+func commands(qs []question) [][]string {
+	cmds := make([][]string, len(qs))
+	for i, q := range qs {
+		cmds[i] = q.args
+	}
+	return cmds
+}
+
+// takeInfo writes what INFO and CLUSTER INFO say. A server that refuses INFO for now (BUSY) is told as an error.
+func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bool) {
+	var in info
+	ok := false
+	for i, q := range qs {
+		err := replies[i].Err()
+		switch {
+		case q.spot == "INFO" && err == nil:
+			in, ok = parseInfo(replies[i].Text()), true
+		case q.spot == "INFO" && isPassingError(err):
+			w.tell("command", err)
+		case q.spot == "CLUSTER INFO" && err == nil && ok:
+			in.merge(parseInfo(replies[i].Text()))
+		}
+	}
+	if !ok {
+		w.selfSamples(at.done, last)
+		return
+	}
+	w.trouble = ""
+	w.clock.learn(at, in.numbers["server_time_usec"])
+	w.budget.charge(w.cost.measure(in))
+	if w.changes.see(at, in) {
+		w.slowlog.restarted()
+	}
+	w.samples.poll(at, in.fields, last)
+	w.in = in
+	if text := jsonObject(in.text); text != w.text {
+		w.text = text
+		w.snapshot(at.done, SnapshotInfo, text)
+	}
+	w.selfSamples(at.done, last)
+}
+
+func isPassingError(err error) bool {
+	var reply *resp.ServerError
+	return errors.As(err, &reply) && isPassing(reply.Code)
+}
+
+// selfSamples writes what the watch costs. At the end, what no INFO has measured yet is estimated.
+func (w *watch) selfSamples(timeNs int64, last bool) {
+	total := w.cost.total
+	if last {
+		total += w.cost.estimate()
+	}
+	w.self.poll(moment{timeNs, timeNs}, []field{{SampleOwnCommands, float64(total.Nanoseconds()) / 1000}, {SamplePolls, float64(w.polls)},
+		{SampleSlowlogLost, float64(w.slowlog.lost)}}, last)
+}
+
+// interval is the time to the next poll, by what a round costs.
+func (w *watch) interval() time.Duration {
+	return w.budget.interval(w.Every, w.cost.of(commands(w.round())))
+}
+
+// takeNewest looks at the newest entry of SLOWLOG, to see whether there are more that are new.
+func (w *watch) takeNewest(at moment, v resp.Value) {
+	newest := parseSlowlog(v)
+	w.extras.slowlog = w.slowlog.missing(newest)
+	switch w.extras.slowlog {
+	case 0:
+		w.slowlog.nothingNew(at)
+	case 1:
+		w.slowlog.read(at, newest)
+		w.extras.slowlog = 0
+	}
+}
+
+// fetchSlowlog reads the new entries.
+func (w *watch) fetchSlowlog(ctx context.Context) error {
+	n := w.extras.slowlog
+	w.extras.slowlog = 0
+	if n == 0 {
+		return nil
+	}
+	n = min(n+fetchMore, fetchAtMost)
+	cmds := [][]string{{"SLOWLOG", "GET", strconv.Itoa(n)}}
+	replies, at, err := w.ask(ctx, cmds)
+	if err != nil {
+		return err
+	}
+	w.cost.used(cmds, time.Duration(at.done-at.sent))
+	w.slowlog.read(at, parseSlowlog(replies[0]))
+	if w.slowlog.lost > 0 {
+		w.refusals.skip("SLOWLOG lost", strconv.FormatInt(w.slowlog.lost, 10)+" entries were overwritten before they could be read", "raise slowlog-max-len, or slowlog-log-slower-than")
+	}
+	return nil
+}
+
+// fetchLatency reads the histories of the events that have new samples.
+func (w *watch) fetchLatency(ctx context.Context, last bool) error {
+	events := w.extras.stale
+	w.extras.stale = nil
+	if len(events) == 0 {
+		return nil
+	}
+	cmds := make([][]string, len(events))
+	for i, e := range events {
+		cmds[i] = []string{"LATENCY", "HISTORY", e}
+	}
+	replies, at, err := w.ask(ctx, cmds)
+	if err != nil {
+		return err
+	}
+	w.cost.used(cmds, time.Duration(at.done-at.sent))
+	for i, v := range replies {
+		if err := v.Err(); err != nil {
+			w.refusals.check("LATENCY", err)
+			continue
+		}
+		w.latency.read(at, events[i], parseHistory(v), last)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"errors"
+	"strings"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/wire/resp"
+)
+
+// spots says for each command of the watch what its refusal hides.
+var spots = map[string]string{
+	"INFO":          "the server's own counters (INFO): load, memory, forks, time per command",
+	"SLOWLOG GET":   "slow commands by name (SLOWLOG)",
+	"LATENCY":       "stalls that the server noticed itself (LATENCY)",
+	"CLIENT LIST":   "who the server's clients are (CLIENT LIST)",
+	"CONFIG GET":    "the server's settings (CONFIG GET)",
+	"CLUSTER INFO":  "the health of the cluster (CLUSTER INFO)",
+	"CLUSTER NODES": "the topology of the cluster (CLUSTER NODES)",
+	"SLOWLOG lost":  "some of the slow commands (SLOWLOG)",
+}
+
+// refusals remembers the commands that the server does not give, so that each is tried once and told once.
+type refusals struct {
+	emit    func(recording.BlindSpot)
+	refused map[string]bool
+}
+
+// allows reports whether a command was not refused so far.
+func (r *refusals) allows(spot string) bool { return !r.refused[spot] }
+
+// check judges an error reply. A state that passes, such as LOADING, is no refusal.
+func (r *refusals) check(spot string, err error) {
+	var reply *resp.ServerError
+	if !errors.As(err, &reply) || isPassing(reply.Code) || r.refused[spot] {
+		return
+	}
+	r.refused[spot] = true
+	r.emit(recording.BlindSpot{What: spots[spot], Why: "the server refused it: " + clip(reply.Error()), Enable: enable(spot, reply)})
+}
+
+// skip notes that a command is not sent, by our own choice.
+func (r *refusals) skip(spot, why, enable string) {
+	r.tellOnce(spot, recording.BlindSpot{What: spots[spot], Why: why, Enable: enable})
+}
+
+// tellOnce writes a blind spot the first time, and has its command, if it is one, not tried again.
+func (r *refusals) tellOnce(spot string, b recording.BlindSpot) {
+	if !r.refused[spot] {
+		r.refused[spot] = true
+		r.emit(b)
+	}
+}
+
+func isPassing(code string) bool {
+	switch code {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "OOM", "NOAUTH":
+		return true
+	}
+	return false
+}
+
+func enable(spot string, reply *resp.ServerError) string {
+	if reply.Code == "NOPERM" {
+		rule := "+" + strings.ReplaceAll(strings.ToLower(spot), " ", "|")
+		return "let the user have it: ACL SETUSER <user> " + rule
+	}
+	return "ask a user or an address that may use " + spot + "; it is renamed, disabled, or not offered by this service or proxy"
+}

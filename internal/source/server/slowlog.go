@@ -1,0 +1,116 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+
+	"slowpath/internal/wire/resp"
+)
+
+// slowEntry is an entry of SLOWLOG, without the arguments.
+type slowEntry struct {
+	id           int64
+	second       int64 // Unix time of the server's clock at the end of the command, in whole seconds
+	durationUsec int64
+	command      string
+	argCount     int    // with the command itself
+	argBytes     int64  // of all arguments, with the command itself
+	client, name string // since 4.0
+	framework    string // whose keys it is about, by their form
+}
+
+// Bounds on what an entry may claim.
+const (
+	maxArgCount = 1 << 30
+	maxArgBytes = 1 << 40
+	maxSeconds  = 1 << 33 // the year 2242
+)
+
+// parseSlowlog reads the reply to SLOWLOG GET, newest entry first: [id, time, usec, args] before 4.0, with client address and name
+// since. Entries that are none are passed over.
+func parseSlowlog(v resp.Value) []slowEntry {
+	var out []slowEntry
+	for _, e := range v.Elems {
+		if len(e.Elems) < 4 {
+			continue
+		}
+		id, ok1 := e.Elems[0].Integer()
+		second, ok2 := e.Elems[1].Integer()
+		usec, ok3 := e.Elems[2].Integer()
+		if !ok1 || !ok2 || !ok3 || id < 0 || second < 0 || second > maxSeconds || usec < 0 || usec > maxSeconds*1e6 {
+			continue
+		}
+		entry := slowEntry{id: id, second: second, durationUsec: min(usec, 1<<62/1000)}
+		entry.readArgs(e.Elems[3].Elems)
+		if len(e.Elems) >= 6 {
+			entry.client, entry.name = clip(e.Elems[4].Text()), clip(e.Elems[5].Text())
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+func (e *slowEntry) readArgs(args []resp.Value) {
+	for i, a := range args {
+		text := a.Text()
+		if n, ok := suffixNumber(text, "... (", " more arguments)"); ok && i > 0 && i == len(args)-1 && strings.HasPrefix(text, "... (") {
+			e.argCount = int(min(int64(e.argCount)+n, maxArgCount))
+			continue
+		}
+		e.argCount++
+		e.argBytes = min(e.argBytes+argLength(text), maxArgBytes)
+	}
+	var words [2]string
+	for i := range min(len(args), len(words)) {
+		words[i] = args[i].Text()
+	}
+	e.command = commandName(words[0], words[1])
+	e.framework = frameworkOf(e.command, args)
+}
+
+// argLength is the length of an argument that SLOWLOG may have cut at 128 bytes, leaving "… (N more bytes)".
+func argLength(text string) int64 {
+	if n, ok := suffixNumber(text, "... (", " more bytes)"); ok {
+		return min(int64(strings.LastIndex(text, "... ("))+n, maxArgBytes)
+	}
+	return int64(len(text))
+}
+
+// suffixNumber reads the number between before and after at the end of a text.
+func suffixNumber(text, before, after string) (int64, bool) {
+	head, ok := strings.CutSuffix(text, after)
+	i := strings.LastIndex(head, before)
+	if !ok || i < 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(head[i+len(before):], 10, 40)
+	return int64(n), err == nil
+}
+
+// containers are the commands whose first argument is a subcommand, and no user's data.
+var containers = map[string]bool{"ACL": true, "CLIENT": true, "CLUSTER": true, "COMMAND": true, "COMMANDLOG": true, "CONFIG": true, "DEBUG": true,
+	"FUNCTION": true, "LATENCY": true, "MEMORY": true, "MODULE": true, "OBJECT": true, "PUBSUB": true, "SCRIPT": true, "SLOWLOG": true,
+	"XGROUP": true, "XINFO": true}
+
+// commandName is the command in capitals, with its subcommand where it has one. What is no word is not repeated: it could be data.
+func commandName(command, sub string) string {
+	name := word(command)
+	if name == "" {
+		return "UNKNOWN"
+	}
+	if s := word(sub); containers[name] && s != "" {
+		return name + " " + s
+	}
+	return name
+}
+
+// word is a text in capitals if it looks like the name of a command, else empty.
+func word(s string) string {
+	if s == "" || len(s) > 40 || strings.Trim(strings.ToUpper(s), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_|") != "" {
+		return ""
+	}
+	return strings.ToUpper(s)
+}
+
+// clip bounds a text that the server gave.
+func clip(s string) string { return s[:min(len(s), maxTextBytes)] }

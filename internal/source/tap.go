@@ -1,0 +1,89 @@
+package source
+
+import (
+	"context"
+	"net/netip"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/tap"
+)
+
+// openTap loads the kernel source for all nodes. Where it cannot run, the watch goes on without it, and the recording says why and what
+// would help.
+func (r *run) openTap() *tap.Tap {
+	if r.NoTap {
+		r.status(recording.SourceTap, false, "left out by --no-tap")
+		return nil
+	}
+	r.Progress("loading the kernel programs")
+	nodes := r.tapNodes()
+	if len(nodes) == 0 {
+		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
+		r.nobodyChosen("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
+		return nil
+	}
+	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0), Whom: r.Whom}
+	if !r.NoHost {
+		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
+	}
+	t, err := tap.Open(o)
+	if err != nil {
+		r.status(recording.SourceTap, false, tap.Reason(err))
+		r.nobodyChosen(tap.Reason(err), tap.Remedy(err))
+		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
+			Why: tap.Reason(err), Enable: tap.Remedy(err)})
+		return nil
+	}
+	for _, b := range t.Blind() {
+		r.blind(r.nodes[0].address, b)
+	}
+	if err := tap.Drop(); err != nil {
+		r.Progress(err.Error())
+	}
+	r.status(recording.SourceTap, true, "")
+	return t
+}
+
+// nobodyChosen says that only the kernel source knows whose a call is.
+func (r *run) nobodyChosen(why, enable string) {
+	if r.Whom != (tap.Whom{}) {
+		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() + ": this is about all of them", Why: why, Enable: enable})
+	}
+}
+
+// runTap passes on what the kernel source sees until ctx ends.
+func (r *run) runTap(ctx context.Context, t *tap.Tap) {
+	defer t.Close()
+	r.source(ctx, "tap", r.nodes[0], func() error { return t.Run(ctx) })
+}
+
+// tapNodes are the servers that are reached over TCP.
+func (r *run) tapNodes() []tap.Node {
+	var out []tap.Node
+	for _, n := range r.nodes {
+		if n.target.Network != "tcp" {
+			continue
+		}
+		t := tap.Node{Address: n.address, Proxy: n.proxy}
+		if a, err := netip.ParseAddrPort(n.remote); err == nil {
+			t.Remote = a
+		}
+		if n.process != nil {
+			t.PID, t.Port = n.process.PID, n.process.Port
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// calledNodes are the addresses at which callers of this host reach the servers.
+func (r *run) calledNodes() map[netip.AddrPort]string {
+	out := map[netip.AddrPort]string{}
+	for _, n := range r.nodes {
+		if a, err := netip.ParseAddrPort(n.remote); err == nil && n.target.Network == "tcp" {
+			out[netip.AddrPortFrom(a.Addr().Unmap(), a.Port())] = n.address
+		}
+	}
+	return out
+}

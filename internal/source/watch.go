@@ -1,0 +1,253 @@
+// Package source runs the sources of one watch side by side into a recording. It decides which sources can run against a target
+// and says why the others cannot; it judges nothing.
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
+	"slowpath/internal/source/probe"
+	"slowpath/internal/source/profile"
+	"slowpath/internal/source/server"
+	"slowpath/internal/source/tap"
+	"slowpath/internal/wire/target"
+)
+
+// Options of a watch.
+type Options struct {
+	Targets   []target.Target
+	For       time.Duration // 0: until the context ends
+	Slow      string        // "auto" or a duration
+	Version   string        // of this program
+	NoProbe   bool
+	NoHost    bool
+	NoTap     bool
+	Whom      tap.Whom      // whose calls the kernel source keeps; the watch ends with the process that it names
+	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
+	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
+	Clock     *clock.Real
+	Profiles  []profile.Target // applications to look into
+	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID
+	CPUOf     []int            // processes whose CPU time is sampled, too
+	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
+	// Progress, if set, is told of each step of the start in a few words.
+	Progress func(string)
+	// Started, if set, is told when the servers were reached and the watch begins, with how many they are.
+	Started func(nodes int)
+}
+
+// Bounds.
+const (
+	DefaultTimeout = 4 * time.Second
+	maxNodes       = 64  // nodes of a cluster that are watched; the rest is a blind spot
+	totalProbeRate = 600 // calls per second over all nodes, so that the probe's own work stays small on clusters
+)
+
+// Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what is
+// recorded until then stays in the sink.
+func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if !o.NoProbe {
+		defer target.HoldStamps()()
+	}
+	profiles, err := openProfiles(ctx, o, sink)
+	if err != nil {
+		return err
+	}
+	nodes, err := reach(ctx, o, sink)
+	if err != nil {
+		return err
+	}
+	r := &run{Options: o, sink: sink, nodes: nodes, profiles: profiles}
+	r.cpuClock, err = r.openCPU() // before openTap, which gives up the right to load programs
+	if err != nil {
+		return err
+	}
+	kernel := r.openTap() // it takes a second, which is not to be one of the watch
+	if o.Started != nil {
+		o.Started(len(nodes))
+	}
+	r.describe()
+	ctx, cancel := Window(ctx, o.For)
+	defer cancel()
+	var end sync.WaitGroup
+	end.Go(func() { r.endWith(ctx, o.Whom.PID, cancel) })
+	r.all(ctx, kernel)
+	end.Wait()
+	r.finish()
+	return nil
+}
+
+// endWith ends the watch with the process that it is about: there is nothing more to see of it.
+func (r *run) endWith(ctx context.Context, pid int, cancel func()) {
+	if pid == 0 || !host.AwaitEnd(ctx, nil, pid) {
+		return
+	}
+	r.blind(r.nodes[0].address, recording.BlindSpot{What: fmt.Sprintf("calls of --pid %d to the end of the time that was asked for", pid),
+		Why: "the process has ended, and the watch with it", Enable: "--comm or --container, which go on with the next process"})
+	cancel()
+}
+
+type run struct {
+	Options
+	sink  recording.ProfileSink
+	nodes []node
+	cpu   time.Duration // CPU time of this process at the start
+	// profiles is nil where no application was named.
+	profiles *profile.Source
+	cpuClock *profile.CPU // nil where no CPU time is sampled
+}
+
+// describe writes what is known at the start.
+func (r *run) describe() {
+	now := r.Clock.Now()
+	r.cpu = processCPU()
+	r.sink.SetMeta(recording.MetaVersion, r.Version)
+	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
+	r.sink.SetMeta(recording.MetaTarget, r.Targets[0].Addr())
+	r.sink.SetMeta(recording.MetaSlow, r.Slow)
+	var addrs []string
+	for _, n := range r.nodes {
+		addrs = append(addrs, n.address)
+	}
+	list, _ := json.Marshal(addrs) // strings always encode
+	r.sink.SetMeta(recording.MetaNodes, string(list))
+	first := r.nodes[0]
+	r.sink.SetMeta(recording.MetaServer, first.identity.Server)
+	r.sink.SetMeta(recording.MetaKind, first.kind())
+	r.describeProfiles()
+}
+
+// all runs every source of every node until ctx ends.
+func (r *run) all(ctx context.Context, kernel *tap.Tap) {
+	var wg sync.WaitGroup
+	rate := r.ProbeRate
+	if rate == 0 {
+		rate = min(probe.DefaultRate, totalProbeRate/float64(len(r.nodes)))
+	}
+	r.sink.SetMeta(recording.MetaProbeRate, strconv.FormatFloat(rate, 'g', 4, 64))
+	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
+	r.status(recording.SourceServer, true, "")
+	wg.Go(func() { r.watchSelf(ctx) })
+	if r.profiles != nil {
+		wg.Go(func() { r.profiles.Run(ctx) })
+	}
+	if r.cpuClock != nil {
+		wg.Go(func() { r.source(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
+	}
+	if kernel != nil {
+		wg.Go(func() { r.runTap(ctx, kernel) })
+	}
+	hosted := 0
+	for _, n := range r.nodes {
+		wg.Go(func() { r.source(ctx, "server", n, func() error { return r.watchServer(ctx, n) }) })
+		if !r.NoProbe {
+			wg.Go(func() {
+				r.source(ctx, "probe", n, func() error {
+					return probe.Watch(ctx, probe.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Rate: rate,
+						FreshRate: min(probe.DefaultFreshRate, rate/5), HashTag: n.hashTag,
+						PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Slow: r.slow()})
+				})
+			})
+		}
+		if n.process != nil {
+			hosted++
+			wg.Go(func() {
+				r.source(ctx, "host", n, func() error {
+					return host.Watch(ctx, host.Options{Clock: r.Clock, Sink: r.sink, Node: n.address, Process: *n.process, Port: n.process.Port})
+				})
+			})
+		}
+	}
+	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
+		wg.Go(func() {
+			r.source(ctx, "host", r.nodes[0], func() error {
+				return host.WatchCallers(ctx, host.CallersOptions{Clock: r.Clock, Sink: r.sink, Nodes: called})
+			})
+		})
+	}
+	r.hostStatus(hosted)
+	wg.Wait()
+}
+
+// source runs one source; that it failed is evidence that is missing, not the end of the watch.
+func (r *run) source(ctx context.Context, name string, n node, f func() error) {
+	if err := f(); err != nil && ctx.Err() == nil {
+		r.blind(n.address, recording.BlindSpot{What: "the " + name + " source on " + n.address, Why: err.Error(), Enable: "mend the error and watch again"})
+	}
+}
+
+// watchSelf notes once per second how long this process had to wait for a CPU: what it measures is only as good as that.
+func (r *run) watchSelf(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if ns, ok := ownDelay(); ok {
+			r.sink.Sample(recording.Sample{TimeNs: r.Clock.Now(), Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns)})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *run) watchServer(ctx context.Context, n node) error {
+	return server.Watch(ctx, server.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink})
+}
+
+func (r *run) slow() time.Duration {
+	d, _ := time.ParseDuration(r.Slow) // "auto" is 0: the probe's default
+	return d
+}
+
+func (r *run) status(name string, used bool, why string) {
+	s := recording.SourceStatus{Name: name, Used: used}
+	if !used {
+		s.Why = why
+	}
+	r.sink.SetMeta(recording.MetaSource+name, recording.Detail(s))
+}
+
+func (r *run) hostStatus(hosted int) {
+	why := "left out by --no-host"
+	if !r.NoHost {
+		why = r.nodes[0].hostWhy
+		for _, n := range r.nodes {
+			if n.process == nil {
+				r.blind(n.address, recording.BlindSpot{What: "the host of " + n.address + " (CPU quota, run queue, freezes, disk, accept queue)", Why: n.hostWhy, Enable: n.hostEnable})
+			}
+		}
+	}
+	r.status(recording.SourceHost, hosted > 0, why)
+}
+
+func (r *run) blind(subject string, b recording.BlindSpot) { blind(r.sink, r.Clock, subject, b) }
+
+func blind(sink recording.Sink, c *clock.Real, subject string, b recording.BlindSpot) {
+	sink.Event(recording.Event{TimeNs: c.Now(), Source: "watch", Subject: subject, Kind: recording.KindBlindSpot, Detail: recording.Detail(b)})
+}
+
+// finish notes the end and what the watch cost.
+func (r *run) finish() {
+	now := r.Clock.Now()
+	r.sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: "process.cpu_ns", Value: float64(processCPU() - r.cpu)})
+	r.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(now, 10))
+}

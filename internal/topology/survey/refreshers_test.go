@@ -1,0 +1,173 @@
+package survey
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/source/server"
+	"slowpath/internal/topology/cost"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// listed makes a survey of one node whose clients were listed each second.
+func listed(lists ...string) *Survey {
+	l := &Look{Addr: "n:1"}
+	for k, text := range lists {
+		l.Ticks = append(l.Ticks, Tick{At: start.Add(time.Duration(k) * time.Second), Clients: others(server.ParseClients(text)), HasClients: true})
+	}
+	return &Survey{Start: start, Window: time.Duration(len(lists)-1) * time.Second, Looks: []*Look{l}}
+}
+
+func TestRefreshersOfListings(t *testing.T) {
+	// A connection that asks each 5 s, one that asked an hour ago, and slowpath's own, over 11 s.
+	var kept []string
+	for k := range 12 {
+		kept = append(kept, fmt.Sprintf("id=1 addr=10.0.0.1:1 name= age=%d idle=%d flags=N cmd=cluster|slots lib-name=redisson lib-ver=4.7\n"+
+			"id=2 addr=10.0.0.2:1 name= age=%d idle=%d flags=N cmd=cluster|slots lib-name=redis-py lib-ver=6.0\n"+
+			"id=3 addr=10.0.0.3:1 name=slowpath-topology age=1 idle=0 flags=N cmd=cluster|nodes\n"+
+			"id=4 addr=10.0.0.4:1 name= age=9 idle=0 flags=S cmd=replconf\nid=5 addr=10.0.0.5:1 name=app age=9 idle=0 flags=N cmd=get", 900+k, k%5, 3700+k, 3600+k))
+	}
+	got := refreshers(listed(kept...))
+	if len(got) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	r := got[0]
+	if r.Library != "redisson 4.7" || r.Command != "cluster|slots" || r.Connections != "kept" || r.Refreshes != 3 || time.Duration(r.PeriodNs) != 5*time.Second || r.HostCount != 1 || r.Nodes != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := got[1]; r.Library != "redis-py 6.0" || r.Refreshes != 0 || r.PeriodNs != 0 {
+		t.Errorf("who asked once: %+v", r)
+	}
+}
+
+func TestRefreshersOnNewConnections(t *testing.T) {
+	got := refreshers(listed("", "id=7 addr=10.0.0.1:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N cmd=info\n", "id=9 addr=10.0.0.2:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N cmd=cluster|nodes\n"))
+	if len(got) != 1 || got[0].Library != "lettuce" || got[0].Connections != "new" || got[0].Count != 2 || got[0].HostCount != 2 || got[0].Command != "cluster|nodes" || got[0].PeriodNs != 0 {
+		t.Errorf("%+v", got)
+	}
+	if h, ok := cost.HabitOf(got[0].Library); !ok || !h.Everyone {
+		t.Errorf("habit %+v, %v", h, ok)
+	}
+}
+
+// TestPeriodOfMany: of sixty connections that ask once a minute ten do in ten seconds.
+func TestPeriodOfMany(t *testing.T) {
+	var lists []string
+	for k := range 11 {
+		var b strings.Builder
+		for c := range 60 {
+			since := (k - c + 60) % 60 // asked at second c of each minute
+			fmt.Fprintf(&b, "id=%d addr=10.0.0.%d:1 age=9000 idle=%d flags=N cmd=cluster|nodes\n", c+1, c+1, since)
+		}
+		lists = append(lists, b.String())
+	}
+	got := refreshers(listed(lists...))
+	if len(got) != 1 || got[0].Count != 60 {
+		t.Fatalf("%+v", got)
+	}
+	if p := time.Duration(got[0].PeriodNs); p < 40*time.Second || p > 70*time.Second {
+		t.Errorf("a period of %v: %+v", p, got[0])
+	}
+}
+
+func TestLikely(t *testing.T) {
+	measured := []cost.Measured{{Command: cost.Nodes, PerCall: 700 * time.Microsecond}, {Command: cost.Slots, PerCall: 300 * time.Microsecond}}
+	for usec, want := range map[float64]string{690: "cluster|nodes", 900: "cluster|nodes", 310: "cluster|slots", 460: "", 5: "", 9000: ""} {
+		if got := likely("cluster", usage{10, usec * 10}, measured); got != want {
+			t.Errorf("%v µs a call: %q, want %q", usec, got, want)
+		}
+	}
+	if got := likely("cluster|nodes", usage{1, 1}, measured); got != "" {
+		t.Errorf("what needs no guess: %q", got)
+	}
+}
+
+// counted makes a survey of equal nodes of 6.0 whose clients ask CLUSTER NODES so often.
+func counted(nodes int, perSecond, perCall float64) *Survey {
+	s := &Survey{Start: start, Window: 10 * time.Second}
+	for k := range nodes {
+		l := &Look{Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", Fields: server.ParseInfo("role:master"),
+			Measured: []cost.Measured{{Command: cost.Nodes, PerCall: time.Duration(perCall * float64(time.Microsecond)), Calls: 5, Alone: true}, {Command: cost.Slots, PerCall: time.Duration(perCall / 3 * float64(time.Microsecond)), Calls: 5, Alone: true}}}
+		calls := perSecond * 10
+		l.Begin, l.End = server.ParseInfo("used_cpu_user:0\r\ntotal_connections_received:5"), server.ParseInfo(fmt.Sprintf("used_cpu_user:5\r\ntotal_connections_received:%.0f", 5+calls))
+		l.Ticks = []Tick{{At: start, Stats: server.ParseInfo("cmdstat_cluster:calls=9,usec=900\r\ncmdstat_info:calls=1,usec=1")},
+			{At: start.Add(10 * time.Second), Stats: server.ParseInfo(fmt.Sprintf("cmdstat_cluster:calls=%.0f,usec=%.0f\r\ncmdstat_info:calls=%.0f,usec=1", 9+calls, 900+calls*perCall, 2+calls))}}
+		s.Looks = append(s.Looks, l)
+	}
+	return s
+}
+
+// TestIncident002: 66 calls of 2.16 ms per second take a seventh of the main thread, and Lettuce is known by what it does beside.
+func TestIncident002(t *testing.T) {
+	s := counted(4, 66, 2160)
+	r := countRefreshes(s)
+	if !r.Counted || len(r.Commands) != 1 || r.Commands[0].Likely != "cluster|nodes" || !near(r.Share, 66*2160e-6) || !near(r.ShareMax, r.Share) || !near(r.BusyMax, 0.5) || !r.Fresh || !r.LettuceLike {
+		t.Fatalf("%+v", r)
+	}
+	sum := MapSummary{Size: cost.Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}, Replicas: 40}
+	m, ok := cost.ModelOf("redis 6.0.16", s.Looks[0].Measured[0], sum.Size)
+	if !ok {
+		t.Fatal("no model")
+	}
+	d := Question{}.askingOf(&r, nil, nil, 80)
+	if !d.Everyone || !d.Seen || d.Period != time.Minute || d.Clients != 66*60 || d.Command != cost.Nodes {
+		t.Errorf("asking %+v", d)
+	}
+	ways := map[string]cost.WayOut{}
+	for _, w := range waysOut(d, &r, m, sum, nil, nil) {
+		ways[w.ID] = w
+	}
+	if w := ways["now"]; !near(w.Masters, r.Share) || w.Replicas == nil {
+		t.Errorf("now: %+v", w)
+	}
+	// The incident's own figure for the upgrade: 20 times.
+	if w := ways["upgrade"]; !w.Possible || w.Saves < 0.85 || !near(w.Masters, r.Share*(1-w.Saves)) {
+		t.Errorf("upgrade: %+v", w)
+	}
+	if w := ways["replicas-only"]; !w.Possible || w.Masters != 0 || !near(*w.Replicas, *ways["now"].Replicas) || !strings.Contains(w.How, "getTopologyRefreshSource") {
+		t.Errorf("replicas only: %+v", w)
+	}
+	if w := ways["longer-period"]; !near(w.Masters, r.Share/5) {
+		t.Errorf("longer: %+v", w)
+	}
+	if w := ways["event-driven"]; w.Saves != 1 || !strings.Contains(w.Note, "8.55 s") {
+		t.Errorf("event driven: %+v", w)
+	}
+	sum.Replicas = 0
+	for _, w := range waysOut(d, &r, m, sum, nil, nil) {
+		if w.ID == "replicas-only" && w.Possible || w.Replicas != nil {
+			t.Errorf("without replicas: %+v", w)
+		}
+	}
+}
+
+// TestNobodyRefreshes: what would be is reckoned from the question alone, and called so.
+func TestNobodyRefreshes(t *testing.T) {
+	s := counted(1, 0, 700)
+	r := countRefreshes(s)
+	d := Question{Clients: 4000, Period: 30 * time.Second}.askingOf(&r, nil, nil, 80)
+	if d.Seen || d.Clients != 4000 || !near(d.PerNode, 4000.0/30) {
+		t.Errorf("%+v", d)
+	}
+	if one := (Question{}).askingOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.Everyone || !near(one.PerNode, 1000.0/60/80) {
+		t.Errorf("each asks one node: %+v", one)
+	}
+	if w := waysOut(d, &r, nil, MapSummary{}, nil, nil); len(w) != 0 {
+		t.Errorf("without a model: %+v", w)
+	}
+}
+
+// TestReset: counters that fell are not a rate.
+func TestReset(t *testing.T) {
+	s := counted(1, 66, 2160)
+	s.Looks[0].Ticks[1].Stats = server.ParseInfo("cmdstat_cluster:calls=1,usec=1")
+	if r := countRefreshes(s); r.Counted || len(r.Commands) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(b) }

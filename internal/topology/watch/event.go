@@ -1,0 +1,78 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"slowpath/internal/wire/cluster"
+)
+
+// Kind is what has changed in a cluster.
+type Kind string
+
+// The kinds of changes. Scripts rely on the names.
+const (
+	SlotMoved       Kind = "slot-moved"
+	FailoverStarted Kind = "failover-started"
+	FailoverEnded   Kind = "failover-ended"
+	NodeJoined      Kind = "node-joined"
+	NodeLeft        Kind = "node-left"
+)
+
+// Event is one change of the map, as it was seen.
+type Event struct {
+	Time  time.Time
+	Kind  Kind
+	Slots []cluster.Range // that have moved, or that fail over
+	From  string          // host:port of the owner before, of the master that fails, of the node that left; else empty
+	To    string          // host:port of the owner now, of the node that joined; empty where there is none (yet)
+	Node  string          // id: of the owner now, of the master that fails, of the node that joined or left
+}
+
+// MarshalJSON writes the line of `slowpath topology watch --json`: all six fields, empty where there is nothing to say.
+func (e Event) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Time  string `json:"time"`
+		Kind  Kind   `json:"kind"`
+		Slots string `json:"slots"`
+		From  string `json:"from"`
+		To    string `json:"to"`
+		Node  string `json:"node"`
+	}{e.Time.UTC().Format(time.RFC3339Nano), e.Kind, cluster.FormatRanges(e.Slots), e.From, e.To, e.Node})
+}
+
+// String is the event as a line for people, without its time.
+func (e Event) String() string {
+	slots := cluster.FormatRanges(e.Slots)
+	switch e.Kind {
+	case SlotMoved:
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, nobody(e.From), nobody(e.To))
+	case FailoverStarted:
+		return fmt.Sprintf("%-16s of %s, which has the slots %s", e.Kind, e.From, slots)
+	case FailoverEnded:
+		if e.From == e.To {
+			return fmt.Sprintf("%-16s %s is back, with its slots %s", e.Kind, e.To, slots)
+		}
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, nobody(e.To))
+	case NodeLeft:
+		return fmt.Sprintf("%-16s %s, %s", e.Kind, e.From, e.Node)
+	}
+	return fmt.Sprintf("%-16s %s, %s", e.Kind, e.To, e.Node)
+}
+
+func nobody(address string) string {
+	if address == "" {
+		return "nobody"
+	}
+	return address
+}
+
+// SlotCount is the number of slots that the event is about.
+func (e Event) SlotCount() int {
+	sum := 0
+	for _, r := range e.Slots {
+		sum += r.Len()
+	}
+	return sum
+}

@@ -1,0 +1,131 @@
+package watch
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
+)
+
+const (
+	pollers   = 200             // clients that refresh their map
+	pollEvery = 5 * time.Second // as ioredis 4 does; go-redis 8.11 to 9.17 10 s, Lettuce and go-redis 9.22 60 s
+	window    = 10 * time.Second
+)
+
+// cost measures the nodes' CPU in turn with nobody, with a watch and with clients that poll the map, several rounds.
+func (f *figures) cost() {
+	states := []string{"nobody", "watch", "pollers"}
+	spent := map[string][][]float64{} // percent of a CPU by state, round and node
+	reported := map[string][]float64{}
+	for range number("FIGURES_ROUNDS", 4) {
+		for _, state := range states {
+			stop := f.enter(state)
+			time.Sleep(2 * time.Second) // the watch has greeted all nodes and weighed its commands
+			bySched, byInfo := f.measure()
+			stop()
+			spent[state] = append(spent[state], bySched)
+			reported[state] = append(reported[state], byInfo)
+		}
+	}
+	idle, watch, poll := medians(spent["nobody"]), medians(spent["watch"]), medians(spent["pollers"])
+	for i := range watch {
+		watch[i] -= idle[i]
+		poll[i] -= idle[i]
+	}
+	f.say("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: nobody %.3f; more with a watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
+		window, idle, watch, pollers, pollEvery, poll)
+	f.say("the same by used_cpu of INFO, all six: nobody %.3f, watch %+.3f, pollers %+.3f", median(reported["nobody"]),
+		median(reported["watch"])-median(reported["nobody"]), median(reported["pollers"])-median(reported["nobody"]))
+}
+
+func (f *figures) enter(state string) (stop func()) {
+	switch state {
+	case "watch":
+		f.watch()
+		return f.stop
+	case "pollers":
+		return f.poll()
+	}
+	return func() {}
+}
+
+// poll has clients ask a random node for the map every so often, each on a connection of its own.
+func (f *figures) poll() (stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
+	var wg sync.WaitGroup
+	for range pollers {
+		t, err := target.Parse(f.cluster.Nodes[rand.N(len(f.cluster.Nodes))].Addr)
+		f.check(err)
+		s, _, err := session.Open(ctx, t, "poller")
+		f.check(err)
+		wg.Go(func() {
+			defer s.Close()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(pollEvery/2 + rand.N(pollEvery)):
+					_, _ = s.Do(ctx, "CLUSTER", "SLOTS") // fails only at the end
+				}
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// measure gives the CPU of each node during a window, in percent of one, by the kernel's account, and that of all by INFO.
+func (f *figures) measure() (nodes []float64, all float64) {
+	before, infoBefore := f.cpu()
+	start := time.Now()
+	time.Sleep(window)
+	after, infoAfter := f.cpu()
+	took := time.Since(start)
+	for i := range after {
+		nodes = append(nodes, 100*float64(after[i]-before[i])/float64(took))
+	}
+	return nodes, 100 * (infoAfter - infoBefore) / took.Seconds()
+}
+
+func (f *figures) cpu() (nodes []time.Duration, seconds float64) {
+	for i, n := range f.cluster.Nodes {
+		v, err := f.links[i].Do(f.Context(), "INFO", "cpu")
+		f.check(err)
+		for l := range strings.Lines(v.Text()) {
+			name, value, _ := strings.Cut(strings.TrimSpace(l), ":")
+			if name == "used_cpu_sys" || name == "used_cpu_user" {
+				s, _ := strconv.ParseFloat(value, 64)
+				seconds += s
+			}
+		}
+		nodes = append(nodes, cpuOf(n.PID))
+	}
+	return nodes, seconds
+}
+
+// medians is the median of the rounds for each node.
+func medians(rounds [][]float64) []float64 {
+	out := make([]float64, len(rounds[0]))
+	for i := range out {
+		var of []float64
+		for _, r := range rounds {
+			of = append(of, r[i])
+		}
+		out[i] = median(of)
+	}
+	return out
+}
+
+func median(of []float64) float64 {
+	of = slices.Sorted(slices.Values(of))
+	if len(of) == 0 {
+		return 0
+	}
+	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
+}
