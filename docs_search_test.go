@@ -8,11 +8,15 @@ import (
 	"slowpath/internal/load/experiment"
 )
 
-// TestSearchDocuments: docs/json.md has every field of the documents of searches. What they share is described once: loads, latencies, estimates.
+// TestSearchDocuments: docs/json.md has every field of the documents of searches. What they share is described once:
+// loads, latencies, estimates.
 func TestSearchDocuments(t *testing.T) {
 	text := read(t, "docs/json.md")
 	shared := sectionOf(text, experiment.SweepSchema)
-	for schema, value := range map[string]any{experiment.SweepSchema: experiment.Sweep{}, experiment.CapacitySchema: experiment.Capacity{}, experiment.RepeatsSchema: experiment.Repeats{}} {
+	for schema, value := range map[string]any{
+		experiment.SweepSchema:    experiment.Sweep{},
+		experiment.CapacitySchema: experiment.Capacity{}, experiment.RepeatsSchema: experiment.Repeats{},
+	} {
 		section := sectionOf(text, schema)
 		for _, field := range fieldsOf(reflect.TypeOf(value), "") {
 			if !described(section, field) && !described(shared, field) {
@@ -22,7 +26,8 @@ func TestSearchDocuments(t *testing.T) {
 	}
 }
 
-// described tells whether a field has a row: its own; as a field of a load; or as part of a latency or of an estimate, which have rows as a whole.
+// described tells whether a field has a row: its own; as a field of a load; or as part of a latency or of an estimate,
+// which have rows as a whole.
 func described(section, field string) bool {
 	field = strings.ReplaceAll(field, "..", ".") // of an embedded struct
 	for _, load := range []string{"points[].runs[].", "trials[].run.", "runs[]."} {

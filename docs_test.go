@@ -60,7 +60,8 @@ slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were s
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.ID, c.ID, cell(c.Title), c.Layer)
 	}
 	for _, c := range all {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0), orNothing(c.Needs.T1), orNothing(c.Needs.T2))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
+			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
 		if len(c.After) > 0 {
 			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(c.After, "`, `"))
 		}
@@ -81,7 +82,8 @@ func orNothing(s string) string {
 func TestArchitectureTable(t *testing.T) {
 	want := layersOf(t, "imports_test.go")
 	got := map[string]int{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\d+) \\|").FindAllStringSubmatch(read(t, "docs/architecture.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\d+) \\|").FindAllStringSubmatch(read(t,
+		"docs/architecture.md"), -1) {
 		got[m[1]], _ = strconv.Atoi(m[2]) // digits
 	}
 	for p, layer := range want {
@@ -134,7 +136,8 @@ func TestRecordingDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := open(t, path)
-	for _, row := range query(t, db, "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'") {
+	for _, row := range query(t, db, "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE "+
+		"m.type = 'table'") {
 		table, column := row[0], row[1]
 		_, section, ok := strings.Cut(text, "### `"+table+"`")
 		section, _, _ = strings.Cut(section, "\n### ")
@@ -142,7 +145,10 @@ func TestRecordingDocument(t *testing.T) {
 			t.Errorf("docs/recording.md does not document %s.%s", table, column)
 		}
 	}
-	for _, file := range []string{"internal/recording/names.go", "internal/recording/states.go", "internal/source/server/doc.go"} {
+	for _, file := range []string{
+		"internal/recording/names.go", "internal/recording/states.go",
+		"internal/source/server/doc.go",
+	} {
 		for name, value := range stringConstants(t, file) {
 			if isStateOfNoSource(name) || strings.Contains(text, "`"+value) || strings.Contains(text, value+"`") {
 				continue
@@ -190,8 +196,14 @@ func TestJSONDocument(t *testing.T) {
 	for _, d := range []struct {
 		schema string
 		value  any
-	}{{cause.Schema, cause.Diagnosis{}}, {grade.Schema, grade.Summary{}}, {trace.Schema, trace.Call{}}, {bench.Schema, bench.Result{}}, {survey.Schema, survey.Report{}},
-		{matrix.Schema, matrix.Matrix{}}} {
+	}{
+		{cause.Schema, cause.Diagnosis{}},
+		{grade.Schema, grade.Summary{}},
+		{trace.Schema, trace.Call{}},
+		{bench.Schema, bench.Result{}},
+		{survey.Schema, survey.Report{}},
+		{matrix.Schema, matrix.Matrix{}},
+	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
 			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {
@@ -201,7 +213,8 @@ func TestJSONDocument(t *testing.T) {
 	}
 }
 
-// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so is that of latencies.
+// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so is that of
+// latencies.
 func documentedAsAWhole(section, field string) bool {
 	if i := strings.LastIndexByte(field, '.'); i > 0 && strings.Contains(section, "| `"+field[:i]+"` | as `latency`") {
 		return strings.Contains(section, "| `latency"+field[i:]+"` |")

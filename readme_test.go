@@ -21,8 +21,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// TestReadmeExamples runs every sh block of README.md, in order and in one directory, against servers of its own. What cannot run in a
-// test stands in text blocks.
+// TestReadmeExamples runs every sh block of README.md, in order and in one directory, against servers of its own. What
+// cannot run in a test stands in text blocks.
 func TestReadmeExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the examples of the README for a minute: not with -short")
@@ -41,7 +41,8 @@ func TestReadmeExamples(t *testing.T) {
 	t.Run("fields of json.md", func(t *testing.T) { checkProbeFields(t, filepath.Join(s.dir, "probe.ndjson")) })
 }
 
-// checkQueries runs the queries of docs/recording.md on a recording. A quiet server gives no rows to the one about slow calls.
+// checkQueries runs the queries of docs/recording.md on a recording. A quiet server gives no rows to the one about slow
+// calls.
 func checkQueries(t *testing.T, recording string) {
 	db := open(t, recording)
 	queries := fenced(t, "docs/recording.md", "sql")
@@ -65,7 +66,8 @@ var (
 // checkSamples wants the name of every sample of the host source documented.
 func checkSamples(t *testing.T, recording string) {
 	text := read(t, "docs/recording.md")
-	for _, row := range query(t, open(t, recording), "SELECT DISTINCT name FROM sample WHERE source = 'host' OR name LIKE 'self.%'") {
+	for _, row := range query(t, open(t, recording), "SELECT DISTINCT name FROM sample WHERE source = 'host' OR name "+
+		"LIKE 'self.%'") {
 		name := ofAThread.ReplaceAllString(row[0], "thread.NAME.$1")
 		name = ofACPU.ReplaceAllString(name, "cpu.N.")
 		name = ofAName.ReplaceAllString(name, "$1.NAME")
@@ -115,7 +117,8 @@ func fenced(t *testing.T, file, language string) []string {
 	return out
 }
 
-// stage is where examples run: a directory, the program in PATH, and servers in the place of the addresses that README.md names.
+// stage is where examples run: a directory, the program in PATH, and servers in the place of the addresses that
+// README.md names.
 type stage struct {
 	dir       string
 	codes     string // file of "EXIT-CODE ARGUMENTS" lines, one per call of the program
@@ -155,11 +158,13 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// program builds slowpath and puts a wrapper into PATH that has watches of a server end three seconds after they began, and notes exit codes.
+// program builds slowpath and puts a wrapper into PATH that has watches of a server end three seconds after they began,
+// and notes exit codes.
 func (s *stage) program(t *testing.T) {
 	t.Helper()
 	real := filepath.Join(s.dir, ".bin", "real", "slowpath")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", real, "./cmd/slowpath").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", real,
+		"./cmd/slowpath").CombinedOutput(); err != nil {
 		t.Fatalf("building slowpath: %v\n%s", err, out)
 	}
 	wrapper := fmt.Sprintf(`#!/bin/bash
@@ -189,7 +194,8 @@ func (s *stage) run(t *testing.T, block string) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-uc", s.addresses.Replace(block))
 	c.Dir = s.dir
-	c.Env = append(os.Environ(), "PATH="+filepath.Join(s.dir, ".bin")+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+s.dir, "LC_ALL=C.UTF-8")
+	c.Env = append(os.Environ(), "PATH="+filepath.Join(s.dir, ".bin")+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+s.dir,
+		"LC_ALL=C.UTF-8")
 	out, err := c.CombinedOutput()
 	t.Logf("%s\n%s", block, out)
 	var exit *exec.ExitError

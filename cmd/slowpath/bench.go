@@ -56,8 +56,8 @@ func oneTarget(cmd *cobra.Command, args []string) error {
 // greetTimeout bounds the first connection to the server.
 const greetTimeout = source.DefaultTimeout
 
-// collectAfter is the heap's growth, in percent, after which it is collected. A load keeps some 4 MB, of which the default would have it collected
-// three times before it begins; and each time the world is stopped, workers are woken.
+// collectAfter is the heap's growth, in percent, after which it is collected. A load keeps some 4 MB, of which the
+// default would have it collected three times before it begins; and each time the world is stopped, workers are woken.
 const collectAfter = 400
 
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
@@ -131,7 +131,8 @@ func (b *benching) run(ctx context.Context) error {
 	return errors.Join(printed, err, b.leave(ctx, data))
 }
 
-// load makes the load, shows how far it is and writes its files. A result with an error is one whose files are not whole.
+// load makes the load, shows how far it is and writes its files. A result with an error is one whose files are not
+// whole.
 func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 	defer b.app.progressDone()
 	files, err := openFiles(b.flags)
@@ -176,7 +177,8 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 	return r, err
 }
 
-// master is the server to ask about the target and for its keys: the target itself, a master of its cluster, or the one that a sentinel names.
+// master is the server to ask about the target and for its keys: the target itself, a master of its cluster, or the one
+// that a sentinel names.
 func (b *benching) master(ctx context.Context) (target.Target, error) {
 	masters, err := engine.Masters(ctx, b.options.Load)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 // cleanUpTime bounds the removal of a load's keys.
 const cleanUpTime = 2 * time.Minute
 
-// openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to be there before.
+// openData connects for the load's keys, asks whether a server with keys of others may be loaded, and writes what is to
+// be there before.
 func (b *benching) openData(ctx context.Context, g source.Greeting) (*bench.Data, error) {
 	master, err := b.master(ctx)
 	if err != nil {
@@ -96,7 +97,8 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 	return usagef("%s was not loaded", b.options.Load.Target.Addr())
 }
 
-// leave removes the load's keys and closes what they were written by. A new connection does it: the server may have been away meanwhile.
+// leave removes the load's keys and closes what they were written by. A new connection does it: the server may have
+// been away meanwhile.
 func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	d.Close()
 	if b.flags.keep || !b.flags.prefill && !d.Leaves() {

@@ -17,8 +17,8 @@ type benchFiles struct {
 	log       *bench.HistogramLog
 }
 
-// openFiles makes the files before the load, so that a name that cannot be written ends the command and not the load. Files that exist are
-// not overwritten.
+// openFiles makes the files before the load, so that a name that cannot be written ends the command and not the load.
+// Files that exist are not overwritten.
 func openFiles(f *benchFlags) (_ *benchFiles, err error) {
 	b := &benchFiles{}
 	if b.csv, err = newFile("csv", f.csv); err != nil {

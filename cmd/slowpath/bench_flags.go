@@ -37,34 +37,43 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Load", func() {
 		fl.IntVar(&o.Connections, "connections", 50, "`number` of connections")
 		fl.IntVar(&o.Pipeline, "pipeline", 1, "calls in flight on each connection")
-		fl.StringVar(&f.mode, "pipeline-mode", "window", "`window`: keep so many in flight; batch: send so many when all before are back")
+		fl.StringVar(&f.mode, "pipeline-mode", "window", "`window`: keep so many in flight; batch: send so many when "+
+			"all before are back")
 		fl.IntVar(&o.Threads, "threads", 1, "`number` of threads that send and receive")
 		fl.DurationVar(&o.Duration, "for", 0, "how long (default 10s, unless --requests is given; 0: until Ctrl-C)")
 		fl.Int64Var(&o.Requests, "requests", 0, "`number` of calls after which it ends")
-		fl.StringVar(&f.startAt, "start-at", "", "make the connections, and begin at this `moment` of the wall clock: 2026-11-21T18:00:00Z, or +10s; for several machines (see merge)")
+		fl.StringVar(&f.startAt, "start-at", "", "make the connections, and begin at this `moment` of the wall "+
+			"clock: 2026-11-21T18:00:00Z, or +10s; for several machines (see merge)")
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
 		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
 	})
 	group(fl, "Connections", func() {
-		fl.BoolVar(&o.PerCall, "per-call", false, "a connection for each call, closed after its reply; --connections is how many at a time")
+		fl.BoolVar(&o.PerCall, "per-call", false, "a connection for each call, closed after its reply; --connections "+
+			"is how many at a time")
 		fl.IntVar(&o.ReconnectEvery, "reconnect-every", 0, "open a connection again after about this `number` of calls")
-		fl.BoolVar(&o.ColdStart, "cold-start", false, "begin before the connections stand, so that the first calls wait for them")
+		fl.BoolVar(&o.ColdStart, "cold-start", false, "begin before the connections stand, so that the first calls "+
+			"wait for them")
 		fl.IntVar(&o.Pool, "pool", 0, "`number` of connections that --pool-workers share")
 		fl.IntVar(&o.Workers, "pool-workers", 0, "`number` of workers that take a connection of --pool for each call")
 		fl.IntVar(&o.Subscribers, "subscribers", 0, "`number` of connections that subscribe to what the load publishes")
-		fl.DurationVar(&o.Timeout, "timeout", 0, "fail calls without a reply so long after they were sent (default: wait)")
+		fl.DurationVar(&o.Timeout, "timeout", 0, "fail calls without a reply so long after they were sent (default: "+
+			"wait)")
 	})
 	group(fl, "Open loop", func() {
-		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are back: 5000/s")
+		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are "+
+			"back: 5000/s")
 		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
-		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second (0: a pause)")
-		fl.StringVar(&o.Arrivals, "arrivals", engine.Uniform, "`uniform`: evenly; poisson: at random, as those of many users")
+		fl.StringVar(&f.schedule, "schedule", "", "`file` with lines of two numbers: seconds, calls per second (0: a "+
+			"pause)")
+		fl.StringVar(&o.Arrivals, "arrivals", engine.Uniform, "`uniform`: evenly; poisson: at random, as those of "+
+			"many users")
 	})
 	group(fl, "Work", func() { f.work.add(fl) })
 	group(fl, "Replay of a log", func() { f.replay.add(fl) })
 	group(fl, "Data", func() {
 		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
-		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what a load of the same --seed, --value-size and --value-data wrote: add --prefill, or commands that write; makes the load slower")
+		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what a load of the same --seed, "+
+			"--value-size and --value-data wrote: add --prefill, or commands that write; makes the load slower")
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
@@ -74,10 +83,12 @@ func (f *benchFlags) add(c *cobra.Command) {
 	group(fl, "Searches: many loads", func() { f.search.add(fl) })
 	group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
-		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this `file` for slowpath doctor")
+		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this "+
+			"`file` for slowpath doctor")
 		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server beside the load, too")
 		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
-		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, which must not exist")
+		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, "+
+			"which must not exist")
 	})
 }
 
@@ -87,7 +98,11 @@ func (f *benchFlags) options() (bench.Options, error) {
 	for _, n := range []struct {
 		name  string
 		value int64
-	}{{"connections", int64(f.load.Connections)}, {"pipeline", int64(f.load.Pipeline)}, {"threads", int64(f.load.Threads)}} {
+	}{
+		{"connections", int64(f.load.Connections)},
+		{"pipeline", int64(f.load.Pipeline)},
+		{"threads", int64(f.load.Threads)},
+	} {
 		if n.value < 1 {
 			return o, usagef("--%s %d: give at least 1", n.name, n.value)
 		}
@@ -107,7 +122,12 @@ func (f *benchFlags) options() (bench.Options, error) {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"reconnect-every", f.load.ReconnectEvery}, {"pool", f.load.Pool}, {"pool-workers", f.load.Workers}, {"subscribers", f.load.Subscribers}} {
+	}{
+		{"reconnect-every", f.load.ReconnectEvery},
+		{"pool", f.load.Pool},
+		{"pool-workers", f.load.Workers},
+		{"subscribers", f.load.Subscribers},
+	} {
 		if n.value < 0 {
 			return o, usagef("--%s %d: must not be negative", n.name, n.value)
 		}
@@ -138,7 +158,8 @@ func (f *benchFlags) options() (bench.Options, error) {
 	switch f.load.ReadFrom {
 	case engine.Master, engine.Replica, engine.Any:
 	default:
-		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica, engine.Any)
+		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica,
+			engine.Any)
 	}
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err
@@ -161,7 +182,8 @@ func (f *benchFlags) options() (bench.Options, error) {
 func (f *benchFlags) checkThreads(cpus int) error {
 	threads := min(f.load.Threads, f.load.Connections)
 	if f.load.BusyPoll && threads >= cpus {
-		return usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give at most %d, or leave it out", threads, cpus, cpus-1)
+		return usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give at most "+
+			"%d, or leave it out", threads, cpus, cpus-1)
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func (l *live) second(s bench.Second, _ *engine.Tally) {
 	}
 }
 
-// standing is how many connections of a load should stand all the time: where they come and go by plan, none that is not there is missing.
+// standing is how many connections of a load should stand all the time: where they come and go by plan, none that is
+// not there is missing.
 func standing(o *engine.Options) int {
 	if o.PerCall || o.ReconnectEvery > 0 {
 		return 0

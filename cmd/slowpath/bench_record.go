@@ -12,8 +12,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// slowFrom is the time from which on a call of a load goes into the recording one by one: the least from which doctor calls one slow
-// (docs/decisions/0003-automatic-slow-threshold.md).
+// slowFrom is the time from which on a call of a load goes into the recording one by one: the least from which doctor
+// calls one slow (docs/decisions/0003-automatic-slow-threshold.md).
 const slowFrom = 5 * time.Millisecond
 
 // benchRecording is the recording of a load: its calls, and what the sources of a watch see of the server meanwhile.
@@ -38,10 +38,14 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	r := &benchRecording{path: path, file: file, ended: make(chan error, 1)}
 	o := &b.options
 	r.load = bench.NewRecorder(o, file, slowFrom)
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a load that Ctrl-C ends is still watched to its end
+	// a load that Ctrl-C ends is still watched to its end
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	started := make(chan struct{})
-	w := source.Options{Targets: []target.Target{o.Load.Target}, Slow: "auto", Version: version, NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
-		Progress: func(s string) { b.app.progress("%s", s) }, Started: func(int) { close(started) }}
+	w := source.Options{
+		Targets: []target.Target{o.Load.Target}, Slow: "auto", Version: version,
+		NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
+		Progress: func(s string) { b.app.progress("%s", s) }, Started: func(int) { close(started) },
+	}
 	go func() { r.ended <- source.Run(ctx, w, file) }()
 	select {
 	case <-started:
@@ -64,7 +68,8 @@ func (r *benchRecording) close(a *app) error {
 	if err != nil {
 		return fmt.Errorf("recording the load: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "recorded in %s; why calls were slow: slowpath doctor %s\n", report.OneLine(r.path), report.OneLine(r.path))
+	fmt.Fprintf(a.stderr, "recorded in %s; why calls were slow: slowpath doctor %s\n", report.OneLine(r.path),
+		report.OneLine(r.path))
 	return nil
 }
 

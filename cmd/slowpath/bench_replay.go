@@ -29,13 +29,17 @@ type replayFlags struct {
 }
 
 func (f *replayFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent again: what redis-cli monitor printed (- is stdin), or a recording")
-	fl.StringVar(&f.speed, "replay-speed", "1", "how much `faster` than the log: 1 is its own pace, 2 twice that; max: as fast as connections and pipeline allow")
-	fl.BoolVar(&f.realKeys, "real-keys", false, "send the keys as the log has them, without slowpath: before them: writes to the data of others, and removes nothing")
+	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent again: what redis-cli monitor printed (- is "+
+		"stdin), or a recording")
+	fl.StringVar(&f.speed, "replay-speed", "1", "how much `faster` than the log: 1 is its own pace, 2 twice that; "+
+		"max: as fast as connections and pipeline allow")
+	fl.BoolVar(&f.realKeys, "real-keys", false, "send the keys as the log has them, without slowpath: before them: "+
+		"writes to the data of others, and removes nothing")
 }
 
 const (
-	replayPrefix  = "replay:" // of the keys, unless --key-prefix is given, so that those of other loads are not removed with them
+	// of the keys, unless --key-prefix is given, so that those of other loads are not removed with them
+	replayPrefix  = "replay:"
 	fastest       = "max"
 	mostSpeed     = 1e6
 	mostByDefault = 1000 // of a replay that is not told how many
@@ -56,9 +60,18 @@ func (f *replayFlags) check(b *benchFlags) error {
 		why   string
 		names []string
 	}{
-		{"the log has the commands and their keys", []string{"command", "ratio", "value-size", "value-data", "expire", "prefill", "verify"}},
-		{"the log says when calls are due, and --replay-speed how fast", []string{"rate", "ramp", "schedule", "arrivals"}},
-		{"each client of the log keeps its connection", []string{"per-call", "reconnect-every", "cold-start", "pool", "pool-workers", "subscribers", "pipeline-mode"}},
+		{"the log has the commands and their keys", []string{
+			"command", "ratio", "value-size", "value-data", "expire",
+			"prefill", "verify",
+		}},
+		{"the log says when calls are due, and --replay-speed how fast", []string{
+			"rate", "ramp", "schedule",
+			"arrivals",
+		}},
+		{"each client of the log keeps its connection", []string{
+			"per-call", "reconnect-every", "cold-start", "pool",
+			"pool-workers", "subscribers", "pipeline-mode",
+		}},
 		{"a replay is one load; --repeat and --compare make it several times", []string{"sweep", "find-max"}},
 	} {
 		for _, name := range rule.names {
@@ -81,7 +94,8 @@ func (f *replayFlags) pace() (float64, error) {
 	}
 	v, err := strconv.ParseFloat(f.speed, 64)
 	if err != nil || !(v > 0 && v <= mostSpeed) || math.IsInf(1/v, 0) {
-		return 0, usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as fast, or %s", f.speed, fastest)
+		return 0, usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as "+
+			"fast, or %s", f.speed, fastest)
 	}
 	return v, nil
 }
@@ -91,7 +105,10 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 	if f.file == "" {
 		return nil
 	}
-	o := workload.ReplayOptions{KeyPrefix: cmp.Or(b.work.keyPrefix, replayPrefix), KeepKeys: f.realKeys, Dangerous: b.work.dangerous, Cluster: b.load.Cluster, Seed: b.load.Seed}
+	o := workload.ReplayOptions{
+		KeyPrefix: cmp.Or(b.work.keyPrefix, replayPrefix), KeepKeys: f.realKeys,
+		Dangerous: b.work.dangerous, Cluster: b.load.Cluster, Seed: b.load.Seed,
+	}
 	if o.Keys, err = b.work.keyRange(); err != nil {
 		return err
 	}
@@ -139,7 +156,8 @@ func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFl
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
 		if b.search.given.Changed(name) {
-			return nil, usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: leave it out", name)
+			return nil, usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: "+
+				"leave it out", name)
 		}
 	}
 	log, err := workload.ReadMonitor(text, o)
@@ -205,5 +223,6 @@ func (b *benching) whyAsk(keys int64) string {
 	if b.flags.replay.realKeys {
 		return fmt.Sprintf("%s holds %d keys, some not of a load, and --real-keys may write to them", addr, keys)
 	}
-	return fmt.Sprintf("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load slows them down", addr, keys)
+	return fmt.Sprintf("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load "+
+		"slows them down", addr, keys)
 }

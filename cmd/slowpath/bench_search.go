@@ -34,14 +34,22 @@ type searchFlags struct {
 
 func (f *searchFlags) add(fl *pflag.FlagSet) {
 	f.given = fl
-	fl.StringVar(&f.sweep, "sweep", "", "a load at each of many values of a `setting`, and the knee: connections=1..1000, pipeline=1,2,4,8, threads=…, rate=1000..100000/12, value-size=…")
-	fl.StringVar(&f.findMax, "find-max", "", "the highest rate of an open loop that holds a `limit`: 'p99<1ms and errors<0.1%'")
-	fl.IntVar(&f.repeat, "repeat", 0, "`number` of loads that are the same: medians with intervals; with --sweep loads per value (3)")
-	fl.StringVar(&f.compare, "compare", "", "`file` of an earlier --repeat --json: says what got faster or slower, and what noise explains")
-	fl.DurationVar(&f.warmUp, "warm-up", 500*time.Millisecond, "how long, before each load of these, one is made that does not count")
-	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` more throughput")
-	fl.StringVar(&f.precision, "precision", "5%", "with --find-max: how near, as a `share`, a rate that holds and one that fails must be")
-	fl.IntVar(&f.confirm, "confirm", 3, "with --find-max: `number` of loads at the rate that holds and at that which fails, of which most must agree")
+	fl.StringVar(&f.sweep, "sweep", "", "a load at each of many values of a `setting`, and the knee: "+
+		"connections=1..1000, pipeline=1,2,4,8, threads=…, rate=1000..100000/12, value-size=…")
+	fl.StringVar(&f.findMax, "find-max", "", "the highest rate of an open loop that holds a `limit`: 'p99<1ms and "+
+		"errors<0.1%'")
+	fl.IntVar(&f.repeat, "repeat", 0, "`number` of loads that are the same: medians with intervals; with --sweep "+
+		"loads per value (3)")
+	fl.StringVar(&f.compare, "compare", "", "`file` of an earlier --repeat --json: says what got faster or slower, "+
+		"and what noise explains")
+	fl.DurationVar(&f.warmUp, "warm-up", 500*time.Millisecond, "how long, before each load of these, one is made "+
+		"that does not count")
+	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` "+
+		"more throughput")
+	fl.StringVar(&f.precision, "precision", "5%", "with --find-max: how near, as a `share`, a rate that holds and "+
+		"one that fails must be")
+	fl.IntVar(&f.confirm, "confirm", 3, "with --find-max: `number` of loads at the rate that holds and at that which "+
+		"fails, of which most must agree")
 }
 
 // asked tells whether more than one load is to be made.
@@ -49,7 +57,8 @@ func (f *searchFlags) asked() bool {
 	return f.sweep != "" || f.findMax != "" || f.repeat > 0 || f.compare != ""
 }
 
-// How long each load of a search is, unless --for says it: short ones for many values, longer ones where quantiles are held to a limit.
+// How long each load of a search is, unless --for says it: short ones for many values, longer ones where quantiles are
+// held to a limit.
 const (
 	sweepLasts   = 2 * time.Second
 	findMaxLasts = 5 * time.Second
@@ -105,7 +114,8 @@ func (f *searchFlags) checkAlone() error {
 		{"sweep", []string{"find-max", "compare"}, "each is a search of its own"},
 		{"find-max", []string{"compare", "repeat"}, "each is a search of its own"},
 		{"sweep", []string{"requests", "ramp", "schedule"}, "--for says how long each load is"},
-		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long each load is"},
+		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long " +
+			"each load is"},
 	} {
 		if other := given(rule.without...); other != "" && f.given.Changed(rule.with) {
 			return usagef("--%s does not go with --%s: %s", rule.with, other, rule.why)
@@ -115,7 +125,8 @@ func (f *searchFlags) checkAlone() error {
 		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat and --compare", other)
 	}
 	if f.given.Changed("verify") && f.asked() {
-		return usagef("--verify is for one load, since each of a search draws its values anew: leave out --sweep, --find-max, --repeat and --compare")
+		return usagef("--verify is for one load, since each of a search draws its values anew: leave out --sweep, " +
+			"--find-max, --repeat and --compare")
 	}
 	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
 		if f.given.Changed(flag) && !f.given.Changed(needs) {
@@ -138,9 +149,11 @@ func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
 	if f.axis.Name == experiment.Rate && b.rate != "" {
 		return usagef("--sweep rate=… sets the rate itself: leave out --rate")
 	}
-	if f.axis.Name == experiment.Connections || f.axis.Name == experiment.Pipeline || f.axis.Name == experiment.Threads {
+	if f.axis.Name == experiment.Connections || f.axis.Name == experiment.Pipeline ||
+		f.axis.Name == experiment.Threads {
 		if b.rate != "" {
-			return usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate", f.axis.Name)
+			return usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate",
+				f.axis.Name)
 		}
 	}
 	f.repeat = cmp.Or(f.repeat, sweepRepeats)
@@ -201,7 +214,8 @@ func (f *searchFlags) checkRepeats(b *benchFlags) error {
 	}
 	body, err := os.ReadFile(f.compare)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare, compareRepeats)
+		return usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare,
+			compareRepeats)
 	}
 	if err != nil {
 		return usagef("--compare: %w", err)

@@ -37,13 +37,16 @@ func (b *benching) makeSearch(ctx context.Context) error {
 
 func (s *searching) runSweep(ctx context.Context) error {
 	f := s.search
-	sweep, err := experiment.MakeSweep(ctx, experiment.SweepOptions{Setup: s.setup(), Axis: f.axis, Repeats: f.repeat, Gain: f.gainShare, Seed: s.flags.load.Seed,
+	sweep, err := experiment.MakeSweep(ctx, experiment.SweepOptions{
+		Setup: s.setup(), Axis: f.axis, Repeats: f.repeat,
+		Gain: f.gainShare, Seed: s.flags.load.Seed,
 		Load: func(ctx context.Context, value int) (experiment.Run, error) {
 			return s.measure(ctx, f.at(*s.flags, value))
 		},
 		Progress: func(n, of, value int) {
 			s.app.progress("load %d of %d, %s left: %s=%d", n, of, s.left(of-n+1), f.axis.Name, value)
-		}})
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,9 @@ const mostLoads = 80
 
 func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
-	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{Setup: s.setup(), Limit: f.limit, Start: f.startsWith, Most: engine.MostPerSecond,
+	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
+		Setup: s.setup(), Limit: f.limit,
+		Start: f.startsWith, Most: engine.MostPerSecond,
 		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
@@ -68,8 +73,10 @@ func (s *searching) runFindMax(ctx context.Context) error {
 			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmUp)*part))
 		},
 		Progress: func(n experiment.Step) {
-			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond, bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
-		}})
+			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond,
+				bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -92,9 +99,12 @@ func bound(perSecond float64) string {
 
 func (s *searching) runRepeats(ctx context.Context) error {
 	f := s.search
-	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{Setup: s.setup(), Repeats: f.repeat, Open: s.options.Load.Open(), Baseline: f.baseline,
+	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{
+		Setup: s.setup(), Repeats: f.repeat,
+		Open: s.options.Load.Open(), Baseline: f.baseline,
 		Load:     func(ctx context.Context) (experiment.Run, error) { return s.measure(ctx, *s.flags) },
-		Progress: func(n int) { s.app.progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) }})
+		Progress: func(n int) { s.app.progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) },
+	})
 	if err != nil {
 		return err
 	}
@@ -114,10 +124,14 @@ func (s *searching) left(loads int) time.Duration {
 }
 
 func (s *searching) setup() experiment.Setup {
-	return experiment.Setup{Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options), DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp)}
+	return experiment.Setup{
+		Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options),
+		DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp),
+	}
 }
 
-// measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are not the same keys again.
+// measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are
+// not the same keys again.
 func (s *searching) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
 	return s.measureAfter(ctx, flags, s.search.warmUp)
 }
@@ -144,21 +158,26 @@ func (s *searching) one(ctx context.Context, flags benchFlags) (*bench.Result, e
 	if err != nil {
 		return nil, err
 	}
-	o.Load.Target, o.Load.Clock, o.Target, o.Version = s.options.Load.Target, s.options.Load.Clock, s.options.Target, s.options.Version
+	o.Load.Target, o.Load.Clock, o.Target, o.Version = s.options.Load.Target, s.options.Load.Clock, s.options.Target,
+		s.options.Version
 	return bench.Run(ctx, o)
 }
 
-// runOf gives the figures of a load that searches use. A generator that only shares the server's CPUs is told by limited_by: how fast both are
-// together is still what was asked.
+// runOf gives the figures of a load that searches use. A generator that only shares the server's CPUs is told by
+// limited_by: how fast both are together is still what was asked.
 func runOf(r *bench.Result) experiment.Run {
 	var failed int64
 	for _, n := range r.Errors {
 		failed += n
 	}
-	out := experiment.Run{Start: r.Start, Seconds: r.Seconds, Requests: r.Requests, RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
-		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)), CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
-		Unsent: r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
-		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU}
+	out := experiment.Run{
+		Start: r.Start, Seconds: r.Seconds, Requests: r.Requests,
+		RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
+		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)),
+		CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
+		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
+		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU,
+	}
 	if p := r.Schedule; p != nil {
 		out.LateP50Ns, out.LateP99Ns, out.LateMaxNs = p.LateP50Ns, p.LateP99Ns, p.LateMaxNs
 	}
@@ -166,7 +185,10 @@ func runOf(r *bench.Result) experiment.Run {
 }
 
 func quantilesOf(l bench.Latency) experiment.Latency {
-	return experiment.Latency{MeanNs: l.MeanNs, P50Ns: l.P50Ns, P90Ns: l.P90Ns, P99Ns: l.P99Ns, P999Ns: l.P999Ns, P9999Ns: l.P9999Ns, MaxNs: l.MaxNs}
+	return experiment.Latency{
+		MeanNs: l.MeanNs, P50Ns: l.P50Ns, P90Ns: l.P90Ns, P99Ns: l.P99Ns, P999Ns: l.P999Ns,
+		P9999Ns: l.P9999Ns, MaxNs: l.MaxNs,
+	}
 }
 
 // baselineOf reads the document of repeats or of one load.

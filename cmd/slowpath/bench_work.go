@@ -25,12 +25,16 @@ type workFlags struct {
 }
 
 func (f *workFlags) add(fl *pflag.FlagSet) {
-	fl.StringArrayVar(&f.commands, "command", []string{"get"}, "`command` to send, again for a mix: a name such as get, set, incr, or a template such as 'SET key:{key} {value}'")
-	fl.StringArrayVar(&f.ratios, "ratio", nil, "`share` of the command before it in a mix, again for each (default: all alike)")
+	fl.StringArrayVar(&f.commands, "command", []string{"get"}, "`command` to send, again for a mix: a name such as "+
+		"get, set, incr, or a template such as 'SET key:{key} {value}'")
+	fl.StringArrayVar(&f.ratios, "ratio", nil, "`share` of the command before it in a mix, again for each (default: "+
+		"all alike)")
 	fl.StringVar(&f.keys, "keys", "1m", "`number` of keys to draw from, or a range FROM-TO; k, m, g")
-	fl.StringVar(&f.dist, "key-distribution", "uniform", "`how` keys are drawn: uniform, zipf[:EXPONENT], latest, gaussian, sequential")
+	fl.StringVar(&f.dist, "key-distribution", "uniform", "`how` keys are drawn: uniform, zipf[:EXPONENT], latest, "+
+		"gaussian, sequential")
 	fl.StringVar(&f.keyPrefix, "key-prefix", "", "`text` that follows slowpath: in each key, to tell loads apart")
-	fl.StringVar(&f.size, "value-size", "3", "`bytes` of values: 100, 100-1000, lognormal:MEDIAN,SIGMA, 100:3,1k:1, file:PATH")
+	fl.StringVar(&f.size, "value-size", "3", "`bytes` of values: 100, 100-1000, lognormal:MEDIAN,SIGMA, 100:3,1k:1, "+
+		"file:PATH")
 	fl.StringVar(&f.data, "value-data", "random", "`what` values hold: random, compressible:SHARE%, zero, file:PATH")
 	fl.DurationVar(&f.expire, "expire", 0, "`time` to live of what SET writes (default none)")
 	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of others in templates")
@@ -50,7 +54,10 @@ func (f *workFlags) keyRange() (workload.Keys, error) {
 
 // compile makes the workload.
 func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
-	o := workload.Options{Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous, Seed: l.Seed, Cluster: l.Cluster, Verify: l.Verify}
+	o := workload.Options{
+		Commands: f.commands, KeyPrefix: f.keyPrefix, Expire: f.expire, Dangerous: f.dangerous,
+		Seed: l.Seed, Cluster: l.Cluster, Verify: l.Verify,
+	}
 	for _, text := range f.ratios {
 		r, err := strconv.ParseFloat(text, 64)
 		if err != nil {

@@ -46,10 +46,12 @@ func exitCode(err error) int {
 	var login *session.Error
 	var refusal *resp.ServerError
 	switch {
-	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget), errors.Is(err, target.ErrCertFile),
+	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget),
+		errors.Is(err, target.ErrCertFile),
 		errors.Is(err, profile.ErrNotPprof):
 		return exitUsage
-	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis), errors.Is(err, survey.ErrNoMap),
+	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
+		errors.Is(err, survey.ErrNoMap),
 		errors.Is(err, profile.ErrUnreachable), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect

@@ -112,13 +112,17 @@ func reached(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: reached NAME")
 	}
-	eventually(ts, "a connection to "+args[0], func() bool { _, ok := reachedFakes.Load(ts.Getenv(args[0])); return ok })
+	eventually(ts, "a connection to "+args[0],
+		func() bool { _, ok := reachedFakes.Load(ts.Getenv(args[0])); return ok })
 }
 
 func selfSigned(ts *testscript.TestScript) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	ts.Check(err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}

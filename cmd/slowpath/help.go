@@ -13,8 +13,8 @@ import (
 // maxHelpWidth is the longest line of a help, however wide the terminal.
 const maxHelpWidth = 100
 
-// help prints the help of a command for the width of the terminal: what it does, how to call it, examples, its flags, and then those
-// that say where and who.
+// help prints the help of a command for the width of the terminal: what it does, how to call it, examples, its flags,
+// and then those that say where and who.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	width := min(a.style().Width, maxHelpWidth)
 	var b bytes.Buffer

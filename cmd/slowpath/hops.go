@@ -19,8 +19,8 @@ type hop struct {
 	server  string // "redis 7.0.15"
 }
 
-// hops greets every target before the probing begins: a wrong address is an error, not a slow call. With -c the nodes of a target's
-// cluster become hops too.
+// hops greets every target before the probing begins: a wrong address is an error, not a slow call. With -c the nodes
+// of a target's cluster become hops too.
 func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Duration) ([]hop, error) {
 	var all []hop
 	seen := map[string]bool{}

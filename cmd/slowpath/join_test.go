@@ -24,7 +24,8 @@ import (
 	"slowpath/internal/trace"
 )
 
-// hosts are two network namespaces that stand for two hosts: a server in the one, its clients in the other, and a slow way between.
+// hosts are two network namespaces that stand for two hosts: a server in the one, its clients in the other, and a slow
+// way between.
 type hosts struct {
 	server, client string
 	address        netip.AddrPort
@@ -43,9 +44,13 @@ func newHosts(t *testing.T) hosts {
 			t.Skip("needs ", tool)
 		}
 	}
-	h := hosts{server: fmt.Sprintf("slowpath-join-%ds", os.Getpid()), client: fmt.Sprintf("slowpath-join-%dc", os.Getpid()),
-		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has another.
-		address: netip.AddrPortFrom(netip.MustParseAddr("198.19.255.2"), uint16(20_000+os.Getpid()%10_000))}
+	h := hosts{
+		server: fmt.Sprintf("slowpath-join-%ds", os.Getpid()), client: fmt.Sprintf("slowpath-join-%dc",
+			os.Getpid()),
+		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has
+		// another.
+		address: netip.AddrPortFrom(netip.MustParseAddr("198.19.255.2"), uint16(20_000+os.Getpid()%10_000)),
+	}
 	for _, line := range []string{
 		"ip netns add " + h.server, "ip netns add " + h.client,
 		"ip -n " + h.client + " link add here type veth peer name there netns " + h.server,
@@ -54,19 +59,22 @@ func newHosts(t *testing.T) hosts {
 		"ip netns exec " + h.server + " tc qdisc add dev there root tbf rate 20mbit burst 32kb latency 1s",
 	} {
 		if strings.HasPrefix(line, "ip netns add ") {
-			t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", strings.Fields(line)[3]).Run() }) // it may not have been made
+			// it may not have been made
+			t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", strings.Fields(line)[3]).Run() })
 		}
 		if out, err := exec.Command(strings.Fields(line)[0], strings.Fields(line)[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("needs network namespaces: %s: %v: %s", line, err, out)
 		}
 	}
-	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", fmt.Sprint(h.address.Port()), "--bind", "198.19.255.2", "--protected-mode", "no",
+	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", fmt.Sprint(h.address.Port()), "--bind",
+		"198.19.255.2", "--protected-mode", "no",
 		"--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(h.calls(t, "PING"), "PONG"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(h.calls(t, "PING"), "PONG"); time.Sleep(10 *
+		time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("redis-server does not answer")
 		}
@@ -77,7 +85,8 @@ func newHosts(t *testing.T) hosts {
 // calls makes calls one after the other, on one connection.
 func (h hosts) calls(t *testing.T, lines ...string) string {
 	t.Helper()
-	c := exec.Command("ip", "netns", "exec", h.client, "redis-cli", "-h", h.address.Addr().String(), "-p", fmt.Sprint(h.address.Port()))
+	c := exec.Command("ip", "netns", "exec", h.client, "redis-cli", "-h", h.address.Addr().String(), "-p",
+		fmt.Sprint(h.address.Port()))
 	c.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 	out, _ := c.CombinedOutput() // the server may not be there yet
 	return string(out)
@@ -86,7 +95,8 @@ func (h hosts) calls(t *testing.T, lines ...string) string {
 // pool gives a function that makes a slow call on a connection that stays.
 func (h hosts) pool(t *testing.T) func() {
 	t.Helper()
-	c := exec.Command("ip", "netns", "exec", h.client, "redis-cli", "-h", h.address.Addr().String(), "-p", fmt.Sprint(h.address.Port()))
+	c := exec.Command("ip", "netns", "exec", h.client, "redis-cli", "-h", h.address.Addr().String(), "-p",
+		fmt.Sprint(h.address.Port()))
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +170,13 @@ func shifted(t *testing.T, path string, by time.Duration) string {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, set := range []string{"call SET intended_ns = intended_ns + $1, start_ns = start_ns + $1, end_ns = end_ns + $1", "segment SET from_ns = from_ns + $1, to_ns = to_ns + $1",
-		"sample SET time_ns = time_ns + $1", "event SET time_ns = time_ns + $1", "snapshot SET time_ns = time_ns + $1", "histogram SET second = second + $1 / 1000000000",
-		"meta SET value = value + $1 WHERE key IN ('start_ns', 'end_ns')"} {
+	for _, set := range []string{
+		"call SET intended_ns = intended_ns + $1, start_ns = start_ns + $1, end_ns = end_ns " +
+			"+ $1", "segment SET from_ns = from_ns + $1, to_ns = to_ns + $1",
+		"sample SET time_ns = time_ns + $1", "event SET time_ns = time_ns + $1", "snapshot SET time_ns = time_ns + $1",
+		"histogram SET second = second + $1 / 1000000000",
+		"meta SET value = value + $1 WHERE key IN ('start_ns', 'end_ns')",
+	} {
 		if _, err := db.Exec("UPDATE "+set, by.Nanoseconds()); err != nil {
 			t.Fatal(err)
 		}
@@ -170,20 +184,24 @@ func shifted(t *testing.T, path string, by time.Duration) string {
 	return to
 }
 
-// TestTwoHosts: a server and a client on two "hosts", each recorded from its own end alone, give together what a watch of both ends by one
-// clock gives: the network's share of each call. The clocks of the two are hours apart.
+// TestTwoHosts: a server and a client on two "hosts", each recorded from its own end alone, give together what a watch
+// of both ends by one clock gives: the network's share of each call. The clocks of the two are hours apart.
 func TestTwoHosts(t *testing.T) {
 	h := newHosts(t)
 	dir := t.TempDir()
 	h.calls(t, "SET big "+strings.Repeat("v", 60_000))
 	pooled := h.pool(t) // its connection is there before the watch
-	both, server, client := filepath.Join(dir, "both.slowpath"), filepath.Join(dir, "server.slowpath"), filepath.Join(dir, "client.slowpath")
+	both, server, client := filepath.Join(dir, "both.slowpath"), filepath.Join(dir, "server.slowpath"),
+		filepath.Join(dir, "client.slowpath")
 	coarse := filepath.Join(dir, "coarse.slowpath")
-	ends := []func(){h.watch(t, both, "", time.Microsecond), h.watch(t, server, recording.Server, time.Microsecond),
-		h.watch(t, coarse, recording.Server, tap.DefaultSlow), h.watch(t, client, recording.Client, time.Microsecond)}
+	ends := []func(){
+		h.watch(t, both, "", time.Microsecond), h.watch(t, server, recording.Server, time.Microsecond),
+		h.watch(t, coarse, recording.Server, tap.DefaultSlow), h.watch(t, client, recording.Client, time.Microsecond),
+	}
 	script := []string{"PING"}
 	for range 8 {
-		script = append(script, "GET big", "DEBUG SLEEP 0.02", "PING", "GET small") // slow on the way, slow at the server, not slow
+		// slow on the way, slow at the server, not slow
+		script = append(script, "GET big", "DEBUG SLEEP 0.02", "PING", "GET small")
 	}
 	h.calls(t, script...)
 	for range 15 { // a connection tells how it does once per second
@@ -232,7 +250,8 @@ func TestTwoHosts(t *testing.T) {
 			}
 		}
 		slices.Sort(apart)
-		t.Logf("%v: %d joined, the network's share differs by %d ns at the median, %d at most; %s", by, len(apart), apart[len(apart)/2], apart[len(apart)-1], r.Clocks())
+		t.Logf("%v: %d joined, the network's share differs by %d ns at the median, %d at most; %s", by, len(apart),
+			apart[len(apart)/2], apart[len(apart)-1], r.Clocks())
 		// Three sets of programs look at the same event one after the other; a sample of microseconds each.
 		if m := apart[len(apart)/2]; m > 100_000 {
 			t.Errorf("the network's share differs by %d ns from what one clock saw", m)
@@ -244,7 +263,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// boundOf: with the usual threshold the server's host has only what was slow there. Of the others it is known that the server had less.
+// boundOf: with the usual threshold the server's host has only what was slow there. Of the others it is known that the
+// server had less.
 func boundOf(t *testing.T, client, server, truth *recording.Recording, known map[uint32]recording.Call) {
 	t.Helper()
 	rec, results, err := join.All([]*recording.Recording{client, server}, false)
@@ -257,7 +277,8 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 	pooled := 0 // calls on a connection that the server's host did not see open
 	for _, s := range server.Snapshots {
 		for _, c := range rec.Calls {
-			if s.Name == recording.SnapshotServed && s.Subject == recording.ConnPrefix+c.Conn && c.Side == recording.Client {
+			if s.Name == recording.SnapshotServed && s.Subject == recording.ConnPrefix+c.Conn &&
+				c.Side == recording.Client {
 				pooled++
 			}
 		}
@@ -273,8 +294,10 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 		}
 		bounded++
 		got, want := spentOnWay(rec, c), spentOnWay(truth, was)
-		if got > want+int64(tap.DefaultSlow) || got < want-2*int64(tap.DefaultSlow) { // once more for what came between two sets of programs
-			t.Errorf("the network is given %d ns of %s; it had %d, and the server less than %v", got, c.Op, want, tap.DefaultSlow)
+		// once more for what came between two sets of programs
+		if got > want+int64(tap.DefaultSlow) || got < want-2*int64(tap.DefaultSlow) {
+			t.Errorf("the network is given %d ns of %s; it had %d, and the server less than %v", got, c.Op, want,
+				tap.DefaultSlow)
 		}
 	}
 	if bounded == 0 {
@@ -282,7 +305,8 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 	}
 }
 
-// spentOnWay is a call's time between its two hosts: on the network, and in the client's send, of which the way is a part.
+// spentOnWay is a call's time between its two hosts: on the network, and in the client's send, of which the way is a
+// part.
 func spentOnWay(r *recording.Recording, c recording.Call) (ns int64) {
 	inServer := false
 	for i, s := range r.Segments[c.ID] {
@@ -299,16 +323,22 @@ func seenByCommands(t *testing.T, paths []string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), append([]string{"trace", "--json", "--command", "GET", "--segment", "network.back>5ms"}, paths...)); code != 0 || !strings.Contains(errs.String(), "are joined with their server's end") {
+	if code := a.run(t.Context(), append([]string{
+		"trace", "--json", "--command", "GET", "--segment",
+		"network.back>5ms",
+	}, paths...)); code != 0 || !strings.Contains(errs.String(),
+		"are joined with their server's end") {
 		t.Errorf("trace: %d, %s", code, &errs)
 	}
 	var c trace.Call
-	if err := json.Unmarshal([]byte(strings.SplitN(out.String(), "\n", 2)[0]), &c); err != nil || c.Side != "both" || c.ReplyBytes < 60_000 {
+	if err := json.Unmarshal([]byte(strings.SplitN(out.String(), "\n", 2)[0]), &c); err != nil || c.Side != "both" ||
+		c.ReplyBytes < 60_000 {
 		t.Errorf("trace: %+v, %v", c, err)
 	}
 	out.Reset()
 	a = &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), append([]string{"doctor"}, paths...)); code != exitFindings && code != exitClean || !strings.Contains(out.String(), "network") {
+	if code := a.run(t.Context(), append([]string{"doctor"}, paths...)); code != exitFindings && code != exitClean ||
+		!strings.Contains(out.String(), "network") {
 		t.Errorf("doctor: %d, %s%s", code, &out, &errs)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// checkJSON is "json FILE PATH [VALUE]": every document of FILE has a value there, and this one if it is given. A path is keys and
-// indexes with dots between, "." alone the document; a number as the value's length is "PATH# NUMBER".
+// checkJSON is "json FILE PATH [VALUE]": every document of FILE has a value there, and this one if it is given. A path
+// is keys and indexes with dots between, "." alone the document; a number as the value's length is "PATH# NUMBER".
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: json FILE PATH [VALUE]")

@@ -34,7 +34,8 @@ func (a *app) lab() *cobra.Command {
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labUp(), a.labDown(), a.labSink())
+	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labUp(), a.labDown(),
+		a.labSink())
 	return c
 }
 
@@ -139,7 +140,8 @@ func (a *app) labGrade() *cobra.Command {
 					}
 					in.Args = slices.Concat(in.Args, doctorArgs)
 					if keep != "" {
-						in.Args = append(in.Args, "--record", filepath.Join(keep, fmt.Sprintf("%s-%s-%d.slowpath", in.ID, server, run+1)))
+						in.Args = append(in.Args, "--record", filepath.Join(keep, fmt.Sprintf("%s-%s-%d.slowpath",
+							in.ID, server, run+1)))
 					}
 					r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), io.Discard)
 					grade.Line(a.stderr, r)
@@ -160,8 +162,10 @@ func (a *app) labGrade() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
-	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host (repeatable)")
-	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`, which is made where it does not exist")
+	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host "+
+		"(repeatable)")
+	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`, which is made where "+
+		"it does not exist")
 	c.Flags().StringVar(&only, "only", "", "`incidents`, separated by commas")
 	c.Flags().IntVar(&runs, "runs", 1, "how often each is made")
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)
@@ -211,7 +215,8 @@ func (a *app) labServers() *cobra.Command {
 					errs = append(errs, err)
 					continue
 				}
-				fmt.Fprintf(a.stdout, "%-14s ready in %.1f s: %s\n", name, time.Since(start).Seconds(), strings.Join(b.Argv(), " "))
+				fmt.Fprintf(a.stdout, "%-14s ready in %.1f s: %s\n", name, time.Since(start).Seconds(),
+					strings.Join(b.Argv(), " "))
 			}
 			return errors.Join(errs...)
 		},

@@ -19,7 +19,8 @@ func (a *app) labClients() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clients",
 		Short: "List, build and run real client libraries",
-		Long:  "clients are small programs on public client libraries, each in the version that it names. They are built into a cache on first use. docs/clients.md has the protocol for a program of your own.",
+		Long: "clients are small programs on public client libraries, each in the version that it names. They are " +
+			"built into a cache on first use. docs/clients.md has the protocol for a program of your own.",
 		Example: `  slowpath lab clients
   slowpath lab clients build go-redis-v6 jedis
   slowpath lab clients run go-redis-v9 127.0.0.1:6379 --workers 50 --for 5s`,
@@ -62,7 +63,10 @@ func (r clientRow) state() string {
 func clientRows(ctx context.Context, cache *clients.Cache) []clientRow {
 	var rows []clientRow
 	for _, c := range clients.Catalogue() {
-		r := clientRow{Name: c.Name, Library: c.Library, Version: c.Version, Language: c.Language, HTTP: c.HTTP, Built: cache.Built(c)}
+		r := clientRow{
+			Name: c.Name, Library: c.Library, Version: c.Version, Language: c.Language, HTTP: c.HTTP,
+			Built: cache.Built(c),
+		}
 		for _, m := range c.Modes {
 			r.Modes = append(r.Modes, string(m))
 		}
@@ -86,7 +90,8 @@ func (a *app) listClients(rows []clientRow, asJSON bool) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tLIBRARY\tLANGUAGE\tMODES\tSTATE")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", r.Name, r.Library, r.Version, r.Language, strings.Join(r.Modes, " "), r.state())
+		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", r.Name, r.Library, r.Version, r.Language, strings.Join(r.Modes, " "),
+			r.state())
 	}
 	return w.Flush()
 }
@@ -136,7 +141,8 @@ func clientNames(args []string) ([]clients.Name, error) {
 
 // missingTool marks what this host lacks, for the exit code.
 func missingTool(err error) error {
-	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) || errors.Is(err, clients.ErrUnsupported) {
+	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) || errors.Is(err,
+		clients.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", errMissing, err)
 	}
 	return err

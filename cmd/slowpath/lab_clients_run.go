@@ -40,13 +40,16 @@ func (a *app) labClientsRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME ADDRESS...",
 		Short: "Run one client program against servers, and say what it measured",
-		Long:  "run starts a client program, by its name or by the path of one of your own, lets it make calls, and prints what it saw itself. With --http it is the HTTP service that the calls are made through, one per request.",
+		Long: "run starts a client program, by its name or by the path of one of your own, lets it make calls, and " +
+			"prints what it saw itself. With --http it is the HTTP service that the calls are made through, one per " +
+			"request.",
 		Example: `  slowpath lab clients run go-redis-v6 127.0.0.1:7000 --mode cluster --http
   slowpath lab clients run jedis 127.0.0.1:6379 --options '{"pool_size": 4}'
   slowpath lab clients run ./my-client 127.0.0.1:6379 --command 'GET k{n}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s takes the NAME of a client and at least one ADDRESS; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
+				return usagef("%s takes the NAME of a client and at least one ADDRESS; see: %s --help",
+					cmd.CommandPath(), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -149,7 +152,8 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 	if r.asJSON {
 		err = json.NewEncoder(a.stdout).Encode(sum)
 	} else {
-		_, err = fmt.Fprintf(a.stdout, "%s (%s), %s: %.0f calls/s\n%s\n", r.name, sum.Library, r.options.Mode, sum.PerSecondMean(), sum)
+		_, err = fmt.Fprintf(a.stdout, "%s (%s), %s: %.0f calls/s\n%s\n", r.name, sum.Library, r.options.Mode,
+			sum.PerSecondMean(), sum)
 	}
 	if sum.Calls == sum.Errors {
 		a.code = exitConnect
@@ -157,7 +161,8 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 	return err
 }
 
-// askClient loads the HTTP service of a program. The calls are those that users saw, the pool and its errors those that the library tells.
+// askClient loads the HTTP service of a program. The calls are those that users saw, the pool and its errors those that
+// the library tells.
 func askClient(ctx context.Context, p clients.Program, o clients.Options) (clients.Summary, error) {
 	q := clients.Requests{Connections: o.Workers, Warmup: o.Warmup, Duration: o.Duration}
 	o.Workers, o.Duration = 0, 0

@@ -40,7 +40,8 @@ func (a *app) listWidth() int {
 	return 0
 }
 
-// listIncidents prints each incident with what is done, and its truth where its name is another. Long texts go on below themselves.
+// listIncidents prints each incident with what is done, and its truth where its name is another. Long texts go on below
+// themselves.
 func listIncidents(w io.Writer, width int) error {
 	names := 0
 	for _, i := range incident.Catalogue() {

@@ -18,7 +18,8 @@ func (a *app) labSink() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sink",
 		Short: "A server that answers +OK to everything, until Ctrl-C",
-		Long:  "sink answers +OK, or a value, to every command at once, so that a load generator shows what it can do at most.",
+		Long: "sink answers +OK, or a value, to every command at once, so that a load generator shows what it can " +
+			"do at most.",
 		Example: `  slowpath lab sink --port 7777 &
   slowpath bench 127.0.0.1:7777 --command set
   slowpath lab sink --port 7778 --value-size 1024 &

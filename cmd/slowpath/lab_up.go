@@ -33,7 +33,10 @@ func (a *app) labUp() *cobra.Command {
 				return usagef("--masters %d: give at least 1", masters)
 			}
 			if ranges > 0 {
-				if _, err := l.Fleet.StartMap(cmd.Context(), bin, fleet.MapSpec{Masters: masters, Replicas: replicas, RangesPerMaster: ranges}, spec); err != nil {
+				if _, err := l.Fleet.StartMap(cmd.Context(), bin, fleet.MapSpec{
+					Masters: masters, Replicas: replicas,
+					RangesPerMaster: ranges,
+				}, spec); err != nil {
 					return usage(err)
 				}
 				return a.printRunning(l)
@@ -51,7 +54,8 @@ func (a *app) labUp() *cobra.Command {
 	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
-	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` of slots per master; its other nodes do not exist")
+	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
+		"of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` (default: a free one)")
 	f.BoolVar(&spec.AOF, "aof", false, "with an append-only file")
 	f.BoolVar(&spec.TLS, "tls", false, "with TLS, by a certificate made for it")

@@ -77,8 +77,9 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits, "complains": complains,
-			"start": startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
+			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
+			"complains": complains,
+			"start":     startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "moment": moment, "counted": counted,
 			"monitor": monitorServer, "contains": contains,

@@ -54,15 +54,18 @@ With --resume FILE the cells are kept, and a run that was killed goes on where i
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.clients, "clients", "", "`names` of lab clients, separated by commas, or paths of your own programs (default: all)")
+	fl.StringVar(&f.clients, "clients", "", "`names` of lab clients, separated by commas, or paths of your own "+
+		"programs (default: all)")
 	fl.StringVar(&f.servers, "servers", "", "`names` of lab servers, separated by commas (default: all)")
 	fl.StringVar(&f.topology, "topology", strings.Join(matrix.Topologies(), ","), "standalone, cluster, or both")
-	fl.BoolVar(&f.quick, "quick", false, fmt.Sprintf("short cells: --for %v --warmup %v --watch %v", quick.Duration, quick.Warmup, quick.Watch))
+	fl.BoolVar(&f.quick, "quick", false, fmt.Sprintf("short cells: --for %v --warmup %v --watch %v", quick.Duration,
+		quick.Warmup, quick.Watch))
 	fl.IntVar(&f.settings.Workers, "workers", full.Workers, "callers side by side, each with a connection of its pool")
 	fl.BoolVar(&f.settings.HTTP, "http", false, "make the calls through the client's HTTP service, one per request")
 	fl.DurationVar(&f.settings.Duration, "for", full.Duration, "how long calls of a cell are counted")
 	fl.DurationVar(&f.settings.Warmup, "warmup", full.Warmup, "calls before that are not")
-	fl.DurationVar(&f.settings.Watch, "watch", full.Watch, "how long doctor watches a cell, after that; 0s: it is not asked")
+	fl.DurationVar(&f.settings.Watch, "watch", full.Watch, "how long doctor watches a cell, after that; 0s: it is "+
+		"not asked")
 	fl.StringVar(&f.resume, "resume", "", "keep the cells in this `file`, and go on from those that it has")
 	fl.StringVar(&f.html, "html", "", "write a page to this `file`, too")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+matrix.Schema)
@@ -85,7 +88,8 @@ func (f *matrixFlags) hurry(cmd *cobra.Command, quick matrix.Settings) {
 // plan checks the names.
 func (f *matrixFlags) plan() (p matrix.Plan, err error) {
 	for _, c := range clients.Catalogue() {
-		if c.Name != clients.PyAsync && c.Name != clients.SpringCache { // they are for incidents of an event loop, and of a framework
+		// they are for incidents of an event loop, and of a framework
+		if c.Name != clients.PyAsync && c.Name != clients.SpringCache {
 			p.Clients = append(p.Clients, string(c.Name))
 		}
 	}
@@ -96,7 +100,11 @@ func (f *matrixFlags) plan() (p matrix.Plan, err error) {
 	if p.Clients, err = chosen("clients", f.clients, p.Clients, knownClient); err != nil {
 		return p, err
 	}
-	if p.Servers, err = chosen("servers", f.servers, p.Servers, func(name string) error { _, err := servers.Lookup(servers.Name(name)); return err }); err != nil {
+	if p.Servers, err = chosen("servers", f.servers, p.Servers, func(name string) error {
+		_,
+			err := servers.Lookup(servers.Name(name))
+		return err
+	}); err != nil {
 		return p, err
 	}
 	p.Topologies, err = chosen("topology", f.topology, p.Topologies, func(name string) error {
@@ -150,12 +158,16 @@ func (a *app) runMatrix(ctx context.Context, f *matrixFlags) error {
 	if err := f.settings.Check(); err != nil {
 		return usage(err)
 	}
-	m := &matrix.Matrix{Schema: matrix.Schema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(), Settings: f.settings, Cells: []matrix.Cell{}}
+	m := &matrix.Matrix{
+		Schema: matrix.Schema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(),
+		Settings: f.settings, Cells: []matrix.Cell{},
+	}
 	if f.resume != "" {
 		if m, err = matrix.Resume(f.resume, m); err != nil {
 			return usagef("--resume %w", err)
 		}
-		if err := m.Save(f.resume); err != nil { // a name that cannot be written ends it now, and not after the first cell
+		// a name that cannot be written ends it now, and not after the first cell
+		if err := m.Save(f.resume); err != nil {
 			return usagef("--resume: %w", err)
 		}
 	}
@@ -187,10 +199,13 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 		return err
 	}
 	if todo := plan.Todo(m); len(todo) > 0 {
-		fmt.Fprintf(a.stderr, "cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with those so far\n", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second))
+		fmt.Fprintf(a.stderr, "cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with "+
+			"those so far\n", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second))
 	}
 	defer a.progressDone()
-	return matrix.Run(ctx, matrix.Options{Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache, Doctor: matrix.Doctor(grade.Process(exe)), Log: a.stderr,
+	return matrix.Run(ctx, matrix.Options{
+		Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache,
+		Doctor: matrix.Doctor(grade.Process(exe)), Log: a.stderr,
 		Begin: func(c matrix.Cell, nth, of int) { a.progress("[%d/%d] %s", nth, of, c) },
 		End: func(c matrix.Cell, nth, of int) error {
 			a.progressDone()
@@ -199,7 +214,8 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 				return nil
 			}
 			return m.Save(f.resume)
-		}}, m)
+		},
+	}, m)
 }
 
 // cellLine tells of a cell that is done.
@@ -208,7 +224,8 @@ func cellLine(c matrix.Cell, nth, of int) string {
 	if !c.Measured() {
 		return line + c.Empty
 	}
-	line += fmt.Sprintf("%.0f calls/s, p99 %v, %d errors", c.RequestsPerSecond, time.Duration(c.P99Ns).Round(10*time.Microsecond), c.Errors)
+	line += fmt.Sprintf("%.0f calls/s, p99 %v, %d errors", c.RequestsPerSecond,
+		time.Duration(c.P99Ns).Round(10*time.Microsecond), c.Errors)
 	if c.Finding != "" {
 		line += ", " + c.Finding
 	}

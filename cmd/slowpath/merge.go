@@ -27,7 +27,8 @@ It exits with 1 when the parts had no time in common.`,
   slowpath merge a.json b.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+				return usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(), len(args),
+					cmd.CommandPath())
 			}
 			return nil
 		},
@@ -69,7 +70,8 @@ const sqliteHead = "SQLite format 3\x00"
 func openResult(path string) (*bench.Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path, path)
+		return nil, usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path,
+			path)
 	}
 	if err != nil {
 		return nil, usage(err)

@@ -21,7 +21,8 @@ func moment(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], time.Now().Add(time.Duration(n)*time.Second).UTC().Format(time.RFC3339Nano))
 }
 
-// counted is "counted ADDRESS COMMAND FILE PATH": the number in FILE is that of the calls of COMMAND that the server has counted.
+// counted is "counted ADDRESS COMMAND FILE PATH": the number in FILE is that of the calls of COMMAND that the server
+// has counted.
 func counted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: counted ADDRESS COMMAND FILE PATH")

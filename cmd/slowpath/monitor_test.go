@@ -8,7 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// monitorServer is "monitor NAME ADDRESS FILE": redis-cli monitor of a server, into a file, until "signal NAME INT". It returns when MONITOR is on.
+// monitorServer is "monitor NAME ADDRESS FILE": redis-cli monitor of a server, into a file, until "signal NAME INT". It
+// returns when MONITOR is on.
 func monitorServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: monitor NAME ADDRESS FILE")

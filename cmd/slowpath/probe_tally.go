@@ -47,8 +47,8 @@ func newTally(address string) *tally {
 	return &tally{address: address, interval: newFigures(), whole: newFigures()}
 }
 
-// add counts a call. One that had not come back at the end counts with the time it had waited by then, if that is more than the calls
-// before it took: it is then known to be slower than they were.
+// add counts a call. One that had not come back at the end counts with the time it had waited by then, if that is more
+// than the calls before it took: it is then known to be slower than they were.
 func (t *tally) add(c recording.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,10 +88,11 @@ const (
 
 // probeRow is a document slowpath.probe/v1: the figures of one target.
 type probeRow struct {
-	Schema     string                `json:"schema"`
-	Of         string                `json:"of"` // interval or total
-	Address    string                `json:"address"`
-	Phases     map[string]phaseStats `json:"phases"` // kept, fresh: whole calls; dns, connect, tls, handshake, command: parts of fresh ones
+	Schema  string `json:"schema"`
+	Of      string `json:"of"` // interval or total
+	Address string `json:"address"`
+	// kept, fresh: whole calls; dns, connect, tls, handshake, command: parts of fresh ones
+	Phases     map[string]phaseStats `json:"phases"`
 	Errors     map[string]int        `json:"errors"`
 	Unfinished int                   `json:"unfinished"` // calls that had not come back when the probe ended
 }
@@ -113,10 +114,16 @@ func (t *tally) row(of string) probeRow {
 	if of == ofInterval {
 		f, t.interval = t.interval, newFigures()
 	}
-	r := probeRow{Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors, Unfinished: f.unfinished}
+	r := probeRow{
+		Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,
+		Unfinished: f.unfinished,
+	}
 	for name, h := range f.histograms {
 		if h.TotalCount() > 0 {
-			r.Phases[name] = phaseStats{h.TotalCount(), h.Min(), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
+			r.Phases[name] = phaseStats{
+				h.TotalCount(), h.Min(), h.ValueAtQuantile(50), h.ValueAtQuantile(99),
+				h.ValueAtQuantile(99.9), h.Max(),
+			}
 		}
 	}
 	return r

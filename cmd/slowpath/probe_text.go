@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/source/probe"
 )
 
-// Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the target.
+// Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the
+// target.
 const intervalColumns = "%-8s %5s %6s %6s %6s %6s  %5s %6s %6s"
 
 // intervalHead names the columns.
@@ -27,7 +28,8 @@ func intervalHead(several bool) string {
 // line is one interval as redis-cli --latency-history would print it, with what that leaves out.
 func (r probeRow) line(now time.Time, several bool) string {
 	k, f := r.Phases[probe.Kept], r.Phases[probe.Fresh]
-	s := fmt.Sprintf(intervalColumns, now.Format(time.TimeOnly), count(k.Calls), ms(k, k.MinNs), ms(k, k.P50Ns), ms(k, k.P99Ns), ms(k, k.MaxNs),
+	s := fmt.Sprintf(intervalColumns, now.Format(time.TimeOnly), count(k.Calls), ms(k, k.MinNs), ms(k, k.P50Ns),
+		ms(k, k.P99Ns), ms(k, k.MaxNs),
 		count(f.Calls), ms(f, f.P50Ns), ms(f, f.MaxNs))
 	if several {
 		s += " " + r.Address
@@ -56,7 +58,8 @@ func (r probeRow) table(w io.Writer, title string, gap bool) error {
 		if name == probe.Kept || name == probe.Fresh {
 			label = name + " connection"
 		}
-		fmt.Fprintf(&b, columns, label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns), ms(p, p.MaxNs))
+		fmt.Fprintf(&b, columns, label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns),
+			ms(p, p.MaxNs))
 	}
 	if len(r.Phases) == 0 {
 		b.WriteString("no call came back\n")
@@ -93,7 +96,8 @@ func (r probeRow) errorText() string {
 	return "errors: " + strings.Join(parts, "; ")
 }
 
-// liveLine is the line that a terminal shows while the probe runs. Where several targets do not fit, each has fewer figures.
+// liveLine is the line that a terminal shows while the probe runs. Where several targets do not fit, each has fewer
+// figures.
 func liveLine(ts []*tally, since time.Duration, width int) string {
 	var full, short []string
 	for _, t := range ts {
@@ -105,7 +109,8 @@ func liveLine(ts []*tally, since time.Duration, width int) string {
 		h := t.whole.histograms[probe.Kept]
 		s := phaseStats{Calls: h.TotalCount()}
 		p50, p99, most := ms(s, h.ValueAtQuantile(50)), ms(s, h.ValueAtQuantile(99)), ms(s, h.Max())
-		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %d calls", name, ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
+		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %d calls", name,
+			ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
 		short = append(short, fmt.Sprintf("%sp99 %s, max %s", name, p99, most))
 		t.mu.Unlock()
 	}

@@ -52,8 +52,12 @@ func (p *probing) start(ctx context.Context) <-chan struct{} {
 		t := newTally(h.target.Addr())
 		p.tallies = append(p.tallies, t)
 		wg.Go(func() {
-			p.failed[i] = probe.Watch(ctx, probe.Options{Target: h.target, Node: t.address, Clock: p.clock, Sink: p.sink, Rate: p.flags.perSecond,
-				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add, OnPhases: t.phases})
+			p.failed[i] = probe.Watch(ctx, probe.Options{
+				Target: h.target, Node: t.address, Clock: p.clock,
+				Sink: p.sink, Rate: p.flags.perSecond,
+				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add,
+				OnPhases: t.phases,
+			})
 		})
 	}
 	ended := make(chan struct{})
@@ -140,13 +144,18 @@ func (p *probing) begin() {
 		kind = "cluster"
 	}
 	for key, value := range map[string]string{
-		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(p.clock.Now(), 10), recording.MetaTarget: addrs[0],
-		recording.MetaNodes: string(list), recording.MetaServer: p.hops[0].server, recording.MetaKind: kind, recording.MetaSlow: "auto",
+		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(p.clock.Now(), 10),
+		recording.MetaTarget: addrs[0],
+		recording.MetaNodes:  string(list), recording.MetaServer: p.hops[0].server, recording.MetaKind: kind,
+		recording.MetaSlow:      "auto",
 		recording.MetaProbeRate: strconv.FormatFloat(p.flags.perSecond, 'g', 4, 64),
 	} {
 		p.sink.SetMeta(key, value)
 	}
-	for _, name := range []string{recording.SourceProbe, recording.SourceServer, recording.SourceHost, recording.SourceTap} {
+	for _, name := range []string{
+		recording.SourceProbe, recording.SourceServer, recording.SourceHost,
+		recording.SourceTap,
+	} {
 		s := recording.SourceStatus{Name: name, Used: name == recording.SourceProbe}
 		if !s.Used {
 			s.Why = "recorded by slowpath probe; slowpath record keeps all sources"

@@ -55,7 +55,8 @@ func (g profileGroup) title() string {
 // topFunctions is how many the table below a flame graph has.
 const topFunctions = 12
 
-// writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame graphs.
+// writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame
+// graphs.
 func (a *app) writeProfiles(path, dir string) error {
 	rec, err := openRecording(path)
 	if err != nil {
@@ -80,11 +81,15 @@ func (a *app) writeProfiles(path, dir string) error {
 		}
 	}
 	page := filepath.Join(dir, "flame.html")
-	err = writeFile(page, func(w io.Writer) error { return report.FlamePage(w, "Profiles of "+filepath.Base(path), flames) })
+	err = writeFile(page, func(w io.Writer) error {
+		return report.FlamePage(w, "Profiles of "+filepath.Base(path),
+			flames)
+	})
 	if err != nil {
 		return usagef("--profiles: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and speedscope NAME.collapsed\n", len(groups), report.OneLine(dir), report.OneLine(page))
+	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
+		"speedscope NAME.collapsed\n", len(groups), report.OneLine(dir), report.OneLine(page))
 	return nil
 }
 
@@ -127,7 +132,8 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 		f.Note = fmt.Sprintf("Sum of %d readings.", len(g.bodies))
 	}
 	if at := p.Column("samples"); g.kind == recording.ProfileCPUClock && at >= 0 {
-		f.Note = fmt.Sprintf("%d samples: a share of 10 %% is good to %.1f points (one standard error).", p.Total(at), 30/math.Sqrt(float64(max(p.Total(at), 1))))
+		f.Note = fmt.Sprintf("%d samples: a share of 10 %% is good to %.1f points (one standard error).", p.Total(at),
+			30/math.Sqrt(float64(max(p.Total(at), 1))))
 	}
 	if column >= 0 {
 		f.Unit = p.Types[column].Unit
@@ -135,8 +141,8 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 	return f, err
 }
 
-// slowFlame draws what a process had the CPU for while calls were slow, in colours against the rest of the watch. There is none where one of the two
-// has hardly a sample.
+// slowFlame draws what a process had the CPU for while calls were slow, in colours against the rest of the watch. There
+// is none where one of the two has hardly a sample.
 func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	slow, rest := cause.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
@@ -144,9 +150,12 @@ func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	if column < 0 || n < cause.FewSamples || rest.Total(column) == 0 {
 		return nil
 	}
-	return []report.Flame{{Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow, column), Top: stacks.Top(slow, column, topFunctions),
+	return []report.Flame{{
+		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
+			column), Top: stacks.Top(slow, column, topFunctions),
 		Beside: stacks.Graph(rest, column), BesideName: "else",
-		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n)}}
+		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
+	}}
 }
 
 // fileName is what of a subject a file may be called.

@@ -20,13 +20,18 @@ func recordedProfiles(t *testing.T, readings int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{{Name: "goroutine", Unit: "count"}},
-		Stacks: []stacks.Stack{{Frames: []string{"main.main", "lib.Get"}, Values: []int64{7}}}})
+	body, err := stacks.Write(&stacks.Profile{
+		Types:  []stacks.Type{{Name: "goroutine", Unit: "count"}},
+		Stacks: []stacks.Stack{{Frames: []string{"main.main", "lib.Get"}, Values: []int64{7}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range readings {
-		w.Profile(recording.Profile{TimeNs: int64(i + 1), Subject: "pprof:[::1]:6060", Kind: recording.ProfileGoroutine, Pprof: body})
+		w.Profile(recording.Profile{
+			TimeNs: int64(i + 1), Subject: "pprof:[::1]:6060", Kind: recording.ProfileGoroutine,
+			Pprof: body,
+		})
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -52,7 +57,8 @@ func TestReportWritesProfiles(t *testing.T) {
 	if p, err := stacks.Read(body); err != nil || p.Total(0) != 14 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page), "lib.Get: 14 count") || !strings.Contains(string(page), "Sum of 2 readings") {
+	if page, err := os.ReadFile(filepath.Join(dir, "flame.html")); !strings.Contains(string(page),
+		"lib.Get: 14 count") || !strings.Contains(string(page), "Sum of 2 readings") {
 		t.Errorf("%s, %v", page, err)
 	}
 }
@@ -60,7 +66,10 @@ func TestReportWritesProfiles(t *testing.T) {
 func TestReportWithoutProfiles(t *testing.T) {
 	var out, errOut bytes.Buffer
 	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 0), "--profiles", t.TempDir()}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
+	if code := a.run(t.Context(), []string{
+		"report", recordedProfiles(t, 0), "--profiles",
+		t.TempDir(),
+	}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
 		t.Errorf("exit code %d: %s", code, errOut.String())
 	}
 }
@@ -74,7 +83,8 @@ func TestProcessesToSample(t *testing.T) {
 	for _, text := range []string{"", "CPU", "cpu:", "cpu:x", "cpu:-1", "cpu7", "mem", "cpu:1073741824"} {
 		var out, errOut bytes.Buffer
 		a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-		if code := a.run(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != exitUsage || !strings.Contains(errOut.String(), "ps -eo pid,comm") {
+		if code := a.run(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != exitUsage ||
+			!strings.Contains(errOut.String(), "ps -eo pid,comm") {
 			t.Errorf("%q: exit code %d: %s", text, code, errOut.String())
 		}
 	}

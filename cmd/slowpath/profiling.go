@@ -21,9 +21,12 @@ type profileFlags struct {
 }
 
 func (p *profileFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or into the JVM of this pid; may be repeated")
-	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
-	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: internal/source/profile/stacks/frames.tsv); with --pprof")
+	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or "+
+		"into the JVM of this pid; may be repeated")
+	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the "+
+		"servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
+	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: "+
+		"internal/source/profile/stacks/frames.tsv); with --pprof")
 }
 
 // fill checks the flags.
@@ -69,7 +72,8 @@ func sampledProcess(text string) (int, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimPrefix(rest, ":"))
 	if !ok || !strings.HasPrefix(rest, ":") || err != nil || pid <= 0 {
-		return 0, usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another process; ps -eo pid,comm lists them", text)
+		return 0, usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another process; "+
+			"ps -eo pid,comm lists them", text)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)

@@ -18,7 +18,8 @@ func openRecording(path string) (*recording.Recording, error) {
 	rec, err := recording.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path, path)
+		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
+			path)
 	case errors.Is(err, recording.ErrNotRecording):
 		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
 	case err != nil:
@@ -27,8 +28,8 @@ func openRecording(path string) (*recording.Recording, error) {
 	return rec, nil
 }
 
-// openRecordings reads a recording, or joins several. Notes say what was joined and what was not, which the blind spots of a verdict say
-// too. With alone, calls without a counterpart stay.
+// openRecordings reads a recording, or joins several. Notes say what was joined and what was not, which the blind spots
+// of a verdict say too. With alone, calls without a counterpart stay.
 func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
 	if len(paths) == 1 {
 		rec, err = openRecording(paths[0])
@@ -53,11 +54,15 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 	for _, r := range results {
 		name := filepath.Base(paths[r.Of])
 		if r.Joined > 0 {
-			notes = append(notes, fmt.Sprintf("%d calls of %s are joined with their server's end; %s", r.Joined, name, r.Clocks()))
+			notes = append(notes, fmt.Sprintf("%d calls of %s are joined with their server's end; %s", r.Joined, name,
+				r.Clocks()))
 		}
 		for _, b := range r.Blind(name) {
 			notes = append(notes, strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))
-			rec.Event(recording.Event{TimeNs: start, Source: recording.SourceTap, Kind: recording.KindBlindSpot, Detail: recording.Detail(b)})
+			rec.Event(recording.Event{
+				TimeNs: start, Source: recording.SourceTap, Kind: recording.KindBlindSpot,
+				Detail: recording.Detail(b),
+			})
 		}
 	}
 	return rec, notes, nil

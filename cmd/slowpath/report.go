@@ -12,7 +12,8 @@ func (a *app) report() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Show a recording as text or JSON",
-		Long:  "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it exits with 0 whatever the verdict.",
+		Long: "report shows what a recording holds, with the verdict of this version of slowpath. Unlike doctor it " +
+			"exits with 0 whatever the verdict.",
 		Example: `  slowpath report night.slowpath
   slowpath report night.slowpath --json
   slowpath report night.slowpath --profiles stacks`,
@@ -30,6 +31,7 @@ func (a *app) report() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
-	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, collapsed, and drawn as flame graphs")
+	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, "+
+		"collapsed, and drawn as flame graphs")
 	return c
 }

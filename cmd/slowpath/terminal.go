@@ -26,8 +26,8 @@ func (a *app) onTerminal() bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// progress shows what a long command is doing: a live line on a terminal, nothing elsewhere. It never takes a second line, which
-// could not be taken back.
+// progress shows what a long command is doing: a live line on a terminal, nothing elsewhere. It never takes a second
+// line, which could not be taken back.
 func (a *app) progress(format string, args ...any) {
 	if a.onTerminal() {
 		fmt.Fprint(a.stderr, "\r\x1b[K"+fitting(report.OneLine(fmt.Sprintf(format, args...)), a.liveWidth()))

@@ -23,7 +23,8 @@ func TestLiveLineFits(t *testing.T) {
 			}
 		}
 	}
-	if line := liveLine(ts[:1], 12*time.Second, 79); line != "12 s: now 1234, p50 1234, p99 1234, max 1234 ms, 1 calls" {
+	if line := liveLine(ts[:1], 12*time.Second, 79); line != "12 s: now 1234, p50 1234, p99 1234, max 1234 ms, 1 "+
+		"calls" {
 		t.Errorf("one target: %q", line)
 	}
 }
@@ -42,7 +43,10 @@ func TestFitting(t *testing.T) {
 
 func TestMs(t *testing.T) {
 	some := phaseStats{Calls: 1}
-	for ns, want := range map[int64]string{34_400: "0.034", 999_400: "0.999", 1_234_000: "1.23", 98_760_000: "98.76", 123_400_000: "123.4", 12_345_600_000: "12346"} {
+	for ns, want := range map[int64]string{
+		34_400: "0.034", 999_400: "0.999", 1_234_000: "1.23", 98_760_000: "98.76",
+		123_400_000: "123.4", 12_345_600_000: "12346",
+	} {
 		if got := ms(some, ns); got != want {
 			t.Errorf("%d ns: %q, want %q", ns, got, want)
 		}
@@ -52,7 +56,8 @@ func TestMs(t *testing.T) {
 	}
 }
 
-// TestUnfinished: a call that did not come back counts where it shows that the slowest was slower than known, and is told.
+// TestUnfinished: a call that did not come back counts where it shows that the slowest was slower than known, and is
+// told.
 func TestUnfinished(t *testing.T) {
 	tl := newTally("x:1")
 	tl.add(recording.Call{Conn: probe.Kept, EndNs: 1e6})

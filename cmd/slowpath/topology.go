@@ -95,7 +95,10 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 	if err := clusterTarget(targets); err != nil {
 		return err
 	}
-	o := survey.Options{Target: targets[0], Window: f.window, Timeout: f.timeout, Progress: func(s string) { a.progress("%s", s) }}
+	o := survey.Options{
+		Target: targets[0], Window: f.window, Timeout: f.timeout,
+		Progress: func(s string) { a.progress("%s", s) },
+	}
 	seen, err := o.Look(ctx)
 	a.progressDone()
 	if errors.Is(err, survey.ErrNotCluster) {
@@ -119,7 +122,8 @@ func clusterTarget(targets []target.Target) error {
 	case len(targets) > 1:
 		return usagef("topology takes one node of a cluster, not %d targets: it finds the others itself", len(targets))
 	case t.Sentinel != "":
-		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor", survey.ErrNotCluster, t.Sentinel))
+		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor",
+			survey.ErrNotCluster, t.Sentinel))
 	}
 	return nil
 }

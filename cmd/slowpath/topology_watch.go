@@ -49,7 +49,8 @@ type topologyWatchFlags struct {
 	publish, asJSON bool
 }
 
-// The bounds of --max-commands: below the first, a change would be seen after seconds; the second is more than any cluster needs.
+// The bounds of --max-commands: below the first, a change would be seen after seconds; the second is more than any
+// cluster needs.
 const leastCommands, mostCommands = 10, 10_000
 
 func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args []string) error {
@@ -72,7 +73,8 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	go a.awaitReaderGone(ctx, cancel)
 	a.progress("connecting to %s", targets[0].Addr())
 	begun := false
-	s, err := watch.Watch(ctx, watch.Options{Seeds: targets, PerSecond: perSecond, Publish: f.publish,
+	s, err := watch.Watch(ctx, watch.Options{
+		Seeds: targets, PerSecond: perSecond, Publish: f.publish,
 		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
 		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
 		Note:  func(s string) { fmt.Fprintln(a.stderr, report.OneLine(s)) },
@@ -115,8 +117,10 @@ func readyLine(r watch.Ready, most string) string {
 
 func watchSummary(s watch.Summary, published bool) string {
 	seconds := s.Took.Seconds()
-	text := fmt.Sprintf("in %v: %d slots moved, %d failovers, %d nodes joined, %d left; %d commands to %d nodes (%.1f/s; at most %.1f/s to one node)",
-		s.Took.Round(time.Second/10), s.Slots, s.Kinds[watch.FailoverEnded], s.Kinds[watch.NodeJoined], s.Kinds[watch.NodeLeft],
+	text := fmt.Sprintf("in %v: %d slots moved, %d failovers, %d nodes joined, %d left; %d commands to %d nodes "+
+		"(%.1f/s; at most %.1f/s to one node)",
+		s.Took.Round(time.Second/10), s.Slots, s.Kinds[watch.FailoverEnded], s.Kinds[watch.NodeJoined],
+		s.Kinds[watch.NodeLeft],
 		s.Commands, s.Nodes, float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
 	if published {
 		text += fmt.Sprintf("; %d messages published", s.Published)

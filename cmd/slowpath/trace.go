@@ -37,15 +37,18 @@ Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 
 	fl.BoolVar(&f.all, "all", false, "show a sample of the other calls too")
 	fl.StringVar(&f.sample, "sample", "20/s", "`calls` of that sample, at most")
 	fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
-	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: 10.0.0.7, checkout")
+	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: "+
+		"10.0.0.7, checkout")
 	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
-	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several must all hold")
+	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
+		"must all hold")
 	f.whom.add(fl)
 	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
 	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
 	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for ui.perfetto.dev")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
+		"ui.perfetto.dev")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+trace.Schema+" documents, one per call")
 	a.addressFlags(c)
 	return c
@@ -65,7 +68,10 @@ type traceFlags struct {
 }
 
 // ofFile are the flags that have an effect on a recording.
-var ofFile = []string{"slow", "all", "sample", "command", "client", "node", "segment", "min", "max", "each", "count", "perfetto", "json"}
+var ofFile = []string{
+	"slow", "all", "sample", "command", "client", "node", "segment", "min", "max", "each", "count",
+	"perfetto", "json",
+}
 
 func (f *traceFlags) check(cmd *cobra.Command) error {
 	if err := positive("slow", f.slow); err != nil {
@@ -135,8 +141,8 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	return t.live(cmd.Context(), nodes, notes)
 }
 
-// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one. Notes say what
-// cannot be seen of them.
+// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one.
+// Notes say what cannot be seen of them.
 func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
 	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
 		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {

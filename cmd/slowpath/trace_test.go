@@ -19,7 +19,10 @@ import (
 
 // kernelSource tells, once, whether the kernel source can run here.
 var kernelSource = sync.OnceValue(func() error {
-	t, err := tap.Open(tap.Options{Clock: clock.New(), Sink: recording.New(), Nodes: []tap.Node{{Address: "127.0.0.1:1", Remote: netip.MustParseAddrPort("127.0.0.1:1")}}})
+	t, err := tap.Open(tap.Options{Clock: clock.New(), Sink: recording.New(), Nodes: []tap.Node{{
+		Address: "127.0.0.1:1",
+		Remote:  netip.MustParseAddrPort("127.0.0.1:1"),
+	}}})
 	if err != nil {
 		return err
 	}

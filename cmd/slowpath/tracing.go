@@ -67,10 +67,14 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			t.missed.Add(1)
 		}
 	})
-	kernel, err := tap.Open(tap.Options{Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow), SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
-		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of})
+	kernel, err := tap.Open(tap.Options{
+		Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
+		SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
+		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
+	})
 	if err != nil {
-		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing, tap.Reason(err), tap.Remedy(err))
+		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing,
+			tap.Reason(err), tap.Remedy(err))
 	}
 	defer kernel.Close()
 	if err := tap.Drop(); err != nil {
@@ -113,10 +117,14 @@ func (t *tracing) endWith(ctx context.Context, cancel func()) {
 // begin prepares the watch.
 func (t *tracing) begin(slow time.Duration, tee recording.Sink, show func(trace.Call)) {
 	t.slow, t.groups.Each = slow, t.flags.each
-	t.watch = trace.NewWatch(trace.Options{Filter: t.flags.filter, Slow: slow, SamplePerSecond: t.flags.perSecond, Perfetto: t.export, Tee: tee, Show: show})
+	t.watch = trace.NewWatch(trace.Options{
+		Filter: t.flags.filter, Slow: slow, SamplePerSecond: t.flags.perSecond,
+		Perfetto: t.export, Tee: tee, Show: show,
+	})
 }
 
-// minWork is what a server or a thread must have done to be named as a culprit: a part of what is slow that is worth naming.
+// minWork is what a server or a thread must have done to be named as a culprit: a part of what is slow that is worth
+// naming.
 func minWork(slow time.Duration) time.Duration {
 	const least, part = 20 * time.Microsecond, 10
 	return min(max(slow/part, least), tap.DefaultMinWork)
@@ -134,7 +142,8 @@ func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (s
 		case <-tick.C:
 			err = t.print(t.groups.Due(clk.Now()))
 		case <-second.C:
-			t.app.progress("%s, %d calls shown, watching %s; Ctrl-C ends it with a summary", time.Since(start).Round(time.Second), t.shown, watched(nodes))
+			t.app.progress("%s, %d calls shown, watching %s; Ctrl-C ends it with a summary",
+				time.Since(start).Round(time.Second), t.shown, watched(nodes))
 		case err = <-ended:
 			for len(t.calls) > 0 && err == nil {
 				err = t.take(<-t.calls)
@@ -183,7 +192,10 @@ func (t *tracing) take(c trace.Call) error {
 func (t *tracing) print(groups []trace.Group) error {
 	for _, g := range groups {
 		t.app.progressDone()
-		if err := report.Calls(t.app.stdout, g, report.CallStyle{Style: t.app.style(), SlowNs: int64(t.slow), Nodes: t.several}); err != nil {
+		if err := report.Calls(t.app.stdout, g, report.CallStyle{
+			Style: t.app.style(), SlowNs: int64(t.slow),
+			Nodes: t.several,
+		}); err != nil {
 			return err
 		}
 	}
@@ -198,7 +210,8 @@ func (t *tracing) finish(before error, took time.Duration) error {
 		t.note("%d calls were not shown: stdout was too slow for them", n)
 	}
 	if s.Calls == 0 && s.Replies == 0 {
-		t.note("no call was seen: there was none over TCP, or its server has another address (slowpath trace HOST:PORT)")
+		t.note("no call was seen: there was none over TCP, or its server has another address (slowpath trace " +
+			"HOST:PORT)")
 	}
 	switch {
 	case before != nil:
@@ -249,13 +262,15 @@ func (t *tracing) writeExport() error {
 		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
 	}
 	if t.export.Lost > 0 {
-		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Lost, t.flags.perfetto)
+		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Lost,
+			t.flags.perfetto)
 	}
 	t.note("%s: open it in https://ui.perfetto.dev", t.flags.perfetto)
 	return nil
 }
 
-// replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless --slow says otherwise.
+// replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless
+// --slow says otherwise.
 func (t *tracing) replay(paths []string, slowGiven bool) error {
 	rec, notes, err := openRecordings(paths, true)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError says what is wrong with a flag, in one line. It repeats no value of a flag that does not exist: -Asecret may hold a
-// password.
+// flagError says what is wrong with a flag, in one line. It repeats no value of a flag that does not exist: -Asecret
+// may hold a password.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -62,7 +62,8 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") { // not repeated: a URL may hold a password
-		return usagef("a server or a recording needs a command in front: slowpath doctor HOST:PORT; see: slowpath --help")
+		return usagef("a server or a recording needs a command in front: slowpath doctor HOST:PORT; see: slowpath " +
+			"--help")
 	}
 	return usagef("unknown command %q%s; see: %s --help", args[0], hint, cmd.CommandPath())
 }
@@ -79,7 +80,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func oneArgument(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%s takes one %s, not %d; see: %s --help", cmd.CommandPath(), name, len(args), cmd.CommandPath())
+			return usagef("%s takes one %s, not %d; see: %s --help", cmd.CommandPath(), name, len(args),
+				cmd.CommandPath())
 		}
 		return nil
 	}

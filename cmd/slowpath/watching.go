@@ -40,14 +40,19 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
 	w.whom.add(f)
 	w.profile.add(f)
-	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on clusters of many nodes)")
+	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
+		"clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
-	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest samples are thinned first")
+	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
+		"samples are thinned first")
 }
 
 // options checks the flags.
 func (w *watchFlags) options() (source.Options, error) {
-	o := source.Options{For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost, NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom}
+	o := source.Options{
+		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
+		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom,
+	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
 	}

@@ -25,7 +25,8 @@ func (a *app) targetFlags(c *cobra.Command) {
 	a.addAddressFlags(c)
 	o := &a.where
 	f.StringVarP(&o.Socket, "socket", "s", "", "server `socket` (instead of host and port)")
-	f.StringVarP(&o.Password, "pass", "a", "", "`password`; better in REDISCLI_AUTH, which other users cannot see in ps")
+	f.StringVarP(&o.Password, "pass", "a", "", "`password`; better in REDISCLI_AUTH, which other users cannot see in "+
+		"ps")
 	f.StringVarP(&o.URI, "uri", "u", "", "server `URI`: redis://user:password@host:port/db, rediss://..., unix:///path")
 	f.IntVarP(&o.DB, "db", "n", 0, "database `number`")
 	f.StringVar(&o.User, "user", "", "`user` name for AUTH")
@@ -36,7 +37,8 @@ func (a *app) targetFlags(c *cobra.Command) {
 	f.StringVar(&o.Cert, "cert", "", "client certificate `file`")
 	f.StringVar(&o.Key, "key", "", "client key `file`")
 	f.BoolVar(&o.Insecure, "insecure", false, "accept any certificate")
-	f.BoolVarP(&o.Cluster, "cluster", "c", false, "the target is a seed of a cluster: take all of its nodes (doctor and record always do)")
+	f.BoolVarP(&o.Cluster, "cluster", "c", false, "the target is a seed of a cluster: take all of its nodes (doctor "+
+		"and record always do)")
 	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
 	f.BoolVarP(&o.RESP3, "resp3", "3", false, "speak RESP3")
 	mark(f, own)
@@ -79,7 +81,8 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 		return nil, err
 	}
 	if len(files) > 0 {
-		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: slowpath doctor %s", files[0], files[0])
+		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: "+
+			"slowpath doctor %s", files[0], files[0])
 	}
 	a.where.ReadPassword = func() (string, error) { return a.readPassword(ctx) }
 	ts, err := a.where.Targets(args, a.env)
@@ -89,24 +92,28 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 	return ts, nil
 }
 
-// recordingsOf decides whether the arguments name recordings, none where they are targets. A name that is a file is a recording; what
-// looks like one and is not there is an error, and not a host for DNS to look for.
+// recordingsOf decides whether the arguments name recordings, none where they are targets. A name that is a file is a
+// recording; what looks like one and is not there is an error, and not a host for DNS to look for.
 func recordingsOf(args []string) (files []string, err error) {
 	for _, arg := range args {
 		if strings.Contains(arg, "://") {
 			continue
 		}
-		isPath := strings.ContainsRune(arg, os.PathSeparator) || strings.HasPrefix(arg, ".") || strings.HasSuffix(arg, ".slowpath")
+		isPath := strings.ContainsRune(arg, os.PathSeparator) || strings.HasPrefix(arg, ".") || strings.HasSuffix(arg,
+			".slowpath")
 		st, err := os.Stat(arg)
 		switch {
 		case err == nil && st.Mode().IsRegular():
 			files = append(files, arg)
-		case err == nil && st.IsDir() && isPath: // a bare word may be a host: docker names one "redis", next to a directory of that name
+		// a bare word may be a host: docker names one "redis", next to a directory of that name
+		case err == nil && st.IsDir() && isPath:
 			return nil, usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
 		case err == nil && isPath && st.Mode()&fs.ModeSocket == 0:
-			return nil, usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT", arg)
+			return nil, usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT",
+				arg)
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
-			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", arg, arg)
+			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
+				arg, arg)
 		}
 	}
 	if len(files) > 0 && len(files) < len(args) {

@@ -20,7 +20,8 @@ type whomFlags struct{ tap.Whom }
 func (w *whomFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")
 	f.StringVar(&w.Comm, "comm", "", "only calls from or to processes of this `name`, as in ps")
-	f.StringVar(&w.Container, "container", "", "only calls from or to this container: begin of its `id`, or part of its cgroup's path")
+	f.StringVar(&w.Container, "container", "", "only calls from or to this container: begin of its `id`, or part of "+
+		"its cgroup's path")
 }
 
 // check refuses what cannot be met.
@@ -47,8 +48,8 @@ func (a *app) unnamed(args []string) bool {
 	return len(args) == 0 && a.where.Host == "" && a.where.Port == 0 && a.where.Socket == "" && a.where.URI == ""
 }
 
-// serverOf gives the targets that --pid stands for where none is named: a server's own addresses. To the peers of a client nothing is sent before
-// the user has said which of them is the server.
+// serverOf gives the targets that --pid stands for where none is named: a server's own addresses. To the peers of a
+// client nothing is sent before the user has said which of them is the server.
 func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, error) {
 	if pid == 0 || !a.unnamed(args) {
 		return args, nil
@@ -66,7 +67,8 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 		return nil, notNamed(cmd, pid)
 	}
 	if !ownNetwork(pid) {
-		return nil, usagef("--pid %d: the server is in a network namespace of its own; name the address at which it is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
+		return nil, usagef("--pid %d: the server is in a network namespace of its own; name the address at which it "+
+			"is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
 	}
 	return args, nil
 }
@@ -88,7 +90,8 @@ func notNamed(cmd *cobra.Command, pid int) error {
 		return usagef("--pid %d: %w; name the server: %s HOST:PORT --pid %d", pid, err, cmd.CommandPath(), pid)
 	}
 	if len(peers) == 0 {
-		return usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d", pid, p.Comm, cmd.CommandPath(), pid)
+		return usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d", pid,
+			p.Comm, cmd.CommandPath(), pid)
 	}
 	var names []string
 	for _, peer := range peers[:min(len(peers), maxPeers)] {
@@ -97,7 +100,8 @@ func notNamed(cmd *cobra.Command, pid int) error {
 	if more := len(peers) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return usagef("--pid %d: %s is connected to %s; say which of them is the server: %s %s --pid %d", pid, p.Comm, strings.Join(names, ", "), cmd.CommandPath(), peers[0].Addr, pid)
+	return usagef("--pid %d: %s is connected to %s; say which of them is the server: %s %s --pid %d", pid, p.Comm,
+		strings.Join(names, ", "), cmd.CommandPath(), peers[0].Addr, pid)
 }
 
 // callsNone is an error where a process is none of these servers and calls none of them.

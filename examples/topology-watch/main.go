@@ -3,9 +3,9 @@
 //
 //	go run . 127.0.0.1:7001
 //
-// It sets and reads keys all over the cluster, and prints each second how many calls there were, how many of them were redirected, how often the
-// map was read from a server, and how many changes came by message.
-// (On loopback go-redis names nodes ":PORT" when the map does not come from a server; that is the same.)
+// It sets and reads keys all over the cluster, and prints each second how many calls there were, how many of them were
+// redirected, how often the map was read from a server, and how many changes came by message. (On loopback go-redis
+// names nodes ":PORT" when the map does not come from a server; that is the same.)
 package main
 
 import (

@@ -13,7 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The channels of `slowpath topology watch --publish`: "slot host:port" and "ranges host:port", ranges such as 0-99,200.
+// The channels of `slowpath topology watch --publish`: "slot host:port" and "ranges host:port", ranges such as
+// 0-99,200.
 const (
 	movedChannel    = "__cluster__:moved"
 	failoverChannel = "__cluster__:failover"
@@ -30,7 +31,8 @@ type slotMap struct {
 
 func newSlotMap(seed string) *slotMap { return &slotMap{seed: seed} }
 
-// read asks a server for the whole map: at the beginning, and when messages may have been missed. A node that is known serves where the seed does not.
+// read asks a server for the whole map: at the beginning, and when messages may have been missed. A node that is known
+// serves where the seed does not.
 func (m *slotMap) read(ctx context.Context) error {
 	var last error
 	for _, addr := range m.nodes() {
@@ -93,8 +95,8 @@ func (m *slotMap) slots(context.Context) ([]redis.ClusterSlot, error) {
 	return out, nil
 }
 
-// follow applies messages until ctx ends. go-redis subscribes again, on another node, when the connection is lost, and says so: then the map is
-// read once, since messages may have been missed.
+// follow applies messages until ctx ends. go-redis subscribes again, on another node, when the connection is lost, and
+// says so: then the map is read once, since messages may have been missed.
 func (m *slotMap) follow(ctx context.Context, client *redis.ClusterClient) {
 	subscription := client.Subscribe(ctx, movedChannel, failoverChannel)
 	defer subscription.Close()

@@ -11,9 +11,9 @@ import (
 )
 
 // Alarm sleeps until a moment, to within about 50 µs, at the cost of one wake-up. The runtime's own timers are up to a
-// millisecond late in an idle process (its poller waits whole milliseconds), and a thread that sleeps in the kernel by itself costs
-// several wake-ups of the runtime; a timerfd is a file that the runtime's poller waits for like for a socket.
-// An Alarm is for one goroutine.
+// millisecond late in an idle process (its poller waits whole milliseconds), and a thread that sleeps in the kernel by
+// itself costs several wake-ups of the runtime; a timerfd is a file that the runtime's poller waits for like for a
+// socket. An Alarm is for one goroutine.
 type Alarm struct {
 	ctx  context.Context
 	file *os.File
@@ -43,7 +43,8 @@ func (a *Alarm) Sleep(d time.Duration) bool {
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	var set error
-	if err := a.conn.Control(func(fd uintptr) { set = unix.TimerfdSettime(int(fd), 0, &spec, nil) }); err != nil || set != nil {
+	if err := a.conn.Control(func(fd uintptr) { set = unix.TimerfdSettime(int(fd), 0, &spec, nil) }); err != nil ||
+		set != nil {
 		return false
 	}
 	var expirations [8]byte

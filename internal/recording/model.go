@@ -1,7 +1,8 @@
-// Package recording is the one thing that passes from the sources to the verdict: what was seen, as rows of one SQLite file.
+// Package recording is the one thing that passes from the sources to the verdict: what was seen, as rows of one SQLite
+// file.
 //
-// The tables are documented in docs/recording.md. Keys and values of users are never stored, only command names, sizes and
-// a keyed hash; passwords appear nowhere.
+// The tables are documented in docs/recording.md. Keys and values of users are never stored, only command names, sizes
+// and a keyed hash; passwords appear nowhere.
 package recording
 
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
@@ -25,7 +26,8 @@ type Call struct {
 	Error        string
 	Side         string // tap: from which end of the connection it was seen: server, client, both; empty elsewhere
 	Client       string // tap: the calling process on this host, "redis-cli[1234]"; empty where unknown
-	Seq          uint32 // tap: TCP sequence number of the byte after the request, the same at both ends; 0 where unknown
+	// tap: TCP sequence number of the byte after the request, the same at both ends; 0 where unknown
+	Seq uint32
 }
 
 // Segment is a part of a call's time that a source measured itself: an actor in a state during [FromNs, ToNs).
@@ -38,7 +40,8 @@ type Segment struct {
 	Culprit string
 }
 
-// Histogram holds all latencies of one second on one path: HDR is a compressed HdrHistogram (V2 encoding) of nanoseconds.
+// Histogram holds all latencies of one second on one path: HDR is a compressed HdrHistogram (V2 encoding) of
+// nanoseconds.
 type Histogram struct {
 	Second int64
 	Source string
@@ -83,8 +86,8 @@ type Profile struct {
 	Pprof   []byte
 }
 
-// Sink takes what the sources see. Its methods never block and are safe for concurrent use; a sink that cannot keep up drops
-// rows and counts them (see Writer.Dropped).
+// Sink takes what the sources see. Its methods never block and are safe for concurrent use; a sink that cannot keep up
+// drops rows and counts them (see Writer.Dropped).
 type Sink interface {
 	Call(Call, ...Segment)
 	Histogram(Histogram)

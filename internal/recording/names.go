@@ -17,8 +17,8 @@ const (
 	SourceProfile = "profile"
 )
 
-// Of the load: the connection of its calls, since what is usual is known of all of its connections together; what begins the op of its
-// histograms; and the error of a call that had no reply when the load ended.
+// Of the load: the connection of its calls, since what is usual is known of all of its connections together; what
+// begins the op of its histograms; and the error of a call that had no reply when the load ended.
 const (
 	ConnLoad         = "load"
 	LoadFromIntended = "intended"
@@ -26,8 +26,8 @@ const (
 	LoadUnanswered   = "unanswered"
 )
 
-// Subjects that are not the address of a node. A sample or event about a server (its INFO, its process, its main thread) has
-// that node's address as subject, whichever source it comes from.
+// Subjects that are not the address of a node. A sample or event about a server (its INFO, its process, its main
+// thread) has that node's address as subject, whichever source it comes from.
 const (
 	SubjectMachine = "machine" // this host as a whole: PSI, steal, memory
 	SubjectSelf    = "self"    // slowpath itself: what the watch costs
@@ -98,7 +98,8 @@ type Whom struct {
 
 // Equal compares all but the names.
 func (w Whom) Equal(o Whom) bool {
-	return w.Only == o.Only && w.Calls == o.Calls && w.Matched == o.Matched && w.Others == o.Others && w.Unknown == o.Unknown
+	return w.Only == o.Only && w.Calls == o.Calls && w.Matched == o.Matched && w.Others == o.Others &&
+		w.Unknown == o.Unknown
 }
 
 // WhomOf reads it; false where all calls were meant.
@@ -116,42 +117,55 @@ type SourceStatus struct {
 
 // Kinds of events. Those of the host about a server's main thread are named as the states of an account.
 const (
-	KindThrottled  = "throttled"   // host, subject node: its cgroup had used its CPU quota; Detail ThreadDetail
-	KindRunQueue   = "run-queue"   // host, subject node: main thread runnable, another task had the CPU
-	KindFrozen     = "frozen"      // host, subject node: stopped by a signal, a debugger or a freezer cgroup
-	KindBlocked    = "blocked"     // host, subject node: uninterruptible sleep; Detail names the system call
-	KindBusy       = "busy"        // host, subject node: on the CPU without a pause
-	KindSlowlog    = "slowlog"     // server, subject node: SLOWLOG entry; Detail SlowlogDetail
-	KindLatency    = "latency"     // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
-	KindFork       = "fork"        // server, subject node: the fork of BGSAVE, BGREWRITEAOF or a full resync; Detail ForkDetail
+	KindThrottled = "throttled" // host, subject node: its cgroup had used its CPU quota; Detail ThreadDetail
+	KindRunQueue  = "run-queue" // host, subject node: main thread runnable, another task had the CPU
+	KindFrozen    = "frozen"    // host, subject node: stopped by a signal, a debugger or a freezer cgroup
+	KindBlocked   = "blocked"   // host, subject node: uninterruptible sleep; Detail names the system call
+	KindBusy      = "busy"      // host, subject node: on the CPU without a pause
+	KindSlowlog   = "slowlog"   // server, subject node: SLOWLOG entry; Detail SlowlogDetail
+	KindLatency   = "latency"   // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
+	// server, subject node: the fork of BGSAVE, BGREWRITEAOF or a full resync; Detail ForkDetail
+	KindFork       = "fork"
 	KindRestart    = "restart"     // server, subject node: run_id changed or uptime went back
 	KindRoleChange = "role-change" // server, subject node
-	KindPoll       = "poll"        // server, subject node: one round of the server source, DurationNs from send to last reply
-	KindError      = "error"       // probe or server, subject node: a reply or network error; Detail ErrorDetail
-	KindTCPInfo    = "tcp-info"    // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
-	KindBlindSpot  = "blind-spot"  // any source; Detail BlindSpot
-	KindNeighbours = "neighbours"  // host, subject node: who used the server's CPUs; Detail []Neighbour
+	// server, subject node: one round of the server source, DurationNs from send to last reply
+	KindPoll       = "poll"
+	KindError      = "error"      // probe or server, subject node: a reply or network error; Detail ErrorDetail
+	KindTCPInfo    = "tcp-info"   // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
+	KindBlindSpot  = "blind-spot" // any source; Detail BlindSpot
+	KindNeighbours = "neighbours" // host, subject node: who used the server's CPUs; Detail []Neighbour
 )
 
-// Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve (subject node) and of
-// those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
+// Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve
+// (subject node) and of those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
 const (
-	KindWork         = "work"         // tap, subject node: what a serving thread did between two socket events; Detail WorkDetail
-	KindOpen         = "open"         // tap, subject node: a connection was made; Detail ConnDetail
-	KindClose        = "close"        // tap, subject node: a connection ended; Detail ConnDetail
-	KindHandshake    = "handshake"    // tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
-	KindRetransmit   = "retransmit"   // tap, subject node: TCP sent something again; Detail RetransmitDetail
-	KindAcknowledged = "acknowledged" // tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail AckDetail
-	KindInternal     = "internal"     // tap, subject node: a function of the server itself ran long; Detail InternalDetail
-	KindWaiter       = "waiter"       // tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
-	KindBeside       = "beside"       // tap, subject node: a look at a process while a call of it waited that was slow in the end; Detail BesideDetail
-	KindCollection   = "collection"   // tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
-	KindLookup       = "lookup"       // tap, subject process:PID: from a question to a name server to its answer, of 1 ms or more, or until it was asked again; Detail LookupDetail
-	KindServed       = "served"       // tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
+	// tap, subject node: what a serving thread did between two socket events; Detail WorkDetail
+	KindWork  = "work"
+	KindOpen  = "open"  // tap, subject node: a connection was made; Detail ConnDetail
+	KindClose = "close" // tap, subject node: a connection ended; Detail ConnDetail
+	// tap, subject node: a fresh connection's commands up to its first that does work; Detail HandshakeDetail
+	KindHandshake  = "handshake"
+	KindRetransmit = "retransmit" // tap, subject node: TCP sent something again; Detail RetransmitDetail
+	// tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail
+	// AckDetail
+	KindAcknowledged = "acknowledged"
+	// tap, subject node: a function of the server itself ran long; Detail InternalDetail
+	KindInternal = "internal"
+	// tap, subject node: a command that is meant to wait (BLPOP, XREAD BLOCK, WAIT) had its reply; Detail WaiterDetail
+	KindWaiter = "waiter"
+	// tap, subject node: a look at a process while a call of it waited that was slow in the end; Detail BesideDetail
+	KindBeside = "beside"
+	// tap, subject process:PID: a client's runtime collected garbage, for 1 ms or more; Detail CollectionDetail
+	KindCollection = "collection"
+	// tap, subject process:PID: from a question to a name server to its answer, of 1 ms or more, or until it was asked
+	// again; Detail LookupDetail
+	KindLookup = "lookup"
+	// tap, subject node: a slow call of slowpath itself as its server saw it; Detail ServedDetail
+	KindServed = "served"
 )
 
-// WorkDetail is the Detail of work: the event loop served one read, which others that were ready had to wait for. An empty Op is the
-// loop's own work: timers, expiry, eviction, accepting, sending.
+// WorkDetail is the Detail of work: the event loop served one read, which others that were ready had to wait for. An
+// empty Op is the loop's own work: timers, expiry, eviction, accepting, sending.
 type WorkDetail struct {
 	Op       string `json:"op"`                // first command of the read, upper case, with its subcommand
 	Calls    int    `json:"calls"`             // commands that the read held
@@ -167,11 +181,12 @@ type WorkDetail struct {
 
 // ConnDetail is the Detail of open and close. Ages are at the time of the event.
 type ConnDetail struct {
-	Client     string `json:"client"` // its address
-	PID        int    `json:"pid,omitempty"`
-	Comm       string `json:"comm,omitempty"`
-	Side       string `json:"side"`               // which end saw it: server, client
-	DialNs     int64  `json:"dial_ns"`            // client: from the SYN to the connection, or to the failure of one that was never made (age 0); 0 where unknown
+	Client string `json:"client"` // its address
+	PID    int    `json:"pid,omitempty"`
+	Comm   string `json:"comm,omitempty"`
+	Side   string `json:"side"` // which end saw it: server, client
+	// client: from the SYN to the connection, or to the failure of one that was never made (age 0); 0 where unknown
+	DialNs     int64  `json:"dial_ns"`
 	AgeNs      int64  `json:"age_ns"`             // 0 where it was there before the watch
 	IdleNs     int64  `json:"idle_ns"`            // since the last byte in either direction
 	Calls      int64  `json:"calls"`              // that were answered on it
@@ -199,11 +214,12 @@ type ConnEnds struct {
 	Comm string `json:"comm"`
 }
 
-// SnapshotServed says, once for each connection that was in use for a second, that its server's end is watched, with every call that is slow
-// there: the recording of another host may have calls on it that this one has not.
+// SnapshotServed says, once for each connection that was in use for a second, that its server's end is watched, with
+// every call that is slow there: the recording of another host may have calls on it that this one has not.
 const SnapshotServed = "served"
 
-// Waiter is the body of the host source's snapshot "waiter" of a connection of this host that waits for a reply: who waits.
+// Waiter is the body of the host source's snapshot "waiter" of a connection of this host that waits for a reply: who
+// waits.
 type Waiter struct {
 	Node string `json:"node"`
 	PID  int    `json:"pid,omitempty"`
@@ -216,11 +232,12 @@ const (
 	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
 )
 
-// SnapshotUnread is the host source's list of Unread about a node: who waits for a server whose main thread does not run. It is written when it changes,
-// and empty when the thread runs again.
+// SnapshotUnread is the host source's list of Unread about a node: who waits for a server whose main thread does not
+// run. It is written when it changes, and empty when the thread runs again.
 const SnapshotUnread = "unread"
 
-// Unread is a process of this host, or another host, with connections on which something lies that the server has not read.
+// Unread is a process of this host, or another host, with connections on which something lies that the server has not
+// read.
 type Unread struct {
 	PID         int    `json:"pid,omitempty"` // 0: on another host
 	Comm        string `json:"comm,omitempty"`
@@ -242,12 +259,14 @@ type HandshakeDetail struct {
 	Side   string   `json:"side"`
 	DialNs int64    `json:"dial_ns"`
 	Ops    []string `json:"ops"` // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
-	// What it says of its client library by CLIENT SETINFO, whether the server knows that command or not: the first eight bytes of each, in lower case.
+	// What it says of its client library by CLIENT SETINFO, whether the server knows that command or not: the first
+	// eight bytes of each, in lower case.
 	Library string `json:"library,omitempty"`
 	Version string `json:"version,omitempty"`
 
-	Trips  int    `json:"trips"`              // round trips that they took one after the other
-	RestNs int64  `json:"rest_ns"`            // from the last reply of those to the request of Op: long where nobody waited for the connection
+	Trips int `json:"trips"` // round trips that they took one after the other
+	// from the last reply of those to the request of Op: long where nobody waited for the connection
+	RestNs int64  `json:"rest_ns"`
 	Op     string `json:"op"`                 // the first command that does work
 	Bytes  int64  `json:"op_bytes,omitempty"` // of its request
 }
@@ -285,8 +304,9 @@ type LookupDetail struct {
 	Answered  bool   `json:"answered"`  // false: it was asked again elsewhere, or given up
 }
 
-// InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and then, as where both ends
-// share CPUs that are full, most of what they repeat has arrived, and nobody waits for it: the peer says that it has it twice.
+// InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and
+// then, as where both ends share CPUs that are full, most of what they repeat has arrived, and nobody waits for it: the
+// peer says that it has it twice.
 func (d RetransmitDetail) InVain() bool {
 	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
 }
@@ -298,15 +318,18 @@ const (
 	ResentProbe = "probe" // the last segment, to learn whether it arrived (tail loss probe)
 )
 
-// AckDetail is the Detail of acknowledged. The client's process has no part in an acknowledgement, but its kernel may put off that of a last
-// segment that stands alone (delayed ACK).
+// AckDetail is the Detail of acknowledged. The client's process has no part in an acknowledgement, but its kernel may
+// put off that of a last segment that stands alone (delayed ACK).
 type AckDetail struct {
-	Client   string `json:"client"`
-	Unacked  int64  `json:"unacked_bytes"`           // from the first that was not acknowledged when the reply was sent to its end
-	SureNs   int64  `json:"sure_ns"`                 // so much of the duration no delayed ACK explains
-	Resent   int64  `json:"resent"`                  // segments that the server sent again meanwhile
-	Shut     bool   `json:"window_closed,omitempty"` // since its request came, the client said that it takes no more bytes
-	RTTMinNs int64  `json:"rtt_min_ns"`              // least round trip of the connection in the last minutes; 0 where unknown
+	Client string `json:"client"`
+	// from the first that was not acknowledged when the reply was sent to its end
+	Unacked int64 `json:"unacked_bytes"`
+	SureNs  int64 `json:"sure_ns"` // so much of the duration no delayed ACK explains
+	Resent  int64 `json:"resent"`  // segments that the server sent again meanwhile
+	// since its request came, the client said that it takes no more bytes
+	Shut bool `json:"window_closed,omitempty"`
+	// least round trip of the connection in the last minutes; 0 where unknown
+	RTTMinNs int64 `json:"rtt_min_ns"`
 }
 
 // InternalDetail is the Detail of internal.
@@ -324,8 +347,9 @@ type WaiterDetail struct {
 	Behind  int    `json:"behind"` // calls of the same connection that waited for it
 }
 
-// BesideDetail is the Detail of beside: what the process of a slow call had last asked of the other nodes. The event lasts from the last request that
-// the process had sent to the slow node, which is the slow call or one behind it, to the look.
+// BesideDetail is the Detail of beside: what the process of a slow call had last asked of the other nodes. The event
+// lasts from the last request that the process had sent to the slow node, which is the slow call or one behind it, to
+// the look.
 type BesideDetail struct {
 	Op      string   `json:"op"`
 	Client  string   `json:"client"`
@@ -335,13 +359,16 @@ type BesideDetail struct {
 
 // Beside is the last exchange of a process with another node.
 type Beside struct {
-	Node    string `json:"node"`
-	AfterNs int64  `json:"after_ns"`          // from the begin of the event to the send of this request; below 0 it was sent before
-	TookNs  int64  `json:"took_ns"`           // to the read of its reply, after which the node was asked nothing more until the look; 0 where it waits
-	Waiting bool   `json:"waiting,omitempty"` // not answered by the look
+	Node string `json:"node"`
+	// from the begin of the event to the send of this request; below 0 it was sent before
+	AfterNs int64 `json:"after_ns"`
+	// to the read of its reply, after which the node was asked nothing more until the look; 0 where it waits
+	TookNs  int64 `json:"took_ns"`
+	Waiting bool  `json:"waiting,omitempty"` // not answered by the look
 }
 
-// ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to the reply that was sent.
+// ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to
+// the reply that was sent.
 type ServedDetail struct {
 	Op     string       `json:"op"`
 	Client string       `json:"client"` // slowpath's end of the connection
@@ -371,11 +398,12 @@ type ThreadDetail struct {
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
 	Cores   float64 `json:"cores,omitempty"`   // tap, throttled: the quota of that cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
-	File    string  `json:"file,omitempty"`    // tap, blocked: name of the server's file that the call is about, without its directory
-	Device  string  `json:"device,omitempty"`  // and the block device that has it
-	Wchan   string  `json:"wchan,omitempty"`   // blocked: kernel function
-	Comm    string  `json:"comm,omitempty"`    // tap: name of the thread
-	By      *Task   `json:"by,omitempty"`      // tap, run-queue: who had the CPU last
+	// tap, blocked: name of the server's file that the call is about, without its directory
+	File   string `json:"file,omitempty"`
+	Device string `json:"device,omitempty"` // and the block device that has it
+	Wchan  string `json:"wchan,omitempty"`  // blocked: kernel function
+	Comm   string `json:"comm,omitempty"`   // tap: name of the thread
+	By     *Task  `json:"by,omitempty"`     // tap, run-queue: who had the CPU last
 }
 
 // Holder says which cgroup a thread was held by, and by which quota where that is known.
@@ -386,7 +414,8 @@ func (d ThreadDetail) Holder() string {
 	return fmt.Sprintf("CPU quota of %s (%.2f cores)", d.Cgroup, d.Cores)
 }
 
-// Call says in which system call a thread was blocked, and of which file where that is known: "fdatasync of appendonly.aof on vda".
+// Call says in which system call a thread was blocked, and of which file where that is known: "fdatasync of
+// appendonly.aof on vda".
 func (d ThreadDetail) Call() string {
 	text := d.Syscall
 	if d.File != "" {
@@ -408,8 +437,8 @@ type SlowlogDetail struct {
 	Client   string `json:"client,omitempty"`
 	Name     string `json:"name,omitempty"`
 	WindowNs int64  `json:"window_ns"`
-	// Framework is whose keys the command is about, where its first key or pattern has the form that a known framework gives them by default. The
-	// key itself is not kept.
+	// Framework is whose keys the command is about, where its first key or pattern has the form that a known framework
+	// gives them by default. The key itself is not kept.
 	Framework string `json:"framework,omitempty"`
 }
 

@@ -86,9 +86,13 @@ func load(path, mode string) (*Recording, error) {
 		return nil, fmt.Errorf("%s: %w: it has no schema version", path, ErrNotRecording)
 	}
 	if v > SchemaVersion {
-		return nil, fmt.Errorf("%s: %w (schema %d, this program knows %d); update slowpath", path, errNewer, v, SchemaVersion)
+		return nil, fmt.Errorf("%s: %w (schema %d, this program knows %d); update slowpath", path, errNewer, v,
+			SchemaVersion)
 	}
-	for _, t := range []func(*sql.DB) error{r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents, r.loadSnapshots, r.loadProfiles} {
+	for _, t := range []func(*sql.DB) error{
+		r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents,
+		r.loadSnapshots, r.loadProfiles,
+	} {
 		if err := t(db); err != nil {
 			return nil, fmt.Errorf("%s: the recording is damaged or cut short: %w", path, err)
 		}
@@ -145,12 +149,13 @@ func (r *Recording) loadCalls(db *sql.DB) error {
 }
 
 func (r *Recording) loadSegments(db *sql.DB) error {
-	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment ORDER BY call_id, from_ns", func(rows *sql.Rows) error {
-		var s Segment
-		err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
-		r.Segments[s.CallID] = append(r.Segments[s.CallID], s)
-		return err
-	})
+	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment ORDER BY call_id, from_ns",
+		func(rows *sql.Rows) error {
+			var s Segment
+			err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
+			r.Segments[s.CallID] = append(r.Segments[s.CallID], s)
+			return err
+		})
 }
 
 func (r *Recording) loadHistograms(db *sql.DB) error {
@@ -163,30 +168,33 @@ func (r *Recording) loadHistograms(db *sql.DB) error {
 }
 
 func (r *Recording) loadSamples(db *sql.DB) error {
-	return each(db, "SELECT time_ns,source,subject,name,value FROM sample ORDER BY time_ns", func(rows *sql.Rows) error {
-		var s Sample
-		err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
-		r.addSample(s)
-		return err
-	})
+	return each(db, "SELECT time_ns,source,subject,name,value FROM sample ORDER BY time_ns",
+		func(rows *sql.Rows) error {
+			var s Sample
+			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
+			r.addSample(s)
+			return err
+		})
 }
 
 func (r *Recording) loadEvents(db *sql.DB) error {
-	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event ORDER BY time_ns", func(rows *sql.Rows) error {
-		var e Event
-		err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
-		r.Events = append(r.Events, e)
-		return err
-	})
+	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event ORDER BY time_ns",
+		func(rows *sql.Rows) error {
+			var e Event
+			err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
+			r.Events = append(r.Events, e)
+			return err
+		})
 }
 
 func (r *Recording) loadSnapshots(db *sql.DB) error {
-	return each(db, "SELECT time_ns,source,subject,name,body FROM snapshot ORDER BY time_ns", func(rows *sql.Rows) error {
-		var s Snapshot
-		err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
-		r.Snapshots = append(r.Snapshots, s)
-		return err
-	})
+	return each(db, "SELECT time_ns,source,subject,name,body FROM snapshot ORDER BY time_ns",
+		func(rows *sql.Rows) error {
+			var s Snapshot
+			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
+			r.Snapshots = append(r.Snapshots, s)
+			return err
+		})
 }
 
 func (r *Recording) loadProfiles(db *sql.DB) error {

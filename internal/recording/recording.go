@@ -32,8 +32,8 @@ type Point struct {
 // between two points is the earlier one.
 type Series []Point
 
-// New makes an empty recording. It is a Sink for one goroutine, which is how tests of causes make small recordings; call
-// Index when all is in.
+// New makes an empty recording. It is a Sink for one goroutine, which is how tests of causes make small recordings;
+// call Index when all is in.
 func New() *Recording {
 	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[SeriesKey]Series{}}
 }
@@ -139,8 +139,8 @@ func (r *Recording) SnapshotOf(source, subject, name string) (Snapshot, bool) {
 	return Snapshot{}, false
 }
 
-// Window is the time that the recording covers, in nanoseconds since the Unix epoch. Where the writer was killed before it
-// could note the end, the end is that of the last thing seen.
+// Window is the time that the recording covers, in nanoseconds since the Unix epoch. Where the writer was killed before
+// it could note the end, the end is that of the last thing seen.
 func (r *Recording) Window() (startNs, endNs int64) {
 	startNs, _ = strconv.ParseInt(r.Meta[MetaStart], 10, 64)
 	endNs, _ = strconv.ParseInt(r.Meta[MetaEnd], 10, 64)

@@ -48,8 +48,11 @@ func create(t *testing.T, path string, bound int64) *Writer {
 func TestRoundTrip(t *testing.T) {
 	path := file(t)
 	w := create(t, path, 0)
-	call := Call{Source: SourceProbe, Conn: "kept", Op: "GET", KeyHash: "h", ArgCount: 2, RequestBytes: 30, ReplyBytes: 5, IntendedNs: 10, StartNs: 11, EndNs: 40, Node: "a:1", Slot: -1, Error: "ERR",
-		Side: Server, Client: "app[7]", Seq: 1<<32 - 2}
+	call := Call{
+		Source: SourceProbe, Conn: "kept", Op: "GET", KeyHash: "h", ArgCount: 2, RequestBytes: 30,
+		ReplyBytes: 5, IntendedNs: 10, StartNs: 11, EndNs: 40, Node: "a:1", Slot: -1, Error: "ERR",
+		Side: Server, Client: "app[7]", Seq: 1<<32 - 2,
+	}
 	seg := Segment{Actor: "client", State: "run-queue", FromNs: 30, ToNs: 40, Culprit: "slowpath"}
 	w.Call(call, seg)
 	w.Sample(Sample{TimeNs: 5, Source: SourceServer, Subject: "a:1", Name: "used_memory", Value: 1.5})
@@ -137,7 +140,10 @@ func TestErrExists(t *testing.T) {
 }
 
 func TestErrNotRecording(t *testing.T) {
-	for name, body := range map[string]string{"text": strings.Repeat("not a database ", 20), "empty": "", "header": "SQLite format 3\x00" + strings.Repeat("\xff", 4000)} {
+	for name, body := range map[string]string{
+		"text": strings.Repeat("not a database ", 20), "empty": "",
+		"header": "SQLite format 3\x00" + strings.Repeat("\xff", 4000),
+	} {
 		path := file(t)
 		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
 			t.Fatal(err)
@@ -219,7 +225,10 @@ func TestBoundOnDisk(t *testing.T) {
 	n := 0
 	for range 12 {
 		for range 10_000 {
-			w.Sample(Sample{TimeNs: int64(n), Source: SourceServer, Subject: "127.0.0.1:6379", Name: "used_memory", Value: float64(n)})
+			w.Sample(Sample{
+				TimeNs: int64(n), Source: SourceServer, Subject: "127.0.0.1:6379", Name: "used_memory",
+				Value: float64(n),
+			})
 			n++
 		}
 		w.Event(Event{TimeNs: int64(n), Source: SourceHost, Subject: "a:1", Kind: KindFrozen, Detail: "{}"})

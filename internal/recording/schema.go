@@ -1,7 +1,7 @@
 package recording
 
-// schema is the whole layout of a recording; docs/recording.md describes it for people. Indexes are left out on purpose: a
-// recording is written once and read whole.
+// schema is the whole layout of a recording; docs/recording.md describes it for people. Indexes are left out on
+// purpose: a recording is written once and read whole.
 const schema = `
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS call(id INTEGER PRIMARY KEY, source TEXT, conn TEXT, op TEXT, key_hash TEXT, arg_count INTEGER,
@@ -26,5 +26,6 @@ const (
 	insertProfile   = `INSERT INTO profile VALUES(?,?,?,?)`
 )
 
-// applicationID marks a SQLite file as a slowpath recording ("slwp", https://www.sqlite.org/pragma.html#pragma_application_id).
+// applicationID marks a SQLite file as a slowpath recording ("slwp",
+// https://www.sqlite.org/pragma.html#pragma_application_id).
 const applicationID = 0x736c7770

@@ -2,7 +2,8 @@ package recording
 
 import "sort"
 
-// At gives the value in force at a time: that of the last point not after it. Before the first point it is the first value.
+// At gives the value in force at a time: that of the last point not after it. Before the first point it is the first
+// value.
 func (s Series) At(timeNs int64) (float64, bool) {
 	if len(s) == 0 {
 		return 0, false
@@ -46,8 +47,8 @@ func (s Series) Min() (float64, bool) {
 	return m, true
 }
 
-// Growth is by how much a counter rose over the whole recording. A fall means that the counter began again (a restart, CONFIG
-// RESETSTAT): what it shows then is counted from zero.
+// Growth is by how much a counter rose over the whole recording. A fall means that the counter began again (a restart,
+// CONFIG RESETSTAT): what it shows then is counted from zero.
 func (s Series) Growth() float64 {
 	total := 0.0
 	for i := 1; i < len(s); i++ {

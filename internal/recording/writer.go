@@ -49,7 +49,8 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		maxDisk = DefaultMaxDisk
 	}
 	if maxDisk < minMaxDisk {
-		return nil, fmt.Errorf("recording %s: a bound of %d bytes is too small; give at least %d", path, maxDisk, minMaxDisk)
+		return nil, fmt.Errorf("recording %s: a bound of %d bytes is too small; give at least %d", path, maxDisk,
+			minMaxDisk)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -76,8 +77,10 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 			return nil, fmt.Errorf("creating recording %s: %w", path, err)
 		}
 	}
-	w := &Writer{path: path, db: db, rows: make(chan row, queueRows), flushReq: make(chan chan error),
-		stop: make(chan struct{}), done: make(chan struct{}), maxDisk: maxDisk}
+	w := &Writer{
+		path: path, db: db, rows: make(chan row, queueRows), flushReq: make(chan chan error),
+		stop: make(chan struct{}), done: make(chan struct{}), maxDisk: maxDisk,
+	}
 	w.SetMeta(MetaSchema, strconv.Itoa(SchemaVersion))
 	go w.run()
 	if err := w.Flush(); err != nil {
@@ -92,8 +95,10 @@ func (w *Writer) Call(c Call, segs ...Segment) {
 	if c.ID == 0 {
 		c.ID = w.nextCall.Add(1)
 	}
-	w.put(row{insertCall, []any{c.ID, c.Source, c.Conn, c.Op, c.KeyHash, c.ArgCount, c.RequestBytes, c.ReplyBytes,
-		c.IntendedNs, c.StartNs, c.EndNs, c.Node, c.Slot, c.Error, c.Side, c.Client, c.Seq}})
+	w.put(row{insertCall, []any{
+		c.ID, c.Source, c.Conn, c.Op, c.KeyHash, c.ArgCount, c.RequestBytes, c.ReplyBytes,
+		c.IntendedNs, c.StartNs, c.EndNs, c.Node, c.Slot, c.Error, c.Side, c.Client, c.Seq,
+	}})
 	for _, s := range segs {
 		w.put(row{insertSegment, []any{c.ID, s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit}})
 	}

@@ -36,7 +36,8 @@ func (p *page) account(d cause.Diagnosis) {
 			ns += s.Ns
 			share += s.Share
 		}
-		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"), duration(ns), percent(share)), dim)
+		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"), duration(ns),
+			percent(share)), dim)
 	}
 }
 
@@ -67,7 +68,8 @@ func (p *page) states(states []cause.State) {
 		numbers := " " + p.length(s.Ns) + " " + padLeft(p.text(percent(s.Share)), partWidth)
 		if beside >= shortBar {
 			width := min(beside, longBar)
-			p.line("  " + p.in(bold, pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap + p.in(dim, p.text(saidOf[t])))
+			p.line("  " + p.in(bold, pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap + p.in(dim,
+				p.text(saidOf[t])))
 			continue
 		}
 		p.line("  " + p.in(bold, name) + p.in(dim, p.aside(saidOf[t], p.style.Width-2-columns(name))))

@@ -13,7 +13,8 @@ func fraction(f float64) float64 {
 	return min(1, max(0, f))
 }
 
-// bar is a bar of a share of width columns, at least a hair of it, as plain text without padding. Block characters come in eighths.
+// bar is a bar of a share of width columns, at least a hair of it, as plain text without padding. Block characters come
+// in eighths.
 func (p *page) bar(share float64, width int) string {
 	eighths := max(1, int(math.Round(fraction(share)*float64(width)*8)))
 	if !p.style.Unicode {

@@ -32,8 +32,8 @@ type CallStyle struct {
 	Nodes  bool  // several servers are watched: say which also where it takes a line more
 }
 
-// Calls writes a call, or a group of calls that waited for the same, as a block of a few lines: when, what, how long and whose; then
-// where the time went, and who was to blame.
+// Calls writes a call, or a group of calls that waited for the same, as a block of a few lines: when, what, how long
+// and whose; then where the time went, and who was to blame.
 func Calls(w io.Writer, g trace.Group, s CallStyle) error {
 	p := newPage(s.Style)
 	p.call(g.Worst, s)
@@ -61,8 +61,8 @@ func (p *page) call(c trace.Call, s CallStyle) {
 	}
 }
 
-// caller says who called whom, and what was out of the ordinary, as lines of which the first has little room. Where there is one server
-// only, it is left out rather than to take a line.
+// caller says who called whom, and what was out of the ordinary, as lines of which the first has little room. Where
+// there is one server only, it is left out rather than to take a line.
 func (p *page) caller(c trace.Call, nodes bool, room int) []string {
 	who := strings.TrimSpace(p.text(c.Process) + " " + p.text(c.Client))
 	to := " " + p.text("→") + " " + p.text(c.Node)
@@ -177,7 +177,10 @@ type spending struct {
 func spendings(c trace.Call) []spending {
 	var list []spending
 	for _, s := range c.Segments {
-		i := slices.IndexFunc(list, func(o spending) bool { return o.actor == s.Actor && o.state == s.State && o.culprit == s.Culprit })
+		i := slices.IndexFunc(list, func(o spending) bool {
+			return o.actor == s.Actor && o.state == s.State &&
+				o.culprit == s.Culprit
+		})
 		if i < 0 {
 			i = len(list)
 			list = append(list, spending{actor: s.Actor, state: s.State, culprit: s.Culprit})
@@ -237,7 +240,8 @@ func (p *page) others(g trace.Group) {
 	if len(ops) > most {
 		named = append(named, "…")
 	}
-	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", format.Count(g.Others, "call"), duration(g.LeastNs), strings.Join(named, ", "))
+	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", format.Count(g.Others, "call"),
+		duration(g.LeastNs), strings.Join(named, ", "))
 	lead := pad("", p.stripWidth()+2)
 	p.paragraph(lead, lead, text, dim)
 }

@@ -16,8 +16,8 @@ const (
 	maxWaited   = 5
 )
 
-// CallsSummary writes what a trace amounts to: how many calls, their latencies by command, where the time of the slow ones went, what
-// they waited for, and what is not known. It stands below calls, or alone.
+// CallsSummary writes what a trace amounts to: how many calls, their latencies by command, where the time of the slow
+// ones went, what they waited for, and what is not known. It stands below calls, or alone.
 func CallsSummary(w io.Writer, s trace.Summary, below bool, style Style) error {
 	p := newPage(style)
 	if below {
@@ -45,7 +45,8 @@ func CallsFacts(s trace.Summary) []string {
 	if s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
 		facts = append(facts, fmt.Sprintf("%.1f s", s.Seconds))
 	}
-	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow, duration(s.SlowNs)))
+	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow,
+		duration(s.SlowNs)))
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
@@ -54,7 +55,8 @@ func CallsFacts(s trace.Summary) []string {
 	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
-		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned, percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
+		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned,
+			percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
 	}
 	facts = append(facts, unaligned)
 	lost := "no report lost"
@@ -110,7 +112,8 @@ func (p *page) waited(list []trace.Waited) {
 	p.section("What they waited for")
 	for _, w := range list[:min(len(list), maxWaited)] {
 		lead := "  " + p.length(w.Ns) + "  "
-		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State), format.Count(w.Calls, "call")), none)
+		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State),
+			format.Count(w.Calls, "call")), none)
 	}
 	if more := len(list) - maxWaited; more > 0 {
 		p.line(p.in(dim, "  and "+format.Count(more, "smaller one")))

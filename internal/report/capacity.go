@@ -18,7 +18,8 @@ func Capacity(w io.Writer, c *experiment.Capacity, style Style) error {
 	p.paragraph("", "", c.Summary, colour)
 	p.gap()
 	p.trials(c.Trials)
-	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials), "load"), c.ConfirmRuns))
+	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials),
+		"load"), c.ConfirmRuns))
 	return p.to(w, "the search")
 }
 
@@ -34,7 +35,8 @@ func (p *page) trials(trials []experiment.Trial) {
 		if t.Outcome != experiment.Holds {
 			colour = dim
 		}
-		p.cells(colour, trialWidths, grouped(int64(t.PerSecond+0.5))+"/s", t.Purpose, t.Outcome, duration(l.P50Ns), duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
+		p.cells(colour, trialWidths, grouped(int64(t.PerSecond+0.5))+"/s", t.Purpose, t.Outcome, duration(l.P50Ns),
+			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
 			duration(t.Run.LateP99Ns))
 	}
 }

@@ -9,14 +9,14 @@ import (
 // maxText bounds a text that is wrapped, in bytes: a client may give itself a name of megabytes.
 const maxText = 4096
 
-// escapes are the sequences that drive a terminal (ECMA-48): CSI with its parameters, the strings OSC, DCS, SOS, PM and APC up
-// to their end, and ESC with one more byte. Each also in its 8-bit form.
+// escapes are the sequences that drive a terminal (ECMA-48): CSI with its parameters, the strings OSC, DCS, SOS, PM and
+// APC up to their end, and ESC with one more byte. Each also in its 8-bit form.
 var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 	"|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)" +
 	"|\x1b[ -/]*[0-~]")
 
-// clean makes a text safe to print: escape sequences, control characters and invisible characters (among them those that
-// reverse the direction of writing) are taken out, line breaks and tabs become spaces.
+// clean makes a text safe to print: escape sequences, control characters and invisible characters (among them those
+// that reverse the direction of writing) are taken out, line breaks and tabs become spaces.
 func clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), "")
 	return strings.Map(func(r rune) rune {
@@ -31,11 +31,12 @@ func clean(s string) string {
 }
 
 // plain are the characters that texts of this program use, in ASCII.
-var plain = strings.NewReplacer("µ", "u", "…", "...", "×", "x", "≥", ">=", "≤", "<=", "≈", "~", "–", "-", "—", "-", "−", "-", "→", "->",
+var plain = strings.NewReplacer("µ", "u", "…", "...", "×", "x", "≥", ">=", "≤", "<=", "≈", "~", "–", "-", "—", "-", "−",
+	"-", "→", "->",
 	"·", "|", "²", "^2", "±", "+-", "λ", "lambda", "σ", "sigma", "κ", "kappa", "“", `"`, "”", `"`, "‘", "'", "’", "'")
 
-// ascii writes a clean text without characters beyond ASCII. Besides what such a terminal cannot show, the later bytes of a UTF-8
-// character can be control characters to it (0x9b is CSI).
+// ascii writes a clean text without characters beyond ASCII. Besides what such a terminal cannot show, the later bytes
+// of a UTF-8 character can be control characters to it (0x9b is CSI).
 func ascii(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII {
@@ -67,5 +68,6 @@ func (p *page) whole(s string) string {
 	return s
 }
 
-// OneLine is a text that is safe to print and takes one line: for errors and live lines, which may hold what a server said.
+// OneLine is a text that is safe to print and takes one line: for errors and live lines, which may hold what a server
+// said.
 func OneLine(s string) string { return strings.Join(strings.Fields(clean(cut(s, maxText))), " ") }

@@ -7,9 +7,23 @@ import (
 
 // wide are the ranges of characters that take two columns (Unicode TR 11, the classes W and F, rounded to blocks).
 var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x23e9, 0x23f3, 1}, {0x25fd, 0x25fe, 1},
-		{0x2614, 0x27bf, 1}, {0x2b1b, 0x2b55, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xa960, 0xa97f, 1}, {0xac00, 0xd7a3, 1},
-		{0xf900, 0xfaff, 1}, {0xfe10, 0xfe6f, 1}, {0xff01, 0xff60, 1}, {0xffe0, 0xffe6, 1}},
+	R16: []unicode.Range16{
+		{0x1100, 0x115f, 1},
+		{0x231a, 0x231b, 1},
+		{0x2329, 0x232a, 1},
+		{0x23e9, 0x23f3, 1},
+		{0x25fd, 0x25fe, 1},
+		{0x2614, 0x27bf, 1},
+		{0x2b1b, 0x2b55, 1},
+		{0x2e80, 0x303e, 1},
+		{0x3041, 0xa4cf, 1},
+		{0xa960, 0xa97f, 1},
+		{0xac00, 0xd7a3, 1},
+		{0xf900, 0xfaff, 1},
+		{0xfe10, 0xfe6f, 1},
+		{0xff01, 0xff60, 1},
+		{0xffe0, 0xffe6, 1},
+	},
 	R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f000, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
 }
 
@@ -34,7 +48,8 @@ func columns(s string) int {
 	return n
 }
 
-func pad(s string, width int) string     { return s + strings.Repeat(" ", max(0, width-columns(s))) }
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-columns(s))) }
+
 func padLeft(s string, width int) string { return strings.Repeat(" ", max(0, width-columns(s))) + s }
 
 // head is the longest beginning of s that fits the width, and the rest.

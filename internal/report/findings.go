@@ -36,7 +36,8 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	if f.Of > 0 {
-		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
+		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
+			format.Count(f.Of, "slow call")))
 	}
 	return append(out, "confidence "+percent(f.Confidence))
 }

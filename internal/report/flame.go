@@ -26,7 +26,8 @@ type Flame struct {
 	Unit  string // of its values: "nanoseconds" becomes a duration
 	Root  *stacks.Node
 	Top   []stacks.Function // that a table lists
-	// Beside is what Root is held against, in colours; nil: nothing. BesideName says what it is: "the rest of the watch".
+	// Beside is what Root is held against, in colours; nil: nothing. BesideName says what it is: "the rest of the
+	// watch".
 	Beside     *stacks.Node
 	BesideName string
 }
@@ -39,17 +40,22 @@ const (
 	flameShort = 0.02    // the share from which a name has room, as long as nothing has measured
 )
 
-// FlamePage writes an HTML page with drawings, which needs nothing from elsewhere. They can be read without scripts; with them, one can zoom and search.
+// FlamePage writes an HTML page with drawings, which needs nothing from elsewhere. They can be read without scripts;
+// with them, one can zoom and search.
 func FlamePage(w io.Writer, title string, flames []Flame) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>%[1]s</title>\n<style>\n%[2]s</style></head><body>\n<h1>%[1]s</h1>\n",
+	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "+
+		"content=\"width=device-width\"><title>%[1]s</title>\n<style>\n%[2]s</style></head><body>\n<h1>%[1]s</h1>\n",
 		text(title), flameStyle)
-	fmt.Fprint(out, "<p class=\"dim\">Callers stand above what they call; the width is the share of the whole. Click or <kbd>Enter</kbd> zooms, <kbd>Esc</kbd> goes back, "+
-		"arrows lead to callers, callees and what is beside, <kbd>/</kbd> searches. <code>_[k]</code> is a function of the kernel, <code>[name]</code> one of a file without its name.</p>\n")
+	fmt.Fprint(out, "<p class=\"dim\">Callers stand above what they call; the width is the share of the whole. Click "+
+		"or <kbd>Enter</kbd> zooms, <kbd>Esc</kbd> goes back, "+
+		"arrows lead to callers, callees and what is beside, <kbd>/</kbd> searches. <code>_[k]</code> is a function "+
+		"of the kernel, <code>[name]</code> one of a file without its name.</p>\n")
 	if len(flames) > 1 {
 		fmt.Fprint(out, "<ul>\n")
 		for i, f := range flames {
-			fmt.Fprintf(out, "<li><a href=\"#f%d\">%s</a> <span class=\"dim\">%s</span></li>\n", i+1, text(f.Title), f.value(f.Root.Value))
+			fmt.Fprintf(out, "<li><a href=\"#f%d\">%s</a> <span class=\"dim\">%s</span></li>\n", i+1, text(f.Title),
+				f.value(f.Root.Value))
 		}
 		fmt.Fprint(out, "</ul>\n")
 	}
@@ -64,8 +70,10 @@ func FlamePage(w io.Writer, title string, flames []Flame) error {
 }
 
 func flameSection(out *bufio.Writer, f Flame, id int) {
-	fmt.Fprintf(out, "<section class=\"flame\" id=\"f%d\">\n<h2>%s</h2>\n<p class=\"dim\">%s in all. %s</p>\n", id, text(f.Title), f.value(f.Root.Value), text(f.Note))
-	fmt.Fprint(out, "<div class=\"bar\" hidden><input type=\"search\" aria-label=\"search for a function\" placeholder=\"function\"> <button type=\"button\" disabled>whole graph</button> <output></output></div>\n"+
+	fmt.Fprintf(out, "<section class=\"flame\" id=\"f%d\">\n<h2>%s</h2>\n<p class=\"dim\">%s in all. %s</p>\n", id,
+		text(f.Title), f.value(f.Root.Value), text(f.Note))
+	fmt.Fprint(out, "<div class=\"bar\" hidden><input type=\"search\" aria-label=\"search for a function\" "+
+		"placeholder=\"function\"> <button type=\"button\" disabled>whole graph</button> <output></output></div>\n"+
 		"<div class=\"tip\" aria-live=\"polite\"></div>\n")
 	drawFlame(out, f)
 	if len(f.Top) > 0 {
@@ -79,7 +87,8 @@ func flameTable(out *bufio.Writer, f Flame) {
 	fmt.Fprint(out, "<table><tr><th class=\"r\">itself</th><th class=\"r\">with callees</th><th>function</th></tr>\n")
 	share := func(v int64) float64 { return 100 * float64(v) / float64(max(f.Root.Value, 1)) }
 	for _, t := range f.Top {
-		fmt.Fprintf(out, "<tr><td class=\"r\">%.1f %%</td><td class=\"r\">%.1f %%</td><td class=\"name\">%s</td></tr>\n", share(t.Own), share(t.All), text(t.Name))
+		fmt.Fprintf(out, "<tr><td class=\"r\">%.1f %%</td><td class=\"r\">%.1f %%</td><td "+
+			"class=\"name\">%s</td></tr>\n", share(t.Own), share(t.All), text(t.Name))
 	}
 	fmt.Fprint(out, "</table>\n")
 }
@@ -96,7 +105,8 @@ func FlameSVG(w io.Writer, f Flame) error {
 
 func drawFlame(out *bufio.Writer, f Flame) {
 	rows := min(depth(f.Root, f.Root.Value), flameDepth)
-	fmt.Fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" height=\"%d\" data-row=\"%d\" role=\"tree\" aria-label=\"%[3]s\"><title>%[3]s</title>\n", rows*flameRow, flameRow, text(f.Title))
+	fmt.Fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" height=\"%d\" data-row=\"%d\" "+
+		"role=\"tree\" aria-label=\"%[3]s\"><title>%[3]s</title>\n", rows*flameRow, flameRow, text(f.Title))
 	if f.Root.Value > 0 {
 		drawFrame(out, f, f.Root, f.Beside, 0, 0, rows)
 	}
@@ -116,7 +126,8 @@ func depth(n *stacks.Node, all int64) int {
 	return most + 1
 }
 
-// drawFrame draws a node and those below it. x is its left edge as a share of the whole, beside the same node of what it is held against.
+// drawFrame draws a node and those below it. x is its left edge as a share of the whole, beside the same node of what
+// it is held against.
 func drawFrame(out *bufio.Writer, f Flame, n, beside *stacks.Node, x float64, level, rows int) {
 	wide := shareOf(n, f.Root.Value)
 	tip := fmt.Sprintf("%s: %s (%.2f %%)", OneLine(n.Name), f.value(n.Value), 100*wide)
@@ -136,9 +147,11 @@ func drawFrame(out *bufio.Writer, f Flame, n, beside *stacks.Node, x float64, le
 	if level == 0 {
 		tab = 0
 	}
-	fmt.Fprintf(out, "<svg class=\"%s\" x=\"%.5f%%\" y=\"%d\" width=\"%.5f%%\" height=\"%d\" data-l=\"%d\" data-n=\"%s\" tabindex=\"%d\" role=\"treeitem\"><title>%s</title>"+
+	fmt.Fprintf(out, "<svg class=\"%s\" x=\"%.5f%%\" y=\"%d\" width=\"%.5f%%\" height=\"%d\" data-l=\"%d\" "+
+		"data-n=\"%s\" tabindex=\"%d\" role=\"treeitem\"><title>%s</title>"+
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/><text x=\"3\" y=\"%d\">%s</text></svg>\n",
-		class, 100*x, level*flameRow, 100*wide, flameRow, level, text(n.Name), tab, text(tip), fill, flameRow-5, text(shortName(n.Name)))
+		class, 100*x, level*flameRow, 100*wide, flameRow, level, text(n.Name), tab, text(tip), fill, flameRow-5,
+		text(shortName(n.Name)))
 	for _, b := range n.Below {
 		w := shareOf(b, f.Root.Value)
 		if w >= flameLeast && level+1 < rows {

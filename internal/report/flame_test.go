@@ -41,7 +41,10 @@ func rects(t *testing.T, svg string) (tips []string) {
 }
 
 func TestFlame(t *testing.T) {
-	f := flame(stacks.Stack{Frames: []string{"main.main", "example.com/lib.(*Cache).Get", "sync.(*Mutex).Unlock"}, Values: []int64{750e6}},
+	f := flame(stacks.Stack{
+		Frames: []string{"main.main", "example.com/lib.(*Cache).Get", "sync.(*Mutex).Unlock"},
+		Values: []int64{750e6},
+	},
 		stacks.Stack{Frames: []string{"main.main", "<&\x1b>"}, Values: []int64{250e6}},
 		stacks.Stack{Frames: []string{"main.main", "too.Narrow"}, Values: []int64{100}})
 	var b strings.Builder
@@ -49,7 +52,8 @@ func TestFlame(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(rects(t, b.String()), "\n")
-	for _, want := range []string{"mutex of <shop>", "main.main: 1.00 s (100.00 %)", "example.com/lib.(*Cache).Get: 750 ms (75.00 %)", "(25.00 %)"} {
+	for _, want := range []string{"mutex of <shop>", "main.main: 1.00 s (100.00 %)", "example.com/lib.(*Cache).Get: " +
+		"750 ms (75.00 %)", "(25.00 %)"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}
@@ -61,17 +65,22 @@ func TestFlame(t *testing.T) {
 
 func TestFlamePage(t *testing.T) {
 	var b strings.Builder
-	if err := FlamePage(&b, "night.slowpath", []Flame{flame(), flame(stacks.Stack{Frames: []string{"a"}, Values: []int64{1}})}); err != nil {
+	if err := FlamePage(&b, "night.slowpath", []Flame{flame(), flame(stacks.Stack{
+		Frames: []string{"a"},
+		Values: []int64{1},
+	})}); err != nil {
 		t.Fatal(err)
 	}
-	if page := b.String(); strings.Count(page, "role=\"tree\"") != 2 || strings.Contains(page, "http://example") || strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
+	if page := b.String(); strings.Count(page, "role=\"tree\"") != 2 || strings.Contains(page, "http://example") ||
+		strings.Contains(page, "<shop>") || !strings.HasSuffix(page, "</html>\n") {
 		t.Errorf("%s", page)
 	}
 }
 
 // TestFlameAgainst: colours and tips tell more from less than in what it is held against.
 func TestFlameAgainst(t *testing.T) {
-	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90e6}}, stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10e6}})
+	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90e6}},
+		stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10e6}})
 	f.Beside = flame(stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{7}}).Root
 	f.BesideName = "else"
 	f.Top = []stacks.Function{{Name: "<lua>", Own: 90e6, All: 95e6}}
@@ -79,7 +88,10 @@ func TestFlameAgainst(t *testing.T) {
 	if err := FlamePage(&b, "x", []Flame{f}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"lua: 90.0 ms (90.00 %); else: 0.00 %", "get: 10.0 ms (10.00 %); else: 100.00 %", contrast(0.9), contrast(-0.9), "<td class=\"r\">95.0 %</td><td class=\"name\">&lt;lua&gt;</td>"} {
+	for _, want := range []string{
+		"lua: 90.0 ms (90.00 %); else: 0.00 %", "get: 10.0 ms (10.00 %); else: 100.00 %",
+		contrast(0.9), contrast(-0.9), "<td class=\"r\">95.0 %</td><td class=\"name\">&lt;lua&gt;</td>",
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())
 		}
@@ -92,12 +104,18 @@ func TestFlameAgainst(t *testing.T) {
 // TestFlamePlaces: frames lie below their callers and beside each other, in shares of the whole.
 func TestFlamePlaces(t *testing.T) {
 	var b strings.Builder
-	f := flame(stacks.Stack{Frames: []string{"main", "a"}, Values: []int64{25}}, stacks.Stack{Frames: []string{"main", "b"}, Values: []int64{75}})
+	f := flame(stacks.Stack{Frames: []string{"main", "a"}, Values: []int64{25}}, stacks.Stack{Frames: []string{
+		"main",
+		"b",
+	}, Values: []int64{75}})
 	if err := FlameSVG(&b, f); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`x="0.00000%" y="18" width="100.00000%" height="18" data-l="1" data-n="main"`, `x="0.00000%" y="36" width="25.00000%" height="18" data-l="2" data-n="a"`,
-		`x="25.00000%" y="36" width="75.00000%" height="18" data-l="2" data-n="b"`} {
+	for _, want := range []string{
+		`x="0.00000%" y="18" width="100.00000%" height="18" data-l="1" data-n="main"`,
+		`x="0.00000%" y="36" width="25.00000%" height="18" data-l="2" data-n="a"`,
+		`x="25.00000%" y="36" width="75.00000%" height="18" data-l="2" data-n="b"`,
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())
 		}

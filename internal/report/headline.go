@@ -26,9 +26,11 @@ func (p *page) headline(d cause.Diagnosis) {
 
 // WhomFacts say how many calls the restriction to some processes let pass, and where it let none, whose there were.
 func WhomFacts(w recording.Whom) []string {
-	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched, w.Matched+w.Others+w.Unknown)}
+	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched,
+		w.Matched+w.Others+w.Unknown)}
 	if w.Unknown > 0 {
-		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before they could be looked at", w.Unknown))
+		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before they could be looked at",
+			w.Unknown))
 	}
 	switch {
 	case len(w.Seen) > 0:
@@ -73,7 +75,8 @@ func watched(d cause.Diagnosis) []string {
 	return out
 }
 
-// tierOf is the tier of evidence that a source belongs to (design: T0 a connection, T1 the host's files, T2 the kernel).
+// tierOf is the tier of evidence that a source belongs to (design: T0 a connection, T1 the host's files, T2 the
+// kernel).
 var tierOf = map[string]int{recording.SourceHost: 1, recording.SourceTap: 2}
 
 // tiers names the sources that took part, by tier: "T0 probe, server".
@@ -103,7 +106,8 @@ func figures(l cause.Latency) []string {
 	}
 	calls := []string{format.Count(l.Calls, "call")}
 	if l.UserCalls > 0 && l.UserCalls != l.Calls {
-		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") + " of slowpath"}
+		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
+			" of slowpath"}
 	}
 	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
 }

@@ -12,8 +12,8 @@ import (
 	"slowpath/internal/load/bench"
 )
 
-// JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null. It fails
-// on a number or a time that JSON cannot express.
+// JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null.
+// It fails on a number or a time that JSON cannot express.
 func JSON(w io.Writer, d cause.Diagnosis) error { return document(w, "the diagnosis", listed(d)) }
 
 // LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
@@ -33,8 +33,8 @@ func document(w io.Writer, what string, v any) error {
 	return nil
 }
 
-// harmless escapes what encoding/json leaves as it is and a terminal would obey: DEL, the C1 controls, and characters that reverse the
-// direction of writing. They stand only inside strings, so the value stays the same.
+// harmless escapes what encoding/json leaves as it is and a terminal would obey: DEL, the C1 controls, and characters
+// that reverse the direction of writing. They stand only inside strings, so the value stays the same.
 func harmless(doc []byte) []byte {
 	out := make([]byte, 0, len(doc))
 	for _, r := range string(doc) {

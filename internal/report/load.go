@@ -10,7 +10,8 @@ import (
 	"slowpath/internal/load/bench"
 )
 
-// Load writes the result of a load for a person: how fast, how late, how the latencies spread, and what one must know to read that.
+// Load writes the result of a load for a person: how fast, how late, how the latencies spread, and what one must know
+// to read that.
 func Load(w io.Writer, r *bench.Result, s Style) error {
 	p := newPage(s)
 	p.loadHead(r)
@@ -68,7 +69,8 @@ func (p *page) loadHead(r *bench.Result) {
 	if r.Interrupted {
 		ended = ", ended early"
 	}
-	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", grouped(int64(r.RequestsPerSecond+0.5)), grouped(r.Requests), duration(int64(r.Seconds*1e9)), ended), bold)
+	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", grouped(int64(r.RequestsPerSecond+0.5)),
+		grouped(r.Requests), duration(int64(r.Seconds*1e9)), ended), bold)
 }
 
 func (p *page) rateAsked(r *bench.Result) string {
@@ -148,7 +150,8 @@ func (p *page) loadOps(ops []bench.Op) {
 	p.line(p.in(dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
 	for _, o := range ops {
 		l := o.Latency
-		p.line(line(p.text(o.Op), short(o.Requests), short(int64(o.RequestsPerSecond+0.5)), p.time(l, l.P50Ns), p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
+		p.line(line(p.text(o.Op), short(o.Requests), short(int64(o.RequestsPerSecond+0.5)), p.time(l, l.P50Ns),
+			p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
 			short(o.Errors), short(o.Misses)))
 	}
 }
@@ -170,7 +173,8 @@ func (p *page) loadFacts(r *bench.Result) {
 		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
 	}
 	if r.Settings.Subscribers > 0 {
-		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered), format.Count(r.Settings.Subscribers, "subscriber")))
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered),
+			format.Count(r.Settings.Subscribers, "subscriber")))
 	}
 	if r.TimedOut > 0 {
 		facts = append(facts, format.Count(int(r.TimedOut), "call")+" timed out")
@@ -179,13 +183,16 @@ func (p *page) loadFacts(r *bench.Result) {
 		p.paragraph("wrong replies: ", "               ", countsText(r.Mismatches), alarm)
 	}
 	if c := r.Connections; c.Lost > 0 {
-		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(int(c.Lost), "connection"), c.Reconnected))
+		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(int(c.Lost), "connection"),
+			c.Reconnected))
 	}
 	if s := r.Schedule; s != nil {
-		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns), duration(s.LateMaxNs)))
+		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns),
+			duration(s.LateMaxNs)))
 	}
 	g := r.Generator
-	facts = append(facts, fmt.Sprintf("generator: %s CPU s per million requests, %s system calls per request", digits(g.CPUSecondsPerMillion), digits(g.SystemCallsPerRequest)))
+	facts = append(facts, fmt.Sprintf("generator: %s CPU s per million requests, %s system calls per request",
+		digits(g.CPUSecondsPerMillion), digits(g.SystemCallsPerRequest)))
 	p.facts("", facts, none)
 }
 

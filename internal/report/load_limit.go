@@ -5,7 +5,8 @@ import (
 	"slowpath/internal/load/bottleneck"
 )
 
-// loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the server.
+// loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the
+// server.
 func (p *page) loadLimit(r *bench.Result) {
 	if r.LimitedBy == "" {
 		return // a result of before this was known

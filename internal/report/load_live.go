@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/load/bench"
 )
 
-// LoadLine is the last second of a load that runs, in one line that begins with what changes; total is 0 where it has no known end.
+// LoadLine is the last second of a load that runs, in one line that begins with what changes; total is 0 where it has
+// no known end.
 func LoadLine(s bench.Second, errors int64, connections int, total time.Duration) string {
 	line := fmt.Sprintf("%d s", s.Second+1)
 	if total > 0 {

@@ -86,7 +86,8 @@ func matrixMeaning(c matrix.Cell) string {
 
 func topologyOf(c matrix.Cell, s matrix.Settings) string {
 	if c.Topology == matrix.Cluster {
-		return fmt.Sprintf("cluster of %s and %s", format.Count(s.Masters, "master"), format.Count(s.Masters*s.Replicas, "replica"))
+		return fmt.Sprintf("cluster of %s and %s", format.Count(s.Masters, "master"), format.Count(s.Masters*s.Replicas,
+			"replica"))
 	}
 	return c.Topology
 }
@@ -102,6 +103,9 @@ func matrixSettings(m *matrix.Matrix) []string {
 	if s.Watch > 0 {
 		watched = fmt.Sprintf("then %v watched by doctor", s.Watch)
 	}
-	return []string{format.Count(s.Workers, "caller"), way, "9 GET to 1 SET of 1 byte", fmt.Sprintf("%v counted after %v", s.Duration, s.Warmup), watched,
-		"all on one machine of " + format.Count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC"}
+	return []string{
+		format.Count(s.Workers, "caller"), way, "9 GET to 1 SET of 1 byte",
+		fmt.Sprintf("%v counted after %v", s.Duration, s.Warmup), watched,
+		"all on one machine of " + format.Count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC",
+	}
 }

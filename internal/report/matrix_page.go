@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/lab/matrix"
 )
 
-// MatrixPage writes an HTML page, which needs nothing from elsewhere: a table per topology, with a row per client and a column per server.
+// MatrixPage writes an HTML page, which needs nothing from elsewhere: a table per topology, with a row per client and a
+// column per server.
 func MatrixPage(w io.Writer, m *matrix.Matrix) error {
 	if err := matrixPage.Execute(w, matrixTables(m)); err != nil {
 		return fmt.Errorf("writing the page of the matrix: %w", err)
@@ -83,8 +84,11 @@ func tableOf(title string, in []matrix.Cell, most float64) matrixTable {
 
 func boxOf(c matrix.Cell, most float64) matrixBox {
 	f := matrixFigures(c)
-	b := matrixBox{There: true, Measured: c.Measured(), Rate: f[0], P50: f[1], P99: f[2], Errors: f[3], Meaning: clean(matrixMeaning(c)), Finding: c.Finding, Library: c.Library,
-		Ill: c.Confidence > 0}
+	b := matrixBox{
+		There: true, Measured: c.Measured(), Rate: f[0], P50: f[1], P99: f[2], Errors: f[3],
+		Meaning: clean(matrixMeaning(c)), Finding: c.Finding, Library: c.Library,
+		Ill: c.Confidence > 0,
+	}
 	if most > 0 {
 		b.Share = int(100 * c.RequestsPerSecond / most)
 	}

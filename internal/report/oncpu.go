@@ -27,15 +27,19 @@ func (p *page) onCPU(all []cause.OnCPU) {
 		case o.Slow.Ns == 0:
 			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)), none)
 		default:
-			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the rest", who, ofTime(o.Slow), duration(o.Slow.Ns), ofTime(o.Rest)), none)
+			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the "+
+				"rest", who, ofTime(o.Slow), duration(o.Slow.Ns), ofTime(o.Rest)), none)
 		}
 		if o.Differs {
-			p.paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):", dim)
+			p.paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):",
+				dim)
 		} else if len(o.Functions) > 0 {
-			p.paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function stands out while calls were slow:", dim)
+			p.paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+
+				"stands out while calls were slow:", dim)
 		}
 		for _, f := range o.Functions {
-			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name), none)
+			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name),
+				none)
 		}
 	}
 	if n := len(all) - maxProcesses; n > 0 {

@@ -19,12 +19,15 @@ import (
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// TestTextProperty: whatever a diagnosis holds, the report has no line over its width but for commands and links, and nothing in it
-// drives the terminal.
+// TestTextProperty: whatever a diagnosis holds, the report has no line over its width but for commands and links, and
+// nothing in it drives the terminal.
 func TestTextProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := diagnoses(anyFloat, anyTime).Draw(t, "diagnosis")
-		s := Style{Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"), Unicode: rapid.Bool().Draw(t, "unicode")}
+		s := Style{
+			Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"),
+			Unicode: rapid.Bool().Draw(t, "unicode"),
+		}
 		var buf bytes.Buffer
 		if err := Text(&buf, d, s); err != nil {
 			t.Fatal(err)
@@ -89,15 +92,23 @@ func TestJSONProperty(t *testing.T) {
 }
 
 var (
-	anyFloat = rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}))
+	anyFloat = rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{
+		math.NaN(),
+		math.Inf(1), math.Inf(-1),
+	}))
 	anyTime  = rapid.Map(rapid.Int64(), func(s int64) time.Time { return time.Unix(s, 0) })
 	jsonTime = rapid.Map(rapid.Int64Range(0, 4e9), func(s int64) time.Time { return time.Unix(s, s).UTC() })
 	anyNs    = rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 1e9))
 	// anyText has words, characters of two columns and of none, controls, and sequences that drive a terminal.
 	anyText = rapid.Custom(func(t *rapid.T) string {
-		part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9/.:-]{1,90}`), rapid.SampledFrom([]string{"", " ", "server", "throttled",
-			unexplained, "Use it: kill -CONT 17", " or echo 1 > x (v2)", "\x1b[31m", "\x1b]0;t\x07", "\u009b2J", "\x1bP", "\u202e", "\r\n", "12 ms", "接続", "e\u0301", "µs"}))
-		return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, "parts"), rapid.SampledFrom([]string{"", " "}).Draw(t, "space"))
+		part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9/.:-]{1,90}`),
+			rapid.SampledFrom([]string{
+				"", " ", "server", "throttled",
+				unexplained, "Use it: kill -CONT 17", " or echo 1 > x (v2)", "\x1b[31m", "\x1b]0;t\x07", "\u009b2J",
+				"\x1bP", "\u202e", "\r\n", "12 ms", "接続", "e\u0301", "µs",
+			}))
+		return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, "parts"), rapid.SampledFrom([]string{"", " "}).Draw(t,
+			"space"))
 	})
 )
 
@@ -110,29 +121,47 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 		}), 0, 15)
 		n := func() int { return rapid.Int().Draw(t, "n") }
 		ns := func() int64 { return anyNs.Draw(t, "ns") }
-		d := cause.Diagnosis{Schema: cause.Schema, Version: text(), Summary: text(),
-			Verdict: rapid.SampledFrom([]string{"", cause.Healthy, cause.Findings, cause.Inconclusive}).Draw(t, "verdict"),
-			Target:  cause.Target{Address: text(), Kind: rapid.SampledFrom([]string{"cluster", "unknown"}).Draw(t, "kind"), Server: text(), Nodes: texts()},
-			Window:  cause.Window{Start: at.Draw(t, "start"), Seconds: float.Draw(t, "seconds")},
-			Latency: cause.Latency{Calls: n(), SlowCalls: n(), SlowThresholdNs: ns(), P50Ns: ns(), P99Ns: ns(), P999Ns: ns(), MaxNs: ns()},
-			Cost:    evidence.Draw(t, "cost")}
+		d := cause.Diagnosis{
+			Schema: cause.Schema, Version: text(), Summary: text(),
+			Verdict: rapid.SampledFrom([]string{"", cause.Healthy, cause.Findings, cause.Inconclusive}).Draw(t,
+				"verdict"),
+			Target: cause.Target{Address: text(), Kind: rapid.SampledFrom([]string{"cluster", "unknown"}).Draw(t,
+				"kind"), Server: text(), Nodes: texts()},
+			Window: cause.Window{Start: at.Draw(t, "start"), Seconds: float.Draw(t, "seconds")},
+			Latency: cause.Latency{
+				Calls: n(), SlowCalls: n(), SlowThresholdNs: ns(), P50Ns: ns(), P99Ns: ns(),
+				P999Ns: ns(), MaxNs: ns(),
+			},
+			Cost: evidence.Draw(t, "cost"),
+		}
 		for range rapid.IntRange(0, 3).Draw(t, "findings") {
-			d.Findings = append(d.Findings, cause.Finding{Cause: text(), Layer: text(), Title: text(), SlowCalls: n(), Of: n(), ExcessShare: float.Draw(t, "excess"),
-				Confidence: float.Draw(t, "confidence"), Evidence: evidence.Draw(t, "for"), Against: evidence.Draw(t, "against"), Fix: texts(), See: texts(), Because: text()})
+			d.Findings = append(d.Findings, cause.Finding{
+				Cause: text(), Layer: text(), Title: text(), SlowCalls: n(),
+				Of: n(), ExcessShare: float.Draw(t, "excess"),
+				Confidence: float.Draw(t, "confidence"), Evidence: evidence.Draw(t, "for"), Against: evidence.Draw(t,
+					"against"), Fix: texts(), See: texts(), Because: text(),
+			})
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "states") {
-			d.Account = append(d.Account, cause.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t, "share")})
+			d.Account = append(d.Account, cause.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t,
+				"share")})
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "worst") {
 			w := cause.Worst{Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns()}
 			for range rapid.IntRange(0, 12).Draw(t, "parts") {
-				w.Segments = append(w.Segments, cause.Part{Actor: text(), State: text(), FromNs: ns(), ToNs: ns(), Culprit: text()})
+				w.Segments = append(w.Segments, cause.Part{
+					Actor: text(), State: text(), FromNs: ns(), ToNs: ns(),
+					Culprit: text(),
+				})
 			}
 			d.Worst = append(d.Worst, w)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "spots") {
 			d.BlindSpots = append(d.BlindSpots, recording.BlindSpot{What: text(), Why: text(), Enable: text()})
-			d.Sources = append(d.Sources, recording.SourceStatus{Name: text(), Used: rapid.Bool().Draw(t, "used"), Why: text()})
+			d.Sources = append(d.Sources, recording.SourceStatus{
+				Name: text(), Used: rapid.Bool().Draw(t, "used"),
+				Why: text(),
+			})
 		}
 		return d
 	})

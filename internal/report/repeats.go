@@ -32,7 +32,8 @@ var medianWidths = []int{19, 10, 10, 10}
 func (p *page) medians(figures []experiment.Figure) {
 	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range figures {
-		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value), amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
+		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value),
+			amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
 	}
 }
 
@@ -55,14 +56,17 @@ func (p *page) comparison(c *experiment.Comparison) {
 		p.line(row + "  " + p.in(colour, p.text(f.Text)))
 	}
 	p.gap()
-	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then and now is in the difference.",
+	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal "+
+		"things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then "+
+		"and now is in the difference.",
 		c.Baseline, format.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
 	if len(c.Differences) > 0 {
 		p.gap()
 		p.line(p.in(doubt, "Set differently:"))
 	}
 	for _, d := range c.Differences {
-		p.paragraph("  ", "    ", fmt.Sprintf("%s: %s, in the baseline %s", OneLine(d.Setting), orNone(d.New), orNone(d.Old)), none)
+		p.paragraph("  ", "    ", fmt.Sprintf("%s: %s, in the baseline %s", OneLine(d.Setting), orNone(d.New),
+			orNone(d.Old)), none)
 	}
 }
 
@@ -73,7 +77,10 @@ func orNone(s string) string {
 	return OneLine(s)
 }
 
-var figureNames = map[string]string{"requests_per_second": "requests per second", "cpu_seconds_per_million_requests": "CPU s per million", "p999_ns": "p99.9"}
+var figureNames = map[string]string{
+	"requests_per_second":              "requests per second",
+	"cpu_seconds_per_million_requests": "CPU s per million", "p999_ns": "p99.9",
+}
 
 // figureName is that of a field for people: p99_ns is p99.
 func figureName(field string) string {

@@ -1,8 +1,8 @@
-// Package report shows a diagnosis, as text for a person and as JSON for programs. It computes nothing: what it prints is in
-// the diagnosis, shortened to what fits a screen.
+// Package report shows a diagnosis, as text for a person and as JSON for programs. It computes nothing: what it prints
+// is in the diagnosis, shortened to what fits a screen.
 //
-// Most texts of a diagnosis come from the network or from files of others (names of clients, processes and cgroups). Nothing
-// of them reaches a terminal before clean has taken out what could drive it.
+// Most texts of a diagnosis come from the network or from files of others (names of clients, processes and cgroups).
+// Nothing of them reaches a terminal before clean has taken out what could drive it.
 package report
 
 import (
@@ -12,9 +12,9 @@ import (
 	"slowpath/internal/diagnose/cause"
 )
 
-// Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix, the
-// worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is longer than
-// the style's width, except commands and links, which are printed in one piece so that they can be copied.
+// Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix,
+// the worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is
+// longer than the style's width, except commands and links, which are printed in one piece so that they can be copied.
 func Text(w io.Writer, d cause.Diagnosis, s Style) error {
 	p := newPage(s)
 	p.headline(d)

@@ -15,8 +15,12 @@ import (
 )
 
 func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{0: "0 µs", 1: "0.001 µs", 123: "0.12 µs", 1_000: "1.00 µs", 84_049: "84.0 µs", 999_400: "999 µs", 999_500: "1.00 ms",
-		9_996_000: "10.0 ms", 99_960_000: "100 ms", 84_912_000: "84.9 ms", 1_523_000_000: "1.52 s", 3_600_000_000_000: "3600 s", -1_500_000: "-1.50 ms"} {
+	for ns, want := range map[int64]string{
+		0: "0 µs", 1: "0.001 µs", 123: "0.12 µs", 1_000: "1.00 µs",
+		84_049: "84.0 µs", 999_400: "999 µs", 999_500: "1.00 ms",
+		9_996_000: "10.0 ms", 99_960_000: "100 ms", 84_912_000: "84.9 ms", 1_523_000_000: "1.52 s",
+		3_600_000_000_000: "3600 s", -1_500_000: "-1.50 ms",
+	} {
 		if got := duration(ns); got != want {
 			t.Errorf("duration(%d) = %s, want %s", ns, got, want)
 		}
@@ -24,7 +28,10 @@ func TestDuration(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for share, want := range map[float64]string{0: "0 %", 0.0062: "0.6 %", 0.07: "7.0 %", 0.97: "97 %", 1: "100 %", -1: "? %", math.Inf(1): "? %"} {
+	for share, want := range map[float64]string{
+		0: "0 %", 0.0062: "0.6 %", 0.07: "7.0 %", 0.97: "97 %", 1: "100 %",
+		-1: "? %", math.Inf(1): "? %",
+	} {
 		if got := percent(share); got != want {
 			t.Errorf("percent(%v) = %s, want %s", share, got, want)
 		}
@@ -63,9 +70,15 @@ func TestSteps(t *testing.T) {
 		"CONFIG SET maxclients 20000":         {c("CONFIG SET maxclients 20000")},
 		"Use fewer keys.":                     {s("Use fewer keys.")},
 		"If it is stopped now: kill -CONT 17": {s("If it is stopped now:"), c("kill -CONT 17")},
-		"Move it: taskset -cp 3 17, or renice -n 10 -p 17":                           {s("Move it:"), c("taskset -cp 3 17"), s("or"), c("renice -n 10 -p 17")},
-		"Thaw it: echo THAWED > freezer.state (cgroup v1) or echo 0 > cgroup.freeze": {s("Thaw it:"), c("echo THAWED > freezer.state   # cgroup v1"), s("or"), c("echo 0 > cgroup.freeze")},
-		"kill\x1b[2J -CONT 17\n18":                                                   {c("kill -CONT 17 18")},
+		"Move it: taskset -cp 3 17, or renice -n 10 -p 17": {
+			s("Move it:"),
+			c("taskset -cp 3 17"), s("or"), c("renice -n 10 -p 17"),
+		},
+		"Thaw it: echo THAWED > freezer.state (cgroup v1) or echo 0 > cgroup.freeze": {
+			s("Thaw it:"),
+			c("echo THAWED > freezer.state   # cgroup v1"), s("or"), c("echo 0 > cgroup.freeze"),
+		},
+		"kill\x1b[2J -CONT 17\n18": {c("kill -CONT 17 18")},
 	} {
 		if got := steps(in); !slices.Equal(got, want) {
 			t.Errorf("steps(%q) = %v, want %v", in, got, want)
@@ -142,7 +155,8 @@ func TestJSONKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	finding := "cause layer title slow_calls of excess_share confidence evidence against fix see"
-	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account excess worst blind_spots cost")
+	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account excess worst "+
+		"blind_spots cost")
 	wantKeys(t, doc["excess"], "ns unexplained_ns")
 	wantKeys(t, doc["target"], "address kind server nodes")
 	wantKeys(t, doc["window"], "start seconds")

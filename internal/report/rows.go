@@ -21,12 +21,15 @@ type row struct {
 
 func (r row) ns() int64 { return r.toNs - r.fromNs }
 
-// rows are the lines of a call's waterfall, at most maxRows: where there are more segments, first tiny ones that follow each
-// other become one row, then the shortest joins its shorter neighbour until they fit.
+// rows are the lines of a call's waterfall, at most maxRows: where there are more segments, first tiny ones that follow
+// each other become one row, then the shortest joins its shorter neighbour until they fit.
 func rows(c cause.Worst) []row {
 	out := make([]row, 0, len(c.Segments))
 	for _, s := range c.Segments {
-		r := row{actor: s.Actor, state: s.State, culprit: s.Culprit, fromNs: within(s.FromNs, c.Ns), toNs: within(s.ToNs, c.Ns)}
+		r := row{
+			actor: s.Actor, state: s.State, culprit: s.Culprit, fromNs: within(s.FromNs, c.Ns),
+			toNs: within(s.ToNs, c.Ns),
+		}
 		r.toNs = max(r.toNs, r.fromNs)
 		r.longest = r.ns()
 		out = append(out, r)
@@ -65,7 +68,8 @@ func join(a, b row) row {
 	return a
 }
 
-// shortest is the index of the first of the two neighbours to join: the shortest row and the shorter of those beside it.
+// shortest is the index of the first of the two neighbours to join: the shortest row and the shorter of those beside
+// it.
 func shortest(rows []row) int {
 	at := 0
 	for i, r := range rows {

@@ -24,58 +24,136 @@ var samples = map[string]cause.Diagnosis{
 	"hostile":      hostile(),
 }
 
-var bothTiers = []recording.SourceStatus{{Name: "probe", Used: true}, {Name: "server", Used: true}, {Name: "host", Used: true},
-	{Name: "tap", Why: "needs CAP_BPF and CAP_PERFMON"}}
+var bothTiers = []recording.SourceStatus{
+	{Name: "probe", Used: true},
+	{Name: "server", Used: true},
+	{Name: "host", Used: true},
+	{Name: "tap", Why: "needs CAP_BPF and CAP_PERFMON"},
+}
 
-var noTap = recording.BlindSpot{What: "calls of the applications themselves", Why: "needs CAP_BPF and CAP_PERFMON", Enable: "run slowpath as root, or setcap cap_bpf,cap_perfmon+ep bin/slowpath"}
+var noTap = recording.BlindSpot{
+	What: "calls of the applications themselves", Why: "needs CAP_BPF and CAP_PERFMON",
+	Enable: "run slowpath as root, or setcap cap_bpf,cap_perfmon+ep bin/slowpath",
+}
 
 func healthy() cause.Diagnosis {
-	return cause.Diagnosis{Schema: cause.Schema, Version: "0.1", Verdict: cause.Healthy,
+	return cause.Diagnosis{
+		Schema: cause.Schema, Version: "0.1", Verdict: cause.Healthy,
 		Summary: "Healthy: none of 2980 calls in 30 s took 5 ms or more; median 0.11 ms, slowest 1.9 ms.",
-		Target:  cause.Target{Address: "127.0.0.1:6379", Kind: "standalone", Server: "redis 7.0.15", Nodes: []string{"127.0.0.1:6379"}},
-		Window:  cause.Window{Start: begin, Seconds: 30}, Sources: bothTiers, BlindSpots: []recording.BlindSpot{noTap},
-		Latency: cause.Latency{Calls: 2980, SlowThresholdNs: 5 * ms, P50Ns: 110_000, P99Ns: 420_000, P999Ns: ms, MaxNs: 1_900_000},
-		Cost: []cause.Evidence{{Source: "server", Text: "slowpath's own commands took 12.10 ms of server time on 127.0.0.1:6379 (0.040 %)"},
-			{Source: "host", Text: "slowpath itself used 1.21 % of one core"}},
+		Target: cause.Target{
+			Address: "127.0.0.1:6379", Kind: "standalone", Server: "redis 7.0.15",
+			Nodes: []string{"127.0.0.1:6379"},
+		},
+		Window: cause.Window{Start: begin, Seconds: 30}, Sources: bothTiers, BlindSpots: []recording.BlindSpot{noTap},
+		Latency: cause.Latency{
+			Calls: 2980, SlowThresholdNs: 5 * ms, P50Ns: 110_000, P99Ns: 420_000, P999Ns: ms,
+			MaxNs: 1_900_000,
+		},
+		Cost: []cause.Evidence{
+			{Source: "server", Text: "slowpath's own commands took 12.10 ms of server time on " +
+				"127.0.0.1:6379 (0.040 %)"},
+			{Source: "host", Text: "slowpath itself used 1.21 % of one core"},
+		},
 	}
 }
 
 func throttled() cause.Diagnosis {
 	d := healthy()
 	d.Verdict = cause.Findings
-	d.Summary = "The server's cgroup has too little CPU quota: the kernel stops it until the next period: it explains 91 % of the excess of 38 slow calls."
-	d.Latency = cause.Latency{Calls: 2980, SlowCalls: 38, SlowThresholdNs: 5 * ms, P50Ns: 190_000, P99Ns: 61 * ms, P999Ns: 84 * ms, MaxNs: 84_912_000}
-	d.Account = []cause.State{{Actor: "server", State: "throttled", Ns: 1_312 * ms, Share: 0.905}, {Actor: "server", State: "busy", Ns: 101 * ms, Share: 0.0697},
-		{Actor: "unknown", State: "unexplained", Ns: 26 * ms, Share: 0.0179}, {Actor: "server", State: "exec", Ns: 6 * ms, Share: 0.0041},
-		{Actor: "network", State: "out", Ns: 2 * ms, Share: 0.0013}, {Actor: "network", State: "back", Ns: 2 * ms, Share: 0.0013}}
+	d.Summary = "The server's cgroup has too little CPU quota: the kernel stops it until the next period: it " +
+		"explains 91 % of the excess of 38 slow calls."
+	d.Latency = cause.Latency{
+		Calls: 2980, SlowCalls: 38, SlowThresholdNs: 5 * ms, P50Ns: 190_000, P99Ns: 61 * ms,
+		P999Ns: 84 * ms, MaxNs: 84_912_000,
+	}
+	d.Account = []cause.State{
+		{Actor: "server", State: "throttled", Ns: 1_312 * ms, Share: 0.905},
+		{Actor: "server", State: "busy", Ns: 101 * ms, Share: 0.0697},
+		{Actor: "unknown", State: "unexplained", Ns: 26 * ms, Share: 0.0179},
+		{
+			Actor: "server", State: "exec",
+			Ns: 6 * ms, Share: 0.0041,
+		},
+		{Actor: "network", State: "out", Ns: 2 * ms, Share: 0.0013},
+		{
+			Actor: "network", State: "back", Ns: 2 * ms,
+			Share: 0.0013,
+		},
+	}
 	d.Excess = cause.Excess{Ns: 1_442 * ms, UnexplainedNs: 26 * ms}
-	d.Findings = []cause.Finding{{Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38, ExcessShare: 0.91, Confidence: 0.99,
-		Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
-		Evidence: []cause.Evidence{{Source: "host", Text: "36 of 38 slow calls waited while the server was throttled, up to 82.4 ms in one call"},
-			{Source: "host", Text: "cpu.stat of /system.slice/redis-server.service: throttled in 212 of 300 periods, 14.2 s in all"},
-			{Source: "host", Text: "its quota is 0.30 cores (30000 µs of every 100000 µs)"},
-			{Source: "server", Text: "SLOWLOG shows no command that could have held up the others"}},
-		Fix: []string{"systemctl set-property redis-server.service CPUQuota=   # empty: no limit; else at least 300%",
-			"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, cpu.max.burst)."},
-		See: []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://github.com/kubernetes/kubernetes/issues/67577"}},
-		{Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81, Because: "server-cfs-throttled",
-			Title:    "A slow command holds up the others",
-			Evidence: []cause.Evidence{{Source: "server", Text: "KEYS of 10.0.0.7:51514 (billing-worker) took 52.1 ms at 14:02:31"}},
-			Against:  []cause.Evidence{{Source: "host", Text: "the server was throttled for 40.2 ms of it"}},
-			Fix:      []string{"Use SCAN instead of KEYS. Until then: redis-cli ACL SETUSER billing -keys, or redis-cli CLIENT KILL ADDR 10.0.0.7:51514 (it comes back)"},
-			See:      []string{"https://redis.io/docs/latest/commands/keys/"}}}
+	d.Findings = []cause.Finding{
+		{
+			Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38,
+			ExcessShare: 0.91, Confidence: 0.99,
+			Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
+			Evidence: []cause.Evidence{
+				{Source: "host", Text: "36 of 38 slow calls waited while the server was " +
+					"throttled, up to 82.4 ms in one call"},
+				{Source: "host", Text: "cpu.stat of /system.slice/redis-server.service: throttled in 212 of 300 " +
+					"periods, " +
+					"14.2 s in all"},
+				{Source: "host", Text: "its quota is 0.30 cores (30000 µs of every 100000 µs)"},
+				{Source: "server", Text: "SLOWLOG shows no command that could have held up the others"},
+			},
+			Fix: []string{
+				"systemctl set-property redis-server.service CPUQuota=   # empty: no limit; else at least 300%",
+				"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE " +
+					"share " +
+					"it; give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, cpu.max.burst).",
+			},
+			See: []string{
+				"https://docs.kernel.org/scheduler/sched-bwc.html",
+				"https://github.com/kubernetes/kubernetes/issues/67577",
+			},
+		},
+		{
+			Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81,
+			Because: "server-cfs-throttled",
+			Title:   "A slow command holds up the others",
+			Evidence: []cause.Evidence{{Source: "server", Text: "KEYS of 10.0.0.7:51514 (billing-worker) took 52.1 " +
+				"ms at 14:02:31"}},
+			Against: []cause.Evidence{{Source: "host", Text: "the server was throttled for 40.2 ms of it"}},
+			Fix: []string{"Use SCAN instead of KEYS. Until then: redis-cli ACL SETUSER billing -keys, or " +
+				"redis-cli CLIENT KILL ADDR 10.0.0.7:51514 (it comes back)"},
+			See: []string{"https://redis.io/docs/latest/commands/keys/"},
+		},
+	}
 	d.Worst = []cause.Worst{
-		{Time: begin.Add(4812 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379", Ns: 84_912_000, Segments: []cause.Part{
-			{Actor: "network", State: "out", FromNs: 0, ToNs: 45_000}, {Actor: "server", State: "throttled", FromNs: 45_000, ToNs: 82_445_000, Culprit: "/system.slice/redis-server.service"},
-			{Actor: "unknown", State: "unexplained", FromNs: 82_445_000, ToNs: 84_767_000}, {Actor: "server", State: "exec", FromNs: 84_767_000, ToNs: 84_867_000},
-			{Actor: "network", State: "back", FromNs: 84_867_000, ToNs: 84_912_000}}},
-		{Time: begin.Add(20 * time.Second), Source: "probe", Conn: "fresh", Op: "PING", Node: "127.0.0.1:6379", Ns: 71_300_000, Segments: []cause.Part{
-			{Actor: "app", State: "dial", FromNs: 0, ToNs: 120_000, Culprit: "connect"}, {Actor: "app", State: "handshake", FromNs: 120_000, ToNs: 300_000},
-			{Actor: "server", State: "busy", FromNs: 300_000, ToNs: 18_300_000, Culprit: "KEYS of 10.0.0.7:51514 (billing-worker)"},
-			{Actor: "server", State: "throttled", FromNs: 18_300_000, ToNs: 58_500_000, Culprit: "/system.slice/redis-server.service"},
-			{Actor: "server", State: "busy", FromNs: 58_500_000, ToNs: 71_180_000, Culprit: "KEYS of 10.0.0.7:51514 (billing-worker)"},
-			{Actor: "server", State: "exec", FromNs: 71_180_000, ToNs: 71_300_000}}},
-		{Time: begin.Add(25107 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379", Ns: 61_000_000, Segments: many(61*ms, 40)},
+		{
+			Time: begin.Add(4812 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379",
+			Ns: 84_912_000, Segments: []cause.Part{
+				{Actor: "network", State: "out", FromNs: 0, ToNs: 45_000},
+				{
+					Actor: "server", State: "throttled",
+					FromNs: 45_000, ToNs: 82_445_000, Culprit: "/system.slice/redis-server.service",
+				},
+				{Actor: "unknown", State: "unexplained", FromNs: 82_445_000, ToNs: 84_767_000},
+				{Actor: "server", State: "exec", FromNs: 84_767_000, ToNs: 84_867_000},
+				{Actor: "network", State: "back", FromNs: 84_867_000, ToNs: 84_912_000},
+			},
+		},
+		{
+			Time: begin.Add(20 * time.Second), Source: "probe", Conn: "fresh", Op: "PING", Node: "127.0.0.1:6379",
+			Ns: 71_300_000, Segments: []cause.Part{
+				{Actor: "app", State: "dial", FromNs: 0, ToNs: 120_000, Culprit: "connect"},
+				{Actor: "app", State: "handshake", FromNs: 120_000, ToNs: 300_000},
+				{Actor: "server", State: "busy", FromNs: 300_000, ToNs: 18_300_000, Culprit: "KEYS of 10.0.0.7:51514 " +
+					"(billing-worker)"},
+				{
+					Actor: "server", State: "throttled", FromNs: 18_300_000, ToNs: 58_500_000,
+					Culprit: "/system.slice/redis-server.service",
+				},
+				{
+					Actor: "server", State: "busy", FromNs: 58_500_000, ToNs: 71_180_000,
+					Culprit: "KEYS of 10.0.0.7:51514 (billing-worker)",
+				},
+				{Actor: "server", State: "exec", FromNs: 71_180_000, ToNs: 71_300_000},
+			},
+		},
+		{
+			Time: begin.Add(25107 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379",
+			Ns: 61_000_000, Segments: many(61*ms, 40),
+		},
 	}
 	return d
 }
@@ -95,18 +173,38 @@ func many(ns int64, n int) []cause.Part {
 func inconclusive() cause.Diagnosis {
 	d := healthy()
 	d.Verdict = cause.Inconclusive
-	d.Summary = "Inconclusive: 12 of 2980 calls in 30 s were slow (up to 140 ms), and nothing that could be seen explains them."
+	d.Summary = "Inconclusive: 12 of 2980 calls in 30 s were slow (up to 140 ms), and nothing that could be seen " +
+		"explains them."
 	d.Target.Address, d.Target.Server = "cache.prod.internal:6379", "valkey 8.1.1"
 	d.Latency.SlowCalls, d.Latency.MaxNs = 12, 140*ms
-	d.Sources = []recording.SourceStatus{{Name: "probe", Used: true}, {Name: "server", Used: true}, {Name: "host", Why: "the server is not on this host"},
-		{Name: "tap", Why: "needs CAP_BPF and CAP_PERFMON"}}
-	d.Account = []cause.State{{Actor: "unknown", State: "unexplained", Ns: 590 * ms, Share: 0.97}, {Actor: "client", State: "run-queue", Ns: 18 * ms, Share: 0.03}}
-	d.BlindSpots = []recording.BlindSpot{noTap,
-		{What: "the server's process and its cgroup", Why: "the server is not on this host", Enable: "run slowpath on the host of the server: slowpath doctor 127.0.0.1:6379"},
-		{What: "slow commands", Why: "SLOWLOG is forbidden: NOPERM this user has no permissions to run the 'slowlog|get' command", Enable: "ACL SETUSER watcher +slowlog|get +latency +client|list"},
-		{What: "the configuration", Why: "CONFIG is forbidden by the provider"}}
-	d.Worst = []cause.Worst{{Time: begin.Add(time.Second), Source: "probe", Conn: "kept", Op: "GET", Node: "cache.prod.internal:6379", Ns: 140 * ms,
-		Segments: []cause.Part{{Actor: "client", State: "run-queue", FromNs: 0, ToNs: 3 * ms}, {Actor: "unknown", State: "unexplained", FromNs: 3 * ms, ToNs: 140 * ms}}}}
+	d.Sources = []recording.SourceStatus{
+		{Name: "probe", Used: true},
+		{Name: "server", Used: true},
+		{Name: "host", Why: "the server is not on this host"},
+		{Name: "tap", Why: "needs CAP_BPF and CAP_PERFMON"},
+	}
+	d.Account = []cause.State{
+		{Actor: "unknown", State: "unexplained", Ns: 590 * ms, Share: 0.97},
+		{Actor: "client", State: "run-queue", Ns: 18 * ms, Share: 0.03},
+	}
+	d.BlindSpots = []recording.BlindSpot{
+		noTap,
+		{
+			What: "the server's process and its cgroup", Why: "the server is not on this host",
+			Enable: "run slowpath on the host of the server: slowpath doctor 127.0.0.1:6379",
+		},
+		{What: "slow commands", Why: "SLOWLOG is forbidden: NOPERM this user has no permissions to run the " +
+			"'slowlog|get' command", Enable: "ACL SETUSER watcher +slowlog|get +latency +client|list"},
+		{What: "the configuration", Why: "CONFIG is forbidden by the provider"},
+	}
+	d.Worst = []cause.Worst{{
+		Time: begin.Add(time.Second), Source: "probe", Conn: "kept", Op: "GET",
+		Node: "cache.prod.internal:6379", Ns: 140 * ms,
+		Segments: []cause.Part{{Actor: "client", State: "run-queue", FromNs: 0, ToNs: 3 * ms}, {
+			Actor: "unknown",
+			State: "unexplained", FromNs: 3 * ms, ToNs: 140 * ms,
+		}},
+	}}
 	return d
 }
 
@@ -119,8 +217,12 @@ func cluster() cause.Diagnosis {
 	for i := range 6 {
 		node := fmt.Sprintf("10.0.1.%d:7000", i+1)
 		d.Target.Nodes = append(d.Target.Nodes, node)
-		d.Cost = append(d.Cost, cause.Evidence{Source: "server", Text: "slowpath's own commands took 12.10 ms of server time on " + node + " (0.040 %)"})
-		for _, what := range []string{"throttled in 212 of 300 periods", "its quota is 0.30 cores", "SLOWLOG is empty"} {
+		d.Cost = append(d.Cost, cause.Evidence{Source: "server", Text: "slowpath's own commands took 12.10 ms of " +
+			"server time on " + node + " (0.040 %)"})
+		for _, what := range []string{
+			"throttled in 212 of 300 periods", "its quota is 0.30 cores",
+			"SLOWLOG is empty",
+		} {
 			f.Evidence = append(f.Evidence, cause.Evidence{Source: "host", Text: node + ": " + what})
 		}
 	}
@@ -138,9 +240,12 @@ func long() cause.Diagnosis {
 	pod := "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod2e1f9c1c_8a1d_4c1b_9d5f_0a1b2c3d4e5f.slice/cri-containerd-" + strings.Repeat("9f", 32) + ".scope"
 	d.Worst[0].Segments[1].Culprit = pod
 	d.Findings = d.Findings[:1]
-	d.Findings[0].Evidence = []cause.Evidence{{Source: "host", Text: "cpu.stat of " + pod + ": throttled in 212 of 300 periods, 14.2 s in all"},
+	d.Findings[0].Evidence = []cause.Evidence{
+		{Source: "host", Text: "cpu.stat of " + pod + ": throttled in 212 of " +
+			"300 periods, 14.2 s in all"},
 		{Source: "server", Text: "clients that waited: " + strings.Repeat("10.0.0.7:51514 (billing-worker), ", 40)},
-		{Source: "server", Text: "名前が日本語のクライアント " + strings.Repeat("接続", 60)}}
+		{Source: "server", Text: "名前が日本語のクライアント " + strings.Repeat("接続", 60)},
+	}
 	d.Findings[0].Fix = []string{"echo max > /sys/fs/cgroup" + pod + "/cpu.max"}
 	return d
 }

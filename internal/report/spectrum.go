@@ -16,7 +16,8 @@ const (
 	spectrumMost  = 150 // columns of the picture, however wide the terminal
 )
 
-// spectrum draws how many calls took how long: both scales are logarithmic, so that one call in a million is seen as well as the usual ones.
+// spectrum draws how many calls took how long: both scales are logarithmic, so that one call in a million is seen as
+// well as the usual ones.
 func (p *page) spectrum(r *bench.Result) error {
 	if r.Latency.Calls == 0 {
 		return nil

@@ -12,15 +12,19 @@ type step struct {
 }
 
 // tools begin a command inside a sentence ("If it is stopped now: kill -CONT 17").
-var tools = []string{"bpftrace ", "cat ", "chrt ", "docker ", "echo ", "ethtool ", "ip ", "kill ", "kubectl ", "mount ", "nft ", "perf ", "podman ",
+var tools = []string{
+	"bpftrace ", "cat ", "chrt ", "docker ", "echo ", "ethtool ", "ip ", "kill ", "kubectl ", "mount ",
+	"nft ", "perf ", "podman ",
 	"redis-cli ", "renice ", "ss ", "sudo ", "swapoff ", "sysctl ", "systemctl ", "taskset ", "tc ", "valkey-cli ",
-	"ACL SETUSER ", "CLIENT KILL ", "CLIENT UNPAUSE", "CLUSTER ", "CONFIG GET ", "CONFIG REWRITE", "CONFIG SET ", "MEMORY PURGE", "SCRIPT KILL", "FUNCTION KILL"}
+	"ACL SETUSER ", "CLIENT KILL ", "CLIENT UNPAUSE", "CLUSTER ", "CONFIG GET ", "CONFIG REWRITE", "CONFIG SET ",
+	"MEMORY PURGE", "SCRIPT KILL", "FUNCTION KILL",
+}
 
 // joints stand in a sentence before a command.
 var joints = []string{": ", ", or ", " or "}
 
-// steps parts a fix into its sentences and its commands, so that each command stands in a line of its own. A fix is a command
-// unless it begins as a sentence does.
+// steps parts a fix into its sentences and its commands, so that each command stands in a line of its own. A fix is a
+// command unless it begins as a sentence does.
 func steps(fix string) []step {
 	var out []step
 	for fix = strings.TrimSpace(clean(fix)); fix != ""; {

@@ -34,7 +34,8 @@ func StyleOf(out *os.File, env func(string) string) Style {
 	return s
 }
 
-// utf8Locale reports whether the locale's character set is UTF-8; the first variable that is set decides (POSIX, locale(7)).
+// utf8Locale reports whether the locale's character set is UTF-8; the first variable that is set decides (POSIX,
+// locale(7)).
 func utf8Locale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {

@@ -21,7 +21,8 @@ func Sweep(w io.Writer, s *experiment.Sweep, style Style) error {
 		p.gap()
 		p.law(s.Law)
 	}
-	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", format.Count(s.Repeats, "load"), s.Repeats))
+	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", format.Count(s.Repeats,
+		"load"), s.Repeats))
 	return p.to(w, "the sweep")
 }
 
@@ -64,7 +65,8 @@ func (p *page) sweepTable(s *experiment.Sweep) {
 		if len(pt.Runs) > 1 {
 			spread = fmt.Sprintf("±%.1f %%", (pt.High-pt.Low)/2/pt.RequestsPerSecond*100)
 		}
-		p.cells(none, sweepWidths, name, grouped(int64(pt.RequestsPerSecond+0.5)), spread, duration(l.P50Ns), duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
+		p.cells(none, sweepWidths, name, grouped(int64(pt.RequestsPerSecond+0.5)), spread, duration(l.P50Ns),
+			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
 			errorShare(pt.ErrorShare))
 	}
 }
@@ -82,8 +84,11 @@ func (p *page) law(l *experiment.Law) {
 	if !l.Holds {
 		held = "does not hold"
 	}
-	facts := []string{fmt.Sprintf("law X(N) = λN/(1+σ(N-1)+κN(N-1)) %s, R² %.3f", held, l.R2), "λ " + interval(l.Lambda, "%.0f") + " per second", "σ " + interval(l.Sigma, "%.3g"),
-		"κ " + interval(l.Kappa, "%.3g")}
+	facts := []string{
+		fmt.Sprintf("law X(N) = λN/(1+σ(N-1)+κN(N-1)) %s, R² %.3f", held, l.R2), "λ " + interval(l.Lambda,
+			"%.0f") + " per second", "σ " + interval(l.Sigma, "%.3g"),
+		"κ " + interval(l.Kappa, "%.3g"),
+	}
 	p.facts("", facts, none)
 }
 

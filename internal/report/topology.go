@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/topology/survey"
 )
 
-// Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it, what that costs, and the ways out. With all it
-// lists every shard.
+// Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it,
+// what that costs, and the ways out. With all it lists every shard.
 func Topology(w io.Writer, r *survey.Report, all bool, s Style) error {
 	p := newPage(s)
 	p.topologyHead(r)
@@ -46,7 +46,11 @@ func (p *page) topologyHead(r *survey.Report) {
 	if m.SlotsCovered < 16384 {
 		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
 	}
-	shape := []string{format.Count(m.Size.Nodes, "node"), format.Count(m.Size.Masters, "master"), format.Count(m.Replicas, "replica"), slots, format.Count(m.Size.Ranges, "range") + perMaster(m), fmt.Sprintf("epoch %d", m.CurrentEpoch)}
+	shape := []string{
+		format.Count(m.Size.Nodes, "node"), format.Count(m.Size.Masters, "master"),
+		format.Count(m.Replicas, "replica"), slots, format.Count(m.Size.Ranges, "range") + perMaster(m),
+		fmt.Sprintf("epoch %d", m.CurrentEpoch),
+	}
 	p.facts("", shape, none)
 	views := fmt.Sprintf("%d of %s answered", m.Answered, format.Count(len(r.Views), "node"))
 	if m.Answered == m.HeldBy {
@@ -100,7 +104,14 @@ func (p *page) shards(list []survey.Shard, all bool) {
 	}
 	// With room the first ranges stand beside their number.
 	wide := p.style.Width >= 120
-	cells := []cell{{"MASTER", 22, true}, {"STATE", 12, true}, {"SLOTS", 6, false}, {"RANGES", 6, false}, {"EPOCH", 6, false}, {"REPLICAS", 22, true}}
+	cells := []cell{
+		{"MASTER", 22, true},
+		{"STATE", 12, true},
+		{"SLOTS", 6, false},
+		{"RANGES", 6, false},
+		{"EPOCH", 6, false},
+		{"REPLICAS", 22, true},
+	}
 	if wide {
 		cells = append(cells, cell{"SLOTS FROM-TO", 40, true})
 	}
@@ -110,7 +121,14 @@ func (p *page) shards(list []survey.Shard, all bool) {
 		if s.Master.State != "ok" {
 			c = red
 		}
-		cells := []cell{{s.Master.Address, 22, true}, {s.Master.State, 12, true}, {fmt.Sprint(s.Slots), 6, false}, {fmt.Sprint(s.RangesOf), 6, false}, {fmt.Sprint(s.Epoch), 6, false}, {p.replicas(s), 22, true}}
+		cells := []cell{
+			{s.Master.Address, 22, true},
+			{s.Master.State, 12, true},
+			{fmt.Sprint(s.Slots), 6, false},
+			{fmt.Sprint(s.RangesOf), 6, false},
+			{fmt.Sprint(s.Epoch), 6, false},
+			{p.replicas(s), 22, true},
+		}
 		if wide {
 			text := strings.Join(s.Ranges, " ")
 			if len(s.Ranges) < s.RangesOf {
@@ -215,7 +233,8 @@ func (p *page) topologyCost(r *survey.Report) {
 	for _, n := range r.Cost.Commands {
 		all += n
 	}
-	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
+	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at "+
+		"most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
 		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
 }
 

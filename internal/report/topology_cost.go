@@ -27,13 +27,17 @@ func (p *page) refreshers(r *survey.Report) {
 	}
 	p.section("Who refreshes the topology")
 	if len(r.Refreshers) == 0 {
-		p.paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other commands, or close at once, are seen by chance only. The counters below miss none.", none)
+		p.paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other "+
+			"commands, or close at once, are seen by chance only. The counters below miss none.", none)
 	} else {
-		p.tabular(dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false}, cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
+		p.tabular(dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false},
+			cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
 	}
 	const most = 10
 	for _, x := range r.Refreshers[:min(most, len(r.Refreshers))] {
-		p.tabular(none, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true}, cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false}, cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
+		p.tabular(none, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true},
+			cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false},
+			cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
 	}
 	if n := len(r.Refreshers) - most; n > 0 {
 		p.more("    ", n)
@@ -75,7 +79,8 @@ func (p *page) habits(r *survey.Report) {
 			continue
 		}
 		shown++
-		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, format.Count(l.Connections, "connection"), l.Refreshes), none)
+		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, format.Count(l.Connections, "connection"),
+			l.Refreshes), none)
 	}
 }
 
@@ -91,7 +96,8 @@ func (p *page) refreshCost(r *survey.Report) {
 		p.paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", none)
 		return
 	case len(c.Commands) == 0:
-		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.", r.Window.Seconds, format.Count(c.NodesCounted, "node")), none)
+		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.",
+			r.Window.Seconds, format.Count(c.NodesCounted, "node")), none)
 		return
 	}
 	for _, x := range c.Commands {
@@ -99,7 +105,8 @@ func (p *page) refreshCost(r *survey.Report) {
 		if x.Likely != "" {
 			likely = " (by its cost " + x.Likely + ")"
 		}
-		p.paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command, likely, digits(x.PerNode), duration(x.PerCallNs), percent(x.Share)), none)
+		p.paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command,
+			likely, digits(x.PerNode), duration(x.PerCallNs), percent(x.Share)), none)
 	}
 	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, percent(c.ShareMax))
 	if c.BusyMax > 0 {
@@ -108,7 +115,8 @@ func (p *page) refreshCost(r *survey.Report) {
 	p.paragraph("  ", "    ", most, none)
 	const short = 0.8 // of the time that commands take on the wall; what is missing the process waited for its CPU
 	if c.BusyMax > 0 && c.BusyMax < short*c.ShareMax {
-		p.paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, see slowpath doctor", yellow)
+		p.paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, "+
+			"see slowpath doctor", yellow)
 	}
 	if c.Fresh {
 		how := "about as many new connections as refreshes: each seems to come on a new one"
@@ -161,8 +169,11 @@ func (p *page) whatIf(r *survey.Report) {
 		p.tabular(c, cells...)
 	}
 	m := r.Model
-	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. Writing the reply (%s bytes) comes on top.",
-		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)), grouped(int64(m.Size.Nodes)), format.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. "+
+		"The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. "+
+		"Writing the reply (%s bytes) comes on top.",
+		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)),
+		grouped(int64(m.Size.Nodes)), format.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
 }
 
 // asked is who asks how often.

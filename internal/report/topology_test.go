@@ -14,15 +14,20 @@ import (
 	slots "slowpath/internal/wire/cluster"
 )
 
-// bigCluster is what a survey of incident 002 would hold: 80 nodes of Redis 6.0, one view that differs, a node that is down, and Lettuce.
+// bigCluster is what a survey of incident 002 would hold: 80 nodes of Redis 6.0, one view that differs, a node that is
+// down, and Lettuce.
 func bigCluster(t *testing.T) *survey.Report {
 	t.Helper()
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := &survey.Survey{Start: start, Window: 10 * time.Second}
 	for k := range 80 {
-		l := &survey.Look{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{"info": 12, "cluster|nodes": 1}}
+		l := &survey.Look{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{
+			"info":          12,
+			"cluster|nodes": 1,
+		}}
 		if k == 7 {
-			l.Why = "connecting to " + address(k) + ": connection refused: nothing listens on it; check that the server runs, -h and -p"
+			l.Why = "connecting to " + address(k) + ": connection refused: nothing listens on it; check that the " +
+				"server runs, -h and -p"
 		} else {
 			m, err := slots.ParseNodes(nodesOf(k))
 			if err != nil {
@@ -31,16 +36,32 @@ func bigCluster(t *testing.T) *survey.Report {
 			l.HasMap, l.Source, l.Map = true, cost.Nodes, m
 			l.HasInfo, l.Info = true, slots.Info{State: "ok", KnownNodes: 80, CurrentEpoch: 40}
 			l.Fields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
-			l.Begin, l.End = server.ParseInfo("used_cpu_user:10\r\ntotal_connections_received:0\r\n"), server.ParseInfo("used_cpu_user:13\r\ntotal_connections_received:660\r\n")
+			l.Begin, l.End = server.ParseInfo("used_cpu_user:10\r\ntotal_connections_received:0\r\n"),
+				server.ParseInfo("used_cpu_user:13\r\ntotal_connections_received:660\r\n")
 			l.Ticks = []survey.Tick{
-				{At: start, Stats: server.ParseInfo("cmdstat_cluster:calls=0,usec=0\r\ncmdstat_info:calls=0,usec=0"), HasClients: true,
-					Clients: server.ParseClients("id=1 addr=10.9.9.9:5000 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N cmd=cluster\nid=2 addr=10.9.9.8:5000 name= age=900 idle=1 flags=N cmd=get lib-name=go-redis lib-ver=9.7.0")},
-				{At: start.Add(10 * time.Second), Stats: server.ParseInfo("cmdstat_cluster:calls=660,usec=1425600\r\ncmdstat_info:calls=661,usec=66100")},
+				{
+					At: start, Stats: server.ParseInfo("cmdstat_cluster:calls=0,usec=0\r\ncmdstat_info:calls=0,usec=0"),
+					HasClients: true,
+					Clients: server.ParseClients("id=1 addr=10.9.9.9:5000 name=lettuce#ClusterTopologyRefresh " +
+						"age=0 idle=0 flags=N cmd=cluster\nid=2 addr=10.9.9.8:5000 name= age=900 idle=1 flags=N " +
+						"cmd=get lib-name=go-redis lib-ver=9.7.0"),
+				},
+				{
+					At: start.Add(10 * time.Second),
+					Stats: server.ParseInfo("cmdstat_cluster:calls=660,usec=1425600\r\n" +
+						"cmdstat_info:calls=661,usec=66100"),
+				},
 			}
 		}
 		s.Looks = append(s.Looks, l)
 	}
-	s.Looks[0].Measured = []cost.Measured{{Command: cost.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6, Bytes: 12_000, Alone: true}, {Command: cost.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000, Alone: true}}
+	s.Looks[0].Measured = []cost.Measured{{
+		Command: cost.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6,
+		Bytes: 12_000, Alone: true,
+	}, {
+		Command: cost.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000,
+		Alone: true,
+	}}
 	return survey.Analyse(s, survey.Question{Version: "test"})
 }
 
@@ -117,7 +138,8 @@ func TestTopologyJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || doc["schema"] != survey.Schema {
 		t.Fatalf("%v: %.200s", err, b.String())
 	}
-	if strings.Contains(b.String(), ": null") && strings.Count(b.String(), ": null") != strings.Count(b.String(), `"replica_share": null`) {
+	if strings.Contains(b.String(), ": null") && strings.Count(b.String(), ": null") != strings.Count(b.String(),
+		`"replica_share": null`) {
 		t.Errorf("a list is null: %s", b.String())
 	}
 }

@@ -34,7 +34,8 @@ func digits(v float64) string {
 	}
 }
 
-// percent prints a share of one: 97 %, 0.6 %. A share that is no share (it may come from a damaged file) is shown as "?".
+// percent prints a share of one: 97 %, 0.6 %. A share that is no share (it may come from a damaged file) is shown as
+// "?".
 func percent(share float64) string {
 	switch v := share * 100; {
 	case math.IsNaN(v) || v < 0 || v > 1000:

@@ -2,8 +2,8 @@ package report
 
 import "strings"
 
-// wrap breaks a text at its spaces into lines of at most width columns. A number stays with its unit; a word that is longer than
-// a line is broken.
+// wrap breaks a text at its spaces into lines of at most width columns. A number stays with its unit; a word that is
+// longer than a line is broken.
 func wrap(s string, width int) []string {
 	var lines []string
 	line := ""

@@ -21,11 +21,12 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// TestFramesOfLibraries: what the libraries call the functions in which they wait for their pools, in the versions of the lab, is what the table of
-// frames has.
+// TestFramesOfLibraries: what the libraries call the functions in which they wait for their pools, in the versions of
+// the lab, is what the table of frames has.
 func TestFramesOfLibraries(t *testing.T) {
 	get := []clients.Command{{Args: []string{"GET", "key"}}}
-	blocking := []clients.Command{{Args: []string{"BLPOP", "queue", "1"}}} // which keeps connections without using a CPU
+	// which keeps connections without using a CPU
+	blocking := []clients.Command{{Args: []string{"BLPOP", "queue", "1"}}}
 	for _, tt := range []struct {
 		client   clients.Name
 		commands []clients.Command
@@ -45,7 +46,10 @@ func TestFramesOfLibraries(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s", tt.client, tt.commands[0].Args[0]), func(t *testing.T) {
 			s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-			target := looksInto(t, tt.client, clients.Options{Addresses: []string{s.Addr}, Mode: tt.mode, Workers: 30, PoolSize: tt.pool, Commands: tt.commands})
+			target := looksInto(t, tt.client, clients.Options{
+				Addresses: []string{s.Addr}, Mode: tt.mode, Workers: 30,
+				PoolSize: tt.pool, Commands: tt.commands,
+			})
 			seen, all := meanings(t, target, tt.want)
 			for _, id := range tt.want {
 				if !slices.Contains(seen, id) {
@@ -92,7 +96,8 @@ func looksInto(t *testing.T, name clients.Name, o clients.Options) profile.Targe
 	return ts[0]
 }
 
-// meanings reads where goroutines or threads are until all that is wanted was seen, for two minutes at most. all is the stacks with what is known of them.
+// meanings reads where goroutines or threads are until all that is wanted was seen, for two minutes at most. all is the
+// stacks with what is known of them.
 func meanings(t *testing.T, target profile.Target, want []string) (seen, all []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

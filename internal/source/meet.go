@@ -21,16 +21,16 @@ import (
 type Greeting struct {
 	Identity server.Identity // mostly empty where the server refuses INFO
 	Remote   string          // address that the name resolved to
-	// HashTag is a tag whose slot a node of a cluster serves, so that keys which carry it cause no redirects; empty for a server without
-	// cluster, for a replica, and for a primary without slots.
+	// HashTag is a tag whose slot a node of a cluster serves, so that keys which carry it cause no redirects; empty for
+	// a server without cluster, for a replica, and for a primary without slots.
 	HashTag string
 }
 
 // NoKeys reports that the node serves no key at all.
 func (g Greeting) NoKeys() bool { return g.Identity.ClusterEnabled && g.HashTag == "" }
 
-// Greet makes the first connection to a server, logs in and asks what it is. Its errors are one line and say how to mend them; among
-// them is resp.ErrNotRedis for a peer that answers but not as a Redis does.
+// Greet makes the first connection to a server, logs in and asks what it is. Its errors are one line and say how to
+// mend them; among them is resp.ErrNotRedis for a peer that answers but not as a Redis does.
 func Greet(ctx context.Context, t target.Target, timeout time.Duration) (Greeting, error) {
 	s, g, err := greet(ctx, t, timeout)
 	if s != nil {
@@ -73,13 +73,14 @@ func pong(ctx context.Context, s *session.Session, t target.Target) error {
 		return err
 	}
 	if v.Text() != "PONG" {
-		return &session.Error{Addr: t.Addr(), Text: fmt.Sprintf("the peer answers PING with %.40q, so it is no Redis; check the host and the port", v.Text()), Err: resp.ErrNotRedis}
+		return &session.Error{Addr: t.Addr(), Text: fmt.Sprintf("the peer answers PING with %.40q, so it is no "+
+			"Redis; check the host and the port", v.Text()), Err: resp.ErrNotRedis}
 	}
 	return nil
 }
 
-// refused reports whether a peer that had let us in would not answer a question: with an error reply, or, as some proxies do, by closing
-// the connection.
+// refused reports whether a peer that had let us in would not answer a question: with an error reply, or, as some
+// proxies do, by closing the connection.
 func refused(err error) bool {
 	var reply *resp.ServerError
 	var state *session.Error
@@ -92,8 +93,8 @@ func refused(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// meet makes the first connection to a server. Errors that are themselves the evidence (no room for clients, a process on this
-// host that does not answer, a server that is busy or loading) do not end the watch.
+// meet makes the first connection to a server. Errors that are themselves the evidence (no room for clients, a process
+// on this host that does not answer, a server that is busy or loading) do not end the watch.
 func meet(ctx context.Context, o Options, sink recording.Sink, t target.Target) (node, error) {
 	n := node{target: t, address: t.Addr()}
 	s, g, err := greet(ctx, t, o.Timeout)
@@ -107,7 +108,10 @@ func meet(ctx context.Context, o Options, sink recording.Sink, t target.Target) 
 		}
 	}
 	if s != nil && !o.NoHost && n.process == nil {
-		n.locate(host.Query{Network: t.Network, Local: s.LocalAddr(), Remote: s.RemoteAddr(), UnixPath: t.Path, PeerPID: peerPID(s), WantPID: n.identity.ProcessID, Listen: listen(t)})
+		n.locate(host.Query{
+			Network: t.Network, Local: s.LocalAddr(), Remote: s.RemoteAddr(), UnixPath: t.Path,
+			PeerPID: peerPID(s), WantPID: n.identity.ProcessID, Listen: listen(t),
+		})
 	}
 	return n, nil
 }

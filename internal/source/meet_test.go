@@ -21,8 +21,8 @@ func TestStartIsBounded(t *testing.T) {
 	}
 }
 
-// What an error of the first connection means: whether the peer let us in and would not answer (refused), whether it said nothing
-// (silent), or whether its answer is a state that doctor is there for.
+// What an error of the first connection means: whether the peer let us in and would not answer (refused), whether it
+// said nothing (silent), or whether its answer is a state that doctor is there for.
 func TestErrorsOfTheFirstConnection(t *testing.T) {
 	reply := &resp.ServerError{Code: "NOPERM", Message: "this user has no permissions to run the 'info' command"}
 	closed := &session.Error{Kind: session.ErrClosed, Err: io.EOF}
@@ -30,14 +30,23 @@ func TestErrorsOfTheFirstConnection(t *testing.T) {
 		err                    error
 		refused, silent, state bool
 	}{
-		"an error reply":            {err: fmt.Errorf("identifying the server: %w", reply), refused: true},
-		"closed on a command":       {err: closed, refused: true},
-		"broken after that":         {err: fmt.Errorf("%w: %w", session.ErrBroken, closed), refused: true},
-		"closed in the middle":      {err: &session.Error{Kind: session.ErrClosed, Err: io.ErrUnexpectedEOF}},
-		"wrong password":            {err: &session.Error{Kind: session.ErrWrongPassword, Err: reply}},
-		"no reply":                  {err: &session.Error{Kind: session.ErrTimeout, Err: context.DeadlineExceeded}, silent: true},
-		"no TLS handshake":          {err: &target.Error{Kind: target.ErrTimeout, Err: context.DeadlineExceeded}, silent: true},
-		"full queue of a socket":    {err: &target.Error{Kind: target.ErrBacklog, Err: errors.New("again")}, silent: true},
+		"an error reply":       {err: fmt.Errorf("identifying the server: %w", reply), refused: true},
+		"closed on a command":  {err: closed, refused: true},
+		"broken after that":    {err: fmt.Errorf("%w: %w", session.ErrBroken, closed), refused: true},
+		"closed in the middle": {err: &session.Error{Kind: session.ErrClosed, Err: io.ErrUnexpectedEOF}},
+		"wrong password":       {err: &session.Error{Kind: session.ErrWrongPassword, Err: reply}},
+		"no reply": {
+			err:    &session.Error{Kind: session.ErrTimeout, Err: context.DeadlineExceeded},
+			silent: true,
+		},
+		"no TLS handshake": {
+			err:    &target.Error{Kind: target.ErrTimeout, Err: context.DeadlineExceeded},
+			silent: true,
+		},
+		"full queue of a socket": {
+			err:    &target.Error{Kind: target.ErrBacklog, Err: errors.New("again")},
+			silent: true,
+		},
 		"nothing listens":           {err: &target.Error{Kind: target.ErrRefused, Err: errors.New("refused")}},
 		"plain where TLS was tried": {err: &target.Error{Kind: target.ErrNotTLS}},
 		"no room":                   {err: &session.Error{Kind: session.ErrMaxClients, Err: reply}, state: true},
@@ -53,8 +62,13 @@ func TestIsServer(t *testing.T) {
 	for _, c := range []struct {
 		comm, args0 string
 		want        bool
-	}{{"redis-server", "/usr/bin/redis-server", true}, {"valkey-server", "", true}, {"main", "/opt/redis/bin/redis-server", true},
-		{"nginx", "nginx: worker", false}, {"python3", "/srv/redis/serve.py", false}} {
+	}{
+		{"redis-server", "/usr/bin/redis-server", true},
+		{"valkey-server", "", true},
+		{"main", "/opt/redis/bin/redis-server", true},
+		{"nginx", "nginx: worker", false},
+		{"python3", "/srv/redis/serve.py", false},
+	} {
 		if got := isServer(&host.Process{Comm: c.comm, Args0: c.args0}); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

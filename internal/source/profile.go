@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/source/profile"
 )
 
-// openProfiles asks the applications that the user named whether they can be profiled. What was asked for by name and is not there ends the
-// watch before it begins: its address is wrong.
+// openProfiles asks the applications that the user named whether they can be profiled. What was asked for by name and
+// is not there ends the watch before it begins: its address is wrong.
 func openProfiles(ctx context.Context, o Options, sink recording.ProfileSink) (*profile.Source, error) {
 	if len(o.Profiles) == 0 {
 		return nil, nil
@@ -25,15 +25,19 @@ func (r *run) describeProfiles() {
 	if r.profiles == nil && !r.samplesCPU() {
 		return
 	}
-	r.status(recording.SourceProfile, r.profiles != nil || r.cpuClock != nil, "the CPU time of no process can be sampled")
+	r.status(recording.SourceProfile, r.profiles != nil || r.cpuClock != nil, "the CPU time of no process can be "+
+		"sampled")
 	if r.Frames != "" {
-		r.sink.Snapshot(recording.Snapshot{TimeNs: r.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf,
-			Name: recording.SnapshotFrames, Body: r.Frames})
+		r.sink.Snapshot(recording.Snapshot{
+			TimeNs: r.Clock.Now(), Source: recording.SourceProfile,
+			Subject: recording.SubjectSelf,
+			Name:    recording.SnapshotFrames, Body: r.Frames,
+		})
 	}
 }
 
-// openCPU starts to sample CPU time where that was asked for. A process that was named by its number and is not there ends the watch before it
-// begins; what the kernel does not allow is a blind spot.
+// openCPU starts to sample CPU time where that was asked for. A process that was named by its number and is not there
+// ends the watch before it begins; what the kernel does not allow is a blind spot.
 func (r *run) openCPU() (*profile.CPU, error) {
 	if !r.samplesCPU() {
 		return nil, nil
@@ -54,7 +58,8 @@ func (r *run) openCPU() (*profile.CPU, error) {
 	}
 	lost := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
 	if len(all) == 0 {
-		lost.Why, lost.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, or name a process: --profile cpu:PID"
+		lost.Why, lost.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
+			"or name a process: --profile cpu:PID"
 		r.blind(r.nodes[0].address, lost)
 		return nil, nil
 	}

@@ -64,7 +64,10 @@ func verdict(t *testing.T, addr string, app profile.Target) cause.Diagnosis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = source.Run(t.Context(), source.Options{Targets: to, For: 4 * time.Second, Slow: "auto", Version: "test", NoTap: true, Profiles: []profile.Target{app}}, w)
+	err = source.Run(t.Context(), source.Options{
+		Targets: to, For: 4 * time.Second, Slow: "auto", Version: "test",
+		NoTap: true, Profiles: []profile.Target{app},
+	}, w)
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +97,14 @@ func foundIn(t *testing.T, d cause.Diagnosis, id, fact string) {
 // TestGoRedis6OnRedis6 is incident 000: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
 func TestGoRedis6OnRedis6(t *testing.T) {
 	c := fleettest.StartCluster(t, servers.Redis6016, 3, 0, fleet.Spec{})
-	d := verdict(t, c.Addrs()[0], goredis6(t, clients.Options{Addresses: c.Addrs(), Mode: protocol.Cluster, Workers: 30}))
+	d := verdict(t, c.Addrs()[0], goredis6(t, clients.Options{
+		Addresses: c.Addrs(), Mode: protocol.Cluster,
+		Workers: 30,
+	}))
 	foundIn(t, d, "cmdinfo-once-lock", "in calls of go-redis wait for the lock of Once.Do")
 	foundIn(t, d, "cmdinfo-once-lock", "delay at mutexes")
-	if len(d.Findings) > 0 && (d.Findings[0].Cause != "cmdinfo-once-lock" || !strings.Contains(strings.Join(d.Findings[0].Fix, " "), "go-redis v6")) {
+	if len(d.Findings) > 0 && (d.Findings[0].Cause != "cmdinfo-once-lock" ||
+		!strings.Contains(strings.Join(d.Findings[0].Fix, " "), "go-redis v6")) {
 		t.Errorf("first is %+v", d.Findings[0])
 	}
 }

@@ -38,9 +38,9 @@ func (n node) kind() string {
 	}
 }
 
-// reach connects to every target once and, from a node of a cluster, finds the others. A target that cannot be reached is an error;
-// another node of its cluster that cannot be reached is a blind spot. Masters that the others hold for failed are tried as well: the process of one may
-// hang on this host, with callers that still wait for it.
+// reach connects to every target once and, from a node of a cluster, finds the others. A target that cannot be reached
+// is an error; another node of its cluster that cannot be reached is a blind spot. Masters that the others hold for
+// failed are tried as well: the process of one may hang on this host, with callers that still wait for it.
 func reach(ctx context.Context, o Options, sink recording.Sink) ([]node, error) {
 	var nodes []node
 	seen := map[string]bool{}
@@ -60,7 +60,8 @@ func reach(ctx context.Context, o Options, sink recording.Sink) ([]node, error) 
 			switch {
 			case seen[addr]:
 			case len(nodes)+len(peers) >= maxNodes:
-				unwatched(o, sink, addr, fmt.Sprintf("only %d nodes are watched at a time", maxNodes), "slowpath doctor "+addr)
+				unwatched(o, sink, addr, fmt.Sprintf("only %d nodes are watched at a time", maxNodes),
+					"slowpath doctor "+addr)
 			default:
 				peers = append(peers, t.WithAddr(addr))
 			}
@@ -71,7 +72,8 @@ func reach(ctx context.Context, o Options, sink recording.Sink) ([]node, error) 
 	return nodes, nil
 }
 
-// reachPeers connects to the other nodes of a cluster, all at once: where this host has no way to them, each takes the whole timeout.
+// reachPeers connects to the other nodes of a cluster, all at once: where this host has no way to them, each takes the
+// whole timeout.
 func reachPeers(ctx context.Context, o Options, sink recording.Sink, peers []target.Target) []node {
 	if len(peers) > 0 {
 		o.Progress(fmt.Sprintf("connecting to %d more nodes of the cluster", len(peers)))

@@ -18,8 +18,8 @@ import (
 // plainTimeout bounds the question whether a server that is silent under TLS speaks plain.
 const plainTimeout = 500 * time.Millisecond
 
-// explainSilence tells a plain server from a silent one after a TLS handshake without answer: a plain Redis takes the ClientHello for
-// an unfinished line and waits for its end.
+// explainSilence tells a plain server from a silent one after a TLS handshake without answer: a plain Redis takes the
+// ClientHello for an unfinished line and waits for its end.
 func explainSilence(ctx context.Context, t target.Target, err error) error {
 	if t.TLS == nil || !errors.Is(err, target.ErrTimeout) || ctx.Err() != nil || !answersPlain(ctx, t) {
 		return err
@@ -58,7 +58,10 @@ func (n node) despite(o Options, sink recording.Sink, err error) (node, error) {
 	if errors.As(err, &se) {
 		d.Code = se.Code
 	}
-	sink.Event(recording.Event{TimeNs: o.Clock.Now(), Source: recording.SourceServer, Subject: n.address, Kind: recording.KindError, Detail: recording.Detail(d)})
+	sink.Event(recording.Event{
+		TimeNs: o.Clock.Now(), Source: recording.SourceServer, Subject: n.address,
+		Kind: recording.KindError, Detail: recording.Detail(d),
+	})
 	if n.process == nil && !o.NoHost {
 		n.locate(host.Query{Network: n.target.Network, Listen: listen(n.target), UnixPath: n.target.Path})
 	}
@@ -67,11 +70,12 @@ func (n node) despite(o Options, sink recording.Sink, err error) (node, error) {
 
 // isState recognises the answers of a server in trouble, which are what doctor is there for.
 func isState(err error) bool {
-	return errors.Is(err, session.ErrMaxClients) || errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrLoading) || errors.Is(err, session.ErrMasterDown)
+	return errors.Is(err, session.ErrMaxClients) || errors.Is(err, session.ErrBusy) || errors.Is(err,
+		session.ErrLoading) || errors.Is(err, session.ErrMasterDown)
 }
 
-// silent recognises a peer that said nothing at all: to a command, to a TLS handshake, or to the connection itself (a listen queue that
-// is full).
+// silent recognises a peer that said nothing at all: to a command, to a TLS handshake, or to the connection itself (a
+// listen queue that is full).
 func silent(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
@@ -86,7 +90,8 @@ func (n *node) locate(q host.Query) {
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
 		n.proxy = p.PID
-		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] answers at this address and passes calls on to a server elsewhere", p.Comm, p.PID), "name the server itself as a second target"
+		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] answers at this address and passes calls on to a server "+
+			"elsewhere", p.Comm, p.PID), "name the server itself as a second target"
 	default:
 		n.process = &p
 	}

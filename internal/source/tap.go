@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// openTap loads the kernel source for all nodes. Where it cannot run, the watch goes on without it, and the recording says why and what
-// would help.
+// openTap loads the kernel source for all nodes. Where it cannot run, the watch goes on without it, and the recording
+// says why and what would help.
 func (r *run) openTap() *tap.Tap {
 	if r.NoTap {
 		r.status(recording.SourceTap, false, "left out by --no-tap")
@@ -31,8 +31,11 @@ func (r *run) openTap() *tap.Tap {
 	if err != nil {
 		r.status(recording.SourceTap, false, tap.Reason(err))
 		r.nobodyChosen(tap.Reason(err), tap.Remedy(err))
-		r.blind(r.nodes[0].address, recording.BlindSpot{What: "the way of each call through the kernel (who had the CPU, which command was waited for, the client's side)",
-			Why: tap.Reason(err), Enable: tap.Remedy(err)})
+		r.blind(r.nodes[0].address, recording.BlindSpot{
+			What: "the way of each call through the kernel (who had the " +
+				"CPU, which command was waited for, the client's side)",
+			Why: tap.Reason(err), Enable: tap.Remedy(err),
+		})
 		return nil
 	}
 	for _, b := range t.Blind() {
@@ -48,7 +51,8 @@ func (r *run) openTap() *tap.Tap {
 // nobodyChosen says that only the kernel source knows whose a call is.
 func (r *run) nobodyChosen(why, enable string) {
 	if r.Whom != (tap.Whom{}) {
-		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() + ": this is about all of them", Why: why, Enable: enable})
+		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() +
+			": this is about all of them", Why: why, Enable: enable})
 	}
 }
 

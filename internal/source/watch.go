@@ -1,5 +1,5 @@
-// Package source runs the sources of one watch side by side into a recording. It decides which sources can run against a target
-// and says why the others cannot; it judges nothing.
+// Package source runs the sources of one watch side by side into a recording. It decides which sources can run against
+// a target and says why the others cannot; it judges nothing.
 package source
 
 import (
@@ -51,8 +51,8 @@ const (
 	totalProbeRate = 600 // calls per second over all nodes, so that the probe's own work stays small on clusters
 )
 
-// Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what is
-// recorded until then stays in the sink.
+// Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what
+// is recorded until then stays in the sink.
 func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -99,8 +99,12 @@ func (r *run) endWith(ctx context.Context, pid int, cancel func()) {
 	if pid == 0 || !host.AwaitEnd(ctx, nil, pid) {
 		return
 	}
-	r.blind(r.nodes[0].address, recording.BlindSpot{What: fmt.Sprintf("calls of --pid %d to the end of the time that was asked for", pid),
-		Why: "the process has ended, and the watch with it", Enable: "--comm or --container, which go on with the next process"})
+	r.blind(r.nodes[0].address, recording.BlindSpot{
+		What: fmt.Sprintf("calls of --pid %d to the end of the time that "+
+			"was asked for", pid),
+		Why: "the process has ended, and the watch with it", Enable: "--comm or --container, which go on with the " +
+			"next process",
+	})
 	cancel()
 }
 
@@ -160,9 +164,12 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 		if !r.NoProbe {
 			wg.Go(func() {
 				r.source(ctx, "probe", n, func() error {
-					return probe.Watch(ctx, probe.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Rate: rate,
+					return probe.Watch(ctx, probe.Options{
+						Target: n.target, Node: n.address, Clock: r.Clock,
+						Sink: r.sink, Rate: rate,
 						FreshRate: min(probe.DefaultFreshRate, rate/5), HashTag: n.hashTag,
-						PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Slow: r.slow()})
+						PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Slow: r.slow(),
+					})
 				})
 			})
 		}
@@ -170,7 +177,10 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 			hosted++
 			wg.Go(func() {
 				r.source(ctx, "host", n, func() error {
-					return host.Watch(ctx, host.Options{Clock: r.Clock, Sink: r.sink, Node: n.address, Process: *n.process, Port: n.process.Port})
+					return host.Watch(ctx, host.Options{
+						Clock: r.Clock, Sink: r.sink, Node: n.address,
+						Process: *n.process, Port: n.process.Port,
+					})
 				})
 			})
 		}
@@ -189,17 +199,24 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 // source runs one source; that it failed is evidence that is missing, not the end of the watch.
 func (r *run) source(ctx context.Context, name string, n node, f func() error) {
 	if err := f(); err != nil && ctx.Err() == nil {
-		r.blind(n.address, recording.BlindSpot{What: "the " + name + " source on " + n.address, Why: err.Error(), Enable: "mend the error and watch again"})
+		r.blind(n.address, recording.BlindSpot{
+			What: "the " + name + " source on " + n.address, Why: err.Error(),
+			Enable: "mend the error and watch again",
+		})
 	}
 }
 
-// watchSelf notes once per second how long this process had to wait for a CPU: what it measures is only as good as that.
+// watchSelf notes once per second how long this process had to wait for a CPU: what it measures is only as good as
+// that.
 func (r *run) watchSelf(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		if ns, ok := ownDelay(); ok {
-			r.sink.Sample(recording.Sample{TimeNs: r.Clock.Now(), Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns)})
+			r.sink.Sample(recording.Sample{
+				TimeNs: r.Clock.Now(), Source: recording.SourceHost,
+				Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns),
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -232,7 +249,8 @@ func (r *run) hostStatus(hosted int) {
 		why = r.nodes[0].hostWhy
 		for _, n := range r.nodes {
 			if n.process == nil {
-				r.blind(n.address, recording.BlindSpot{What: "the host of " + n.address + " (CPU quota, run queue, freezes, disk, accept queue)", Why: n.hostWhy, Enable: n.hostEnable})
+				r.blind(n.address, recording.BlindSpot{What: "the host of " + n.address + " (CPU quota, run queue, " +
+					"freezes, disk, accept queue)", Why: n.hostWhy, Enable: n.hostEnable})
 			}
 		}
 	}
@@ -242,12 +260,18 @@ func (r *run) hostStatus(hosted int) {
 func (r *run) blind(subject string, b recording.BlindSpot) { blind(r.sink, r.Clock, subject, b) }
 
 func blind(sink recording.Sink, c *clock.Real, subject string, b recording.BlindSpot) {
-	sink.Event(recording.Event{TimeNs: c.Now(), Source: "watch", Subject: subject, Kind: recording.KindBlindSpot, Detail: recording.Detail(b)})
+	sink.Event(recording.Event{
+		TimeNs: c.Now(), Source: "watch", Subject: subject, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(b),
+	})
 }
 
 // finish notes the end and what the watch cost.
 func (r *run) finish() {
 	now := r.Clock.Now()
-	r.sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: "process.cpu_ns", Value: float64(processCPU() - r.cpu)})
+	r.sink.Sample(recording.Sample{
+		TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
+		Name: "process.cpu_ns", Value: float64(processCPU() - r.cpu),
+	})
 	r.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(now, 10))
 }

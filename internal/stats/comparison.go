@@ -1,7 +1,7 @@
 // Package stats tells whether repeated measurements differ, and by how much, without taking noise for a difference.
 //
-// Nothing is assumed of how the noise is distributed: medians, the Mann-Whitney U test, and the shift of Hodges and Lehmann with the interval
-// that belongs to that test.
+// Nothing is assumed of how the noise is distributed: medians, the Mann-Whitney U test, and the shift of Hodges and
+// Lehmann with the interval that belongs to that test.
 package stats
 
 import (
@@ -34,8 +34,8 @@ type Verdict struct {
 	Name     string
 	Old, New Median
 	Verdict  string
-	// Change is the new value by the old one, less 1: 0.04 is 4 % more. It lies from Low to High at the confidence of the comparison; both are
-	// infinite where the repeats are too few for it.
+	// Change is the new value by the old one, less 1: 0.04 is 4 % more. It lies from Low to High at the confidence of
+	// the comparison; both are infinite where the repeats are too few for it.
 	Change, Low, High float64
 	P                 float64 // of the Mann-Whitney U test: the chance of such samples if nothing had changed
 	Needed            int     // repeats on either side with which a difference can show at all
@@ -44,8 +44,8 @@ type Verdict struct {
 // Alpha is how often, at most, a comparison of equal things finds a difference in any of its figures.
 const Alpha = 0.05
 
-// Compare compares each figure so that all together are wrong at most as often as Alpha: each is tested at Alpha by their number (Bonferroni), and
-// the intervals are as much wider.
+// Compare compares each figure so that all together are wrong at most as often as Alpha: each is tested at Alpha by
+// their number (Bonferroni), and the intervals are as much wider.
 func Compare(figures []Figure) []Verdict {
 	comparable := 0
 	for _, f := range figures {
@@ -110,9 +110,11 @@ func (v Verdict) String() string {
 		return fmt.Sprintf("%s (%s to %s %%)", Unshown, signed(v.Low), signed(v.High))
 	case Faster, Slower:
 		if v.High-v.Change >= math.Abs(v.Change) { // a long tail on one side, which ± would show on both
-			return fmt.Sprintf("%s by %s %% (%s to %s %%)", v.Verdict, percent(math.Abs(v.Change)), signed(v.Low), signed(v.High))
+			return fmt.Sprintf("%s by %s %% (%s to %s %%)", v.Verdict, percent(math.Abs(v.Change)), signed(v.Low),
+				signed(v.High))
 		}
-		return fmt.Sprintf("%s by %s %% ± %s %%", v.Verdict, percent(math.Abs(v.Change)), percent(max(v.Change-v.Low, v.High-v.Change)))
+		return fmt.Sprintf("%s by %s %% ± %s %%", v.Verdict, percent(math.Abs(v.Change)),
+			percent(max(v.Change-v.Low, v.High-v.Change)))
 	}
 	return v.Verdict
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// sample draws values as benchmarks give them: noise that is a share, and in one of ten something else ran and cost more.
+// sample draws values as benchmarks give them: noise that is a share, and in one of ten something else ran and cost
+// more.
 func sample(rng *rand.Rand, n int, center, noise float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -50,7 +51,8 @@ func TestNothingChanged(t *testing.T) {
 	}
 }
 
-// TestTenPercent: a true difference of a tenth is found nearly always in a figure whose noise is a few per cent, and its interval has it.
+// TestTenPercent: a true difference of a tenth is found nearly always in a figure whose noise is a few per cent, and
+// its interval has it.
 func TestTenPercent(t *testing.T) {
 	const comparisons = 300
 	found, inside, below := 0, 0, 0
@@ -69,7 +71,8 @@ func TestTenPercent(t *testing.T) {
 	}
 	t.Logf("found %d, interval holds it %d, of %d", found, inside, comparisons)
 	if found < comparisons*9/10 || inside < comparisons*95/100 || below > 0 {
-		t.Errorf("found in %d, in the interval in %d, the wrong way round in %d of %d", found, inside, below, comparisons)
+		t.Errorf("found in %d, in the interval in %d, the wrong way round in %d of %d", found, inside, below,
+			comparisons)
 	}
 }
 
@@ -84,13 +87,14 @@ func TestTooFew(t *testing.T) {
 		}
 		v := Compare(fs)[0]
 		if v.Verdict != TooFew || v.Needed != c.needed {
-			t.Errorf("%d repeats, %d figures: %s, needed %d; want %d", c.repeats, c.figures, v.Verdict, v.Needed, c.needed)
+			t.Errorf("%d repeats, %d figures: %s, needed %d; want %d", c.repeats, c.figures, v.Verdict, v.Needed,
+				c.needed)
 		}
 	}
 }
 
-// TestVerdicts: of 6 and 6 a U of 5 is the last that is rare (the published tables), so that the interval ends at the seventh of the 36 ordered
-// differences, two steps of the series away.
+// TestVerdicts: of 6 and 6 a U of 5 is the last that is rare (the published tables), so that the interval ends at the
+// seventh of the 36 ordered differences, two steps of the series away.
 func TestVerdicts(t *testing.T) {
 	old := []float64{100, 101, 102, 103, 104, 105}
 	scaled := func(f float64) (out []float64) {
@@ -106,7 +110,10 @@ func TestVerdicts(t *testing.T) {
 		{Figure{"x", true, old, scaled(2)}, "faster by 100 % ± 4.0 %"},
 		{Figure{"x", false, old, scaled(2)}, "slower by 100 % ± 4.0 %"},
 		{Figure{"x", false, old, scaled(0.5)}, "faster by 50 % ± 1.0 %"},
-		{Figure{"x", false, []float64{100, 101, 102, 103, 104}, []float64{110, 120, 300, 400, 5000}}, "slower by 194 % (+8.9 to +4754 %)"},
+		{
+			Figure{"x", false, []float64{100, 101, 102, 103, 104}, []float64{110, 120, 300, 400, 5000}},
+			"slower by 194 % (+8.9 to +4754 %)",
+		},
 		{Figure{"x", true, old, old}, "no difference shown (-2.0 to +2.0 %)"},
 		{Figure{"x", true, []float64{7, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, "no difference shown (+0.0 to +0.0 %)"},
 		{Figure{"x", true, []float64{0, 7, 7, 7, 7}, []float64{7, 7, 7, 7, 7}}, None},
@@ -148,7 +155,8 @@ func TestDrifts(t *testing.T) {
 // TestManyRepeats: where the normal distribution takes over, the interval stays what it was.
 func TestManyRepeats(t *testing.T) {
 	exact, normal := quantileU(50, 50, 0.025), quantileU(51, 51, 0.025)
-	if exact < 960 || normal < exact || normal > exact+80 { // 1250 - 1.96·sqrt(2500·101/12) = 966; 51² is 101 more, half of it less 29
+	// 1250 - 1.96·sqrt(2500·101/12) = 966; 51² is 101 more, half of it less 29
+	if exact < 960 || normal < exact || normal > exact+80 {
 		t.Errorf("quantiles of U: %d for 50, %d for 51", exact, normal)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Median of repeats, in the unit of the figure. Low and High are its 95 % interval by order statistics, infinite below NeededForMedian repeats.
+// Median of repeats, in the unit of the figure. Low and High are its 95 % interval by order statistics, infinite below
+// NeededForMedian repeats.
 type Median struct {
 	Value, Low, High float64
 	Repeats          int
@@ -17,8 +18,8 @@ type Median struct {
 // Confidence of the interval of a median.
 const Confidence = 0.95
 
-// NeededForMedian is the number of repeats from which on the median has an interval: all of fewer lie on one side of it with more than 5 %
-// chance (2·½ⁿ).
+// NeededForMedian is the number of repeats from which on the median has an interval: all of fewer lie on one side of it
+// with more than 5 % chance (2·½ⁿ).
 const NeededForMedian = 6
 
 // MedianOf gives the median; of nothing it is NaN.
@@ -42,8 +43,8 @@ func sampleOf(values []float64) *benchmath.Sample {
 // steady is the chance below which a trend among repeats is none of chance.
 const steady = 0.01
 
-// Drifts tells whether values that should be alike rise or fall in the order of time (the test of Mann and Kendall): then the machine changed
-// while it was measured, and what is told of the repeats tells of that, too.
+// Drifts tells whether values that should be alike rise or fall in the order of time (the test of Mann and Kendall):
+// then the machine changed while it was measured, and what is told of the repeats tells of that, too.
 func Drifts(values []float64) bool {
 	n := float64(len(values))
 	if n < NeededForMedian {

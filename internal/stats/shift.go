@@ -7,11 +7,13 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// exactUpTo is the size of samples up to which the distribution of U is counted out; above it the normal one is as good.
+// exactUpTo is the size of samples up to which the distribution of U is counted out; above it the normal one is as
+// good.
 const exactUpTo = 50
 
-// shiftOf is by how much b is above a: the median of all pairs' differences (Hodges and Lehmann, 1963), and the interval of the shifts that a
-// Mann-Whitney U test at alpha does not refuse. It is infinite where the samples are too small for any shift to be refused.
+// shiftOf is by how much b is above a: the median of all pairs' differences (Hodges and Lehmann, 1963), and the
+// interval of the shifts that a Mann-Whitney U test at alpha does not refuse. It is infinite where the samples are too
+// small for any shift to be refused.
 func shiftOf(a, b []float64, alpha float64) (shift, low, high float64) {
 	d := make([]float64, 0, len(a)*len(b))
 	for _, x := range a {
@@ -49,8 +51,8 @@ func quantileU(n1, n2 int, p float64) int {
 	return min(low, n1*n2/2-1)
 }
 
-// Needed is the fewest repeats on either side with which a difference can show at alpha: the most extreme of their orders must be rare enough,
-// 2 of all (2n)!/(n!)² are.
+// Needed is the fewest repeats on either side with which a difference can show at alpha: the most extreme of their
+// orders must be rare enough, 2 of all (2n)!/(n!)² are.
 func Needed(alpha float64) int {
 	orders := 1.0
 	for n := 1; ; n++ {

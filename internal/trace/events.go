@@ -24,7 +24,8 @@ const firstID = 1 << 23
 func newEvents(w io.Writer, zero int64) *eventWriter {
 	o := &eventWriter{w: bufio.NewWriter(w), zero: zero}
 	start := time.Unix(0, o.zero).UTC().Format(time.RFC3339Nano)
-	fmt.Fprintf(o.w, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"made_by\":\"slowpath trace\",\"start\":%q},\"traceEvents\":[", start)
+	fmt.Fprintf(o.w, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"made_by\":\"slowpath "+
+		"trace\",\"start\":%q},\"traceEvents\":[", start)
 	return o
 }
 
@@ -66,7 +67,8 @@ func (o *eventWriter) slice(s slice) {
 	o.event(map[string]any{"ph": "E", "ts": o.microseconds(s.to)})
 }
 
-// microseconds keeps the nanoseconds as decimals. From the begin of the file they are exact in a float64 for a quarter of a year.
+// microseconds keeps the nanoseconds as decimals. From the begin of the file they are exact in a float64 for a quarter
+// of a year.
 func (o *eventWriter) microseconds(ns int64) json.Number {
 	ns = max(0, ns-o.zero)
 	return json.Number(fmt.Sprintf("%d.%03d", ns/1000, ns%1000))

@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all must hold.
+// Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all
+// must hold.
 type Filter struct {
 	Commands []string // "GET"; "CLUSTER" stands for all of its subcommands too
 	Clients  []string // part of the client's address or of its process
@@ -36,7 +37,10 @@ func (f Filter) Takes(c Call) bool {
 		}
 	}
 	return f.takesCommand(c.Op) &&
-		(len(f.Clients) == 0 || slices.ContainsFunc(f.Clients, func(part string) bool { return containsFold(c.Client, part) || containsFold(c.Process, part) })) &&
+		(len(f.Clients) == 0 || slices.ContainsFunc(f.Clients, func(part string) bool {
+			return containsFold(c.Client,
+				part) || containsFold(c.Process, part)
+		})) &&
 		(len(f.Nodes) == 0 || slices.ContainsFunc(f.Nodes, func(n string) bool { return isNode(c.Node, n) }))
 }
 
@@ -67,10 +71,17 @@ type Spent struct {
 }
 
 var (
-	actors = []string{recording.App, recording.Client, recording.Network, recording.Proxy, recording.Server, recording.Nobody}
-	states = []string{recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue, recording.Out, recording.Back, recording.Way,
-		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec, recording.Withheld, recording.Forward, recording.Send, recording.Receive,
-		recording.OffCPU, recording.Unexplained}
+	actors = []string{
+		recording.App, recording.Client, recording.Network, recording.Proxy, recording.Server,
+		recording.Nobody,
+	}
+	states = []string{
+		recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
+		recording.Out, recording.Back, recording.Way,
+		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec,
+		recording.Withheld, recording.Forward, recording.Send, recording.Receive,
+		recording.OffCPU, recording.Unexplained,
+	}
 )
 
 // ErrSpent is what ParseSpent says of a text that it cannot read.
@@ -97,7 +108,8 @@ func ParseSpent(text string) (Spent, error) {
 	case !both && slices.Contains(states, name):
 		s.State = name
 	default:
-		return s, fmt.Errorf("%w; actors are %s; states are %s", ErrSpent, strings.Join(actors, ", "), strings.Join(states, ", "))
+		return s, fmt.Errorf("%w; actors are %s; states are %s", ErrSpent, strings.Join(actors, ", "),
+			strings.Join(states, ", "))
 	}
 	return s, nil
 }

@@ -19,7 +19,8 @@ type Group struct {
 
 type groupKey struct{ node, actor, state, culprit, own string }
 
-// linger is how long after the end of its last call a group stays open. Views of both ends of a connection are joined for 300 ms.
+// linger is how long after the end of its last call a group stays open. Views of both ends of a connection are joined
+// for 300 ms.
 const linger = int64(600e6)
 
 // Groups collects calls into groups.
@@ -42,11 +43,14 @@ func (g *Groups) Add(c Call) {
 	if g.open == nil {
 		g.open = map[groupKey][]*Group{}
 	}
-	g.open[key] = append(g.open[key], &Group{Worst: c, LeastNs: c.Ns, ByCommand: map[string]int{c.Op: 1}, from: from, to: to, lastSeenNs: c.ToNs()})
+	g.open[key] = append(g.open[key], &Group{
+		Worst: c, LeastNs: c.Ns, ByCommand: map[string]int{c.Op: 1}, from: from,
+		to: to, lastSeenNs: c.ToNs(),
+	})
 }
 
-// ownOf tells apart calls that went through the same without a culprit: what a call did itself, and where its client was slow, is no
-// other's. A server's thread is everybody's.
+// ownOf tells apart calls that went through the same without a culprit: what a call did itself, and where its client
+// was slow, is no other's. A server's thread is everybody's.
 func ownOf(c Call, d Segment) string {
 	switch {
 	case d.Culprit != "":
@@ -59,8 +63,8 @@ func ownOf(c Call, d Segment) string {
 	return ""
 }
 
-// overlaps wants half of the shorter wait to be common: a client whose call was held up sends its next one, which the next KEYS holds
-// up, before the last reply of the first is sent.
+// overlaps wants half of the shorter wait to be common: a client whose call was held up sends its next one, which the
+// next KEYS holds up, before the last reply of the first is sent.
 func (o *Group) overlaps(from, to int64) bool {
 	common := min(o.to, to) - max(o.from, from)
 	return common > 0 && 2*common >= min(o.to-o.from, to-from)

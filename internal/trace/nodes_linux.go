@@ -25,8 +25,8 @@ func isServer(comm string) bool {
 	return (strings.Contains(comm, "redis") || strings.Contains(comm, "valkey")) && !strings.Contains(comm, "exporter")
 }
 
-// Here finds the servers that listen on this host. Each address at which clients may reach one is a node of its own; those of one
-// server have its address for people in common.
+// Here finds the servers that listen on this host. Each address at which clients may reach one is a node of its own;
+// those of one server have its address for people in common.
 func Here(fs host.FS) ([]tap.Node, error) {
 	found, err := host.Listeners(fs, isServer)
 	if err != nil {
@@ -60,7 +60,10 @@ func nodesOf(l host.Listener, before []tap.Node) (nodes []tap.Node) {
 		}
 	}
 	for _, a := range addrs {
-		nodes = append(nodes, tap.Node{Address: label, Remote: netip.AddrPortFrom(a, l.Addr.Port()), PID: l.Process.PID, Port: l.Process.Port})
+		nodes = append(nodes, tap.Node{
+			Address: label, Remote: netip.AddrPortFrom(a, l.Addr.Port()), PID: l.Process.PID,
+			Port: l.Process.Port,
+		})
 	}
 	return nodes
 }
@@ -81,7 +84,8 @@ func ownAddresses() (list []netip.Addr) {
 	return list
 }
 
-// Resolve makes nodes of targets: each address that a name has is a node of its own. Notes say what cannot be seen of them.
+// Resolve makes nodes of targets: each address that a name has is a node of its own. Notes say what cannot be seen of
+// them.
 func Resolve(ctx context.Context, fs host.FS, targets []target.Target) (nodes []tap.Node, notes []string, err error) {
 	for _, t := range targets {
 		if t.Network == "unix" {
@@ -108,9 +112,11 @@ func Resolve(ctx context.Context, fs host.FS, targets []target.Target) (nodes []
 		case why != nil:
 			notes = append(notes, fmt.Sprintf("%s: %v", t.Addr(), why))
 		case slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }):
-			notes = append(notes, fmt.Sprintf("nothing listens at %s now; calls will be seen once a server does, without what its threads do", t.Addr()))
+			notes = append(notes, fmt.Sprintf("nothing listens at %s now; calls will be seen once a server does, "+
+				"without what its threads do", t.Addr()))
 		default:
-			notes = append(notes, fmt.Sprintf("%s is not on this host: only the clients' end of calls is seen; for the rest run slowpath there too", t.Addr()))
+			notes = append(notes, fmt.Sprintf("%s is not on this host: only the clients' end of calls is seen; for "+
+				"the rest run slowpath there too", t.Addr()))
 		}
 	}
 	return nodes, notes, nil

@@ -14,7 +14,10 @@ import (
 )
 
 func TestIsServer(t *testing.T) {
-	for comm, want := range map[string]bool{"redis-server": true, "valkey-server": true, "redis-sentinel": true, "redis_exporter": false, "nginx": false, "": false} {
+	for comm, want := range map[string]bool{
+		"redis-server": true, "valkey-server": true, "redis-sentinel": true,
+		"redis_exporter": false, "nginx": false, "": false,
+	} {
 		if isServer(comm) != want {
 			t.Errorf("%q: %v", comm, !want)
 		}
@@ -26,7 +29,8 @@ func TestNodesOf(t *testing.T) {
 	var nodes []tap.Node
 	for _, at := range []string{"0.0.0.0:6379", "[::]:6379", "10.0.0.5:6380"} {
 		a := netip.MustParseAddrPort(at)
-		nodes = append(nodes, nodesOf(host.Listener{Process: host.Process{PID: 77, Port: int(a.Port())}, Addr: a}, nodes)...)
+		nodes = append(nodes, nodesOf(host.Listener{Process: host.Process{PID: 77, Port: int(a.Port())}, Addr: a},
+			nodes)...)
 	}
 	remotes := map[string]string{}
 	for _, n := range nodes {
@@ -35,7 +39,10 @@ func TestNodesOf(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 	}
-	for remote, want := range map[string]string{"127.0.0.1:6379": "127.0.0.1:6379", "[::1]:6379": "127.0.0.1:6379", "10.0.0.5:6380": "10.0.0.5:6380", "0.0.0.0:6379": ""} {
+	for remote, want := range map[string]string{
+		"127.0.0.1:6379": "127.0.0.1:6379", "[::1]:6379": "127.0.0.1:6379",
+		"10.0.0.5:6380": "10.0.0.5:6380", "0.0.0.0:6379": "",
+	} {
 		if remotes[remote] != want {
 			t.Errorf("%s is %q, want %q", remote, remotes[remote], want)
 		}
@@ -56,11 +63,14 @@ func TestResolve(t *testing.T) {
 		return []target.Target{p}
 	}
 	nodes, notes, err := Resolve(t.Context(), host.Root{}, parse(l.Addr().String()))
-	if err != nil || len(nodes) != 1 || len(notes) != 0 || nodes[0].PID != os.Getpid() || nodes[0].Remote.String() != l.Addr().String() {
+	if err != nil || len(nodes) != 1 || len(notes) != 0 || nodes[0].PID != os.Getpid() ||
+		nodes[0].Remote.String() != l.Addr().String() {
 		t.Errorf("%+v, %q, %v", nodes, notes, err)
 	}
-	for address, want := range map[string]string{"127.0.0.1:1": "nothing listens", "192.0.2.7:6379": "not on this host"} {
-		if nodes, notes, err := Resolve(t.Context(), host.Root{}, parse(address)); err != nil || len(nodes) != 1 || nodes[0].PID != 0 || len(notes) != 1 || !strings.Contains(notes[0], want) {
+	for address, want := range map[string]string{"127.0.0.1:1": "nothing listens", "192.0.2.7:6379": "not on this " +
+		"host"} {
+		if nodes, notes, err := Resolve(t.Context(), host.Root{}, parse(address)); err != nil || len(nodes) != 1 ||
+			nodes[0].PID != 0 || len(notes) != 1 || !strings.Contains(notes[0], want) {
 			t.Errorf("%s: %+v, %q, %v", address, nodes, notes, err)
 		}
 	}

@@ -14,12 +14,14 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Perfetto collects calls and what threads did, and writes them as a file that ui.perfetto.dev and chrome://tracing open, in the Trace
-// Event Format (JSON, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+// Perfetto collects calls and what threads did, and writes them as a file that ui.perfetto.dev and chrome://tracing
+// open, in the Trace Event Format (JSON,
+// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
 //
-// A process of the file is a client, with a track per call in flight at once, since pipelined calls overlap; or a server, with tracks
-// of what its threads worked on and what they waited for. Slices are pairs of begin and end, and not "complete" events with a
-// duration: rounding to microseconds could let a part end after its whole, and Perfetto drops such parts.
+// A process of the file is a client, with a track per call in flight at once, since pipelined calls overlap; or a
+// server, with tracks of what its threads worked on and what they waited for. Slices are pairs of begin and end, and
+// not "complete" events with a duration: rounding to microseconds could let a part end after its whole, and Perfetto
+// drops such parts.
 type Perfetto struct {
 	Lost   int // what was left out, because there was too much
 	calls  []Call
@@ -44,7 +46,10 @@ func (p *Perfetto) Event(e recording.Event) {
 	}
 }
 
-var waits = map[string]bool{recording.KindThrottled: true, recording.KindRunQueue: true, recording.KindFrozen: true, recording.KindBlocked: true}
+var waits = map[string]bool{
+	recording.KindThrottled: true, recording.KindRunQueue: true, recording.KindFrozen: true,
+	recording.KindBlocked: true,
+}
 
 func (p *Perfetto) room(n int) bool {
 	if p.size+n > maxSlices {
@@ -105,13 +110,19 @@ const (
 )
 
 func (f file) call(c Call) {
-	s := slice{name: c.Op, category: "call", from: c.FromNs(), to: c.ToNs(), args: map[string]any{"client": c.Client, "process": c.Process, "node": c.Node,
-		"side": c.Side, "ns": c.Ns, "request_bytes": c.RequestBytes, "reply_bytes": c.ReplyBytes}}
+	s := slice{name: c.Op, category: "call", from: c.FromNs(), to: c.ToNs(), args: map[string]any{
+		"client":  c.Client,
+		"process": c.Process, "node": c.Node,
+		"side": c.Side, "ns": c.Ns, "request_bytes": c.RequestBytes, "reply_bytes": c.ReplyBytes,
+	}}
 	if c.Error != "" {
 		s.args["error"] = c.Error
 	}
 	for _, g := range c.Segments {
-		part := slice{name: strings.TrimPrefix(g.Actor+" "+g.State, recording.Nobody+" "), category: g.Actor, from: c.FromNs() + g.FromNs, to: c.FromNs() + g.ToNs}
+		part := slice{
+			name: strings.TrimPrefix(g.Actor+" "+g.State, recording.Nobody+" "), category: g.Actor,
+			from: c.FromNs() + g.FromNs, to: c.FromNs() + g.ToNs,
+		}
 		if g.Culprit != "" {
 			part.args = map[string]any{"culprit": g.Culprit}
 		}

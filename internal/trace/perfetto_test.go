@@ -22,8 +22,8 @@ type event struct {
 	Args map[string]any `json:"args"`
 }
 
-// written checks the structure of an export: on each track begins and ends are in pairs, and time does not go back. It gives the
-// slices by the names of their process and track, children with two more spaces in front.
+// written checks the structure of an export: on each track begins and ends are in pairs, and time does not go back. It
+// gives the slices by the names of their process and track, children with two more spaces in front.
 func written(t *testing.T, p *Perfetto) map[string][]string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -79,21 +79,38 @@ func written(t *testing.T, p *Perfetto) map[string][]string {
 func TestPerfetto(t *testing.T) {
 	p := &Perfetto{}
 	first := waited("GET", 0, 10*ms, 7)
-	second := waited("SET", 5*ms, 20*ms, 14)                                                                                                  // the same process, overlapping
-	second.Segments = append(second.Segments, Segment{Actor: recording.Nobody, State: recording.Unexplained, FromNs: 20 * ms, ToNs: 30 * ms}) // damaged
+	// the same process, overlapping
+	second := waited("SET", 5*ms, 20*ms, 14)
+	// damaged
+	second.Segments = append(second.Segments, Segment{
+		Actor: recording.Nobody, State: recording.Unexplained,
+		FromNs: 20 * ms, ToNs: 30 * ms,
+	})
 	far := waited("GET", ms, 3*ms, 1)
 	far.Process, far.Client = "", "10.0.0.9:4711"
 	for _, c := range []Call{second, far, first} {
 		p.Call(c)
 	}
 	work := func(at int64, d recording.WorkDetail) {
-		p.Event(recording.Event{TimeNs: begin + at, DurationNs: 8 * ms, Source: recording.SourceTap, Subject: "127.0.0.1:6379", Kind: recording.KindWork, Detail: recording.Detail(d)})
+		p.Event(recording.Event{
+			TimeNs: begin + at, DurationNs: 8 * ms, Source: recording.SourceTap,
+			Subject: "127.0.0.1:6379", Kind: recording.KindWork, Detail: recording.Detail(d),
+		})
 	}
 	work(0, recording.WorkDetail{Op: "KEYS", Calls: 3, TID: 42, Client: "127.0.0.1:48440"})
 	work(9*ms, recording.WorkDetail{TID: 42})
-	p.Event(recording.Event{TimeNs: begin + 2*ms, DurationNs: ms, Source: recording.SourceTap, Subject: "127.0.0.1:6379", Kind: recording.KindThrottled, Detail: `{"tid":42}`})
-	p.Event(recording.Event{TimeNs: begin, DurationNs: ms, Source: recording.SourceTap, Subject: recording.ProcessPrefix + "0", Kind: recording.KindRunQueue, Detail: `{"tid":9,"comm":"checkout"}`})
-	p.Event(recording.Event{TimeNs: begin, DurationNs: ms, Source: recording.SourceTap, Subject: recording.ProcessPrefix + "x", Kind: recording.KindBlocked, Detail: `{damaged`})
+	p.Event(recording.Event{
+		TimeNs: begin + 2*ms, DurationNs: ms, Source: recording.SourceTap,
+		Subject: "127.0.0.1:6379", Kind: recording.KindThrottled, Detail: `{"tid":42}`,
+	})
+	p.Event(recording.Event{
+		TimeNs: begin, DurationNs: ms, Source: recording.SourceTap,
+		Subject: recording.ProcessPrefix + "0", Kind: recording.KindRunQueue, Detail: `{"tid":9,"comm":"checkout"}`,
+	})
+	p.Event(recording.Event{
+		TimeNs: begin, DurationNs: ms, Source: recording.SourceTap,
+		Subject: recording.ProcessPrefix + "x", Kind: recording.KindBlocked, Detail: `{damaged`,
+	})
 	p.Event(recording.Event{TimeNs: begin, Source: recording.SourceTap, Kind: recording.KindOpen})
 	const keys = "  server busy (KEYS from 127.0.0.1:48440 (redis-cli[22907]))"
 	want := map[string][]string{

@@ -12,7 +12,8 @@ import (
 
 // Replay passes what the kernel source wrote into a recording to a watch, calls in the order in which they ended.
 func Replay(r *recording.Recording, w *Watch) {
-	calls := slices.DeleteFunc(slices.Clone(r.Calls), func(c recording.Call) bool { return c.Source != recording.SourceTap })
+	calls := slices.DeleteFunc(slices.Clone(r.Calls),
+		func(c recording.Call) bool { return c.Source != recording.SourceTap })
 	slices.SortStableFunc(calls, func(a, b recording.Call) int { return cmp.Compare(a.EndNs, b.EndNs) })
 	for _, c := range calls {
 		w.Call(c, r.Segments[c.ID]...)
@@ -29,7 +30,10 @@ func Replay(r *recording.Recording, w *Watch) {
 	for _, name := range r.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		series := r.Series(recording.SourceTap, recording.SubjectSelf, name)
 		last := series[len(series)-1]
-		w.Sample(recording.Sample{TimeNs: last.TimeNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: last.Value})
+		w.Sample(recording.Sample{
+			TimeNs: last.TimeNs, Source: recording.SourceTap, Subject: recording.SubjectSelf,
+			Name: name, Value: last.Value,
+		})
 	}
 }
 
@@ -50,12 +54,17 @@ func Begin(sink recording.Sink, nowNs int64, version string, slow time.Duration,
 		}
 	}
 	for key, value := range map[string]string{
-		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(nowNs, 10), recording.MetaTarget: addresses[0],
-		recording.MetaNodes: recording.Detail(addresses), recording.MetaKind: "unknown", recording.MetaSlow: slow.String(),
+		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(nowNs, 10),
+		recording.MetaTarget: addresses[0],
+		recording.MetaNodes:  recording.Detail(addresses), recording.MetaKind: "unknown",
+		recording.MetaSlow: slow.String(),
 	} {
 		sink.SetMeta(key, value)
 	}
-	for _, name := range []string{recording.SourceProbe, recording.SourceServer, recording.SourceHost, recording.SourceTap} {
+	for _, name := range []string{
+		recording.SourceProbe, recording.SourceServer, recording.SourceHost,
+		recording.SourceTap,
+	} {
 		s := recording.SourceStatus{Name: name, Used: name == recording.SourceTap}
 		if !s.Used {
 			s.Why = "recorded by slowpath trace; slowpath record keeps all sources"

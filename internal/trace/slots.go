@@ -1,7 +1,7 @@
 package trace
 
-// slots gives each of a row of spans the lowest place that is free, so that those which overlap lie in different places. Spans must
-// come in the order in which they begin.
+// slots gives each of a row of spans the lowest place that is free, so that those which overlap lie in different
+// places. Spans must come in the order in which they begin.
 type slots struct{ freeFrom []int64 }
 
 func (s *slots) take(from, to int64) int {

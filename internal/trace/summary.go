@@ -25,8 +25,9 @@ type Summary struct {
 	Account  []Spending      // by time
 	Waited   []Waited        // by time
 	Replies  int64           // that were matched, by each end
-	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls beyond those that
-	// the kernel programs report per second, and how often a connection carried what they do not understand (inline commands, TLS).
+	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls
+	// beyond those that the kernel programs report per second, and how often a connection carried what they do not
+	// understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
 }
 
@@ -46,8 +47,8 @@ type Spending struct {
 	Share        float64
 }
 
-// Waited is the time that slow calls waited for one thing. Ports and process numbers are left out of What: who runs redis-cli again
-// and again is one.
+// Waited is the time that slow calls waited for one thing. Ports and process numbers are left out of What: who runs
+// redis-cli again and again is one.
 type Waited struct {
 	Actor, State string
 	What         string
@@ -76,7 +77,10 @@ type opTally struct {
 const maxNames = 10_000
 
 func newTally() *tally {
-	return &tally{ops: map[string]*opTally{}, spent: map[[2]string]int64{}, waited: map[[3]string]*Waited{}, counters: map[string]float64{}}
+	return &tally{
+		ops: map[string]*opTally{}, spent: map[[2]string]int64{}, waited: map[[3]string]*Waited{},
+		counters: map[string]float64{},
+	}
 }
 
 func (t *tally) op(name string) *opTally {
@@ -159,9 +163,12 @@ func kindOf(culprit string) string {
 }
 
 func (t *tally) summary() Summary {
-	s := Summary{Whom: t.whom, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]), Dropped: int64(t.counters["tap.dropped"]),
+	s := Summary{
+		Whom: t.whom, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]),
+		Dropped:    int64(t.counters["tap.dropped"]),
 		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
-		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"])}
+		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
+	}
 	for name, o := range t.ops {
 		c := o.command(name)
 		s.Calls += c.Calls

@@ -1,5 +1,5 @@
-// Package trace follows the calls that the kernel source sees, one by one, while it sees them or from a recording: it filters them,
-// groups those that waited for the same, sums them up, and exports them for Perfetto.
+// Package trace follows the calls that the kernel source sees, one by one, while it sees them or from a recording: it
+// filters them, groups those that waited for the same, sums them up, and exports them for Perfetto.
 package trace
 
 import (
@@ -41,10 +41,17 @@ func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
 
 // Of makes a Call of the rows of a recording.
 func Of(c recording.Call, segs []recording.Segment) Call {
-	out := Call{Schema: Schema, Time: time.Unix(0, c.IntendedNs).UTC(), Op: c.Op, Node: c.Node, Client: c.Conn, Process: c.Client, Side: c.Side,
-		Ns: c.EndNs - c.IntendedNs, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Error: c.Error, Segments: []Segment{}}
+	out := Call{
+		Schema: Schema, Time: time.Unix(0, c.IntendedNs).UTC(), Op: c.Op, Node: c.Node, Client: c.Conn,
+		Process: c.Client, Side: c.Side,
+		Ns: c.EndNs - c.IntendedNs, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Error: c.Error,
+		Segments: []Segment{},
+	}
 	for _, s := range segs {
-		out.Segments = append(out.Segments, Segment{s.Actor, s.State, s.FromNs - c.IntendedNs, s.ToNs - c.IntendedNs, s.Culprit})
+		out.Segments = append(out.Segments, Segment{
+			s.Actor, s.State, s.FromNs - c.IntendedNs, s.ToNs - c.IntendedNs,
+			s.Culprit,
+		})
 	}
 	return out
 }

@@ -21,10 +21,18 @@ var begin = time.Date(2026, 10, 5, 14, 2, 11, 0, time.UTC).UnixNano()
 // waited is a call that waited for KEYS from begin+at, and then ran for 1 ms.
 func waited(op string, at, ns int64, client int) Call {
 	end := begin + at + ns
-	return Of(recording.Call{Source: recording.SourceTap, Op: op, Conn: fmt.Sprintf("127.0.0.1:%d", client), Client: fmt.Sprintf("checkout[%d]", client%7), Node: "127.0.0.1:6379",
-		IntendedNs: begin + at, StartNs: begin + at, EndNs: end, Side: "both", Slot: -1},
-		[]recording.Segment{{Actor: recording.Server, State: recording.Busy, FromNs: begin + at, ToNs: end - ms, Culprit: "KEYS from 127.0.0.1:48440 (redis-cli[22907])"},
-			{Actor: recording.Server, State: recording.Exec, FromNs: end - ms, ToNs: end}})
+	return Of(recording.Call{
+		Source: recording.SourceTap, Op: op, Conn: fmt.Sprintf("127.0.0.1:%d", client),
+		Client: fmt.Sprintf("checkout[%d]", client%7), Node: "127.0.0.1:6379",
+		IntendedNs: begin + at, StartNs: begin + at, EndNs: end, Side: "both", Slot: -1,
+	},
+		[]recording.Segment{
+			{
+				Actor: recording.Server, State: recording.Busy, FromNs: begin + at, ToNs: end - ms,
+				Culprit: "KEYS from 127.0.0.1:48440 (redis-cli[22907])",
+			},
+			{Actor: recording.Server, State: recording.Exec, FromNs: end - ms, ToNs: end},
+		})
 }
 
 func TestFilter(t *testing.T) {
@@ -86,7 +94,10 @@ func TestParseSpent(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", ">5ms", "server.", ".busy", "server.lazy", "cook.busy", "server.busy>5", "server.busy>-5ms", "server.busy>", "server.busy<5ms"} {
+	for _, text := range []string{
+		"", ">5ms", "server.", ".busy", "server.lazy", "cook.busy", "server.busy>5",
+		"server.busy>-5ms", "server.busy>", "server.busy<5ms",
+	} {
 		if got, err := ParseSpent(text); !errors.Is(err, ErrSpent) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
@@ -150,7 +161,8 @@ func TestGroups(t *testing.T) {
 	if len(all) != 2 || len(g.Rest()) != 0 {
 		t.Fatalf("%d groups: %+v", len(all), all)
 	}
-	if a := all[0]; a.Worst.Client != "127.0.0.1:3" || a.Others != 2 || a.LeastNs != 100*ms || a.ByCommand["GET"] != 2 || a.ByCommand["SET"] != 1 {
+	if a := all[0]; a.Worst.Client != "127.0.0.1:3" || a.Others != 2 || a.LeastNs != 100*ms ||
+		a.ByCommand["GET"] != 2 || a.ByCommand["SET"] != 1 {
 		t.Errorf("%+v", a)
 	}
 	if b := all[1]; b.Others != 0 || b.Worst.Client != "127.0.0.1:2" {
@@ -183,13 +195,23 @@ func TestGroupsOwn(t *testing.T) {
 func TestWatch(t *testing.T) {
 	var shown []string
 	kept := recording.New()
-	w := NewWatch(Options{Filter: Filter{Commands: []string{"GET"}}, Slow: 5 * time.Millisecond, SamplePerSecond: 10, Tee: kept,
-		Show: func(c Call) { shown = append(shown, fmt.Sprintf("%s %d", c.Op, c.Ns/ms)) }})
+	w := NewWatch(Options{
+		Filter: Filter{Commands: []string{"GET"}}, Slow: 5 * time.Millisecond, SamplePerSecond: 10,
+		Tee:  kept,
+		Show: func(c Call) { shown = append(shown, fmt.Sprintf("%s %d", c.Op, c.Ns/ms)) },
+	})
 	row := func(op string, at, ns int64, segs ...recording.Segment) {
-		w.Call(recording.Call{Source: recording.SourceTap, Op: op, IntendedNs: begin + at, EndNs: begin + at + ns}, segs...)
+		w.Call(recording.Call{Source: recording.SourceTap, Op: op, IntendedNs: begin + at, EndNs: begin + at + ns},
+			segs...)
 	}
-	row("GET", 0, 20*ms, recording.Segment{Actor: "server", State: "busy", FromNs: begin, ToNs: begin + 20*ms, Culprit: "KEYS from 10.0.0.7:48440 (redis-cli[22907])"})
-	row("GET", 0, 30*ms, recording.Segment{Actor: "server", State: "busy", FromNs: begin, ToNs: begin + 30*ms, Culprit: "KEYS from 10.0.0.7:48441 (redis-cli[22908])"})
+	row("GET", 0, 20*ms, recording.Segment{
+		Actor: "server", State: "busy", FromNs: begin, ToNs: begin + 20*ms,
+		Culprit: "KEYS from 10.0.0.7:48440 (redis-cli[22907])",
+	})
+	row("GET", 0, 30*ms, recording.Segment{
+		Actor: "server", State: "busy", FromNs: begin, ToNs: begin + 30*ms,
+		Culprit: "KEYS from 10.0.0.7:48441 (redis-cli[22908])",
+	})
 	row("SET", 0, 40*ms)
 	row("GET", 100*ms, ms)
 	row("GET", 150*ms, 2*ms) // too early for the sample
@@ -206,19 +228,28 @@ func TestWatch(t *testing.T) {
 		w.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Op: side + " GET", HDR: hdr})
 	}
 	w.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Op: "server GET", HDR: []byte("damaged")})
-	w.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.unaligned", Value: 7})
-	w.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 3})
+	w.Sample(recording.Sample{
+		Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.unaligned",
+		Value: 7,
+	})
+	w.Sample(recording.Sample{
+		Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped",
+		Value: 3,
+	})
 	if got := strings.Join(shown, ","); got != "GET 20,GET 30,GET 1,GET 3" {
 		t.Errorf("shown: %s", got)
 	}
 	s := w.Summary()
-	if s.Slow != 3 || s.Matched != 2 || !s.Filtered || s.Calls != 101 || s.Unaligned != 7 || s.Dropped != 3 || s.SlowNs != 5*ms {
+	if s.Slow != 3 || s.Matched != 2 || !s.Filtered || s.Calls != 101 || s.Unaligned != 7 || s.Dropped != 3 ||
+		s.SlowNs != 5*ms {
 		t.Errorf("%+v", s)
 	}
-	if len(s.Commands) != 1 || s.Commands[0].Op != "GET" || s.Commands[0].Calls != 100 || s.Commands[0].Slow != 2 || s.Commands[0].MaxNs != 30*ms {
+	if len(s.Commands) != 1 || s.Commands[0].Op != "GET" || s.Commands[0].Calls != 100 || s.Commands[0].Slow != 2 ||
+		s.Commands[0].MaxNs != 30*ms {
 		t.Errorf("%+v", s.Commands)
 	}
-	if len(s.Waited) != 1 || s.Waited[0].What != "KEYS from 10.0.0.7 (redis-cli)" || s.Waited[0].Calls != 2 || s.Waited[0].Ns != 50*ms {
+	if len(s.Waited) != 1 || s.Waited[0].What != "KEYS from 10.0.0.7 (redis-cli)" || s.Waited[0].Calls != 2 ||
+		s.Waited[0].Ns != 50*ms {
 		t.Errorf("%+v", s.Waited)
 	}
 	if len(s.Account) != 1 || s.Account[0].Share != 1 {

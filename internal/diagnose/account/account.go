@@ -1,5 +1,5 @@
-// Package account says where the time of each slow call went: it partitions a call into segments, each an actor in a state,
-// that are disjoint and add up to the call exactly. What no source saw stays unexplained.
+// Package account says where the time of each slow call went: it partitions a call into segments, each an actor in a
+// state, that are disjoint and add up to the call exactly. What no source saw stays unexplained.
 //
 // It is a pure function of a recording. It knows states and culprits, not causes.
 package account
@@ -91,7 +91,8 @@ type Ledger struct {
 	Slow        []Account // ordered by time
 	Suspects    []Suspect
 	ExcessNs    int64 // weighted sum over Slow
-	// Users are the calls of the server's users, which the kernel source sees; Probe those of slowpath, and what the server logged.
+	// Users are the calls of the server's users, which the kernel source sees; Probe those of slowpath, and what the
+	// server logged.
 	Users, Probe Callers
 	ops          ops
 	lines        map[string][]Segment // see Exact
@@ -132,13 +133,19 @@ func (l *Ledger) add(a Account) {
 // ownCall is the account of a command that the server itself logged as slow: its whole time is its own execution.
 func ownCall(s Suspect, index int) Account {
 	end := s.ToNs
-	c := recording.Call{Source: recording.SourceServer, Conn: s.Client, Op: s.Command, ArgCount: s.ArgCount, Node: s.Node, Slot: -1,
-		IntendedNs: end - s.DurationNs, StartNs: end - s.DurationNs, EndNs: end}
-	return Account{Call: c, ExcessNs: s.DurationNs,
-		Segments: []Segment{{Server, Exec, c.IntendedNs, end, s.Text, index}}}
+	c := recording.Call{
+		Source: recording.SourceServer, Conn: s.Client, Op: s.Command, ArgCount: s.ArgCount,
+		Node: s.Node, Slot: -1,
+		IntendedNs: end - s.DurationNs, StartNs: end - s.DurationNs, EndNs: end,
+	}
+	return Account{
+		Call: c, ExcessNs: s.DurationNs,
+		Segments: []Segment{{Server, Exec, c.IntendedNs, end, s.Text, index}},
+	}
 }
 
-// Totals adds up the segments of all slow calls, largest first. Calls that were under way on one connection at the same time share it.
+// Totals adds up the segments of all slow calls, largest first. Calls that were under way on one connection at the same
+// time share it.
 func (l *Ledger) Totals() []Total {
 	type key struct{ actor, state string }
 	sums := map[key]float64{}

@@ -20,13 +20,19 @@ func base() *recording.Recording {
 	r.SetMeta(recording.MetaStart, "0")
 	for i := range 50 {
 		at := ms(float64(i * 20))
-		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: at, StartNs: at, EndNs: at + ms(0.2)})
+		r.Call(recording.Call{
+			Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: at,
+			StartNs: at, EndNs: at + ms(0.2),
+		})
 	}
 	return r
 }
 
 func slowCall(r *recording.Recording, from, to int64, segs ...recording.Segment) {
-	r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: from, StartNs: from, EndNs: to}, segs...)
+	r.Call(recording.Call{
+		Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: from,
+		StartNs: from, EndNs: to,
+	}, segs...)
 }
 
 func hosted(r *recording.Recording) {
@@ -34,8 +40,11 @@ func hosted(r *recording.Recording) {
 }
 
 func state(r *recording.Recording, kind string, from, to int64) {
-	r.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceHost, Subject: node, Kind: kind,
-		Detail: recording.Detail(recording.ThreadDetail{Share: 1, Cgroup: "/redis", Syscall: "fdatasync"})})
+	r.Event(recording.Event{
+		TimeNs: from, DurationNs: to - from, Source: recording.SourceHost, Subject: node,
+		Kind:   kind,
+		Detail: recording.Detail(recording.ThreadDetail{Share: 1, Cgroup: "/redis", Syscall: "fdatasync"}),
+	})
 }
 
 func only(t *testing.T, r *recording.Recording) (*Ledger, Account) {
@@ -79,7 +88,10 @@ func TestConnectIsNotTheServers(t *testing.T) {
 	r := base()
 	hosted(r)
 	state(r, recording.KindFrozen, ms(1000), ms(1100))
-	slowCall(r, ms(1000), ms(1100), recording.Segment{Actor: App, State: Dial, FromNs: ms(1000), ToNs: ms(1060), Culprit: "connect"})
+	slowCall(r, ms(1000), ms(1100), recording.Segment{
+		Actor: App, State: Dial, FromNs: ms(1000), ToNs: ms(1060),
+		Culprit: "connect",
+	})
 	_, a := only(t, r)
 	if a.In(App, Dial) != ms(60) || a.In(Server, Frozen) != ms(40) {
 		t.Errorf("%+v", a.Segments)
@@ -87,8 +99,14 @@ func TestConnectIsNotTheServers(t *testing.T) {
 }
 
 func slowlog(r *recording.Recording, command string, second, duration int64) {
-	r.Event(recording.Event{TimeNs: second, DurationNs: duration, Source: recording.SourceServer, Subject: node, Kind: recording.KindSlowlog,
-		Detail: recording.Detail(recording.SlowlogDetail{Command: command, ArgCount: 2, Client: "10.0.0.7:1", WindowNs: int64(time.Second)})})
+	r.Event(recording.Event{
+		TimeNs: second, DurationNs: duration, Source: recording.SourceServer, Subject: node,
+		Kind: recording.KindSlowlog,
+		Detail: recording.Detail(recording.SlowlogDetail{
+			Command: command, ArgCount: 2, Client: "10.0.0.7:1",
+			WindowNs: int64(time.Second),
+		}),
+	})
 }
 
 func TestBusyServerWithItsCulprit(t *testing.T) {
@@ -126,8 +144,10 @@ func TestNoCulpritAgainstTheHost(t *testing.T) {
 func TestRetransmitsAreTheNetworks(t *testing.T) {
 	r := base()
 	slowCall(r, ms(1000), ms(1210))
-	r.Event(recording.Event{TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-		Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1000), Conn: "kept", RetransDuring: 1})})
+	r.Event(recording.Event{
+		TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
+		Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1000), Conn: "kept", RetransDuring: 1}),
+	})
 	_, a := only(t, r)
 	if a.In(Network, Retransmit) < ms(200) {
 		t.Errorf("%+v", a.Segments)
@@ -166,9 +186,13 @@ func TestDistanceIsNotSlow(t *testing.T) {
 	}
 }
 
-// Whatever the sources say, the segments of a call are in order, disjoint, none negative, and add up to the call exactly.
+// Whatever the sources say, the segments of a call are in order, disjoint, none negative, and add up to the call
+// exactly.
 func TestSegmentsPartitionTheCall(t *testing.T) {
-	kinds := []string{recording.KindFrozen, recording.KindThrottled, recording.KindBlocked, recording.KindRunQueue, recording.KindBusy}
+	kinds := []string{
+		recording.KindFrozen, recording.KindThrottled, recording.KindBlocked, recording.KindRunQueue,
+		recording.KindBusy,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		r := base()
 		if rapid.Bool().Draw(t, "hosted") {
@@ -178,23 +202,36 @@ func TestSegmentsPartitionTheCall(t *testing.T) {
 		long := rapid.Int64Range(0, ms(400))
 		for range rapid.IntRange(0, 6).Draw(t, "states") {
 			from := when.Draw(t, "from")
-			r.Event(recording.Event{TimeNs: from, DurationNs: long.Draw(t, "duration"), Source: recording.SourceHost, Subject: node, Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
-				Detail: recording.Detail(recording.ThreadDetail{Share: rapid.Float64Range(-1, 2).Draw(t, "share")})})
+			r.Event(recording.Event{
+				TimeNs: from, DurationNs: long.Draw(t, "duration"), Source: recording.SourceHost,
+				Subject: node, Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+				Detail: recording.Detail(recording.ThreadDetail{Share: rapid.Float64Range(-1, 2).Draw(t, "share")}),
+			})
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "suspects") {
-			slowlog(r, rapid.SampledFrom([]string{"KEYS", "GET", "EVAL"}).Draw(t, "command"), when.Draw(t, "second"), long.Draw(t, "d"))
+			slowlog(r, rapid.SampledFrom([]string{"KEYS", "GET", "EVAL"}).Draw(t, "command"), when.Draw(t, "second"),
+				long.Draw(t, "d"))
 		}
 		from := when.Draw(t, "call")
 		to := from + rapid.Int64Range(ms(6), ms(900)).Draw(t, "length")
 		var segs []recording.Segment
 		for range rapid.IntRange(0, 4).Draw(t, "own") {
 			a, b := when.Draw(t, "a"), when.Draw(t, "b")
-			segs = append(segs, recording.Segment{Actor: App, State: rapid.SampledFrom([]string{Dial, PoolWait, Handshake}).Draw(t, "state"), FromNs: a, ToNs: b, Culprit: "connect"})
+			segs = append(segs, recording.Segment{Actor: App, State: rapid.SampledFrom([]string{
+				Dial, PoolWait,
+				Handshake,
+			}).Draw(t, "state"), FromNs: a, ToNs: b, Culprit: "connect"})
 		}
 		slowCall(r, from, to, segs...)
 		if rapid.Bool().Draw(t, "retransmit") {
-			r.Event(recording.Event{TimeNs: to, Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-				Detail: recording.Detail(recording.TCPDetail{CallStartNs: from, RetransDuring: 1, SynRetransDuring: 1})})
+			r.Event(recording.Event{
+				TimeNs: to, Source: recording.SourceProbe, Subject: node,
+				Kind: recording.KindTCPInfo,
+				Detail: recording.Detail(recording.TCPDetail{
+					CallStartNs: from, RetransDuring: 1,
+					SynRetransDuring: 1,
+				}),
+			})
 		}
 		r.Index()
 		for _, a := range Build(r).Slow {

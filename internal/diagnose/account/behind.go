@@ -21,7 +21,8 @@ func queues(rec *recording.Recording) map[string]*queue {
 			q = &queue{}
 			out[c.Node] = q
 		}
-		if n := len(q.calls); n == 0 || c.StartNs >= q.calls[n-1].EndNs { // but for those that had not come back when the watch ended
+		// but for those that had not come back when the watch ended
+		if n := len(q.calls); n == 0 || c.StartNs >= q.calls[n-1].EndNs {
 			q.calls = append(q.calls, c)
 		}
 	}
@@ -33,8 +34,8 @@ func waitsInTurn(c recording.Call) bool {
 	return c.Source == recording.SourceProbe && c.Conn == "kept"
 }
 
-// layBehind fills the time in which a call of the probe waited for those before it on its connection with what those waited for: their way, their
-// retransmissions, and that the probe came late to their replies.
+// layBehind fills the time in which a call of the probe waited for those before it on its connection with what those
+// waited for: their way, their retransmissions, and that the probe came late to their replies.
 func (p *painter) layBehind(cv *canvas, c recording.Call) {
 	q := p.queues[c.Node]
 	if q == nil || !waitsInTurn(c) || c.StartNs <= c.IntendedNs {

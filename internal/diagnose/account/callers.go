@@ -9,11 +9,12 @@ type Callers struct {
 	Told    int   // of them those that have an account
 	TotalNs int64 // of all calls together
 	MaxNs   int64 // of the slow ones
-	// Of the users' calls: the median, and whether it is from the clients' end, with the way and the client's own part in it.
+	// Of the users' calls: the median, and whether it is from the clients' end, with the way and the client's own part
+	// in it.
 	P50Ns      int64
 	FromClient bool
-	// SlowNs is the wall time in which at least one call was slow, ExcessNs the excess of those that were: calls that were under way on
-	// one connection at the same time share it.
+	// SlowNs is the wall time in which at least one call was slow, ExcessNs the excess of those that were: calls that
+	// were under way on one connection at the same time share it.
 	SlowNs, ExcessNs int64
 }
 
@@ -25,8 +26,8 @@ func (c Callers) Few(share float64) bool {
 // OfAll is how many of all calls n of the accounts stand for.
 func (c Callers) OfAll(n int) float64 { return float64(n) * float64(c.Slow) / float64(max(c.Told, 1)) }
 
-// loadSlack: where the server got 1/loadSlack more calls than a load made, there were no others: the two counts begin and end at slightly
-// different moments.
+// loadSlack: where the server got 1/loadSlack more calls than a load made, there were no others: the two counts begin
+// and end at slightly different moments.
 const loadSlack = 100
 
 // count fills in Users and Probe.
@@ -55,7 +56,8 @@ func (l *Ledger) count(rec *recording.Recording) {
 		l.Probe.TotalNs += p.TotalNs
 	}
 	if h, ofServer := l.ops.users(int64(own + load/loadSlack)); h != nil {
-		l.Users.Calls, l.Users.TotalNs, l.Users.FromClient = int(h.TotalCount()), int64(h.Mean()*float64(h.TotalCount())), !ofServer
+		l.Users.Calls, l.Users.TotalNs, l.Users.FromClient = int(h.TotalCount()),
+			int64(h.Mean()*float64(h.TotalCount())), !ofServer
 		l.Users.P50Ns = h.ValueAtQuantile(50)
 		l.Users.Slow = slowOf(h, l.ThresholdNs)
 		if ofServer {
@@ -91,9 +93,10 @@ func (l *Ledger) callers(a Account) *Callers {
 	return &l.Probe
 }
 
-// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that were under way on one connection at
-// the same time waited together: they share the time in which any of them was. And the users' calls together weigh against the probe's
-// as the wall time in which any of them was slow: neither the rate of the probe nor that of the users decides.
+// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that were under way on
+// one connection at the same time waited together: they share the time in which any of them was. And the users' calls
+// together weigh against the probe's as the wall time in which any of them was slow: neither the rate of the probe nor
+// that of the users decides.
 func (l *Ledger) weigh(rec *recording.Recording) {
 	l.count(rec)
 	l.together()
@@ -113,8 +116,8 @@ func (l *Ledger) weigh(rec *recording.Recording) {
 	l.ExcessNs = int64(excess)
 }
 
-// together finds the calls of a connection of users that overlap. The probe's calls are due at moments of their own, whether or not the
-// one before has come back: each stands for itself.
+// together finds the calls of a connection of users that overlap. The probe's calls are due at moments of their own,
+// whether or not the one before has come back: each stands for itself.
 func (l *Ledger) together() {
 	type group struct {
 		members  []int

@@ -12,8 +12,14 @@ func TestCallsCountOnce(t *testing.T) {
 	r.latencies("client KEYS", ms(50), 2)
 	r.latencies("client GET", ms(0.1), 1000)
 	r.work(ms(1005), ms(1055), recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller})
-	r.call(caller, "client", "KEYS", ms(1000), ms(1060), recording.Segment{Actor: Nobody, State: Unexplained, FromNs: ms(1000), ToNs: ms(1060)})
-	r.call(caller, "server", "KEYS", ms(1004), ms(1056), recording.Segment{Actor: Server, State: Exec, FromNs: ms(1004), ToNs: ms(1056)})
+	r.call(caller, "client", "KEYS", ms(1000), ms(1060), recording.Segment{
+		Actor: Nobody, State: Unexplained,
+		FromNs: ms(1000), ToNs: ms(1060),
+	})
+	r.call(caller, "server", "KEYS", ms(1004), ms(1056), recording.Segment{
+		Actor: Server, State: Exec, FromNs: ms(1004),
+		ToNs: ms(1056),
+	})
 	slowlog(r.Recording, "KEYS", ms(1000), ms(50))
 	// SLOWLOG of the helper names the connection 10.0.0.7:1, as caller does.
 	l, a := only(t, r.Recording)
@@ -21,7 +27,8 @@ func TestCallsCountOnce(t *testing.T) {
 		t.Errorf("%+v users %+v probe %+v", a.Call, l.Users, l.Probe)
 	}
 	if a.In(Server, Busy) != ms(50) || a.ExcessNs < ms(59) {
-		t.Errorf("the usual of a command that is always slow is what the path can do: excess %d, %+v", a.ExcessNs, a.Segments)
+		t.Errorf("the usual of a command that is always slow is what the path can do: excess %d, %+v", a.ExcessNs,
+			a.Segments)
 	}
 }
 
@@ -37,7 +44,8 @@ func TestLatencyWithoutProbe(t *testing.T) {
 	}
 	r.Index()
 	l := Build(r.Recording)
-	if l.Latency.Calls != 10_000 || l.Latency.P50Ns > ms(0.3) || l.Latency.P99Ns > ms(0.3) || l.Latency.MaxNs < ms(19) || len(l.Slow) != 10 {
+	if l.Latency.Calls != 10_000 || l.Latency.P50Ns > ms(0.3) || l.Latency.P99Ns > ms(0.3) ||
+		l.Latency.MaxNs < ms(19) || len(l.Slow) != 10 {
 		t.Errorf("%+v, %d slow", l.Latency, len(l.Slow))
 	}
 }
@@ -78,7 +86,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Where only some processes' calls were asked for, the histograms, which hold those of the others too, do not say how many of them were slow.
+// Where only some processes' calls were asked for, the histograms, which hold those of the others too, do not say how
+// many of them were slow.
 func TestOnlySomeProcesses(t *testing.T) {
 	r := tap{recording.New()}
 	r.SetMeta(recording.MetaTarget, node)

@@ -2,7 +2,8 @@ package account
 
 import "slices"
 
-// canvas is the time of one call as an ordered list of segments without gaps or overlaps. Every operation keeps it a partition.
+// canvas is the time of one call as an ordered list of segments without gaps or overlaps. Every operation keeps it a
+// partition.
 type canvas struct {
 	from, to int64
 	segs     []Segment
@@ -44,8 +45,9 @@ func (c *canvas) replace(s Segment, match func(Segment) bool) {
 	}
 }
 
-// accuse marks up to ns of the matching segments in [from, to) as spent on a suspect, the latest first: a call that waits behind
-// a command ends when the command does. It returns how much was marked. Segments that were already the server's keep their state.
+// accuse marks up to ns of the matching segments in [from, to) as spent on a suspect, the latest first: a call that
+// waits behind a command ends when the command does. It returns how much was marked. Segments that were already the
+// server's keep their state.
 func (c *canvas) accuse(from, to, ns int64, index int, s Suspect, match func(Segment) bool) int64 {
 	left := ns
 	for i := len(c.segs) - 1; i >= 0 && left > 0; i-- {
@@ -99,7 +101,8 @@ func (c *canvas) takeLast(ns int64, s Segment) {
 func (c *canvas) segments() []Segment {
 	var out []Segment
 	for _, g := range c.segs {
-		if n := len(out) - 1; n >= 0 && out[n].Actor == g.Actor && out[n].State == g.State && out[n].Culprit == g.Culprit && out[n].Suspect == g.Suspect {
+		if n := len(out) - 1; n >= 0 && out[n].Actor == g.Actor && out[n].State == g.State &&
+			out[n].Culprit == g.Culprit && out[n].Suspect == g.Suspect {
 			out[n].ToNs = g.ToNs
 			continue
 		}

@@ -2,9 +2,9 @@ package account
 
 import "strings"
 
-// constantTime lists commands whose own work does not grow with the data (command docs of redis.io, "Time complexity: O(1)").
-// When SLOWLOG shows one of them with milliseconds, the thread was not running, was freeing or copying something big, or waited
-// for memory: the name of the command explains nothing.
+// constantTime lists commands whose own work does not grow with the data (command docs of redis.io, "Time complexity:
+// O(1)"). When SLOWLOG shows one of them with milliseconds, the thread was not running, was freeing or copying
+// something big, or waited for memory: the name of the command explains nothing.
 var constantTime = set(`GET SET SETNX SETEX PSETEX GETSET GETDEL GETEX APPEND STRLEN INCR DECR INCRBY DECRBY INCRBYFLOAT EXISTS
 TYPE TTL PTTL EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME PERSIST RENAME RENAMENX DEL UNLINK MOVE TOUCH
 HGET HSET HSETNX HMSET HMGET HEXISTS HLEN HINCRBY HINCRBYFLOAT HSTRLEN HDEL LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN BLPOP BRPOP
@@ -13,8 +13,8 @@ ZPOPMIN ZPOPMAX BZPOPMIN BZPOPMAX SETBIT GETBIT XADD XLEN XACK PFADD GEOADD GEOP
 READONLY READWRITE REPLCONF MULTI DISCARD WATCH UNWATCH PUBLISH SPUBLISH SUBSCRIBE UNSUBSCRIBE DBSIZE TIME
 XGROUP OBJECT MSET MGET MSETNX GETRANGE SUBSTR SETRANGE BITFIELD BITFIELD_RO COPY RESTORE DUMP SHUTDOWN RESET`)
 
-// ConstantTime reports whether a command, as in SLOWLOG in upper case, does a bounded amount of work of its own. Commands over
-// several keys are among them where each key costs a constant: the arguments show how many there were.
+// ConstantTime reports whether a command, as in SLOWLOG in upper case, does a bounded amount of work of its own.
+// Commands over several keys are among them where each key costs a constant: the arguments show how many there were.
 func ConstantTime(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
 	return constantTime[name]

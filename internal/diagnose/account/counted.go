@@ -18,8 +18,9 @@ type counted struct {
 	usualNs float64 // its fastest average between two polls
 }
 
-// fromCommandstats finds commands that took long between two polls: on average, or in sum where a few long ones hide among short
-// ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each occurrence, not how many there were.
+// fromCommandstats finds commands that took long between two polls: on average, or in sum where a few long ones hide
+// among short ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each
+// occurrence, not how many there were.
 func fromCommandstats(rec *recording.Recording, node string, logged []Suspect) []Suspect {
 	var out []Suspect
 	polls := rec.EventsOf(recording.SourceServer, node, recording.KindPoll)
@@ -49,8 +50,10 @@ func countedOf(rec *recording.Recording, node, name string, polls []recording.Ev
 		if n < 1 || own == n {
 			continue
 		}
-		c := counted{node: node, command: command, Step: st, calls: n - own, totalNs: st.Delta * 1000 * (n - own) / n,
-			logged: isLogged(logged, node, command, st)}
+		c := counted{
+			node: node, command: command, Step: st, calls: n - own, totalNs: st.Delta * 1000 * (n - own) / n,
+			logged: isLogged(logged, node, command, st),
+		}
 		if avg := c.totalNs / c.calls; usual == 0 || avg < usual {
 			usual = avg
 		}
@@ -64,8 +67,11 @@ func countedOf(rec *recording.Recording, node, name string, polls []recording.Ev
 
 func (c counted) suspect() (Suspect, bool) {
 	avg := c.totalNs / c.calls
-	s := Suspect{Kind: KindCommand, Node: c.node, Command: c.command, FromNs: c.FromNs, ToNs: c.ToNs, DurationNs: int64(avg), Count: int(c.calls),
-		Source: "commandstats", Text: c.command, Own: !ConstantTime(c.command) && !c.logged}
+	s := Suspect{
+		Kind: KindCommand, Node: c.node, Command: c.command, FromNs: c.FromNs, ToNs: c.ToNs,
+		DurationNs: int64(avg), Count: int(c.calls),
+		Source: "commandstats", Text: c.command, Own: !ConstantTime(c.command) && !c.logged,
+	}
 	hidden := c.totalNs - 2*c.calls*c.usualNs
 	switch {
 	case s.DurationNs >= minSuspect:
@@ -82,9 +88,11 @@ func (c counted) suspect() (Suspect, bool) {
 }
 
 const (
-	// minHidden is the least that a command must have taken above its usual in one poll to be suspected of a long one among many.
+	// minHidden is the least that a command must have taken above its usual in one poll to be suspected of a long one
+	// among many.
 	minHidden = int64(5 * time.Millisecond)
-	// introspectionShare of the server's time in commands that only look at the server is worth a suspicion, however short each is.
+	// introspectionShare of the server's time in commands that only look at the server is worth a suspicion, however
+	// short each is.
 	introspectionShare = 0.1
 )
 
@@ -94,7 +102,10 @@ var rareFree = set("DEL UNLINK GETDEL RENAME EXPIRE PEXPIRE EXPIREAT PEXPIREAT C
 // ownCalls bounds how many calls of a command in a step were slowpath's own.
 func ownCalls(command string, st recording.Step, polls []recording.Event) float64 {
 	name, _, _ := strings.Cut(command, " ")
-	perPoll := map[string]float64{"INFO": 1, "SLOWLOG": 2, "LATENCY": 4, "CLIENT": 2, "CLUSTER": 2, "MEMORY": 1, "CONFIG": 64}[name]
+	perPoll := map[string]float64{
+		"INFO": 1, "SLOWLOG": 2, "LATENCY": 4, "CLIENT": 2, "CLUSTER": 2, "MEMORY": 1,
+		"CONFIG": 64,
+	}[name]
 	n := 0.0
 	for _, p := range polls {
 		if p.TimeNs < st.ToNs && p.TimeNs+p.DurationNs > st.FromNs {
@@ -107,7 +118,8 @@ func ownCalls(command string, st recording.Step, polls []recording.Event) float6
 // isLogged reports whether SLOWLOG shows this command around a step already.
 func isLogged(logged []Suspect, node, command string, st recording.Step) bool {
 	for _, s := range logged {
-		if s.Node == node && sameCommand(s.Command, command) && s.FromNs < st.ToNs+int64(time.Second) && s.ToNs > st.FromNs-int64(time.Second) {
+		if s.Node == node && sameCommand(s.Command, command) && s.FromNs < st.ToNs+int64(time.Second) &&
+			s.ToNs > st.FromNs-int64(time.Second) {
 			return true
 		}
 	}

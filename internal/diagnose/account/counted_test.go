@@ -11,9 +11,14 @@ func countedCase(command string, steps ...[2]float64) *recording.Recording {
 	r := recording.New()
 	for s, v := range append([][2]float64{{0, 0}}, steps...) {
 		at := int64(s) * 1e9
-		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cmdstat_" + command + ".calls", Value: v[0]})
-		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cmdstat_" + command + ".usec", Value: v[1]})
-		r.Event(recording.Event{TimeNs: at - 1e6, DurationNs: 1e6, Source: recording.SourceServer, Subject: node, Kind: recording.KindPoll})
+		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cmdstat_" +
+			command + ".calls", Value: v[0]})
+		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cmdstat_" +
+			command + ".usec", Value: v[1]})
+		r.Event(recording.Event{
+			TimeNs: at - 1e6, DurationNs: 1e6, Source: recording.SourceServer, Subject: node,
+			Kind: recording.KindPoll,
+		})
 	}
 	r.Index()
 	return r
@@ -58,9 +63,16 @@ func TestWitness(t *testing.T) {
 	}{
 		{"at work", "KEYS", []string{"busy", "busy", "busy", "busy"}, recording.New(), true, false},
 		{"throttled", "LRANGE", []string{"throttled", "throttled", "throttled", "busy"}, recording.New(), false, true},
-		{"shares its CPU", "KEYS", []string{"busy", "run-queue", "run-queue", "run-queue"}, recording.New(), true, true},
-		{"always so long", "KEYS", []string{"run-queue", "run-queue", "run-queue", ""}, countedCase("keys", [2]float64{3, 200e3}), false, false},
-		{"usually short", "LTRIM", []string{"busy", "run-queue", "run-queue", "run-queue"}, countedCase("ltrim", [2]float64{1000, 90e3}), false, true},
+		{
+			"shares its CPU", "KEYS",
+			[]string{"busy", "run-queue", "run-queue", "run-queue"},
+			recording.New(), true,
+			true,
+		},
+		{"always so long", "KEYS", []string{"run-queue", "run-queue", "run-queue", ""}, countedCase("keys",
+			[2]float64{3, 200e3}), false, false},
+		{"usually short", "LTRIM", []string{"busy", "run-queue", "run-queue", "run-queue"}, countedCase("ltrim",
+			[2]float64{1000, 90e3}), false, true},
 		{"nobody watched", "KEYS", nil, recording.New(), false, false},
 	} {
 		for i, kind := range tt.states {
@@ -69,7 +81,10 @@ func TestWitness(t *testing.T) {
 			}
 		}
 		tt.rec.Index()
-		ss := []Suspect{{Kind: KindCommand, Source: "slowlog", Node: node, Command: tt.command, FromNs: 0, ToNs: 1e9, DurationNs: 80e6, Count: 1}}
+		ss := []Suspect{{
+			Kind: KindCommand, Source: "slowlog", Node: node, Command: tt.command, FromNs: 0, ToNs: 1e9,
+			DurationNs: 80e6, Count: 1,
+		}}
 		witness(tt.rec, ss)
 		if ss[0].Busy != tt.busy || ss[0].Stopped != tt.stopped {
 			t.Errorf("%s: busy %v, stopped %v", tt.name, ss[0].Busy, ss[0].Stopped)

@@ -20,8 +20,8 @@ type work struct {
 	recording.WorkDetail
 }
 
-// tappedNodes collects it by node. A server's other threads (I/O, background) are left out: calls do not wait for them, but for the thread
-// that does.
+// tappedNodes collects it by node. A server's other threads (I/O, background) are left out: calls do not wait for them,
+// but for the thread that does.
 func tappedNodes(rec *recording.Recording) map[string]*tapped {
 	type wait struct {
 		recording.Event
@@ -29,7 +29,8 @@ func tappedNodes(rec *recording.Recording) map[string]*tapped {
 	}
 	works, waits := map[string][]work{}, map[string][]wait{}
 	for _, e := range rec.Events {
-		if e.Source != recording.SourceTap || e.DurationNs <= 0 || strings.HasPrefix(e.Subject, recording.ProcessPrefix) {
+		if e.Source != recording.SourceTap || e.DurationNs <= 0 || strings.HasPrefix(e.Subject,
+			recording.ProcessPrefix) {
 			continue
 		}
 		if e.Kind == recording.KindWork {
@@ -70,7 +71,10 @@ func tappedNodes(rec *recording.Recording) map[string]*tapped {
 		}
 		for _, w := range waits[node] {
 			if w.ThreadDetail.TID == first {
-				t.waits = append(t.waits, Segment{Server, w.Kind, w.TimeNs, w.TimeNs + w.Event.DurationNs, waitText(w.Kind, w.ThreadDetail), -1})
+				t.waits = append(t.waits, Segment{
+					Server, w.Kind, w.TimeNs, w.TimeNs + w.Event.DurationNs,
+					waitText(w.Kind, w.ThreadDetail), -1,
+				})
 			}
 		}
 		t.waits = inLine(t.waits)
@@ -84,7 +88,8 @@ func processOf(rec *recording.Recording, node string) int {
 	var p struct {
 		PID int `json:"pid"`
 	}
-	if s, found := rec.SnapshotOf(recording.SourceHost, node, "process"); found && json.Unmarshal([]byte(s.Body), &p) == nil {
+	if s, found := rec.SnapshotOf(recording.SourceHost, node, "process"); found && json.Unmarshal([]byte(s.Body),
+		&p) == nil {
 		return p.PID
 	}
 	return 0
@@ -100,8 +105,8 @@ func (l *Ledger) exact(rec *recording.Recording, nodes map[string]*tapped) map[s
 	return l.lines
 }
 
-// Exact is what the kernel source saw of the main thread of a node's server: its waits, and its work of 0.2 ms and more, ordered and
-// disjoint; nil where it did not see it.
+// Exact is what the kernel source saw of the main thread of a node's server: its waits, and its work of 0.2 ms and
+// more, ordered and disjoint; nil where it did not see it.
 func (l *Ledger) Exact(node string) []Segment { return l.lines[node] }
 
 // nameCgroups takes the names of the cgroups where the kernel source does not tell them from the host's.
@@ -191,16 +196,18 @@ func weave(waits, works []Segment) []Segment {
 	return append(out, waits[i:]...)
 }
 
-// overlay puts a line of exact segments over those of a call: over time in which a server can be what is waited for, and beside time in
-// which it is known to work, what it worked on.
+// overlay puts a line of exact segments over those of a call: over time in which a server can be what is waited for,
+// and beside time in which it is known to work, what it worked on.
 func (c *canvas) overlay(line []Segment) { c.weave(line, over) }
 
-// weave puts an ordered and disjoint line over the segments of a call; how says what becomes of a part that one lies over.
+// weave puts an ordered and disjoint line over the segments of a call; how says what becomes of a part that one lies
+// over.
 func (c *canvas) weave(line []Segment, how func(g, exact Segment) (Segment, bool)) {
 	var out []Segment
 	for _, g := range c.segs {
 		at := g.FromNs
-		for i := sort.Search(len(line), func(i int) bool { return line[i].ToNs > g.FromNs }); i < len(line) && line[i].FromNs < g.ToNs; i++ {
+		for i := sort.Search(len(line), func(i int) bool { return line[i].ToNs > g.FromNs }); i < len(line) &&
+			line[i].FromNs < g.ToNs; i++ {
 			s, ok := how(g, line[i])
 			if !ok {
 				continue

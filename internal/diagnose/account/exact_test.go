@@ -20,7 +20,10 @@ type tap struct{ *recording.Recording }
 
 func (r tap) wait(kind string, from, to int64, d recording.ThreadDetail) {
 	d.TID, d.Share = mainTID, 1
-	r.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: node, Kind: kind, Detail: recording.Detail(d)})
+	r.Event(recording.Event{
+		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: node, Kind: kind,
+		Detail: recording.Detail(d),
+	})
 }
 
 func (r tap) work(from, to int64, d recording.WorkDetail) {
@@ -30,11 +33,17 @@ func (r tap) work(from, to int64, d recording.WorkDetail) {
 	if d.OnCPUNs == 0 {
 		d.OnCPUNs = to - from
 	}
-	r.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: node, Kind: recording.KindWork, Detail: recording.Detail(d)})
+	r.Event(recording.Event{
+		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: node,
+		Kind: recording.KindWork, Detail: recording.Detail(d),
+	})
 }
 
 func (r tap) call(conn, side, op string, from, to int64, segs ...recording.Segment) {
-	r.Call(recording.Call{Source: recording.SourceTap, Conn: conn, Op: op, Node: node, Side: side, Client: "worker[7]", IntendedNs: from, StartNs: from, EndNs: to}, segs...)
+	r.Call(recording.Call{
+		Source: recording.SourceTap, Conn: conn, Op: op, Node: node, Side: side, Client: "worker[7]",
+		IntendedNs: from, StartNs: from, EndNs: to,
+	}, segs...)
 }
 
 // latencies of all calls of a command at one end.
@@ -58,7 +67,10 @@ func TestExactWaitsGoBeforeSampledOnes(t *testing.T) {
 	hosted(r.Recording)
 	state(r.Recording, recording.KindRunQueue, ms(1000), ms(1080))
 	r.wait(recording.KindThrottled, ms(1010), ms(1070), recording.ThreadDetail{})
-	r.wait(recording.KindRunQueue, ms(1070), ms(1075), recording.ThreadDetail{By: &recording.Task{PID: 9, Comm: "stress"}})
+	r.wait(recording.KindRunQueue, ms(1070), ms(1075), recording.ThreadDetail{By: &recording.Task{
+		PID:  9,
+		Comm: "stress",
+	}})
 	slowCall(r.Recording, ms(1000), ms(1080))
 	_, a := only(t, r.Recording)
 	if a.In(Server, Throttled) != ms(60) || a.In(Server, RunQueue) != ms(5) {
@@ -71,7 +83,8 @@ func TestExactWaitsGoBeforeSampledOnes(t *testing.T) {
 	}
 }
 
-// A kernel that does not tell which task is throttled counts it as one that waits for a CPU: then the host knows better.
+// A kernel that does not tell which task is throttled counts it as one that waits for a CPU: then the host knows
+// better.
 func TestThrottledByTheHostWhereTheKernelDoesNotTell(t *testing.T) {
 	r := tap{base()}
 	hosted(r.Recording)
@@ -89,8 +102,11 @@ func TestOtherThreadsAreNotTheMainThread(t *testing.T) {
 	r := tap{base()}
 	r.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: node, Name: "process", Body: `{"pid":100}`})
 	r.work(ms(990), ms(990.5), recording.WorkDetail{Op: "GET", Calls: 1, Client: caller})
-	r.Event(recording.Event{TimeNs: ms(1000), DurationNs: ms(80), Source: recording.SourceTap, Subject: node, Kind: recording.KindBlocked,
-		Detail: recording.Detail(recording.ThreadDetail{TID: mainTID + 1, Share: 1, Syscall: "fdatasync"})})
+	r.Event(recording.Event{
+		TimeNs: ms(1000), DurationNs: ms(80), Source: recording.SourceTap, Subject: node,
+		Kind:   recording.KindBlocked,
+		Detail: recording.Detail(recording.ThreadDetail{TID: mainTID + 1, Share: 1, Syscall: "fdatasync"}),
+	})
 	slowCall(r.Recording, ms(1000), ms(1080))
 	_, a := only(t, r.Recording)
 	if a.In(Server, Blocked) != 0 {
@@ -108,14 +124,16 @@ func TestSegmentsOfATapCallAreKeptAndNamed(t *testing.T) {
 		recording.Segment{Actor: Server, State: Exec, FromNs: ms(1065), ToNs: ms(1066)},
 		recording.Segment{Actor: Client, State: RunQueue, FromNs: ms(1066), ToNs: ms(1070)})
 	l, a := only(t, r.Recording)
-	if a.In(Server, Busy) != ms(64) || a.In(Server, Exec) != ms(1) || a.In(Client, RunQueue) != ms(4) || a.In(Network, Out) != ms(1) {
+	if a.In(Server, Busy) != ms(64) || a.In(Server, Exec) != ms(1) || a.In(Client, RunQueue) != ms(4) || a.In(Network,
+		Out) != ms(1) {
 		t.Errorf("%+v", a.Segments)
 	}
 	var held int64
 	for _, s := range a.Segments {
 		if s.Suspect >= 0 {
 			held += s.Ns()
-			if w := l.Suspects[s.Suspect]; w.Command != "KEYS" || w.Process != "cron[9]" || w.Client != caller || !w.Busy || w.Stopped {
+			if w := l.Suspects[s.Suspect]; w.Command != "KEYS" || w.Process != "cron[9]" || w.Client != caller ||
+				!w.Busy || w.Stopped {
 				t.Errorf("%+v", w)
 			}
 		}
@@ -138,12 +156,18 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 	}
 	step := func(r tap, name string, by float64) {
 		for i, v := range []float64{100, 100 + by} {
-			r.Sample(recording.Sample{TimeNs: ms(float64(900 + i*1000)), Source: recording.SourceServer, Subject: node, Name: name, Value: v})
+			r.Sample(recording.Sample{
+				TimeNs: ms(float64(900 + i*1000)), Source: recording.SourceServer, Subject: node,
+				Name: name, Value: v,
+			})
 		}
 	}
 	fork := func(r tap, from, ns int64) {
-		r.Event(recording.Event{TimeNs: from, DurationNs: ns, Source: recording.SourceServer, Subject: node, Kind: recording.KindFork,
-			Detail: recording.Detail(recording.ForkDetail{Why: "rdb", WindowNs: ms(1000)})})
+		r.Event(recording.Event{
+			TimeNs: from, DurationNs: ns, Source: recording.SourceServer, Subject: node,
+			Kind:   recording.KindFork,
+			Detail: recording.Detail(recording.ForkDetail{Why: "rdb", WindowNs: ms(1000)}),
+		})
 	}
 	for _, tt := range []struct {
 		name    string
@@ -153,7 +177,11 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 		command string
 		from    string
 	}{
-		{"SLOWLOG and the kernel", recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller}, func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "KEYS", "slowlog"},
+		{
+			"SLOWLOG and the kernel",
+			recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller},
+			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "KEYS", "slowlog",
+		},
 		{"and commandstats", recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller}, func(r tap) {
 			slowlog(r.Recording, "KEYS", ms(1000), ms(49))
 			step(r, "cmdstat_keys.calls", 1)
@@ -163,20 +191,54 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 			step(r, "cmdstat_exec.calls", 1)
 			step(r, "cmdstat_exec.usec", 45_000)
 		}, KindCommand, "EXEC", "commandstats"},
-		{"a transaction in one read", recording.WorkDetail{Op: "MULTI", Calls: 155, Client: caller}, func(tap) {}, KindCommand, "EXEC", ""},
-		{"a pipeline of short commands", recording.WorkDetail{Op: "GET", Calls: 10_000, Client: caller}, func(tap) {}, KindPipeline, "GET", ""},
-		{"a fork after a command", recording.WorkDetail{Op: "GET", Calls: 1, Client: caller}, func(r tap) { fork(r, ms(1000), ms(48)) }, KindFork, "GET", "info"},
+		{
+			"a transaction in one read",
+			recording.WorkDetail{Op: "MULTI", Calls: 155, Client: caller},
+			func(tap) {},
+			KindCommand, "EXEC", "",
+		},
+		{
+			"a pipeline of short commands",
+			recording.WorkDetail{Op: "GET", Calls: 10_000, Client: caller},
+			func(tap) {},
+			KindPipeline, "GET", "",
+		},
+		{
+			"a fork after a command",
+			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
+			func(r tap) { fork(r, ms(1000), ms(48)) }, KindFork, "GET", "info",
+		},
 		{"the expire cycle", recording.WorkDetail{}, func(r tap) {
 			step(r, "expire_cycle_cpu_milliseconds", 60)
 			step(r, "expired_keys", 60_000)
 		}, KindExpire, "", "info"},
-		{"a command of constant time, and nobody says why", recording.WorkDetail{Op: "GET", Calls: 1, Client: caller}, func(tap) {}, KindLoop, "GET", ""},
-		{"a long command below SLOWLOG's bound", recording.WorkDetail{Op: "SMEMBERS", Calls: 1, Client: caller}, func(tap) {}, KindCommand, "SMEMBERS", ""},
-		{"a big reply", recording.WorkDetail{Sends: true, Bytes: 30 << 20, Client: caller}, func(tap) {}, KindBulk, "", ""},
+		{
+			"a command of constant time, and nobody says why",
+			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
+			func(tap) {}, KindLoop, "GET", "",
+		},
+		{
+			"a long command below SLOWLOG's bound",
+			recording.WorkDetail{Op: "SMEMBERS", Calls: 1, Client: caller},
+			func(tap) {}, KindCommand, "SMEMBERS", "",
+		},
+		{
+			"a big reply",
+			recording.WorkDetail{Sends: true, Bytes: 30 << 20, Client: caller},
+			func(tap) {}, KindBulk, "",
+			"",
+		},
 		{"slowpath's own question", recording.WorkDetail{Op: "INFO", Calls: 1, Client: caller}, func(r tap) {
-			r.Snapshot(recording.Snapshot{Source: recording.SourceServer, Subject: node, Name: "clients", Body: `{"addr":"` + caller + `","self":true}` + "\n"})
+			r.Snapshot(recording.Snapshot{
+				Source: recording.SourceServer, Subject: node, Name: "clients",
+				Body: `{"addr":"` + caller + `","self":true}` + "\n",
+			})
 		}, KindWatch, "INFO", ""},
-		{"another connection's command in SLOWLOG", recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.9:1"}, func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "SORT", ""},
+		{
+			"another connection's command in SLOWLOG",
+			recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.9:1"},
+			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "SORT", "",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := long(tt.work)
@@ -193,8 +255,10 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 			if len(live) != 1 {
 				t.Fatalf("%d suspects, want 1: %+v", len(live), live)
 			}
-			if s := live[0]; s.Kind != tt.kind || s.Command != tt.command || s.Told != tt.from || s.Source != recording.SourceTap {
-				t.Errorf("%s %q told by %q, want %s %q %q: %+v", s.Kind, s.Command, s.Told, tt.kind, tt.command, tt.from, s)
+			if s := live[0]; s.Kind != tt.kind || s.Command != tt.command || s.Told != tt.from ||
+				s.Source != recording.SourceTap {
+				t.Errorf("%s %q told by %q, want %s %q %q: %+v", s.Kind, s.Command, s.Told, tt.kind, tt.command,
+					tt.from, s)
 			}
 			probes := 0
 			for _, a := range l.Slow {
@@ -220,11 +284,17 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 		long := rapid.Int64Range(1, ms(400))
 		for range rapid.IntRange(0, 6).Draw(t, "waits") {
 			from := when.Draw(t, "from")
-			r.wait(rapid.SampledFrom([]string{recording.KindFrozen, recording.KindThrottled, recording.KindBlocked, recording.KindRunQueue}).Draw(t, "kind"), from, from+long.Draw(t, "d"), recording.ThreadDetail{})
+			r.wait(rapid.SampledFrom([]string{
+				recording.KindFrozen, recording.KindThrottled, recording.KindBlocked,
+				recording.KindRunQueue,
+			}).Draw(t, "kind"), from, from+long.Draw(t, "d"), recording.ThreadDetail{})
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "works") {
 			from := when.Draw(t, "from")
-			r.work(from, from+long.Draw(t, "d"), recording.WorkDetail{Op: rapid.SampledFrom([]string{"", "GET", "KEYS"}).Draw(t, "op"), Calls: rapid.IntRange(0, 3).Draw(t, "calls"), Client: caller})
+			r.work(from, from+long.Draw(t, "d"), recording.WorkDetail{Op: rapid.SampledFrom([]string{
+				"", "GET",
+				"KEYS",
+			}).Draw(t, "op"), Calls: rapid.IntRange(0, 3).Draw(t, "calls"), Client: caller})
 		}
 		if rapid.Bool().Draw(t, "logged") {
 			slowlog(r.Recording, "KEYS", when.Draw(t, "second"), long.Draw(t, "d"))
@@ -234,7 +304,10 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 		mid := rapid.Int64Range(from, to).Draw(t, "mid")
 		slowCall(r.Recording, from, to)
 		r.call(caller, rapid.SampledFrom([]string{"server", "client", "both"}).Draw(t, "side"), "KEYS", from, to,
-			recording.Segment{Actor: Server, State: rapid.SampledFrom([]string{Busy, Exec, Throttled}).Draw(t, "state"), FromNs: from, ToNs: mid})
+			recording.Segment{
+				Actor: Server, State: rapid.SampledFrom([]string{Busy, Exec, Throttled}).Draw(t, "state"),
+				FromNs: from, ToNs: mid,
+			})
 		r.Index()
 		l := Build(r.Recording)
 		for _, a := range l.Slow {
@@ -259,13 +332,16 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 	})
 }
 
-// TestNobodyLooked: where the kernel source saw nothing of a server (it was left out, or the thread was frozen before it came), the states that
-// the host sampled are what there is, even where the server's process is known.
+// TestNobodyLooked: where the kernel source saw nothing of a server (it was left out, or the thread was frozen before
+// it came), the states that the host sampled are what there is, even where the server's process is known.
 func TestNobodyLooked(t *testing.T) {
 	for _, saw := range []bool{false, true} {
 		rec := recording.New()
 		rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
-		rec.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: node, Name: "process", Body: `{"pid":100}`})
+		rec.Snapshot(recording.Snapshot{
+			Source: recording.SourceHost, Subject: node, Name: "process",
+			Body: `{"pid":100}`,
+		})
 		if saw {
 			tap{rec}.work(1, 2, recording.WorkDetail{Op: "GET"})
 		}

@@ -6,7 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fromInfo turns the counters of jobs that no command shows into suspects: what the loop spent on each between two polls.
+// fromInfo turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
+// polls.
 func fromInfo(rec *recording.Recording, node string) []Suspect {
 	j := jobs{rec, node}
 	out := append(j.expiry(), j.eviction()...)
@@ -32,14 +33,18 @@ func (j jobs) rose(field string, st recording.Step) float64 {
 }
 
 func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, text string) Suspect {
-	return Suspect{Kind: kind, Node: j.node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: int64(ns), Count: count, Source: "info", Text: text}
+	return Suspect{
+		Kind: kind, Node: j.node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: int64(ns), Count: count,
+		Source: "info", Text: text,
+	}
 }
 
-// bigFreeNs is the time per expired key above which it was not the number of keys that took the time, but the size of one.
+// bigFreeNs is the time per expired key above which it was not the number of keys that took the time, but the size of
+// one.
 const bigFreeNs = 1e6
 
-// expiry is the active expire cycle: its CPU time where INFO tells it (6.0), else how often it used up its time (expire.c: a quarter
-// of each period of hz, 25 ms at the default of 10).
+// expiry is the active expire cycle: its CPU time where INFO tells it (6.0), else how often it used up its time
+// (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
 func (j jobs) expiry() []Suspect {
 	var out []Suspect
 	cpu := j.series("expire_cycle_cpu_milliseconds")
@@ -48,9 +53,11 @@ func (j jobs) expiry() []Suspect {
 		switch {
 		case ns < float64(minSuspect):
 		case keys > 0 && ns/keys >= bigFreeNs:
-			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys, st.Delta)))
+			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
+				st.Delta)))
 		default:
-			out = append(out, j.suspect(KindExpire, st, ns, 1, fmt.Sprintf("active expire cycle (%.0f ms in this second)", st.Delta)))
+			out = append(out, j.suspect(KindExpire, st, ns, 1, fmt.Sprintf("active expire cycle (%.0f ms in this "+
+				"second)", st.Delta)))
 		}
 	}
 	if len(cpu) > 0 {
@@ -61,20 +68,23 @@ func (j jobs) expiry() []Suspect {
 		slice = 0.25e9 / hz
 	}
 	for _, st := range j.series("expired_time_cap_reached_count").Steps() {
-		out = append(out, j.suspect(KindExpire, st, slice, int(st.Delta), fmt.Sprintf("active expire cycle (used up its time %.0f times)", st.Delta)))
+		out = append(out, j.suspect(KindExpire, st, slice, int(st.Delta),
+			fmt.Sprintf("active expire cycle (used up its time %.0f times)", st.Delta)))
 	}
 	return out
 }
 
-// What the eviction of a small key takes. In step with the writes it was measured at 1.0 µs on 7.0.15 (allkeys-lru, sampling and
-// freeing, a million keys); where one write must wait for thousands, among four million keys, at 9 µs, as hardly one is in a CPU cache.
+// What the eviction of a small key takes. In step with the writes it was measured at 1.0 µs on 7.0.15 (allkeys-lru,
+// sampling and freeing, a million keys); where one write must wait for thousands, among four million keys, at 9 µs, as
+// hardly one is in a CPU cache.
 const (
 	evictKeyNs   = 1500
 	evictManyNs  = 10_000
 	evictManyPer = 2 // evictions per command, from where on writes wait for many
 )
 
-// eviction is the time above maxmemory where INFO tells it (7.0; only of what one round did not finish), or by the number of keys.
+// eviction is the time above maxmemory where INFO tells it (7.0; only of what one round did not finish), or by the
+// number of keys.
 func (j jobs) eviction() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("evicted_keys").Steps() {
@@ -84,7 +94,8 @@ func (j jobs) eviction() []Suspect {
 		}
 		ns := max(st.Delta*each, j.rose("total_eviction_exceeded_time", st)*1e6)
 		if ns >= float64(minSuspect) {
-			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)", st.Delta)))
+			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
+				st.Delta)))
 		}
 	}
 	return out
@@ -94,7 +105,8 @@ func (j jobs) defrag() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("total_active_defrag_time").Steps() {
 		if ns := st.Delta * 1e6; ns >= float64(minSuspect) {
-			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this second)", st.Delta)))
+			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
+				"second)", st.Delta)))
 		}
 	}
 	return out
@@ -103,7 +115,8 @@ func (j jobs) defrag() []Suspect {
 const (
 	// A key is big when it frees this much: some 10^4 elements, ms of free().
 	bigFreeBytes = 1 << 20
-	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time that was waited is accused.
+	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time that was waited
+	// is accused.
 	freeNsPerByte = 2
 )
 
@@ -112,10 +125,12 @@ func (j jobs) frees() []Suspect {
 	var out []Suspect
 	memory := j.series("used_memory")
 	for i := 1; i < len(memory); i++ {
-		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value - memory[i].Value}
+		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value -
+			memory[i].Value}
 		for _, gone := range []string{"expired_keys", "evicted_keys"} {
 			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= bigFreeBytes {
-				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1, fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone)))
+				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1,
+					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone)))
 			}
 		}
 	}
@@ -123,8 +138,9 @@ func (j jobs) frees() []Suspect {
 }
 
 const (
-	// bulkNsPerByte is what a byte of a big argument or reply costs the main thread: measured 0.15 ns (1 MB values) to 0.84 ns (10 MB,
-	// fresh memory for each) on 7.0.15 over loopback, 25 GB/s memory; a network card costs more than loopback.
+	// bulkNsPerByte is what a byte of a big argument or reply costs the main thread: measured 0.15 ns (1 MB values) to
+	// 0.84 ns (10 MB, fresh memory for each) on 7.0.15 over loopback, 25 GB/s memory; a network card costs more than
+	// loopback.
 	bulkNsPerByte = 0.5
 	bulkShare     = 0.05     // of the time between two polls
 	bulkCommand   = 16 << 10 // bytes per command, on average
@@ -143,7 +159,8 @@ func (j jobs) bulk() []Suspect {
 			buffer, _ := j.series(d.buffer).At(st.ToNs)
 			each := st.Delta / max(1, j.rose("total_commands_processed", st))
 			if ns >= bulkShare*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= bulkBuffer) {
-				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text, st.Delta/1e6)))
+				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text,
+					st.Delta/1e6)))
 			}
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// loadRecording has a load of 1 000 calls of 0.1 ms and ten of 50 ms, of which one is told, during which the host saw the server throttled.
+// loadRecording has a load of 1 000 calls of 0.1 ms and ten of 50 ms, of which one is told, during which the host saw
+// the server throttled.
 func loadRecording(t *testing.T, at string) *recording.Recording {
 	t.Helper()
 	h := hdrhistogram.New(1, int64(time.Hour), 3)
@@ -21,21 +22,38 @@ func loadRecording(t *testing.T, at string) *recording.Recording {
 	}
 	r := recording.New()
 	r.SetMeta(recording.MetaTarget, at)
-	r.Histogram(recording.Histogram{Source: recording.SourceLoad, Node: at, Op: recording.LoadFromIntended + " GET", HDR: b})
-	r.Histogram(recording.Histogram{Source: recording.SourceLoad, Node: at, Op: recording.LoadFromSend + " GET", HDR: b})
-	r.Call(recording.Call{Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at, IntendedNs: ms(1000), StartNs: ms(1040), EndNs: ms(1050)})
-	r.Call(recording.Call{Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at, IntendedNs: ms(2000), StartNs: ms(2000), EndNs: ms(2000.1)})
-	r.Event(recording.Event{TimeNs: ms(1005), DurationNs: ms(40), Source: recording.SourceHost, Subject: at, Kind: recording.KindThrottled,
-		Detail: recording.Detail(recording.ThreadDetail{Share: 1, Cgroup: "/redis"})})
+	r.Histogram(recording.Histogram{
+		Source: recording.SourceLoad, Node: at, Op: recording.LoadFromIntended + " GET",
+		HDR: b,
+	})
+	r.Histogram(recording.Histogram{
+		Source: recording.SourceLoad, Node: at, Op: recording.LoadFromSend + " GET",
+		HDR: b,
+	})
+	r.Call(recording.Call{
+		Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at,
+		IntendedNs: ms(1000), StartNs: ms(1040), EndNs: ms(1050),
+	})
+	r.Call(recording.Call{
+		Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at,
+		IntendedNs: ms(2000), StartNs: ms(2000), EndNs: ms(2000.1),
+	})
+	r.Event(recording.Event{
+		TimeNs: ms(1005), DurationNs: ms(40), Source: recording.SourceHost, Subject: at,
+		Kind:   recording.KindThrottled,
+		Detail: recording.Detail(recording.ThreadDetail{Share: 1, Cgroup: "/redis"}),
+	})
 	r.Index()
 	return r
 }
 
-// TestLoad: a load's calls are accounted for as slowpath's own; what is usual, and how many were slow, comes from its histograms.
+// TestLoad: a load's calls are accounted for as slowpath's own; what is usual, and how many were slow, comes from its
+// histograms.
 func TestLoad(t *testing.T) {
 	const at = "10.0.0.1:6379"
 	l := Build(loadRecording(t, at))
-	if l.Latency.Calls != 1010 || l.Probe.Calls != 1010 || l.Probe.Slow != 10 || l.Probe.Told != 1 || l.Users.Calls != 0 {
+	if l.Latency.Calls != 1010 || l.Probe.Calls != 1010 || l.Probe.Slow != 10 || l.Probe.Told != 1 ||
+		l.Users.Calls != 0 {
 		t.Errorf("latency %+v, own %+v, users %+v", l.Latency, l.Probe, l.Users)
 	}
 	if len(l.Slow) != 1 {
@@ -50,7 +68,10 @@ func TestLoad(t *testing.T) {
 // TestLoadIsNoUser: the calls of a load that the kernel source saw at the server are not those of its users.
 func TestLoadIsNoUser(t *testing.T) {
 	const at = "10.0.0.1:6379"
-	for name, c := range map[string]struct{ server, users int64 }{"only the load": {1015, 0}, "others too": {3010, 2000}} {
+	for name, c := range map[string]struct{ server, users int64 }{"only the load": {1015, 0}, "others too": {
+		3010,
+		2000,
+	}} {
 		r := loadRecording(t, at)
 		h := hdrhistogram.New(1, int64(time.Hour), 3)
 		_ = h.RecordValues(int64(ms(0.05)), c.server)

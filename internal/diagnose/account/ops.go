@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// ops are the latencies of all calls that the kernel source saw, by end and command: "client GET". The recorded ones are slow, and say
-// nothing of what is usual.
+// ops are the latencies of all calls that the kernel source saw, by end and command: "client GET". The recorded ones
+// are slow, and say nothing of what is usual.
 type ops struct {
 	byOp map[opKey]*hdrhistogram.Histogram
 	all  map[string]*hdrhistogram.Histogram // by end
@@ -40,7 +40,10 @@ func readOps(rec *recording.Recording) ops {
 }
 
 // greets are commands by which connections introduce themselves, slowpath's own among them, and the probe's PING.
-var greets = map[string]bool{"PING": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true, "CLIENT LIST": true, "HELLO": true, "AUTH": true, "SELECT": true, "CLUSTER INFO": true}
+var greets = map[string]bool{
+	"PING": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true, "CLIENT LIST": true,
+	"HELLO": true, "AUTH": true, "SELECT": true, "CLUSTER INFO": true,
+}
 
 func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if into == nil {
@@ -66,8 +69,8 @@ func (o ops) of(node, side, op string) *hdrhistogram.Histogram {
 	return o.byOp[opKey{"", side, op}]
 }
 
-// users are all calls of the server's users: those of clients on this host, or where the server runs here and has others too, those that
-// the server got. Of these own are the probe's.
+// users are all calls of the server's users: those of clients on this host, or where the server runs here and has
+// others too, those that the server got. Of these own are the probe's.
 func (o ops) users(own int64) (h *hdrhistogram.Histogram, ofServer bool) {
 	c, s := o.all[recording.Client], o.all[recording.Server]
 	switch {
@@ -98,7 +101,8 @@ func slowOf(h *hdrhistogram.Histogram, fromNs int64) int {
 	return int(n)
 }
 
-// usualOfOp is the median of a command at that end, or where that is slow, the fastest call of all commands: what the path can do.
+// usualOfOp is the median of a command at that end, or where that is slow, the fastest call of all commands: what the
+// path can do.
 func (l *Ledger) usualOfOp(c recording.Call) int64 {
 	side := seenFrom(c)
 	if h := l.ops.of(c.Node, side, c.Op); h != nil {

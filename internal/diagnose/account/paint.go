@@ -28,14 +28,20 @@ type painter struct {
 }
 
 // rank orders the states of a main thread: one that is frozen is not throttled.
-var rank = map[string]int{recording.KindFrozen: 0, recording.KindThrottled: 1, recording.KindBlocked: 2, recording.KindRunQueue: 3, recording.KindBusy: 4}
+var rank = map[string]int{
+	recording.KindFrozen: 0, recording.KindThrottled: 1, recording.KindBlocked: 2,
+	recording.KindRunQueue: 3, recording.KindBusy: 4,
+}
 
 // path is a connection of the probe to a node.
 type path struct{ node, conn string }
 
 func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *painter {
-	p := &painter{rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{}, hosted: map[string]bool{}, resent: map[path][][2]int64{}, again: map[string][]span{},
-		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{}}
+	p := &painter{
+		rec: rec, ledger: l, states: map[string][]recording.Event{}, tcp: map[int64]recording.TCPDetail{},
+		hosted: map[string]bool{}, resent: map[path][][2]int64{}, again: map[string][]span{},
+		byTime: map[string]*timeIndex{}, resentAt: map[path]*timeIndex{},
+	}
 	p.nodes, p.lines = nodes, l.exact(rec, nodes)
 	p.queues = queues(rec)
 	p.served, p.servedAt = servedCalls(rec), map[string]*timeIndex{}
@@ -64,12 +70,18 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 	for node, es := range p.states {
 		sort.SliceStable(es, func(i, j int) bool { return rank[es[i].Kind] < rank[es[j].Kind] })
 		p.states[node] = es
-		p.byTime[node] = newTimeIndex(len(es), func(i int) (int64, int64) { return es[i].TimeNs, es[i].TimeNs + es[i].DurationNs })
+		p.byTime[node] = newTimeIndex(len(es), func(i int) (int64, int64) {
+			return es[i].TimeNs, es[i].TimeNs +
+				es[i].DurationNs
+		})
 	}
 	for k, spans := range p.resent {
 		p.resentAt[k] = newTimeIndex(len(spans), func(i int) (int64, int64) { return spans[i][0], spans[i][1] })
 	}
-	p.suspectsAt = newTimeIndex(len(l.Suspects), func(i int) (int64, int64) { return l.Suspects[i].FromNs, l.Suspects[i].ToNs })
+	p.suspectsAt = newTimeIndex(len(l.Suspects), func(i int) (int64, int64) {
+		return l.Suspects[i].FromNs,
+			l.Suspects[i].ToNs
+	})
 	for _, node := range rec.Nodes() {
 		p.hosted[node] = len(rec.Series(recording.SourceHost, node, "main.run_ns")) > 0
 	}
@@ -108,7 +120,8 @@ func (p *painter) lay(cv *canvas, c recording.Call) {
 		p.layServed(cv, c)
 	}
 	for _, i := range states {
-		if p.states[c.Node][i].Kind == recording.KindBusy { // a stretch of short work is no single event to the kernel source
+		// a stretch of short work is no single event to the kernel source
+		if p.states[c.Node][i].Kind == recording.KindBusy {
 			p.layState(cv, p.states[c.Node][i])
 		}
 	}
@@ -121,8 +134,8 @@ func (p *painter) lay(cv *canvas, c recording.Call) {
 // isOpen: nothing is known of this time yet.
 func isOpen(s Segment) bool { return s.State == Unexplained }
 
-// waitsForServer: time in which a server process that does not run can be what is waited for. A TCP connect is answered by the
-// kernel, and the caller's own run queue is its own.
+// waitsForServer: time in which a server process that does not run can be what is waited for. A TCP connect is answered
+// by the kernel, and the caller's own run queue is its own.
 func waitsForServer(s Segment) bool {
 	return s.State == Unexplained || s.State == PoolWait || s.State == Handshake || s.State == TLS
 }
@@ -145,12 +158,13 @@ func (p *painter) layState(cv *canvas, e recording.Event) {
 	cv.lay(Segment{Server, e.Kind, e.TimeNs, to, culprit, -1}, waitsForServer)
 }
 
-// accuse names culprits: for stretches in which the loop was seen busy or blocked, and where nobody watched the host, for time
-// that is still open.
+// accuse names culprits: for stretches in which the loop was seen busy or blocked, and where nobody watched the host,
+// for time that is still open.
 func (p *painter) accuse(cv *canvas, c recording.Call) {
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
 		s := p.ledger.Suspects[i]
-		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs || s.ToNs <= c.IntendedNs {
+		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs ||
+			s.ToNs <= c.IntendedNs {
 			continue
 		}
 		if s.Kind == KindCommand && s.Stopped && !s.Busy {
@@ -160,39 +174,43 @@ func (p *painter) accuse(cv *canvas, c recording.Call) {
 		all := s.DurationNs * int64(max(s.Count, 1))
 		left := all
 		left -= cv.accuse(s.FromNs, s.ToNs, left, i, s, func(g Segment) bool {
-			return g.Suspect < 0 && g.Actor == Server && (g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
+			return g.Suspect < 0 && g.Actor == Server && (g.State == Busy || g.State == Blocked &&
+				s.Kind != KindCommand)
 		})
 		if p.watched(c) && left == all && s.DurationNs > SeenBusyNs && !naps(s.Command) && !cv.has(Server, RunQueue) {
-			continue // so long a stretch would have been seen by the host source, but for one that is cut up by waits for a CPU
+			// so long a stretch would have been seen by the host source, but for one that is cut up by waits for a CPU
+			continue
 		}
 		cv.accuse(s.FromNs, s.ToNs, left, i, s, waitsForServer)
 	}
 }
 
-// exactly reports whether the kernel source tells the same better than an event of the host, whose states are sampled. Kernels that do not
-// say which task is throttled have it run as one that waits for a CPU.
+// exactly reports whether the kernel source tells the same better than an event of the host, whose states are sampled.
+// Kernels that do not say which task is throttled have it run as one that waits for a CPU.
 func (p *painter) exactly(e recording.Event) bool {
 	line, seen := p.lines[e.Subject]
 	if !seen || e.Kind == recording.KindBusy {
 		return false
 	}
-	return e.Kind != recording.KindThrottled || slices.ContainsFunc(line, func(s Segment) bool { return s.State == Throttled })
+	return e.Kind != recording.KindThrottled || slices.ContainsFunc(line,
+		func(s Segment) bool { return s.State == Throttled })
 }
 
 // watched reports whether the main thread was, so that a long stretch of work during a call cannot have gone unseen.
 func (p *painter) watched(c recording.Call) bool { return p.hosted[c.Node] || p.lines[c.Node] != nil }
 
-// SeenBusyNs: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is longer than
-// this cannot have gone unseen.
+// SeenBusyNs: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is
+// longer than this cannot have gone unseen.
 const SeenBusyNs = int64(20e6)
 
-// layRetransmits gives open time to the network where the socket counted retransmissions during the call, or during one before it
-// on the same connection for which it waited. A server that does not run makes no retransmissions: its kernel acknowledges what
-// arrives.
+// layRetransmits gives open time to the network where the socket counted retransmissions during the call, or during one
+// before it on the same connection for which it waited. A server that does not run makes no retransmissions: its kernel
+// acknowledges what arrives.
 func (p *painter) layRetransmits(cv *canvas, c recording.Call) {
 	own := p.tcp[c.StartNs]
 	if own.SynRetransDuring > 0 {
-		cv.replace(Segment{Actor: Network, State: Retransmit, Culprit: "SYN", Suspect: -1}, func(s Segment) bool { return s.State == Dial && s.Culprit == "connect" })
+		cv.replace(Segment{Actor: Network, State: Retransmit, Culprit: "SYN", Suspect: -1},
+			func(s Segment) bool { return s.State == Dial && s.Culprit == "connect" })
 	}
 	if c.Conn == "fresh" { // a connection of its own: what others sent again is not its matter
 		if own.RetransDuring > 0 {

@@ -2,7 +2,8 @@ package account
 
 import "slowpath/internal/recording"
 
-// served is a call of slowpath itself as the kernel source saw it at the server: what the server's thread did while the call was in its socket.
+// served is a call of slowpath itself as the kernel source saw it at the server: what the server's thread did while the
+// call was in its socket.
 type served struct {
 	recording.ServedDetail
 	from, to int64
@@ -16,7 +17,10 @@ func servedCalls(rec *recording.Recording) map[string][]served {
 		s := served{recording.DetailOf[recording.ServedDetail](e), e.TimeNs, e.TimeNs + e.DurationNs, nil}
 		for _, p := range s.Parts {
 			if p.Actor == Server || p.Actor == recording.Proxy {
-				s.line = append(s.line, Segment{p.Actor, p.State, e.TimeNs + p.FromNs, e.TimeNs + p.ToNs, p.Culprit, -1})
+				s.line = append(s.line, Segment{
+					p.Actor, p.State, e.TimeNs + p.FromNs, e.TimeNs + p.ToNs, p.Culprit,
+					-1,
+				})
 			}
 		}
 		out[e.Subject] = append(out[e.Subject], s)
@@ -24,8 +28,9 @@ func servedCalls(rec *recording.Recording) map[string][]served {
 	return out
 }
 
-// layServed fills a call of the probe with what the server did by its own view of it, and of calls that it waited behind: work too short to
-// be reported one by one, other than the line of the main thread. Where the view is this call's, what is left before it and after it is the way.
+// layServed fills a call of the probe with what the server did by its own view of it, and of calls that it waited
+// behind: work too short to be reported one by one, other than the line of the main thread. Where the view is this
+// call's, what is left before it and after it is the way.
 func (p *painter) layServed(cv *canvas, c recording.Call) {
 	local := p.tcp[c.StartNs].Local // known of slow calls on the kept connection
 	var own []served
@@ -44,8 +49,8 @@ func (p *painter) layServed(cv *canvas, c recording.Call) {
 	}
 }
 
-// forOthers is its line as calls felt it that waited meanwhile. For them the server was busy with it; that it was kept waiting they felt on
-// the same connection only.
+// forOthers is its line as calls felt it that waited meanwhile. For them the server was busy with it; that it was kept
+// waiting they felt on the same connection only.
 func (s served) forOthers(sameConn bool) []Segment {
 	var out []Segment
 	for _, g := range s.line {

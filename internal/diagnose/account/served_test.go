@@ -6,7 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// served adds the server's view of a call of slowpath: while it was in the socket the server did what parts say, in order, each for so long.
+// served adds the server's view of a call of slowpath: while it was in the socket the server did what parts say, in
+// order, each for so long.
 func (r tap) served(op string, from int64, parts ...recording.ServedPart) {
 	at := int64(0)
 	for i := range parts {
@@ -14,38 +15,55 @@ func (r tap) served(op string, from int64, parts ...recording.ServedPart) {
 		parts[i].FromNs, parts[i].ToNs = at, at+ns
 		at += ns
 	}
-	r.Event(recording.Event{TimeNs: from, DurationNs: at, Source: recording.SourceTap, Subject: node, Kind: recording.KindServed,
-		Detail: recording.Detail(recording.ServedDetail{Op: op, Client: caller, Parts: parts})})
+	r.Event(recording.Event{
+		TimeNs: from, DurationNs: at, Source: recording.SourceTap, Subject: node,
+		Kind:   recording.KindServed,
+		Detail: recording.Detail(recording.ServedDetail{Op: op, Client: caller, Parts: parts}),
+	})
 }
 
 func part(actor, state string, ns int64) recording.ServedPart {
 	return recording.ServedPart{Actor: actor, State: state, ToNs: ns}
 }
 
-// What the server did for less than 0.2 ms at a time is in no event of its own; the server's view of the probe's call has it in sum.
+// What the server did for less than 0.2 ms at a time is in no event of its own; the server's view of the probe's call
+// has it in sum.
 func TestProbeCallsByTheServersView(t *testing.T) {
 	r := tap{base()}
-	r.served("PING", ms(1002), part(Network, Out, ms(1)), part(Nobody, Unexplained, ms(3)), part(Server, Busy, ms(30)), part(Server, RunQueue, ms(5)), part(Server, Exec, ms(1)))
+	r.served("PING", ms(1002), part(Network, Out, ms(1)), part(Nobody, Unexplained, ms(3)), part(Server, Busy, ms(30)),
+		part(Server, RunQueue, ms(5)), part(Server, Exec, ms(1)))
 	slowCall(r.Recording, ms(1000), ms(1050))
 	_, a := only(t, r.Recording)
 	for _, want := range []struct {
 		actor, state string
 		ns           int64
-	}{{Server, Busy, ms(30)}, {Server, RunQueue, ms(5)}, {Server, Exec, ms(1)}, {Network, Out, ms(2)}, {Network, Back, ms(8)}, {Nobody, Unexplained, ms(4)}} {
+	}{
+		{Server, Busy, ms(30)},
+		{Server, RunQueue, ms(5)},
+		{Server, Exec, ms(1)},
+		{Network, Out, ms(2)},
+		{Network, Back, ms(8)},
+		{Nobody, Unexplained, ms(4)},
+	} {
 		if got := a.In(want.actor, want.state); got != want.ns {
 			t.Errorf("%s %s: %d ns, want %d: %+v", want.actor, want.state, got, want.ns, a.Segments)
 		}
 	}
 }
 
-// A call that waited for the one before it on its connection waited for what that waited for. That its own way is not known stays open.
+// A call that waited for the one before it on its connection waited for what that waited for. That its own way is not
+// known stays open.
 func TestProbeCallsBehindAServedOne(t *testing.T) {
 	r := tap{base()}
 	r.served("GET", ms(990), part(Server, Busy, ms(40)), part(Server, Exec, ms(10)))
-	r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: ms(1000), StartNs: ms(1045), EndNs: ms(1060)},
+	r.Call(recording.Call{
+		Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: ms(1000),
+		StartNs: ms(1045), EndNs: ms(1060),
+	},
 		recording.Segment{Actor: App, State: PoolWait, FromNs: ms(1000), ToNs: ms(1045)})
 	_, a := only(t, r.Recording)
-	if a.In(Server, Busy) != ms(40) || a.In(Server, Exec) != 0 || a.In(App, PoolWait) != ms(5) || a.In(Network, Back) != 0 || a.In(Nobody, Unexplained) != ms(15) {
+	if a.In(Server, Busy) != ms(40) || a.In(Server, Exec) != 0 || a.In(App, PoolWait) != ms(5) || a.In(Network,
+		Back) != 0 || a.In(Nobody, Unexplained) != ms(15) {
 		t.Errorf("%+v", a.Segments)
 	}
 }
@@ -84,14 +102,20 @@ func TestServedCallsLeaveWorkItsName(t *testing.T) {
 func TestServersRetransmissionsToTheProbe(t *testing.T) {
 	r := tap{base()}
 	for _, client := range []string{caller, "10.0.0.8:1"} {
-		r.Event(recording.Event{TimeNs: ms(1001), DurationNs: ms(200), Source: recording.SourceTap, Subject: node, Kind: recording.KindRetransmit,
-			Detail: recording.Detail(recording.RetransmitDetail{Client: client, From: Server})})
+		r.Event(recording.Event{
+			TimeNs: ms(1001), DurationNs: ms(200), Source: recording.SourceTap, Subject: node,
+			Kind:   recording.KindRetransmit,
+			Detail: recording.Detail(recording.RetransmitDetail{Client: client, From: Server}),
+		})
 	}
 	for i, local := range []string{caller, "10.0.0.9:1"} {
 		from := ms(1000 + float64(i)*10)
 		slowCall(r.Recording, from, ms(1210))
-		r.Event(recording.Event{TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-			Detail: recording.Detail(recording.TCPDetail{CallStartNs: from, Conn: "kept", Local: local})})
+		r.Event(recording.Event{
+			TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node,
+			Kind:   recording.KindTCPInfo,
+			Detail: recording.Detail(recording.TCPDetail{CallStartNs: from, Conn: "kept", Local: local}),
+		})
 	}
 	r.Index()
 	l := Build(r.Recording)
@@ -100,7 +124,8 @@ func TestServersRetransmissionsToTheProbe(t *testing.T) {
 	}
 }
 
-// That a server kept a call waiting is a matter of its connection: calls behind it on the same one waited for that, others did not.
+// That a server kept a call waiting is a matter of its connection: calls behind it on the same one waited for that,
+// others did not.
 func TestWithheldFromOneConnection(t *testing.T) {
 	for _, tt := range []struct {
 		name, local string
@@ -110,8 +135,11 @@ func TestWithheldFromOneConnection(t *testing.T) {
 			r := tap{base()}
 			r.served("GET", ms(1000), part(Server, Withheld, ms(50)))
 			slowCall(r.Recording, ms(1010), ms(1060))
-			r.Event(recording.Event{TimeNs: ms(1060), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-				Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1010), Conn: "kept", Local: tt.local})})
+			r.Event(recording.Event{
+				TimeNs: ms(1060), Source: recording.SourceProbe, Subject: node,
+				Kind:   recording.KindTCPInfo,
+				Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1010), Conn: "kept", Local: tt.local}),
+			})
 			if _, a := only(t, r.Recording); a.In(Server, Withheld) != tt.withheld {
 				t.Errorf("%+v", a.Segments)
 			}

@@ -20,8 +20,8 @@ const (
 	KindBulk    = "bulk-io" // copying big arguments or replies
 )
 
-// Suspect is something that the server says it did, with a time window: it ended somewhere in the window. Which calls waited for
-// it is decided by the painter.
+// Suspect is something that the server says it did, with a time window: it ended somewhere in the window. Which calls
+// waited for it is decided by the painter.
 type Suspect struct {
 	Kind       string
 	Node       string
@@ -38,15 +38,16 @@ type Suspect struct {
 	Own        bool   // its own caller waited for all of it
 	// Merged: the kernel source saw the same thing, and a suspect of its own stands for it.
 	Merged bool
-	// Of the kernel source: FromNs and ToNs are exact. Process is the caller, where it runs on this host; Calls are the commands of the read,
-	// of which Command is the first or the one that the server's record names; Told is the Source of that record.
+	// Of the kernel source: FromNs and ToNs are exact. Process is the caller, where it runs on this host; Calls are the
+	// commands of the read, of which Command is the first or the one that the server's record names; Told is the Source
+	// of that record.
 	Process string
 	Calls   int
 	OnCPUNs int64
 	Told    string
 	sends   bool // the time went into one system call that sends
-	// Busy and Stopped: the host saw the main thread on the CPU, kept from it, for at least half of DurationNs in a row within the
-	// window. Both are false where nobody watched; busy stretches below 10 ms are not seen.
+	// Busy and Stopped: the host saw the main thread on the CPU, kept from it, for at least half of DurationNs in a row
+	// within the window. Both are false where nobody watched; busy stretches below 10 ms are not seen.
 	Busy, Stopped bool
 }
 
@@ -65,8 +66,11 @@ func suspects(rec *recording.Recording, nodes map[string]*tapped) []Suspect {
 	}
 	for _, e := range rec.EventsOf(recording.SourceServer, "", recording.KindFork) {
 		d := recording.DetailOf[recording.ForkDetail](e)
-		out = append(out, Suspect{Kind: KindFork, Node: e.Subject, FromNs: e.TimeNs, ToNs: e.TimeNs + max(d.WindowNs, e.DurationNs),
-			DurationNs: e.DurationNs, Count: 1, Source: "info", Text: strings.TrimSpace("fork for " + d.Why)})
+		out = append(out, Suspect{
+			Kind: KindFork, Node: e.Subject, FromNs: e.TimeNs, ToNs: e.TimeNs + max(d.WindowNs,
+				e.DurationNs),
+			DurationNs: e.DurationNs, Count: 1, Source: "info", Text: strings.TrimSpace("fork for " + d.Why),
+		})
 	}
 	for _, e := range rec.EventsOf(recording.SourceServer, "", recording.KindLatency) {
 		if s, ok := fromLatency(e); ok {
@@ -81,8 +85,12 @@ func suspects(rec *recording.Recording, nodes map[string]*tapped) []Suspect {
 
 func fromSlowlog(e recording.Event) Suspect {
 	d := recording.DetailOf[recording.SlowlogDetail](e)
-	s := Suspect{Kind: KindCommand, Node: e.Subject, Command: d.Command, ArgCount: d.ArgCount, ArgBytes: d.ArgBytes, Client: d.Client,
-		FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs, DurationNs: e.DurationNs, Count: 1, Source: "slowlog"}
+	s := Suspect{
+		Kind: KindCommand, Node: e.Subject, Command: d.Command, ArgCount: d.ArgCount, ArgBytes: d.ArgBytes,
+		Client: d.Client,
+		FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs, DurationNs: e.DurationNs, Count: 1,
+		Source: "slowlog",
+	}
 	s.Text = s.Command
 	if s.Client != "" {
 		s.Text += " from " + s.Client
@@ -93,8 +101,11 @@ func fromSlowlog(e recording.Event) Suspect {
 
 func fromLatency(e recording.Event) (Suspect, bool) {
 	d := recording.DetailOf[recording.LatencyDetail](e)
-	s := Suspect{Node: e.Subject, FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs, DurationNs: e.DurationNs, Count: 1, Source: "latency",
-		Text: d.Event + " (LATENCY)"}
+	s := Suspect{
+		Node: e.Subject, FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs,
+		DurationNs: e.DurationNs, Count: 1, Source: "latency",
+		Text: d.Event + " (LATENCY)",
+	}
 	switch {
 	case d.Event == "fork":
 		s.Kind = KindFork

@@ -2,8 +2,8 @@ package account
 
 import "slices"
 
-// timeIndex finds the spans that overlap a time without looking at all of them: a recording of hours has hundreds of thousands
-// of calls and of events.
+// timeIndex finds the spans that overlap a time without looking at all of them: a recording of hours has hundreds of
+// thousands of calls and of events.
 type timeIndex struct {
 	buckets map[int64][]int // by second: the items that touch it, in order
 	seen    []int           // by item: the lookup that last returned it

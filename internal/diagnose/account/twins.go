@@ -50,7 +50,8 @@ func (t *twins) saw(s Suspect) bool {
 	i := sort.Search(len(t.tap), func(i int) bool { return t.tap[i].IntendedNs > s.ToNs })
 	for i--; i >= 0 && t.tap[i].IntendedNs >= s.FromNs-t.longest; i-- {
 		c := t.tap[i]
-		if c.EndNs >= s.FromNs && c.Node == s.Node && (s.Client == "" || s.Client == c.Conn) && sameOp(c.Op, s.Command) && (c.EndNs-c.IntendedNs)*5 >= s.DurationNs*4 {
+		if c.EndNs >= s.FromNs && c.Node == s.Node && (s.Client == "" || s.Client == c.Conn) && sameOp(c.Op,
+			s.Command) && (c.EndNs-c.IntendedNs)*5 >= s.DurationNs*4 {
 			return true
 		}
 	}

@@ -21,15 +21,15 @@ type Path struct {
 	ConnectNs, ConnectMinNs int64
 }
 
-// Latency sums up the calls of a load; without one the probe's calls on kept connections (of all its calls where there are none); without the probe those of the users, by
-// the kernel source's count of all calls.
+// Latency sums up the calls of a load; without one the probe's calls on kept connections (of all its calls where there
+// are none); without the probe those of the users, by the kernel source's count of all calls.
 type Latency struct {
 	Calls                       int
 	P50Ns, P99Ns, P999Ns, MaxNs int64
 }
 
-// bounds of the automatic threshold. 5 ms is what a caller in the same data centre notices on a call that takes 0.2 ms, and
-// above the timer and scheduling noise of a busy virtual machine.
+// bounds of the automatic threshold. 5 ms is what a caller in the same data centre notices on a call that takes 0.2 ms,
+// and above the timer and scheduling noise of a busy virtual machine.
 const (
 	autoFloor   = 5 * time.Millisecond
 	autoCeiling = 500 * time.Millisecond
@@ -55,8 +55,11 @@ func paths(rec *recording.Recording) []Path {
 	out := make([]Path, 0, len(byPath))
 	for k, ns := range byPath {
 		sortNs(ns)
-		p := Path{Node: k.node, Conn: k.conn, Calls: len(ns), MinNs: ns[0], P50Ns: quantile(ns, 0.5), P90Ns: quantile(ns, 0.9),
-			P99Ns: quantile(ns, 0.99), MaxNs: ns[len(ns)-1]}
+		p := Path{
+			Node: k.node, Conn: k.conn, Calls: len(ns), MinNs: ns[0], P50Ns: quantile(ns, 0.5),
+			P90Ns: quantile(ns, 0.9),
+			P99Ns: quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
+		}
 		for _, d := range ns {
 			p.TotalNs += d
 		}
@@ -85,8 +88,8 @@ func (l *Ledger) Path(node, conn string) (Path, bool) {
 	return Path{}, false
 }
 
-// usual is the median of the call's path. Where more than half of the calls are slow the median is slow as well, and would hide
-// the very thing that is asked about; then it is the path's fastest calls (docs/decisions/0002-usual.md).
+// usual is the median of the call's path. Where more than half of the calls are slow the median is slow as well, and
+// would hide the very thing that is asked about; then it is the path's fastest calls (docs/decisions/0002-usual.md).
 func (l *Ledger) usual(c recording.Call) int64 {
 	if c.Source == recording.SourceTap {
 		return l.usualOfOp(c)
@@ -101,8 +104,9 @@ func (l *Ledger) usual(c recording.Call) int64 {
 	return p.P50Ns
 }
 
-// felt is a call's time as a caller that runs when it wants to would have felt it: from the intended start to the reply in hand,
-// less what the probe's own process waited for a CPU of this host. That is the observer's fault and not the server's.
+// felt is a call's time as a caller that runs when it wants to would have felt it: from the intended start to the reply
+// in hand, less what the probe's own process waited for a CPU of this host. That is the observer's fault and not the
+// server's.
 func felt(rec *recording.Recording, c recording.Call) int64 {
 	ns := c.EndNs - c.IntendedNs
 	if c.Source != recording.SourceProbe {

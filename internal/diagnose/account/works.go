@@ -17,12 +17,12 @@ const (
 	KindWatch    = "watch"    // a question of slowpath itself
 )
 
-// cheapNs is what a command of constant time takes at most, reading and writing the socket included: 1 to 10 µs on 7.0.15, and twice
-// that on a slow CPU.
+// cheapNs is what a command of constant time takes at most, reading and writing the socket included: 1 to 10 µs on
+// 7.0.15, and twice that on a slow CPU.
 const cheapNs = int64(20 * time.Microsecond)
 
-// teller finds for each long stretch of work that the kernel source saw what the server's own records say of it: both tell of the same
-// thing, and it must be one suspect.
+// teller finds for each long stretch of work that the kernel source saw what the server's own records say of it: both
+// tell of the same thing, and it must be one suspect.
 type teller struct {
 	rec    *recording.Recording
 	told   []Suspect // of the server's records
@@ -32,7 +32,8 @@ type teller struct {
 	polled map[string]bool
 }
 
-// fromWork makes suspects of what the main threads did for a millisecond and more. What it finds in told is marked there.
+// fromWork makes suspects of what the main threads did for a millisecond and more. What it finds in told is marked
+// there.
 func fromWork(rec *recording.Recording, nodes map[string]*tapped, told []Suspect) []Suspect {
 	t := &teller{rec: rec, told: told, own: ownAddresses(rec), polled: map[string]bool{}}
 	for _, s := range told {
@@ -60,9 +61,14 @@ func fromWork(rec *recording.Recording, nodes map[string]*tapped, told []Suspect
 }
 
 func newWork(e recording.Event, d recording.WorkDetail) Suspect {
-	s := Suspect{Kind: KindCommand, Node: e.Subject, Command: d.Op, ArgCount: d.Args, ArgBytes: d.Bytes, Client: d.Client, Process: d.Process,
-		FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, DurationNs: e.DurationNs, OnCPUNs: d.OnCPUNs, Count: 1, Calls: d.Calls, Source: recording.SourceTap,
-		Text: workText(d), Busy: d.OnCPUNs >= e.DurationNs/2 || d.OnCPUNs >= SeenBusyNs, Stopped: d.OnCPUNs < e.DurationNs/2, sends: d.Sends}
+	s := Suspect{
+		Kind: KindCommand, Node: e.Subject, Command: d.Op, ArgCount: d.Args, ArgBytes: d.Bytes,
+		Client: d.Client, Process: d.Process,
+		FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, DurationNs: e.DurationNs, OnCPUNs: d.OnCPUNs, Count: 1,
+		Calls: d.Calls, Source: recording.SourceTap,
+		Text: workText(d), Busy: d.OnCPUNs >= e.DurationNs/2 || d.OnCPUNs >= SeenBusyNs,
+		Stopped: d.OnCPUNs < e.DurationNs/2, sends: d.Sends,
+	}
 	if d.Op == "MULTI" {
 		s.Command, s.Text = "EXEC", strings.Replace(s.Text, "MULTI", "MULTI … EXEC", 1)
 	}
@@ -110,8 +116,8 @@ func ownAddresses(rec *recording.Recording) map[string]bool {
 	return own
 }
 
-// name says what a stretch of work was. The kernel source knows the exact time and the connection; which of several commands of a read it
-// was, and what the loop did after it, the server knows.
+// name says what a stretch of work was. The kernel source knows the exact time and the connection; which of several
+// commands of a read it was, and what the loop did after it, the server knows.
 func (t *teller) name(w *Suspect) {
 	if t.own[w.Client] && w.Client != "" {
 		w.Kind, w.Text = KindWatch, w.Text+", slowpath itself"
@@ -130,7 +136,8 @@ func (t *teller) name(w *Suspect) {
 	}
 	each := w.OnCPUNs / int64(max(w.Calls, 1))
 	switch {
-	case w.Command == "EXEC", w.Calls == 1 && w.Command != "" && (!ConstantTime(w.Command) || !t.polled[w.Node] || t.counted(*w)):
+	case w.Command == "EXEC", w.Calls == 1 && w.Command != "" && (!ConstantTime(w.Command) || !t.polled[w.Node] ||
+		t.counted(*w)):
 		return
 	case w.Calls > 1 && each <= cheapNs:
 		w.Kind = KindPipeline
@@ -172,14 +179,17 @@ func (t *teller) command(w Suspect) int {
 
 // fits reports whether a record of a command can be that of a stretch of work.
 func (t *teller) fits(w, s Suspect) bool {
-	if s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs || s.Client != "" && w.Client != "" && s.Client != w.Client {
+	if s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs || s.Client != "" && w.Client != "" &&
+		s.Client != w.Client {
 		return false
 	}
-	if w.Command != "" && w.Command != "EXEC" && (s.Command == w.Command || sameCommand(s.Command, w.Command) || sameCommand(w.Command, s.Command)) && w.Calls <= 1 {
+	if w.Command != "" && w.Command != "EXEC" && (s.Command == w.Command || sameCommand(s.Command, w.Command) ||
+		sameCommand(w.Command, s.Command)) && w.Calls <= 1 {
 		return s.DurationNs*10 >= w.OnCPUNs*3
 	}
 	// Of a read with several commands only the first is known, of an encrypted one none: the length tells.
-	return (w.Calls != 1 || w.Command == "EXEC") && s.DurationNs*2 >= w.OnCPUNs && s.DurationNs*10 <= w.DurationNs*11+int64(2*time.Millisecond)
+	return (w.Calls != 1 || w.Command == "EXEC") && s.DurationNs*2 >= w.OnCPUNs &&
+		s.DurationNs*10 <= w.DurationNs*11+int64(2*time.Millisecond)
 }
 
 // adopt takes over what the server's record says.
@@ -203,13 +213,15 @@ func (t *teller) adopt(w *Suspect, i int) {
 	}
 	for _, j := range t.at.touching(w.FromNs, w.ToNs) { // the same command by other counters
 		o := t.told[j]
-		if j != i && o.Kind == KindCommand && o.Source != "slowlog" && o.Command == s.Command && t.fits(*w, o) && t.left[j] > 0 {
+		if j != i && o.Kind == KindCommand && o.Source != "slowlog" && o.Command == s.Command && t.fits(*w, o) &&
+			t.left[j] > 0 {
 			t.left[j] -= max(o.DurationNs, w.OnCPUNs)
 		}
 	}
 }
 
-// counted reports whether commandstats counts about as much for a rare command of constant time as the work took: it freed something big.
+// counted reports whether commandstats counts about as much for a rare command of constant time as the work took: it
+// freed something big.
 func (t *teller) counted(w Suspect) bool {
 	if !rareFree[w.Command] {
 		return false
@@ -225,9 +237,13 @@ func (t *teller) counted(w Suspect) bool {
 }
 
 // jobRank orders what a loop may have done: first what the server tells one by one, then what it only counts.
-var jobRank = map[string]int{KindFork: 0, KindAOF: 1, KindFree: 2, KindEvict: 3, KindExpire: 4, KindDefrag: 5, KindBulk: 6}
+var jobRank = map[string]int{
+	KindFork: 0, KindAOF: 1, KindFree: 2, KindEvict: 3, KindExpire: 4, KindDefrag: 5,
+	KindBulk: 6,
+}
 
-// job finds which of the loop's jobs a stretch of work was: one that the server timed alike, or one of which its counters have enough.
+// job finds which of the loop's jobs a stretch of work was: one that the server timed alike, or one of which its
+// counters have enough.
 func (t *teller) job(w Suspect) int {
 	best, bestRank := -1, 1<<30
 	for _, i := range t.at.touching(w.FromNs, w.ToNs) {
@@ -254,8 +270,8 @@ func (t *teller) job(w Suspect) int {
 
 var reading = set("GET MGET HGET HMGET EXISTS TTL PTTL TYPE STRLEN HLEN LLEN SCARD ZCARD ZSCORE SISMEMBER PING")
 
-// settle takes from the server's records what the kernel source saw too. A record of one thing whose window holds work of that length is
-// told already, whichever work it was.
+// settle takes from the server's records what the kernel source saw too. A record of one thing whose window holds work
+// of that length is told already, whichever work it was.
 func (t *teller) settle(works []Suspect) {
 	at := newTimeIndex(len(works), func(i int) (int64, int64) { return works[i].FromNs, works[i].ToNs })
 	for i := range t.told {
@@ -268,9 +284,11 @@ func (t *teller) settle(works []Suspect) {
 			s.Count = max(1, int(t.left[i]/each))
 		case s.Count <= 1 && t.left[i] < s.DurationNs:
 			s.DurationNs = t.left[i]
-		case s.Source == "slowlog" || s.Source == "latency" || s.Kind == KindFork || s.Source == "commandstats" && s.DurationNs >= minSuspect:
+		case s.Source == "slowlog" || s.Source == "latency" || s.Kind == KindFork || s.Source == "commandstats" &&
+			s.DurationNs >= minSuspect:
 			for _, k := range at.touching(s.FromNs, s.ToNs) {
-				if w := works[k]; w.Node == s.Node && w.FromNs < s.ToNs && w.ToNs > s.FromNs && w.DurationNs*2 >= s.DurationNs {
+				if w := works[k]; w.Node == s.Node && w.FromNs < s.ToNs && w.ToNs > s.FromNs &&
+					w.DurationNs*2 >= s.DurationNs {
 					s.Merged = true
 					break
 				}

@@ -7,16 +7,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes; callers try again
-// after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS). Catalogue C5.
+// acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes;
+// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS). Catalogue C5.
 var acceptBacklogOverflow = Cause{
 	ID:    "accept-backlog-overflow",
 	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose nothing",
+		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose " +
+			"nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
-		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were dropped at most",
+		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were " +
+			"dropped at most",
 	},
 	Explain: explainBacklog,
 }
@@ -33,8 +35,8 @@ type Backlog struct {
 	Attributed bool // the drops are this server's
 }
 
-// overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this server's shows in its
-// own queue, or in the probe's own connections.
+// overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
+// server's shows in its own queue, or in the probe's own connections.
 func (n *Node) overflow() Backlog {
 	b := Backlog{Drops: n.Host("net.ListenOverflows").Growth()}
 	b.MaxQueue, _ = n.Host("listen.queue").Max()
@@ -59,7 +61,8 @@ func (n *Node) overflow() Backlog {
 	}
 	b.KeptSlow = slow*10 > kept
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
-	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to lay the drops on it.
+	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to
+	// lay the drops on it.
 	short := b.Limit > 0 && b.Limit < usualBacklog && b.MaxQueue >= b.Limit/2 && n.churn().many()
 	// Each connection that came late was dropped once at least.
 	b.LateDials, _, _ = n.lateDials(nil)
@@ -68,7 +71,8 @@ func (n *Node) overflow() Backlog {
 	return b
 }
 
-// usualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4; tcp-backlog 511).
+// usualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
+// tcp-backlog 511).
 const usualBacklog = 128
 
 // synWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
@@ -93,21 +97,28 @@ func explainBacklog(n *Node) *Finding {
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshLost+b.LateDials == 0 {
 		f.Confidence *= 0.85
-		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of the network namespace together", b.MaxQueue, "connections")
+		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of "+
+			"the network namespace together", b.MaxQueue, "connections")
 	}
 	if c := n.churn(); c.many() && b.Limit >= usualBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
-		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
+		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f "+
+			"connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
 	}
 	f.supportDials(n)
 	if b.KeptSlow {
 		f.Confidence *= 0.8
-		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop from accepting is the root of it", 0, "")
+		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop "+
+			"from accepting is the root of it", 0, "")
 	} else if b.FreshLost > 0 {
-		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0, "segments")
+		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0,
+			"segments")
 	}
 	f.Fix = backlogFix(n, b)
-	f.See = []string{"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html", "https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/"}
+	f.See = []string{
+		"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
+	}
 	return f
 }
 
@@ -115,11 +126,13 @@ func explainBacklog(n *Node) *Finding {
 func (f *Finding) supportDials(n *Node) {
 	who := map[string]int64{}
 	if late, dials, longest := n.lateDials(who); late > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
+			"more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
 	}
 }
 
-// lateDials counts the connections that the kernel source saw being made, and those that took a second and more; who counts those by program.
+// lateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
+// counts those by program.
 func (n *Node) lateDials(who map[string]int64) (late, dials int, longestNs int64) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
 		d := recording.DetailOf[recording.ConnDetail](e)
@@ -143,11 +156,13 @@ func isConnectLoss(a account.Account, s account.Segment) bool {
 	return a.Call.Conn == "fresh" && s.Actor == account.Network && s.State == account.Retransmit
 }
 
-// shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came through took.
+// shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came
+// through took.
 func (n *Node) shareOfDrops(b Backlog) float64 {
 	connectionNs, callNs, _ := n.prices()
 	dropped := b.Drops * synWaitNs
-	served := n.Growth("total_commands_processed")*float64(callNs) + n.Growth("total_connections_received")*float64(connectionNs)
+	served := n.Growth("total_commands_processed")*float64(callNs) +
+		n.Growth("total_connections_received")*float64(connectionNs)
 	if dropped == 0 {
 		return 0
 	}
@@ -156,13 +171,16 @@ func (n *Node) shareOfDrops(b Backlog) float64 {
 
 func (f *Finding) supportBacklog(b Backlog) {
 	if b.Drops > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full (ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
+		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full "+
+			"(ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
 	}
 	if b.Limit > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may", b.MaxQueue, b.Limit), b.MaxQueue, "connections")
+		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may",
+			b.MaxQueue, b.Limit), b.MaxQueue, "connections")
 	}
 	if b.FreshLost > 0 {
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first segments again", b.FreshLost), float64(b.FreshLost), "connections")
+		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first "+
+			"segments again", b.FreshLost), float64(b.FreshLost), "connections")
 	}
 }
 
@@ -171,13 +189,17 @@ func backlogFix(n *Node, b Backlog) []string {
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string
 	if configured > 0 && configured < 4096 {
-		fix = append(fix, fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)", configured))
+		fix = append(fix, fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)",
+			configured))
 	}
 	if somaxconn > 0 && somaxconn < 4096 {
-		fix = append(fix, fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network namespace (it is %.0f, and bounds tcp-backlog)", somaxconn))
+		fix = append(fix, fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network namespace (it is "+
+			"%.0f, and bounds tcp-backlog)", somaxconn))
 	}
 	if b.KeptSlow {
-		fix = append(fix, "Find what held the event loop (the other findings): no backlog is long enough for a server that does not accept")
+		fix = append(fix, "Find what held the event loop (the other findings): no backlog is long enough for a "+
+			"server that does not accept")
 	}
-	return append(fix, "Let callers keep their connections, and come back with jitter after an error instead of all at once")
+	return append(fix, "Let callers keep their connections, and come back with jitter after an error instead of all "+
+		"at once")
 }

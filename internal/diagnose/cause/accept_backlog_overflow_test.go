@@ -16,25 +16,44 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 		return e
 	}
 	queue := func(e edge, drops, longest, limit float64) edge {
-		return e.host(map[string]float64{"net.ListenOverflows": drops}).level("host", "listen.queue", longest).level("host", "listen.backlog", limit)
+		return e.host(map[string]float64{"net.ListenOverflows": drops}).level("host", "listen.queue",
+			longest).level("host", "listen.backlog", limit)
 	}
 	late := func(e edge, conns int) edge {
 		for i := range int64(conns) {
-			e.event(recording.SourceTap, recording.KindOpen, (2000+10*i)*edgeMs, 0, recording.ConnDetail{Side: recording.Client, Comm: "app", DialNs: 1003 * edgeMs})
+			e.event(recording.SourceTap, recording.KindOpen, (2000+10*i)*edgeMs, 0,
+				recording.ConnDetail{Side: recording.Client, Comm: "app", DialNs: 1003 * edgeMs})
 		}
 		return e
 	}
 	explainEdge(t, acceptBacklogOverflow, []edgeCase{
-		{name: "T2: the queue is short and never seen full, clients came late", rec: late(queue(well(), 300, 0, 4), 200), found: true, min: 0.95, evidence: "200 of 200 connections"},
+		{name: "T2: the queue is short and never seen full, clients came late", rec: late(queue(well(), 300, 0, 4),
+			200), found: true, min: 0.95, evidence: "200 of 200 connections"},
 		{name: "T2: more came late than were dropped", rec: late(queue(well(), 100, 0, 511), 200)},
-		{name: "T1: the probe was hit", rec: queue(lost(), 300, 17, 16).config(map[string]string{"tcp-backlog": "16"}), found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog 4096"},
-		{name: "T1: the probe was lucky", rec: queue(well(), 300, 17, 16), found: true, min: 0.95, evidence: "dropped 300"},
+		{
+			name: "T1: the probe was hit", rec: queue(lost(), 300, 17,
+				16).config(map[string]string{"tcp-backlog": "16"}),
+			found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog 4096",
+		},
+		{
+			name: "T1: the probe was lucky", rec: queue(well(), 300, 17, 16), found: true, min: 0.95,
+			evidence: "dropped 300",
+		},
 		{name: "T1: a neighbour's drops", rec: queue(well(), 300, 0, 511)},
 		{name: "T1: SYNs lost on the way", rec: queue(lost(), 0, 0, 511)},
-		{name: "T1: the loop was stopped", rec: queue(lost().kept(edgeMs/10, 2000*edgeMs, 4), 300, 17, 16), found: true, max: 0.8, against: "is the root"},
+		{
+			name: "T1: the loop was stopped", rec: queue(lost().kept(edgeMs/10, 2000*edgeMs, 4), 300, 17, 16),
+			found: true,
+			max:   0.8, against: "is the root",
+		},
 		{name: "T0: only new connections lose", rec: lost(), found: true, min: 0.5, max: 0.7},
-		{name: "T0: tiny backlog", rec: lost().config(map[string]string{"tcp-backlog": "16"}), found: true, min: 0.65, max: 0.75},
-		{name: "T0: open connections lose too", rec: lost().call("kept", 4*edgeMs, 210*edgeMs).resent("kept", 4*edgeMs, 214*edgeMs, 1, 0)},
+		{
+			name: "T0: tiny backlog", rec: lost().config(map[string]string{"tcp-backlog": "16"}), found: true,
+			min: 0.65,
+			max: 0.75,
+		},
+		{name: "T0: open connections lose too", rec: lost().call("kept", 4*edgeMs, 210*edgeMs).resent("kept", 4*edgeMs,
+			214*edgeMs, 1, 0)},
 		{name: "nothing lost", rec: well()},
 	})
 }

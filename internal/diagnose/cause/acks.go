@@ -7,10 +7,12 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Acks is what the kernel source saw of replies to clients at other addresses, of which it may have seen the server's end alone. The clients'
-// kernels acknowledge them without their processes: what is late is the path, the client's host, or a window that is closed.
+// Acks is what the kernel source saw of replies to clients at other addresses, of which it may have seen the server's
+// end alone. The clients' kernels acknowledge them without their processes: what is late is the path, the client's
+// host, or a window that is closed.
 type Acks struct {
-	Lost, Shut, Plain int // late ones by what happened meanwhile: segments were sent again; the client's window was closed; neither
+	// late ones by what happened meanwhile: segments were sent again; the client's window was closed; neither
+	Lost, Shut, Plain int
 	LostNs, PlainNs   int64
 	Conns             int
 	LeastNs           int64           // least round trip of the connection in the middle; 0 where unknown
@@ -63,10 +65,14 @@ func (n *Node) acks() Acks {
 func (f *Finding) weighAcks(n *Node) {
 	a := n.acks()
 	if a.Lost > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, up to %s after they were sent, and segments were sent again meanwhile", a.Lost, dur(a.LostNs)), float64(a.Lost), "replies")
+		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, "+
+			"up to %s after they were sent, and segments were sent again meanwhile", a.Lost, dur(a.LostNs)),
+			float64(a.Lost), "replies")
 	}
 	if a.Plain > a.Lost {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late with nothing sent again, the worst %s after %d bytes were on their way to %s: a path that is slow or keeps packets waiting, or a client's host",
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late "+
+			"with nothing sent again, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
+			"keeps packets waiting, or a client's host",
 			a.Plain, dur(a.PlainNs), a.plainBytes, a.plainClient), float64(a.Plain), "replies")
 	}
 }
@@ -76,8 +82,10 @@ func (f *Finding) weighDistance(n *Node) {
 	a := n.acks()
 	switch {
 	case a.LeastNs >= floorNs:
-		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, too (TCP; the middle of %d connections)", dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
+			"too (TCP; the middle of %d connections)", dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	case a.Conns > 0:
-		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its best (TCP; the middle of %d connections)", dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
+			"best (TCP; the middle of %d connections)", dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	}
 }

@@ -12,7 +12,10 @@ func TestActiveExpireCycle(t *testing.T) {
 	}
 	latency := many(newLoopCase())
 	for _, s := range loopSeconds {
-		latency.server(s*1e9, 60e6, recording.KindLatency, recording.LatencyDetail{Event: "expire-cycle", WindowNs: 1e9})
+		latency.server(s*1e9, 60e6, recording.KindLatency, recording.LatencyDetail{
+			Event:    "expire-cycle",
+			WindowNs: 1e9,
+		})
 	}
 	checkLoop(t, "active-expire-cycle", []loopWant{
 		{"absent", newLoopCase().busy(), 0, 0},
@@ -21,7 +24,12 @@ func TestActiveExpireCycle(t *testing.T) {
 		{"T0", many(newLoopCase()).info("expire_cycle_cpu_milliseconds", 0, 250), 0.75, 0.9},
 		{"T0 by LATENCY", latency, 0.8, 0.9},
 		{"keys expire, the thread was throttled", many(newLoopCase().hosted(recording.KindThrottled, "")), 0, 0},
-		{"keys expire, cheaply", newLoopCase().busy().info("expired_keys", 0, 5e3).info("expire_cycle_cpu_milliseconds", 0, 0), 0, 0},
-		{"one big key", newLoopCase().busy().info("expired_keys", 0, 1).info("expire_cycle_cpu_milliseconds", 0, 60), 0, 0},
+		{"keys expire, cheaply", newLoopCase().busy().info("expired_keys", 0, 5e3).info("expire_cycle_cpu_milliseconds",
+			0, 0), 0, 0},
+		{
+			"one big key", newLoopCase().busy().info("expired_keys", 0, 1).info("expire_cycle_cpu_milliseconds", 0, 60),
+			0,
+			0,
+		},
 	})
 }

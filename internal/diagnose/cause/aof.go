@@ -27,9 +27,11 @@ func (n *Node) aof() aof {
 }
 
 // diskCalls are the system calls by which the main thread waits for the disk under an append-only file.
-var diskCalls = words("write pwrite64 writev pwritev fsync fdatasync sync_file_range ftruncate fallocate rename renameat renameat2 unlink unlinkat openat open close lseek")
+var diskCalls = words("write pwrite64 writev pwritev fsync fdatasync sync_file_range ftruncate fallocate rename " +
+	"renameat renameat2 unlink unlinkat openat open close lseek")
 
-// onDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told by LATENCY.
+// onDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told
+// by LATENCY.
 func (n *Node) onDisk(match func(account.Segment) bool) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.Suspect >= 0 && n.Ledger.Suspects[s.Suspect].Kind == account.KindAOF {
@@ -44,7 +46,8 @@ func diskCall(calls map[string]bool) func(account.Segment) bool {
 	return func(s account.Segment) bool { return calls[callOf(s)] }
 }
 
-// callOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof on vda".
+// callOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof
+// on vda".
 func callOf(s account.Segment) string {
 	call, _, _ := strings.Cut(s.Culprit, " of ")
 	return call
@@ -76,7 +79,8 @@ func (f *Finding) supportBlocked(n *Node, calls map[string]bool) {
 
 func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
 	for _, call := range sortedByNs(ns) {
-		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call, times(stretches[call]), dur(ns[call]), dur(longest[call])),
+		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
+			times(stretches[call]), dur(ns[call]), dur(longest[call])),
 			float64(ns[call]), "ns")
 	}
 }
@@ -91,6 +95,7 @@ func (f *Finding) supportLatency(n *Node, events map[string]bool) {
 		}
 	}
 	for _, event := range sortedByNs(longest) {
-		f.support(recording.SourceServer, fmt.Sprintf("LATENCY: %s up to %s, in %d different seconds", event, dur(longest[event]), count[event]), float64(longest[event]), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("LATENCY: %s up to %s, in %d different seconds", event,
+			dur(longest[event]), count[event]), float64(longest[event]), "ns")
 	}
 }

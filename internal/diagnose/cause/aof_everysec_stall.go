@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// aofEverysecStall: the fsync of the background thread is still at work; after two seconds of patience the main thread writes all
-// the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile). Catalogue J4.
+// aofEverysecStall: the fsync of the background thread is still at work; after two seconds of patience the main thread
+// writes all the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile). Catalogue J4.
 var aofEverysecStall = Cause{
 	ID:    "aof-everysec-stall",
 	Title: "The disk is too slow for the append-only file: the event loop blocks in write()",
@@ -21,7 +21,8 @@ var aofEverysecStall = Cause{
 	Explain: explainEverysec,
 }
 
-var everysecEvents = words("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone aof-fstat aof-rename")
+var everysecEvents = words("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone aof-fstat " +
+	"aof-rename")
 
 func explainEverysec(n *Node) *Finding {
 	a := n.aof()
@@ -37,7 +38,8 @@ func explainEverysec(n *Node) *Finding {
 	pending := n.fsyncPending()
 	if open := n.waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[callOf(s)]
+			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked &&
+				diskCalls[callOf(s)]
 		}), 0.75
 		if delayed == 0 {
 			confidence = 0.55
@@ -49,17 +51,20 @@ func explainEverysec(n *Node) *Finding {
 	f := n.finding(cl, confidence)
 	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.fsync), 1, "")
 	if delayed > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait any longer for the fsync before it", delayed), delayed, "writes")
+		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait "+
+			"any longer for the fsync before it", delayed), delayed, "writes")
 	} else {
 		f.doubt(recording.SourceServer, "aof_delayed_fsync did not rise", 0, "writes")
 		f.Confidence = min(f.Confidence, 0.9)
 	}
 	if pending >= longFsyncNs {
-		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch (aof_pending_bio_fsync)", dur(pending)), float64(pending), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch "+
+			"(aof_pending_bio_fsync)", dur(pending)), float64(pending), "ns")
 	}
 	f.supportBlocked(n, diskCalls)
 	f.supportLatency(n, everysecEvents)
-	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
@@ -68,11 +73,14 @@ func explainEverysec(n *Node) *Finding {
 			f.support(recording.SourceServer, "a child was writing to the disk meanwhile ("+field+")", v, "")
 		}
 	}
-	f.Fix = []string{"Give the AOF a disk of its own, or a faster one: iostat -x 1 shows who keeps it busy (w_await, %util)."}
+	f.Fix = []string{"Give the AOF a disk of its own, or a faster one: iostat -x 1 shows who keeps it busy (w_await, " +
+		"%util)."}
 	if v, ok := n.Config("no-appendfsync-on-rewrite"); child && (!ok || v == "no") {
-		f.Fix = append([]string{"CONFIG SET no-appendfsync-on-rewrite yes   # no fsync while BGSAVE or BGREWRITEAOF writes"}, f.Fix...)
+		f.Fix = append([]string{"CONFIG SET no-appendfsync-on-rewrite yes   # no fsync while BGSAVE or BGREWRITEAOF " +
+			"writes"}, f.Fix...)
 	}
-	f.Fix = append(f.Fix, "sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: the kernel writes early and little instead of late and much.",
+	f.Fix = append(f.Fix, "sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: the kernel writes "+
+		"early and little instead of late and much.",
 		"Or keep the AOF on a replica only: CONFIG SET appendonly no here.")
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io", "https://github.com/redis/redis/issues/641"}
 	return f

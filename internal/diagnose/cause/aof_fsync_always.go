@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// aofFsyncAlways: with appendfsync always the main thread waits for the disk in each turn of the loop in which something was
-// written; reads of the same turn wait too. Catalogue J3.
+// aofFsyncAlways: with appendfsync always the main thread waits for the disk in each turn of the loop in which
+// something was written; reads of the same turn wait too. Catalogue J3.
 var aofFsyncAlways = Cause{
 	ID:    "aof-fsync-always",
 	Title: "appendfsync always: the event loop waits for the disk at every write",
@@ -35,9 +35,11 @@ func explainFsyncAlways(n *Node) *Finding {
 		confidence = 0.9
 	}
 	if open := n.waited(); !told && cl.Ns*2 < open.Ns && n.writes() {
-		// A file system in user space waits in an interruptible sleep, and without the host's files nothing is seen at all.
+		// A file system in user space waits in an interruptible sleep, and without the host's files nothing is seen at
+		// all.
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked && diskCalls[callOf(s)]
+			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked &&
+				diskCalls[callOf(s)]
 		}), 0.6
 		if n.Hosted() {
 			confidence = 0.45
@@ -50,11 +52,13 @@ func explainFsyncAlways(n *Node) *Finding {
 	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.fsync), 1, "")
 	f.supportBlocked(n, diskCalls)
 	f.supportLatency(n, alwaysEvents)
-	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	f.supportAppended(n)
 	f.Fix = []string{
 		"CONFIG SET appendfsync everysec   # at most about a second of writes is lost in a power cut",
-		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), and the AOF on a disk of its own; batch writes, since all writes of one turn of the loop share one fsync.",
+		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), and the AOF on a disk of " +
+			"its own; batch writes, since all writes of one turn of the loop share one fsync.",
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file"}
 	return f
@@ -90,7 +94,8 @@ func (n *Node) writes() bool { return n.Growth("aof_current_size") > 0 }
 
 func (f *Finding) supportAppended(n *Node) {
 	if grown := n.Growth("aof_current_size"); grown > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6), grown, "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
+			grown, "bytes")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// Application is a program whose goroutines or threads were looked at: what each was doing, moment by moment, as far as the frames of known
-// client libraries tell.
+// Application is a program whose goroutines or threads were looked at: what each was doing, moment by moment, as far as
+// the frames of known client libraries tell.
 type Application struct {
 	recording.Profiled
 	Subject string
@@ -34,7 +34,8 @@ type Meant struct {
 	Caller string // the library's outermost frame in one of them, which tells its version
 }
 
-// Delay is what goroutines were held up in stacks of one meaning during the watch; an empty meaning is all that nothing is known of.
+// Delay is what goroutines were held up in stacks of one meaning during the watch; an empty meaning is all that nothing
+// is known of.
 type Delay struct {
 	stacks.Meaning
 	Ns, Count int64
@@ -51,7 +52,10 @@ func applicationsOf(rec *recording.Recording) []*Application {
 		}
 		a := bySubject[p.Subject]
 		if a == nil {
-			a = &Application{Subject: p.Subject, Delays: map[string][]Delay{}, Profiled: recording.Profiled{Name: p.Subject}}
+			a = &Application{
+				Subject: p.Subject, Delays: map[string][]Delay{},
+				Profiled: recording.Profiled{Name: p.Subject},
+			}
 			if s, ok := rec.SnapshotOf(recording.SourceProfile, p.Subject, "application"); ok {
 				_ = json.Unmarshal([]byte(s.Body), &a.Profiled) // a damaged snapshot is as good as none
 			}
@@ -201,7 +205,8 @@ func (a *Application) units() string {
 
 // supportWait says how many waited.
 func (f *Finding) supportWait(w Wait) {
-	f.support(recording.SourceProfile, fmt.Sprintf("%s: %d of %d %s that are in calls of %s wait for %s (median of %d readings, %d of which have some)", w.App.called(), w.Count, w.Calls, w.App.units(),
+	f.support(recording.SourceProfile, fmt.Sprintf("%s: %d of %d %s that are in calls of %s wait for %s (median of "+
+		"%d readings, %d of which have some)", w.App.called(), w.Count, w.Calls, w.App.units(),
 		w.Meaning.Library, w.Meaning.What, len(w.App.Moments), w.Moments), float64(w.Count), w.App.units())
 }
 
@@ -215,6 +220,7 @@ func (f *Finding) supportDelay(a *Application, kind, what string, match func(sta
 		}
 	}
 	if ns > 0 {
-		f.support(recording.SourceProfile, fmt.Sprintf("%s: %s of its delay at mutexes in the watch was %s (%.1f %%; sums over all goroutines)", a.called(), dur(ns), what, 100*float64(ns)/float64(all)), float64(ns), "ns")
+		f.support(recording.SourceProfile, fmt.Sprintf("%s: %s of its delay at mutexes in the watch was %s (%.1f %%; "+
+			"sums over all goroutines)", a.called(), dur(ns), what, 100*float64(ns)/float64(all)), float64(ns), "ns")
 	}
 }

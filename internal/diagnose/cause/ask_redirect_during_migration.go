@@ -8,14 +8,15 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// askRedirect: a slot is open. Keys of it that have gone cost their callers an ASK and another round trip, commands over several of its keys a TRYAGAIN and
-// a pause of the library. Catalogue D5.
+// askRedirect: a slot is open. Keys of it that have gone cost their callers an ASK and another round trip, commands
+// over several of its keys a TRYAGAIN and a pause of the library. Catalogue D5.
 var askRedirect = Cause{
 	ID:    "ask-redirect-during-migration",
 	Title: "Slots are on their way from one node to another: calls are answered ASK and sent again, to the other node",
 	Layer: "client",
 	Needs: Needs{
-		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats of the other node, open slots in CLUSTER NODES",
+		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats of the other node, open slots in " +
+			"CLUSTER NODES",
 		T2: "how many of the calls were ASKING",
 	},
 	Explain: func(*Node) *Finding { return nil }, // a call that is sent on is on two nodes
@@ -47,7 +48,8 @@ func (c *Case) redirects() (r redirects) {
 		r.tryAgain += n.Growth("errorstat_TRYAGAIN.count")
 		r.asking += max(n.Growth("cmdstat_asking.calls"), float64(n.tapCalls("ASKING")))
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			if base, ok := strings.CutSuffix(name, ".calls"); ok && dataCommand(strings.TrimPrefix(base, "cmdstat_")) && base != "cmdstat_asking" {
+			if base, ok := strings.CutSuffix(name, ".calls"); ok && dataCommand(strings.TrimPrefix(base, "cmdstat_")) &&
+				base != "cmdstat_asking" {
 				r.data += n.Growth(name)
 			}
 		}
@@ -92,13 +94,17 @@ func explainAsk(c *Case, _ *Finding) *Finding {
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.data+again, 1)}
 	if r.ask > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK (%.1f per second; errorstats): each took another round trip, to the other node", r.ask, r.ask/c.Seconds()), r.ask, "replies")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK (%.1f per second; errorstats): "+
+			"each took another round trip, to the other node", r.ask, r.ask/c.Seconds()), r.ask, "replies")
 	}
 	if r.asking > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f came back with ASKING (commandstats): %.1f %% of all calls", r.asking, 100*r.asking/max(r.data, r.asking, 1)), r.asking, "calls")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f came back with ASKING (commandstats): %.1f %% of all calls",
+			r.asking, 100*r.asking/max(r.data, r.asking, 1)), r.asking, "calls")
 	}
 	if r.tryAgain > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f commands over several keys were answered TRYAGAIN, since some of their keys have gone: the library waits before it tries again (ioredis 100 ms)", r.tryAgain), r.tryAgain, "replies")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f commands over several keys were answered TRYAGAIN, since "+
+			"some of their keys have gone: the library waits before it tries again (ioredis 100 ms)", r.tryAgain),
+			r.tryAgain, "replies")
 	}
 	if len(r.open) > 0 {
 		text := strings.Join(r.open[:min(3, len(r.open))], ", ")
@@ -108,22 +114,31 @@ func explainAsk(c *Case, _ *Finding) *Finding {
 		f.support(recording.SourceServer, "on their way: "+text, float64(len(r.open)), "slots")
 	} else {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "CLUSTER NODES showed no open slot when it was read: the moves are short, or on nodes that are not watched", 0, "slots")
+		f.doubt(recording.SourceServer, "CLUSTER NODES showed no open slot when it was read: the moves are short, or "+
+			"on nodes that are not watched", 0, "slots")
 	}
 	if !r.counted {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "this version does not count replies by their error: TRYAGAIN and MOVED were not seen", 0, "")
+		f.doubt(recording.SourceServer, "this version does not count replies by their error: TRYAGAIN and MOVED were "+
+			"not seen", 0, "")
 	}
 	if r.moved > again {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED: more than ASK", r.moved), r.moved, "replies")
+		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED: more than ASK", r.moved), r.moved,
+			"replies")
 	}
 	at := c.Nodes[0].Address
 	f.Fix = []string{
-		"Finish the move, slot by slot: redis-cli --cluster check " + at + " names the open slots, redis-cli --cluster fix " + at + " closes those that nobody moves any more",
-		"Move slots that are asked much at a quiet hour, and each to its end before the next (redis-cli --cluster reshard does)",
-		"Keep keys that one command takes in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open (ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in its second half of attempts)",
+		"Finish the move, slot by slot: redis-cli --cluster check " + at + " names the open slots, redis-cli " +
+			"--cluster fix " + at + " closes those that nobody moves any more",
+		"Move slots that are asked much at a quiet hour, and each to its end before the next (redis-cli --cluster " +
+			"reshard does)",
+		"Keep keys that one command takes in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open " +
+			"(ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in its second half of attempts)",
 		"Redis ≥ 8.4 and Valkey ≥ 9.0 move a slot at once, by replication: no ASK, no TRYAGAIN",
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection", "https://github.com/valkey-io/valkey/pull/1949"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",
+		"https://github.com/valkey-io/valkey/pull/1949",
+	}
 	return f
 }

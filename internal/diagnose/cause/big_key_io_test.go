@@ -18,9 +18,12 @@ func TestBigKeyIO(t *testing.T) {
 		{"T1 HGETALL of 80 MB", bytes(newLoopCase().busy().counted("hgetall", 1, 60_000), 8e7), 0.95, 0},
 		{"T0 bytes alone", bytes(newLoopCase(), 5e8), 0.7, 0.9},
 		{"SMEMBERS of many small ones", bytes(newLoopCase().busy().counted("smembers", 1, 60_000), 6e6), 0, 0},
-		{"many small replies", newLoopCase().busy().info("total_net_output_bytes", 0, 2e8).info("total_commands_processed", 0, 1e6), 0, 0},
-		{"big values on a throttled server", bytes(newLoopCase().hosted(recording.KindThrottled, "").logged("GET", 2, 10), 8e6), 0, 0},
-		{"MONITOR", bytes(newLoopCase().busy(), 5e8).clients(`{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor"}`), 0, 0},
+		{"many small replies", newLoopCase().busy().info("total_net_output_bytes", 0,
+			2e8).info("total_commands_processed", 0, 1e6), 0, 0},
+		{"big values on a throttled server", bytes(newLoopCase().hosted(recording.KindThrottled, "").logged("GET", 2,
+			10), 8e6), 0, 0},
+		{"MONITOR", bytes(newLoopCase().busy(),
+			5e8).clients(`{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor"}`), 0, 0},
 	})
 }
 
@@ -31,9 +34,11 @@ func TestBigValuesWithoutSlowCalls(t *testing.T) {
 	r.SetMeta(recording.MetaStart, "0")
 	r.SetMeta(recording.MetaEnd, "10000000000")
 	for i := range int64(500) {
-		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: i * 20e6, StartNs: i * 20e6, EndNs: i*20e6 + 3e5})
+		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: i *
+			20e6, StartNs: i * 20e6, EndNs: i*20e6 + 3e5})
 	}
-	if d := r.info("total_net_output_bytes", 0, 2e8).info("total_commands_processed", 0, 400).counted("get", 200, 40_000).diagnose(); d.Verdict != Healthy {
+	if d := r.info("total_net_output_bytes", 0, 2e8).info("total_commands_processed", 0, 400).counted("get", 200,
+		40_000).diagnose(); d.Verdict != Healthy {
 		t.Errorf("%s: %v", d.Verdict, names(d))
 	}
 }

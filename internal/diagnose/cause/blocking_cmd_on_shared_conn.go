@@ -8,15 +8,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design, and the server serves nobody else on it until it is done
-// (src/blocked.c: input of a blocked client is not processed). Catalogue A5.
+// blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design, and the server serves nobody else on
+// it until it is done (src/blocked.c: input of a blocked client is not processed). Catalogue A5.
 var blockingOnSharedConn = Cause{
 	ID:    "blocking-cmd-on-shared-conn",
 	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the input of more commands, qbuf > 0) are a hint",
-		T2: "slow calls that were sent on a connection while a command that waits was under way on it, the server's thread asleep",
+		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the input of " +
+			"more commands, qbuf > 0) are a hint",
+		T2: "slow calls that were sent on a connection while a command that waits was under way on it, the server's " +
+			"thread asleep",
 	},
 	Explain: explainBlocking,
 }
@@ -52,7 +54,10 @@ func explainBlocking(n *Node) *Finding {
 	}
 	behind, ops := tally{}, tally{}
 	cl := n.tapClaim(func(a account.Account) int64 {
-		ns := held[a.Call.Conn].within(a, func(s account.Segment) bool { return s.Actor == account.Server || s.State == account.Unexplained })
+		ns := held[a.Call.Conn].within(a, func(s account.Segment) bool {
+			return s.Actor == account.Server ||
+				s.State == account.Unexplained
+		})
 		if ns > 0 {
 			behind[a.Call.Conn]++
 			ops[a.Call.Op]++
@@ -67,21 +72,30 @@ func explainBlocking(n *Node) *Finding {
 	w := longestWaiter(byConn[addr])
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.list(3), name, dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up "+
+		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.list(3), name, dur(cl.MaxNs)), float64(cl.Calls),
+		"calls")
 	who := whose(w.Client, w.Process)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who, times(len(byConn[addr])), dur(w.to-w.from)), float64(len(byConn[addr])), "commands")
+	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who,
+		times(len(byConn[addr])), dur(w.to-w.from)), float64(len(byConn[addr])), "commands")
 	if free := n.callsBeside(held); free > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections", free), free, "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections",
+			free), free, "calls")
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection had its replies within %s in 99 of 100 calls", dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
+		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection had its replies within %s in 99 of "+
+			"100 calls", dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
 		f.Confidence = 0.6
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
+			"probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
 	}
 	f.Fix = blockingFix(w, who)
-	f.See = []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/", "https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
+	}
 	return f
 }
 
@@ -121,13 +135,18 @@ func (n *Node) callsBeside(held map[string]spans) (calls float64) {
 }
 
 func blockingFix(w waiter, who string) []string {
-	fix := []string{fmt.Sprintf("Give %s a connection of its own, not the one that %s shares between callers.", w.Op, who)}
+	fix := []string{fmt.Sprintf("Give %s a connection of its own, not the one that %s shares between callers.", w.Op,
+		who)}
 	switch w.Op {
 	case "WAIT", "WAITAOF":
-		fix = append(fix, "WAIT belongs on the connection that wrote: write and WAIT on one taken from a pool, and give it back afterwards")
+		fix = append(fix, "WAIT belongs on the connection that wrote: write and WAIT on one taken from a pool, and "+
+			"give it back afterwards")
 	default:
-		fix = append(fix, "Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: client.duplicate(); redis-py and go-redis: a pool with one connection more per blocking consumer than callers need; rueidis does it by itself (its own pool for blocking commands)",
-			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a signal and LPOP, or XREADGROUP without BLOCK")
+		fix = append(fix, "Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); "+
+			"node-redis: client.duplicate(); redis-py and go-redis: a pool with one connection more per blocking "+
+			"consumer than callers need; rueidis does it by itself (its own pool for blocking commands)",
+			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a signal and LPOP, or "+
+				"XREADGROUP without BLOCK")
 	}
 	return fix
 }

@@ -11,16 +11,32 @@ func TestBlockingCommandOnSharedConnection(t *testing.T) {
 		e := newPath()
 		for i := range int64(5) {
 			at := (2*i + 1) * 1000 * edgeMs
-			e.event(recording.SourceTap, recording.KindWaiter, at, 300*edgeMs, recording.WaiterDetail{Op: op, Client: client, Process: "app[7]", Behind: 3})
-			e.seen(pathClient, "GET", at+50*edgeMs, 5, part{"unknown", "unexplained", 250, ""}, part{"server", "exec", 1, ""})
+			e.event(recording.SourceTap, recording.KindWaiter, at, 300*edgeMs, recording.WaiterDetail{
+				Op:     op,
+				Client: client, Process: "app[7]", Behind: 3,
+			})
+			e.seen(pathClient, "GET", at+50*edgeMs, 5, part{"unknown", "unexplained", 250, ""}, part{
+				"server", "exec",
+				1, "",
+			})
 		}
 		return e
 	}
 	explainEdge(t, blockingOnSharedConn, []edgeCase{
-		{name: "GETs behind XREAD BLOCK", rec: waits(pathClient, "XREAD"), found: true, min: 0.95, evidence: "XREAD on 10.0.0.7:51000 (app[7]) waited 5 times", fix: "Give XREAD a connection of its own"},
-		{name: "GETs behind WAIT", rec: waits(pathClient, "WAIT"), found: true, min: 0.95, fix: "WAIT belongs on the connection that wrote"},
+		{
+			name: "GETs behind XREAD BLOCK", rec: waits(pathClient, "XREAD"), found: true, min: 0.95,
+			evidence: "XREAD on 10.0.0.7:51000 (app[7]) waited 5 times", fix: "Give XREAD a connection of its own",
+		},
+		{
+			name: "GETs behind WAIT", rec: waits(pathClient, "WAIT"), found: true, min: 0.95,
+			fix: "WAIT belongs on the connection that wrote",
+		},
 		{name: "BLPOP has its own connection", rec: waits(pathOther, "BLPOP")},
-		{name: "all calls are slow", rec: func() edge { e := waits(pathClient, "BLPOP"); return e.kept(20*edgeMs, 0, 0).kept(20*edgeMs, 0, 0) }(), found: true, max: 0.6, against: "on a connection of their own"},
+		{name: "all calls are slow", rec: func() edge {
+			e := waits(pathClient, "BLPOP")
+			return e.kept(20*edgeMs, 0,
+				0).kept(20*edgeMs, 0, 0)
+		}(), found: true, max: 0.6, against: "on a connection of their own"},
 		{name: "nothing is slow", rec: newPath()},
 	})
 }

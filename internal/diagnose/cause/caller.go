@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Caller is who calls a node: a process on this host, or, where only the server's end of its connections was seen, a host.
+// Caller is who calls a node: a process on this host, or, where only the server's end of its connections was seen, a
+// host.
 type Caller struct {
 	Name  string // "redigo[29867]", or "10.0.0.7"
 	PID   int    // 0: not on this host
@@ -32,8 +33,9 @@ type Conn struct {
 	Waiting    int    // calls without a reply at its end,
 	WaitOp     string // the first of them, empty where unknown,
 	WaitBytes  int64  // and the length of its request
-	CutNs      int64  // when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
-	CutIdleNs  int64  // then: since the last byte
+	// when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
+	CutNs      int64
+	CutIdleNs  int64 // then: since the last byte
 	Greeting   *recording.HandshakeDetail
 	GreetingNs int64 // from the SYN to the reply of the first command that does work
 	IntroNs    int64 // end of the last slow command by which it introduced itself; 0: none was slow
@@ -62,8 +64,8 @@ func (c *Conn) trips() int {
 	return max(c.Greeting.Trips, 0)
 }
 
-// openingNs is what the connection cost before its first command that does work: the dial, which the server's end does not see, and the round
-// trips of the handshake.
+// openingNs is what the connection cost before its first command that does work: the dial, which the server's end does
+// not see, and the round trips of the handshake.
 func (c *Conn) openingNs() int64 { return c.DialNs + c.tripNs()*int64(c.trips()) }
 
 // tripNs is a round trip of its first ones; 0 where they were not seen.

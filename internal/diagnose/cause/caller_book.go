@@ -64,7 +64,8 @@ func (b *callerBook) event(e recording.Event) {
 			list = append(list, b.add(d))
 		}
 		c := list[len(list)-1]
-		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs, d.IdleNs, d.AgeNs, d.By, d.Waiting
+		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs,
+			d.IdleNs, d.AgeNs, d.By, d.Waiting
 		c.WaitOp, c.WaitBytes = d.Op, d.OpBytes
 		if d.By == recording.Server {
 			c.CutNs, c.CutIdleNs = e.TimeNs, d.IdleNs
@@ -82,7 +83,8 @@ func (b *callerBook) greeting(e recording.Event) {
 	}
 }
 
-// introductions adds what connections went through that no command has followed on yet: their greeting is told with the first that does work.
+// introductions adds what connections went through that no command has followed on yet: their greeting is told with the
+// first that does work.
 func (b *callerBook) introductions() {
 	for _, call := range b.node.Rec.Calls {
 		if call.Source != recording.SourceTap || call.Node != b.node.Address || !introduces(call.Op) {
@@ -106,12 +108,14 @@ func (b *callerBook) add(d recording.ConnDetail) *Conn {
 	return c
 }
 
-// usage adds what the samples say of connections while they are open. Whose those are that were there before the watch is in a snapshot.
+// usage adds what the samples say of connections while they are open. Whose those are that were there before the watch
+// is in a snapshot.
 func (b *callerBook) usage() {
 	rec := b.node.Rec
 	for _, s := range rec.Snapshots {
 		var ends recording.ConnEnds
-		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil || ends.Node != b.node.Address {
+		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil ||
+			ends.Node != b.node.Address {
 			continue
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
@@ -130,7 +134,8 @@ func (b *callerBook) usage() {
 	}
 }
 
-// join adds to connections within this host what only the server's end told: the kernel source parses their bytes there.
+// join adds to connections within this host what only the server's end told: the kernel source parses their bytes
+// there.
 func (b *callerBook) join() {
 	for _, c := range b.all {
 		if b.of[c].Side != recording.Client {
@@ -141,7 +146,8 @@ func (b *callerBook) join() {
 			continue
 		}
 		if s.CutNs > 0 {
-			c.By, c.CutNs, c.CutIdleNs = recording.Server, s.CutNs, s.CutIdleNs // the client's socket may stay until it is looked at
+			// the client's socket may stay until it is looked at
+			c.By, c.CutNs, c.CutIdleNs = recording.Server, s.CutNs, s.CutIdleNs
 		}
 		if s.Waiting > c.Waiting {
 			c.Waiting, c.IdleNs = s.Waiting, s.IdleNs
@@ -182,7 +188,8 @@ func (b *callerBook) knows(address string, at int64) bool {
 
 func usesOf(rec *recording.Recording, c *Conn) []use {
 	subject := recording.ConnPrefix + c.Client
-	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject, "idle_ns")
+	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
+		"idle_ns")
 	prompt := rec.Series(recording.SourceTap, subject, "prompt")
 	var out []use
 	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {

@@ -19,7 +19,8 @@ type redial struct {
 // minRedials: fewer are no habit.
 const minRedials = healthyMinCalls
 
-// aheadTimes: a connection whose first call came later than this times its own round trips was opened ahead of it (MinIdleConns, a warm-up).
+// aheadTimes: a connection whose first call came later than this times its own round trips was opened ahead of it
+// (MinIdleConns, a warm-up).
 const aheadTimes = 2
 
 // redials are the callers that closed connections for a reason and opened others.
@@ -35,7 +36,8 @@ func (n *Node) redials(callers []*Caller, reason func(*Conn) bool) []redial {
 	return out
 }
 
-// pooled are the redials of pools: of callers that closed connections between calls, without those that a garbage collector closed.
+// pooled are the redials of pools: of callers that closed connections between calls, without those that a garbage
+// collector closed.
 func (n *Node) pooled(callers []*Caller) []redial {
 	swept := map[*Conn]bool{}
 	for _, l := range n.leaks(callers) {
@@ -58,7 +60,8 @@ func redialOf(c *Caller, reason func(*Conn) bool) redial {
 	return r
 }
 
-// habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame for their number.
+// habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame
+// for their number.
 func (n *Node) habit(c *Caller) bool {
 	for _, r := range n.pooled([]*Caller{c}) {
 		if r.limited() || r.overflows() {
@@ -68,7 +71,8 @@ func (n *Node) habit(c *Caller) bool {
 	return len(n.redials([]*Caller{c}, (*Conn).gaveUp)) > 0
 }
 
-// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they take longer.
+// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they
+// take longer.
 func (k *Conn) ahead(callNs int64) bool {
 	switch {
 	case k.Greeting == nil:
@@ -101,7 +105,8 @@ func mostOf(list []redial) (callers []*Caller, most redial, costNs int64) {
 
 // opening tells what a new connection costs before its first command, and what is asked on it.
 func (f *Finding) opening(r redial) {
-	cost, trips := spreadOf(r.fresh, (*Conn).openingNs), spreadOf(r.fresh, func(k *Conn) int64 { return int64(k.trips()) })
+	cost, trips := spreadOf(r.fresh, (*Conn).openingNs),
+		spreadOf(r.fresh, func(k *Conn) int64 { return int64(k.trips()) })
 	dial := spreadOf(r.fresh, func(k *Conn) int64 { return k.DialNs })
 	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", dur(cost.mid), dur(dial.mid))
 	if ops := greetingOf(r.fresh); ops != "" {
@@ -129,12 +134,13 @@ func greetingOf(conns []*Conn) string {
 func (f *Finding) remote(c *Caller) {
 	if c.PID == 0 {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials were not seen (watch one of them, too)", 0, "")
+		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials "+
+			"were not seen (watch one of them, too)", 0, "")
 	}
 }
 
-// losses is what the callers of a node lost of their time before and beside their commands. It is no part of the calls that the kernel
-// saw, which begin with a command's send.
+// losses is what the callers of a node lost of their time before and beside their commands. It is no part of the calls
+// that the kernel saw, which begin with a command's send.
 type losses struct {
 	openingNs int64 // new connections on the way of calls: dials and handshakes
 	givenUpNs int64 // calls that were given up
@@ -169,8 +175,8 @@ func (n *Node) losses(callers []*Caller) losses {
 	return l
 }
 
-// lossesOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each node can be added up, and a
-// few connections to a node that is hardly called weigh what they cost.
+// lossesOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each
+// node can be added up, and a few connections to a node that is hardly called weigh what they cost.
 func (c *Case) lossesOfAll() losses {
 	if c.lost == nil {
 		c.lost = &losses{excessNs: c.Ledger.Users.ExcessNs}
@@ -186,13 +192,15 @@ func (c *Case) lossesOfAll() losses {
 	return *c.lost
 }
 
-// finding starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody to notice.
+// finding starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
+// to notice.
 func (l losses) finding(n *Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < minShare*float64(l.spentNs) {
 		return nil
 	}
 	all := max(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs, ns) + l.excessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
-	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections (%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections "+
+		"(%.0f %%)", dur(ns), dur(l.spentNs), 100*float64(ns)/float64(l.spentNs)), float64(ns), "ns")
 	return f
 }

@@ -126,8 +126,8 @@ type late struct {
 	ns   map[int]int64
 }
 
-// late claims time of slow calls at their client's end: of measures one segment. It is nil where it was too rare for a pattern. The whole
-// process stands where all of its threads do, or the only one that calls.
+// late claims time of slow calls at their client's end: of measures one segment. It is nil where it was too rare for a
+// pattern. The whole process stands where all of its threads do, or the only one that calls.
 func (n *Node) late(whole bool, of func(*threads, account.Segment) int64) *late {
 	all := n.threadsOf()
 	l := &late{ns: map[int]int64{}}
@@ -164,14 +164,15 @@ func (n *Node) late(whole bool, of func(*threads, account.Segment) int64) *late 
 	sort.Slice(l.PIDs, func(i, j int) bool {
 		return l.ns[l.PIDs[i]] > l.ns[l.PIDs[j]] || l.ns[l.PIDs[i]] == l.ns[l.PIDs[j]] && l.PIDs[i] < l.PIDs[j]
 	})
-	if l.Calls < healthyMinCalls || l.MaxNs < healthyMaxNs && !n.often(calls, stood) && float64(l.Users.Calls) <= healthyMaxShare*float64(l.Users.Of) {
+	if l.Calls < healthyMinCalls || l.MaxNs < healthyMaxNs && !n.often(calls, stood) &&
+		float64(l.Users.Calls) <= healthyMaxShare*float64(l.Users.Of) {
 		return nil
 	}
 	return l
 }
 
-// often reports whether the late calls of some process are more than what a healthy one may have, or whether it stood for so long: what it
-// wanted to call meanwhile was not even sent, and was delayed with them.
+// often reports whether the late calls of some process are more than what a healthy one may have, or whether it stood
+// for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
 func (n *Node) often(late map[int]int64, stood map[int]spans) bool {
 	for _, s := range stood {
 		if float64(merge(s).ns()) > healthyMaxShare*n.Seconds()*1e9 {
@@ -196,13 +197,14 @@ func pidOf(client string) int {
 	return pid
 }
 
-// Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known: in a runtime that
-// moves work between threads (Go, the JVM's pools) it was not the one to wait for.
+// Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known:
+// in a runtime that moves work between threads (Go, the JVM's pools) it was not the one to wait for.
 func unread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
 }
 
-// loop reports whether one thread reads all replies of a process: its time between a reply and the read is that thread's.
+// loop reports whether one thread reads all replies of a process: its time between a reply and the read is that
+// thread's.
 func (n *Node) loop(pid int) bool {
 	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, pid)
 	if readers, ok := n.Rec.Series(recording.SourceTap, subject, "readers").Last(); ok {
@@ -242,14 +244,16 @@ func (n *Node) cgroupOf(pid int) string {
 	return stringField(s.Body, "cgroup")
 }
 
-// lateCalls is the evidence that every cause at the client's end has: how many calls, whose, and that the reply was there.
+// lateCalls is the evidence that every cause at the client's end has: how many calls, whose, and that the reply was
+// there.
 func (f *Finding) lateCalls(n *Node, l *late, why string) *Caller {
 	c := n.callerOf(l.PIDs[0])
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
 		more = fmt.Sprintf(" and %d other processes", k)
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("the replies to %d of %d slow calls were in the sockets of %s%s, on %d connections, %s: up to %s in one call",
+	f.support(recording.SourceTap, fmt.Sprintf("the replies to %d of %d slow calls were in the sockets of %s%s, on "+
+		"%d connections, %s: up to %s in one call",
 		l.Calls, len(n.Ledger.Slow), c.Name, more, n.slowConns(c.PID), why, dur(l.MaxNs)), float64(l.Calls), "calls")
 	return c
 }

@@ -122,7 +122,8 @@ func (n *Node) Machine(name string) recording.Series {
 // Hosted reports whether the server's main thread was watched through the files of its host.
 func (n *Node) Hosted() bool { return len(n.Host("main.run_ns")) > 0 }
 
-// Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see the thread.
+// Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see
+// the thread.
 func (n *Node) Exact(state string) []account.Segment {
 	var out []account.Segment
 	for _, s := range n.Ledger.Exact(n.Address) {
@@ -217,13 +218,17 @@ func (n *Node) StateNs(kind string) int64 {
 	return ns
 }
 
-// MainCores is the CPU time that the main thread used per second, 0..1: by the host's schedstat where it was watched, else by
-// INFO (used_cpu_*_main_thread since 6.2, before that of the whole process). ok is false where neither is known.
+// MainCores is the CPU time that the main thread used per second, 0..1: by the host's schedstat where it was watched,
+// else by INFO (used_cpu_*_main_thread since 6.2, before that of the whole process). ok is false where neither is
+// known.
 func (n *Node) MainCores() (cores float64, source string, ok bool) {
 	if s := n.Host("main.run_ns"); len(s) >= 2 {
 		return rate(s) / 1e9, recording.SourceHost, true
 	}
-	for _, f := range [][2]string{{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"}, {"used_cpu_user", "used_cpu_sys"}} {
+	for _, f := range [][2]string{
+		{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"},
+		{"used_cpu_user", "used_cpu_sys"},
+	} {
 		u, s := n.Info(f[0]), n.Info(f[1])
 		if len(u) >= 2 && len(s) >= 2 {
 			return min(rate(u)+rate(s), 1), recording.SourceServer, true

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Small recordings of what the kernel source sees of callers, for the causes at the client's end. A process is named by its comm and its
-// pid; a connection by the port of the client's end.
+// Small recordings of what the kernel source sees of callers, for the causes at the client's end. A process is named by
+// its comm and its pid; a connection by the port of the client's end.
 
 const (
 	app    = 100 // a pid
@@ -50,8 +50,12 @@ func (e edge) conn(l life) edge {
 	}
 	if l.from > 0 {
 		e.event(recording.SourceTap, recording.KindOpen, l.from, 0, d)
-		e.event(recording.SourceTap, recording.KindHandshake, l.from-d.DialNs, d.DialNs+int64(l.trips+1)*l.callNs+l.firstAfter,
-			recording.HandshakeDetail{Client: d.Client, PID: d.PID, Comm: d.Comm, Side: d.Side, DialNs: d.DialNs, Ops: l.ops, Trips: l.trips, RestNs: max(l.firstAfter, 1), Op: "GET"})
+		e.event(recording.SourceTap, recording.KindHandshake, l.from-d.DialNs,
+			d.DialNs+int64(l.trips+1)*l.callNs+l.firstAfter,
+			recording.HandshakeDetail{
+				Client: d.Client, PID: d.PID, Comm: d.Comm, Side: d.Side, DialNs: d.DialNs,
+				Ops: l.ops, Trips: l.trips, RestNs: max(l.firstAfter, 1), Op: "GET",
+			})
 	}
 	d.Calls = l.work + int64(len(l.ops))
 	d.InFlightNs = (l.work + int64(l.trips)) * l.callNs
@@ -60,8 +64,14 @@ func (e edge) conn(l life) edge {
 	}
 	if l.to == 0 && l.from > 0 {
 		at := min(l.from+second, edgeEnd-1)
-		for name, v := range map[string]int64{"calls": d.Calls, "in_flight_ns": d.InFlightNs, "idle_ns": max(at-l.from-d.InFlightNs, 0)} {
-			e.Sample(recording.Sample{TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + d.Client, Name: name, Value: float64(v)})
+		for name, v := range map[string]int64{
+			"calls": d.Calls, "in_flight_ns": d.InFlightNs,
+			"idle_ns": max(at-l.from-d.InFlightNs, 0),
+		} {
+			e.Sample(recording.Sample{
+				TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + d.Client,
+				Name: name, Value: float64(v),
+			})
 		}
 	}
 	if l.to > 0 {
@@ -74,11 +84,16 @@ func (e edge) conn(l life) edge {
 // used adds a connection that is there all the time, with what its samples say.
 func (e edge) used(pid int, comm string, port int, callsPerSecond, busy float64) edge {
 	subject := recording.ConnPrefix + address(port)
-	e.Snapshot(recording.Snapshot{TimeNs: 1e6, Source: recording.SourceTap, Subject: subject, Name: "ends",
-		Body: recording.Detail(recording.ConnEnds{Node: edgeNode, PID: pid, Comm: comm})})
+	e.Snapshot(recording.Snapshot{
+		TimeNs: 1e6, Source: recording.SourceTap, Subject: subject, Name: "ends",
+		Body: recording.Detail(recording.ConnEnds{Node: edgeNode, PID: pid, Comm: comm}),
+	})
 	for s := range int64(10) {
 		at, passed := s*second+1e6, float64(s)
-		for name, v := range map[string]float64{"calls": callsPerSecond * passed, "in_flight_ns": busy * passed * 1e9, "idle_ns": (1 - busy) * passed * 1e9} {
+		for name, v := range map[string]float64{
+			"calls": callsPerSecond * passed, "in_flight_ns": busy * passed * 1e9,
+			"idle_ns": (1 - busy) * passed * 1e9,
+		} {
 			e.Sample(recording.Sample{TimeNs: at, Source: recording.SourceTap, Subject: subject, Name: name, Value: v})
 		}
 	}
@@ -98,24 +113,32 @@ func (e edge) allAt(end, op string, calls int, ns int64) edge {
 	if err != nil {
 		panic(err)
 	}
-	e.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: end + " " + op, HDR: hdr})
+	e.Histogram(recording.Histogram{
+		Second: 1, Source: recording.SourceTap, Node: edgeNode, Op: end + " " + op,
+		HDR: hdr,
+	})
 	return e
 }
 
 // slowCall is a call of the application that took long, with what its client's end did from its reply on.
 func (e edge) slowCall(at, ns int64, port int, states ...recording.Segment) edge {
 	const served = int64(300e3)
-	segs := []recording.Segment{{Actor: recording.Network, State: recording.Out, FromNs: at, ToNs: at + served/3},
+	segs := []recording.Segment{
+		{Actor: recording.Network, State: recording.Out, FromNs: at, ToNs: at + served/3},
 		{Actor: recording.Server, State: recording.Exec, FromNs: at + served/3, ToNs: at + 2*served/3},
-		{Actor: recording.Network, State: recording.Back, FromNs: at + 2*served/3, ToNs: at + served}}
+		{Actor: recording.Network, State: recording.Back, FromNs: at + 2*served/3, ToNs: at + served},
+	}
 	from := at + served
 	for i, s := range states {
 		s.Actor, s.FromNs, s.ToNs = recording.Client, from, from+(at+ns-from)/int64(len(states)-i)
 		from = s.ToNs
 		segs = append(segs, s)
 	}
-	e.Call(recording.Call{Source: recording.SourceTap, Conn: address(port), Op: "GET", Node: edgeNode, Slot: -1, Side: "both", Client: fmt.Sprintf("app[%d]", app),
-		IntendedNs: at, StartNs: at, EndNs: at + ns}, segs...)
+	e.Call(recording.Call{
+		Source: recording.SourceTap, Conn: address(port), Op: "GET", Node: edgeNode, Slot: -1,
+		Side: "both", Client: fmt.Sprintf("app[%d]", app),
+		IntendedNs: at, StartNs: at, EndNs: at + ns,
+	}, segs...)
 	return e
 }
 
@@ -129,8 +152,11 @@ func (e edge) slowCalls(count int, ns int64, state string) edge {
 
 // wait is one wait of a thread of the application.
 func (e edge) wait(kind string, at, ns int64, tid int, by *recording.Task) edge {
-	e.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Kind: kind,
-		Detail: recording.Detail(recording.ThreadDetail{TID: tid, Share: 1, Comm: "app", By: by})})
+	e.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d",
+			recording.ProcessPrefix, app), Kind: kind,
+		Detail: recording.Detail(recording.ThreadDetail{TID: tid, Share: 1, Comm: "app", By: by}),
+	})
 	return e
 }
 
@@ -145,7 +171,8 @@ func (e edge) waits(count int, ns int64, kind string, by *recording.Task) edge {
 // client is a series of the application's process.
 func (e edge) client(source, name string, from, to float64) edge {
 	for at, v := range map[int64]float64{0: from, edgeEnd: to} {
-		e.Sample(recording.Sample{TimeNs: at, Source: source, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Name: name, Value: v})
+		e.Sample(recording.Sample{TimeNs: at, Source: source, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix,
+			app), Name: name, Value: v})
 	}
 	return e
 }

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clusterCase builds recordings of a cluster: twenty seconds of three masters and of a replica of the first one, all times in nanoseconds from 0.
+// clusterCase builds recordings of a cluster: twenty seconds of three masters and of a replica of the first one, all
+// times in nanoseconds from 0.
 type clusterCase struct{ *recording.Recording }
 
 const (
@@ -19,8 +20,11 @@ const (
 
 var (
 	clusterNodes = []string{oldMaster, "10.0.0.2:6379", "10.0.0.3:6379", newMaster}
-	clusterIDs   = map[string]string{oldMaster: strings.Repeat("a", 40), clusterNodes[1]: strings.Repeat("b", 40), clusterNodes[2]: strings.Repeat("c", 40), newMaster: strings.Repeat("d", 40)}
-	evenSlots    = map[string]string{oldMaster: "0-5460", clusterNodes[1]: "5461-10922", clusterNodes[2]: "10923-16383"}
+	clusterIDs   = map[string]string{
+		oldMaster: strings.Repeat("a", 40), clusterNodes[1]: strings.Repeat("b", 40),
+		clusterNodes[2]: strings.Repeat("c", 40), newMaster: strings.Repeat("d", 40),
+	}
+	evenSlots = map[string]string{oldMaster: "0-5460", clusterNodes[1]: "5461-10922", clusterNodes[2]: "10923-16383"}
 )
 
 func newClusterCase(server string) clusterCase {
@@ -52,7 +56,10 @@ func (c clusterCase) view(node string, at int64, slots, replicas map[string]stri
 		}
 		fmt.Fprintf(&text, "%s %s@16379 %s %s 0 0 1 connected %s\n", clusterIDs[one], one, flags, master, slots[one])
 	}
-	c.Snapshot(recording.Snapshot{TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cluster-nodes", Body: text.String()})
+	c.Snapshot(recording.Snapshot{
+		TimeNs: at, Source: recording.SourceServer, Subject: node, Name: "cluster-nodes",
+		Body: text.String(),
+	})
 	return c
 }
 
@@ -91,7 +98,10 @@ func (c clusterCase) waits(node string, from, to int64, err string) clusterCase 
 }
 
 func (c clusterCase) probe(node string, at, ns int64, err string) {
-	c.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + ns, Error: err})
+	c.Call(recording.Call{
+		Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, Slot: -1, IntendedNs: at,
+		StartNs: at, EndNs: at + ns, Error: err,
+	})
 }
 
 func (c clusterCase) sample(source, node, name string, at int64, value float64) clusterCase {
@@ -108,18 +118,27 @@ func (c clusterCase) grows(source, node, name string, by float64) clusterCase {
 }
 
 func (c clusterCase) event(source, node, kind string, at, ns int64, detail any) clusterCase {
-	c.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: source, Subject: node, Kind: kind, Detail: recording.Detail(detail)})
+	c.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: source, Subject: node, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
 	return c
 }
 
 // taken says that the replica is seen as a master at a time, and what the others tell then.
 func (c clusterCase) taken(at int64) clusterCase {
-	c.event(recording.SourceServer, newMaster, recording.KindRoleChange, at, 0, map[string]string{"from": "slave", "to": "master"})
+	c.event(recording.SourceServer, newMaster, recording.KindRoleChange, at, 0, map[string]string{
+		"from": "slave",
+		"to":   "master",
+	})
 	return c.tellTaken(at + 1e6)
 }
 
 func (c clusterCase) tellTaken(at int64) clusterCase {
-	slots := map[string]string{newMaster: evenSlots[oldMaster], clusterNodes[1]: evenSlots[clusterNodes[1]], clusterNodes[2]: evenSlots[clusterNodes[2]]}
+	slots := map[string]string{
+		newMaster: evenSlots[oldMaster], clusterNodes[1]: evenSlots[clusterNodes[1]],
+		clusterNodes[2]: evenSlots[clusterNodes[2]],
+	}
 	for _, one := range clusterNodes[1:] {
 		c.view(one, at, slots, nil, oldMaster)
 	}
@@ -128,7 +147,10 @@ func (c clusterCase) tellTaken(at int64) clusterCase {
 
 // unread says whose requests lie unread in the sockets of the old master from a time on.
 func (c clusterCase) unread(at int64, who ...recording.Unread) clusterCase {
-	c.Snapshot(recording.Snapshot{TimeNs: at, Source: recording.SourceHost, Subject: oldMaster, Name: recording.SnapshotUnread, Body: recording.Detail(who)})
+	c.Snapshot(recording.Snapshot{
+		TimeNs: at, Source: recording.SourceHost, Subject: oldMaster,
+		Name: recording.SnapshotUnread, Body: recording.Detail(who),
+	})
 	return c
 }
 
@@ -136,7 +158,10 @@ func (c clusterCase) unread(at int64, who ...recording.Unread) clusterCase {
 func (c clusterCase) conn(node, client string, open, end int64, d recording.ConnDetail) clusterCase {
 	d.Client, d.Side, d.PID, d.Comm = client, recording.Client, 77, "app"
 	tapUsed(c.Recording)
-	c.event(recording.SourceTap, node, recording.KindOpen, open, 0, recording.ConnDetail{Client: client, Side: recording.Client, PID: 77, Comm: "app", DialNs: 1e5})
+	c.event(recording.SourceTap, node, recording.KindOpen, open, 0, recording.ConnDetail{
+		Client: client,
+		Side:   recording.Client, PID: 77, Comm: "app", DialNs: 1e5,
+	})
 	if end > 0 {
 		d.AgeNs = end - open
 		c.event(recording.SourceTap, node, recording.KindClose, end, 0, d)
@@ -145,7 +170,10 @@ func (c clusterCase) conn(node, client string, open, end int64, d recording.Conn
 }
 
 func (c clusterCase) stopped(from, to int64) clusterCase {
-	return c.event(recording.SourceHost, oldMaster, recording.KindFrozen, from, to-from, recording.ThreadDetail{TID: 9, Share: 1})
+	return c.event(recording.SourceHost, oldMaster, recording.KindFrozen, from, to-from, recording.ThreadDetail{
+		TID:   9,
+		Share: 1,
+	})
 }
 
 // tapped says that the kernel source took part.

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// edge builds the small recordings that causes of saturation, connections, limits and network are tested on: ten seconds of one
-// server, all times in nanoseconds from 0.
+// edge builds the small recordings that causes of saturation, connections, limits and network are tested on: ten
+// seconds of one server, all times in nanoseconds from 0.
 type edge struct{ *recording.Recording }
 
 const (
@@ -32,13 +32,15 @@ func newEdge(server string) edge {
 func (e edge) counters(source string, growth map[string]float64) edge {
 	for name, total := range growth {
 		for s := range int64(11) {
-			e.Sample(recording.Sample{TimeNs: s * 1e9, Source: source, Subject: edgeNode, Name: name, Value: total * float64(s) / 10})
+			e.Sample(recording.Sample{TimeNs: s * 1e9, Source: source, Subject: edgeNode, Name: name, Value: total *
+				float64(s) / 10})
 		}
 	}
 	return e
 }
 
 func (e edge) info(growth map[string]float64) edge { return e.counters(recording.SourceServer, growth) }
+
 func (e edge) host(growth map[string]float64) edge { return e.counters(recording.SourceHost, growth) }
 
 // level is a value that stays.
@@ -49,7 +51,10 @@ func (e edge) level(source, name string, value float64) edge {
 
 // mainThread is what schedstat says of it, in cores.
 func (e edge) mainThread(run, wait float64) edge {
-	return e.host(map[string]float64{"main.run_ns": run * 10e9, "main.delay_ns": wait * 10e9, "main.voluntary_switches": 1000})
+	return e.host(map[string]float64{
+		"main.run_ns": run * 10e9, "main.delay_ns": wait * 10e9,
+		"main.voluntary_switches": 1000,
+	})
 }
 
 // kept are calls on the kept connection, one each 50 ms, of which every nth takes slow.
@@ -73,22 +78,34 @@ func (e edge) fresh(connectNs, restNs int64) edge {
 }
 
 func (e edge) freshCall(at, connectNs, restNs int64) edge {
-	e.call("fresh", at, connectNs+restNs, recording.Segment{Actor: "app", State: "dial", Culprit: "connect", FromNs: at, ToNs: at + connectNs})
+	e.call("fresh", at, connectNs+restNs, recording.Segment{
+		Actor: "app", State: "dial", Culprit: "connect", FromNs: at,
+		ToNs: at + connectNs,
+	})
 	return e
 }
 
 func (e edge) call(conn string, at, ns int64, segs ...recording.Segment) edge {
-	e.Call(recording.Call{Source: recording.SourceProbe, Conn: conn, Op: "PING", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + ns}, segs...)
+	e.Call(recording.Call{
+		Source: recording.SourceProbe, Conn: conn, Op: "PING", Node: edgeNode, Slot: -1,
+		IntendedNs: at, StartNs: at, EndNs: at + ns,
+	}, segs...)
 	return e
 }
 
 // resent says that the socket of a call that began at a time sent segments again, or its SYN.
 func (e edge) resent(conn string, callStart, end int64, segments, syns int64) edge {
-	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{CallStartNs: callStart, Conn: conn, RetransDuring: segments, SynRetransDuring: syns})
+	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{
+		CallStartNs: callStart,
+		Conn:        conn, RetransDuring: segments, SynRetransDuring: syns,
+	})
 }
 
 func (e edge) event(source, kind string, at, ns int64, detail any) edge {
-	e.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: source, Subject: edgeNode, Kind: kind, Detail: recording.Detail(detail)})
+	e.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: source, Subject: edgeNode, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
 	return e
 }
 
@@ -167,7 +184,8 @@ func holds(t *testing.T, what, text, part string) {
 	}
 }
 
-// TestHealthyByWhoseCalls: a server that is healthy by slowpath's own calls alone may have clients that wait at their end.
+// TestHealthyByWhoseCalls: a server that is healthy by slowpath's own calls alone may have clients that wait at their
+// end.
 func TestHealthyByWhoseCalls(t *testing.T) {
 	const own = "what clients wait for at their end was not seen"
 	for name, tt := range map[string]struct {
@@ -176,10 +194,14 @@ func TestHealthyByWhoseCalls(t *testing.T) {
 	}{
 		"T0: by the probe":          {newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0), true},
 		"T2: by the kernel as well": {newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).tapped(), false},
-		"T0: no call was timed":     {newEdge("redis 7.0.15").level(recording.SourceServer, "uptime_in_seconds", 5), false},
+		"T0: no call was timed": {
+			newEdge("redis 7.0.15").level(recording.SourceServer, "uptime_in_seconds", 5),
+			false,
+		},
 	} {
 		tt.rec.Index()
-		if d := Diagnose(tt.rec.Recording, "test"); d.Verdict != Healthy || strings.Contains(d.Summary, own) != tt.says {
+		if d := Diagnose(tt.rec.Recording, "test"); d.Verdict != Healthy || strings.Contains(d.Summary,
+			own) != tt.says {
 			t.Errorf("%s: %s: %s", name, d.Verdict, d.Summary)
 		}
 	}

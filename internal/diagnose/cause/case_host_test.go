@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hostCase builds small recordings for the causes of the server's host: 8 s, 50 calls per second of 0.2 ms, the main thread
-// watched, and from second 1 on a stall of 60 ms every 100 ms.
+// hostCase builds small recordings for the causes of the server's host: 8 s, 50 calls per second of 0.2 ms, the main
+// thread watched, and from second 1 on a stall of 60 ms every 100 ms.
 type hostCase struct{ *recording.Recording }
 
 const hostNode = "10.0.0.1:6379"
@@ -23,7 +23,10 @@ func newHostCase(stalls bool) hostCase {
 		if phase := at % 100e6; stalls && at >= 1e9 && phase < 60e6 {
 			ns += 60e6 - phase
 		}
-		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: hostNode, IntendedNs: at, StartNs: at, EndNs: at + ns})
+		r.Call(recording.Call{
+			Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: hostNode, IntendedNs: at,
+			StartNs: at, EndNs: at + ns,
+		})
 	}
 	return r
 }
@@ -38,7 +41,10 @@ func (r hostCase) sample(subject, name string, from, to float64) hostCase {
 func (r hostCase) stalled(kind string, d recording.ThreadDetail) hostCase {
 	d.Share = 1
 	for at := int64(1e9); at < 8e9; at += 100e6 {
-		r.Event(recording.Event{TimeNs: at, DurationNs: 60e6, Source: recording.SourceHost, Subject: hostNode, Kind: kind, Detail: recording.Detail(d)})
+		r.Event(recording.Event{
+			TimeNs: at, DurationNs: 60e6, Source: recording.SourceHost, Subject: hostNode,
+			Kind: kind, Detail: recording.Detail(d),
+		})
 	}
 	return r
 }
@@ -48,8 +54,10 @@ func (r hostCase) threads(runSeconds, delaySeconds float64) hostCase {
 }
 
 func (r hostCase) cgroup(throttled float64) hostCase {
-	r.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: hostNode, Name: "cgroup",
-		Body: `{"version":1,"cpu_path":"/redis","levels":[{"path":"/redis","quota_us":20000,"period_us":100000}]}`})
+	r.Snapshot(recording.Snapshot{
+		Source: recording.SourceHost, Subject: hostNode, Name: "cgroup",
+		Body: `{"version":1,"cpu_path":"/redis","levels":[{"path":"/redis","quota_us":20000,"period_us":100000}]}`,
+	})
 	s := recording.CgroupPrefix + "/redis"
 	r.sample(s, "cpu.nr_periods", 0, 80)
 	r.sample(s, "cpu.nr_throttled", 0, throttled)
@@ -66,11 +74,20 @@ func TestHostCauses(t *testing.T) {
 		verdict string
 		first   string // cause
 	}{
-		{"throttled", newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindThrottled, recording.ThreadDetail{Cgroup: "/redis"}), Findings, "server-cfs-throttled"},
-		{"frozen", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen, recording.ThreadDetail{}), Findings, "process-frozen"},
-		{"frozen by the freezer", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen, recording.ThreadDetail{Cgroup: "/docker/1"}), Findings, "process-frozen"},
-		{"frozen inside a throttled cgroup", newHostCase(true).threads(1, 0).cgroup(2).stalled(recording.KindFrozen, recording.ThreadDetail{}), Findings, "process-frozen"},
-		{"contention", newHostCase(true).threads(2, 4.2).stalled(recording.KindRunQueue, recording.ThreadDetail{}), Findings, "server-cpu-contention"},
+		{"throttled", newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindThrottled,
+			recording.ThreadDetail{Cgroup: "/redis"}), Findings, "server-cfs-throttled"},
+		{
+			"frozen", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen, recording.ThreadDetail{}), Findings,
+			"process-frozen",
+		},
+		{"frozen by the freezer", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen,
+			recording.ThreadDetail{Cgroup: "/docker/1"}), Findings, "process-frozen"},
+		{"frozen inside a throttled cgroup", newHostCase(true).threads(1, 0).cgroup(2).stalled(recording.KindFrozen,
+			recording.ThreadDetail{}), Findings, "process-frozen"},
+		{
+			"contention", newHostCase(true).threads(2, 4.2).stalled(recording.KindRunQueue, recording.ThreadDetail{}),
+			Findings, "server-cpu-contention",
+		},
 		{"a quota that never bites", newHostCase(false).threads(1, 0.05).cgroup(0), Healthy, ""},
 		{"throttled, and nobody waited", newHostCase(false).threads(1, 0.05).cgroup(3), Healthy, ""},
 		{"a little delay", newHostCase(false).threads(1, 0.3), Healthy, ""},
@@ -79,7 +96,10 @@ func TestHostCauses(t *testing.T) {
 		{"watched, and seen doing nothing", newHostCase(true).threads(0.2, 0.01), Inconclusive, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.rec.Event(recording.Event{TimeNs: 1, Source: recording.SourceHost, Subject: hostNode, Kind: recording.KindNeighbours, Detail: spinner})
+			c.rec.Event(recording.Event{
+				TimeNs: 1, Source: recording.SourceHost, Subject: hostNode,
+				Kind: recording.KindNeighbours, Detail: spinner,
+			})
 			c.rec.Index()
 			d := Diagnose(c.rec.Recording, "test")
 			if d.Verdict != c.verdict {
@@ -89,7 +109,8 @@ func TestHostCauses(t *testing.T) {
 				return
 			}
 			f := d.Findings[0]
-			if f.Cause != c.first || f.ExcessShare < 0.8 || f.Confidence < 0.9 || len(f.Evidence) == 0 || len(f.Fix) == 0 {
+			if f.Cause != c.first || f.ExcessShare < 0.8 || f.Confidence < 0.9 || len(f.Evidence) == 0 ||
+				len(f.Fix) == 0 {
 				t.Errorf("%+v, want %s", f, c.first)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// loopCase builds small recordings for the causes of the event loop and persistence: ten seconds of one server, 50 calls per second
-// of 0.2 ms, and in each second from the third to the eighth a stall of 60 ms at 200 ms past it.
+// loopCase builds small recordings for the causes of the event loop and persistence: ten seconds of one server, 50
+// calls per second of 0.2 ms, and in each second from the third to the eighth a stall of 60 ms at 200 ms past it.
 type loopCase struct{ *recording.Recording }
 
 const (
@@ -34,12 +34,16 @@ func newLoopCase() loopCase {
 		if second, phase := at/1e9, at%1e9-200e6; second >= 3 && second <= 8 && phase >= 0 && phase < loopStall {
 			ns += loopStall - phase
 		}
-		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: at, StartNs: at, EndNs: at + ns})
+		r.Call(recording.Call{
+			Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: at,
+			StartNs: at, EndNs: at + ns,
+		})
 	}
 	return r
 }
 
-// newFullLoopCase is a server whose main thread has work all of the time: its calls wait in line for 3 ms, none of them for 5 ms.
+// newFullLoopCase is a server whose main thread has work all of the time: its calls wait in line for 3 ms, none of them
+// for 5 ms.
 func newFullLoopCase() loopCase {
 	r := loopCase{recording.New()}
 	r.SetMeta(recording.MetaTarget, loopNode)
@@ -51,10 +55,14 @@ func newFullLoopCase() loopCase {
 		if i%50 == 0 {
 			ns = 2e5
 		}
-		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: i * 20e6, StartNs: i * 20e6, EndNs: i*20e6 + ns})
+		r.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: loopNode, IntendedNs: i *
+			20e6, StartNs: i * 20e6, EndNs: i*20e6 + ns})
 	}
 	for at, ns := range map[int64]float64{0: 0, 10e9: 9.5e9} {
-		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns", Value: ns})
+		r.Sample(recording.Sample{
+			TimeNs: at, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns",
+			Value: ns,
+		})
 	}
 	return r
 }
@@ -62,11 +70,17 @@ func newFullLoopCase() loopCase {
 // hosted says that the main thread was watched; where a state is given, it was in it during each stall.
 func (r loopCase) hosted(state, syscall string) loopCase {
 	r.Sample(recording.Sample{TimeNs: 0, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns"})
-	r.Sample(recording.Sample{TimeNs: 10e9, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns", Value: 1e9})
+	r.Sample(recording.Sample{
+		TimeNs: 10e9, Source: recording.SourceHost, Subject: loopNode, Name: "main.run_ns",
+		Value: 1e9,
+	})
 	for _, s := range loopSeconds {
 		if state != "" {
-			r.Event(recording.Event{TimeNs: s*1e9 + 200e6, DurationNs: loopStall, Source: recording.SourceHost, Subject: loopNode, Kind: state,
-				Detail: recording.Detail(recording.ThreadDetail{Share: 1, Syscall: syscall})})
+			r.Event(recording.Event{
+				TimeNs: s*1e9 + 200e6, DurationNs: loopStall, Source: recording.SourceHost,
+				Subject: loopNode, Kind: state,
+				Detail: recording.Detail(recording.ThreadDetail{Share: 1, Syscall: syscall}),
+			})
 		}
 	}
 	return r
@@ -77,13 +91,19 @@ func (r loopCase) busy() loopCase { return r.hosted(recording.KindBusy, "") }
 // logged says that SLOWLOG shows a command in each stall.
 func (r loopCase) logged(command string, args int, bytes int64) loopCase {
 	for _, s := range loopSeconds {
-		r.server(s*1e9, loopStall, recording.KindSlowlog, recording.SlowlogDetail{Command: command, ArgCount: args, ArgBytes: bytes, Client: loopClient, WindowNs: 1e9})
+		r.server(s*1e9, loopStall, recording.KindSlowlog, recording.SlowlogDetail{
+			Command: command, ArgCount: args,
+			ArgBytes: bytes, Client: loopClient, WindowNs: 1e9,
+		})
 	}
 	return r
 }
 
 func (r loopCase) server(at, ns int64, kind string, detail any) loopCase {
-	r.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: recording.SourceServer, Subject: loopNode, Kind: kind, Detail: recording.Detail(detail)})
+	r.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: recording.SourceServer, Subject: loopNode, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
 	return r
 }
 
@@ -99,7 +119,10 @@ func (r loopCase) info(name string, from, delta float64) loopCase {
 		if s > 3 && s <= 9 {
 			v += delta
 		}
-		r.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceServer, Subject: loopNode, Name: name, Value: v})
+		r.Sample(recording.Sample{
+			TimeNs: s * 1e9, Source: recording.SourceServer, Subject: loopNode, Name: name,
+			Value: v,
+		})
 	}
 	return r
 }
@@ -110,7 +133,10 @@ func (r loopCase) config(pairs ...string) loopCase {
 		m[pairs[i]] = pairs[i+1]
 	}
 	body, _ := json.Marshal(m) // strings always encode
-	r.Snapshot(recording.Snapshot{Source: recording.SourceServer, Subject: loopNode, Name: "config", Body: string(body)})
+	r.Snapshot(recording.Snapshot{
+		Source: recording.SourceServer, Subject: loopNode, Name: "config",
+		Body: string(body),
+	})
 	return r
 }
 
@@ -129,8 +155,8 @@ func (r loopCase) diagnose() Diagnosis {
 	return Diagnose(r.Recording, "test")
 }
 
-// loopWant is what a table test of a cause expects: the cause first with a confidence of at least sure, or, where sure is 0, that it
-// is not named.
+// loopWant is what a table test of a cause expects: the cause first with a confidence of at least sure, or, where sure
+// is 0, that it is not named.
 type loopWant struct {
 	name string
 	rec  loopCase
@@ -178,8 +204,9 @@ func names(d Diagnosis) []string {
 func TestLoopAccountsAddUp(t *testing.T) {
 	for name, r := range map[string]loopCase{
 		"slowlog and commandstats": newLoopCase().busy().logged("EVAL", 3, 40).counted("eval", 3, 90_000),
-		"jobs":                     newLoopCase().busy().info("expire_cycle_cpu_milliseconds", 0, 250).info("expired_keys", 0, 1e5).info("evicted_keys", 0, 1e5),
-		"bytes":                    newLoopCase().info("total_net_output_bytes", 0, 9e8).info("total_commands_processed", 0, 100),
+		"jobs": newLoopCase().busy().info("expire_cycle_cpu_milliseconds", 0,
+			250).info("expired_keys", 0, 1e5).info("evicted_keys", 0, 1e5),
+		"bytes": newLoopCase().info("total_net_output_bytes", 0, 9e8).info("total_commands_processed", 0, 100),
 	} {
 		r.Index()
 		for _, a := range account.Build(r.Recording).Slow {

@@ -6,7 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// What the causes of catalogue_path.go are tested on: the recordings of case_edge_test.go with what the kernel source sees.
+// What the causes of catalogue_path.go are tested on: the recordings of case_edge_test.go with what the kernel source
+// sees.
 
 const (
 	pathClient = "10.0.0.7:51000"
@@ -15,9 +16,13 @@ const (
 
 func newPath() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.1, 0.01) }
 
-// lane is a connection of app[7] that makes so many calls each second, with its time in flight and its pauses for each of them.
+// lane is a connection of app[7] that makes so many calls each second, with its time in flight and its pauses for each
+// of them.
 func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
-	e.event(recording.SourceTap, recording.KindOpen, 1, 0, recording.ConnDetail{Client: client, PID: 7, Comm: "app", Side: recording.Client})
+	e.event(recording.SourceTap, recording.KindOpen, 1, 0, recording.ConnDetail{
+		Client: client, PID: 7, Comm: "app",
+		Side: recording.Client,
+	})
 	for s := int64(1); s <= 10; s++ {
 		e.looked(client, s*1e9, s*calls, s*calls*eachNs, s*calls*idleNs)
 	}
@@ -27,7 +32,10 @@ func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
 // prompts says how many calls of a lane were sent right after the reply before.
 func (e edge) prompts(client string, each int64) edge {
 	for s := int64(1); s <= 10; s++ {
-		e.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: "prompt", Value: float64(s * each)})
+		e.Sample(recording.Sample{
+			TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client,
+			Name: "prompt", Value: float64(s * each),
+		})
 	}
 	return e
 }
@@ -35,7 +43,10 @@ func (e edge) prompts(client string, each int64) edge {
 // looked is one look at the use of a connection.
 func (e edge) looked(client string, at, calls, inFlightNs, idleNs int64) edge {
 	for name, v := range map[string]int64{"calls": calls, "in_flight_ns": inFlightNs, "idle_ns": idleNs} {
-		e.Sample(recording.Sample{TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: name, Value: float64(v)})
+		e.Sample(recording.Sample{
+			TimeNs: at, Source: recording.SourceTap, Subject: recording.ConnPrefix + client,
+			Name: name, Value: float64(v),
+		})
 	}
 	return e
 }
@@ -49,10 +60,16 @@ type part struct {
 
 // seen is a call of app[7] that the kernel source saw, in parts.
 func (e edge) seen(client, op string, at, replyBytes int64, parts ...part) edge {
-	c := recording.Call{Source: recording.SourceTap, Conn: client, Op: op, Node: edgeNode, Slot: -1, ReplyBytes: replyBytes, IntendedNs: at, StartNs: at, Side: "both", Client: "app[7]"}
+	c := recording.Call{
+		Source: recording.SourceTap, Conn: client, Op: op, Node: edgeNode, Slot: -1,
+		ReplyBytes: replyBytes, IntendedNs: at, StartNs: at, Side: "both", Client: "app[7]",
+	}
 	var segs []recording.Segment
 	for _, p := range parts {
-		segs = append(segs, recording.Segment{Actor: p.actor, State: p.state, FromNs: at, ToNs: at + p.ms*edgeMs, Culprit: p.culprit})
+		segs = append(segs, recording.Segment{
+			Actor: p.actor, State: p.state, FromNs: at, ToNs: at + p.ms*edgeMs,
+			Culprit: p.culprit,
+		})
 		at += p.ms * edgeMs
 	}
 	c.EndNs = at

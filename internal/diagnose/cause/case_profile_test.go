@@ -9,12 +9,17 @@ import (
 
 // Stacks of goroutines, as Go's profiles have them.
 const (
-	v6Waits  = "main.main.func1 > github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > sync.(*Mutex).Lock > internal/sync.(*Mutex).lockSlow"
-	v6Holds  = "main.main.func1 > github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > github.com/go-redis/redis.(*ClusterClient).cmdsInfo > github.com/go-redis/redis/internal/proto.(*Reader).ReadLine > net.(*conn).Read"
-	v6Unlock = "github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > sync.(*Mutex).Unlock"
-	v9Pool   = "main.main.func1 > github.com/redis/go-redis/v9/internal/pool.(*ConnPool).waitTurn > github.com/redis/go-redis/v9/internal.(*FastSemaphore).Acquire"
-	v9Reply  = "main.main.func1 > github.com/redis/go-redis/v9/internal/proto.(*Reader).ReadLine > net.(*conn).Read"
-	webIdle  = "net/http.(*conn).serve > net.(*conn).Read"
+	v6Waits = "main.main.func1 > github.com/go-redis/redis.(*cmdsInfoCache).Get > " +
+		"github.com/go-redis/redis/internal.(*Once).Do > sync.(*Mutex).Lock > internal/sync.(*Mutex).lockSlow"
+	v6Holds = "main.main.func1 > github.com/go-redis/redis.(*cmdsInfoCache).Get > " +
+		"github.com/go-redis/redis/internal.(*Once).Do > github.com/go-redis/redis.(*ClusterClient).cmdsInfo > " +
+		"github.com/go-redis/redis/internal/proto.(*Reader).ReadLine > net.(*conn).Read"
+	v6Unlock = "github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > " +
+		"sync.(*Mutex).Unlock"
+	v9Pool = "main.main.func1 > github.com/redis/go-redis/v9/internal/pool.(*ConnPool).waitTurn > " +
+		"github.com/redis/go-redis/v9/internal.(*FastSemaphore).Acquire"
+	v9Reply = "main.main.func1 > github.com/redis/go-redis/v9/internal/proto.(*Reader).ReadLine > net.(*conn).Read"
+	webIdle = "net/http.(*conn).serve > net.(*conn).Read"
 )
 
 // goroutines adds a reading: how many have each stack.
@@ -24,7 +29,10 @@ func (e edge) goroutines(at int64, counts map[string]int64) edge {
 
 // mutexDelay adds what was counted of it in the watch, in nanoseconds.
 func (e edge) mutexDelay(ns map[string]int64) edge {
-	return e.profile(recording.ProfileMutex, edgeEnd, []stacks.Type{{Name: "contentions", Unit: "count"}, {Name: "delay", Unit: "nanoseconds"}}, ns)
+	return e.profile(recording.ProfileMutex, edgeEnd, []stacks.Type{
+		{Name: "contentions", Unit: "count"},
+		{Name: "delay", Unit: "nanoseconds"},
+	}, ns)
 }
 
 func (e edge) profile(kind string, at int64, types []stacks.Type, values map[string]int64) edge {
@@ -42,8 +50,10 @@ func (e edge) profile(kind string, at int64, types []stacks.Type, values map[str
 		panic(err)
 	}
 	e.Profile(recording.Profile{TimeNs: at, Subject: subject, Kind: kind, Pprof: body})
-	e.Snapshot(recording.Snapshot{TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "application",
-		Body: recording.Detail(recording.Profiled{Address: "10.0.0.9:6060", Name: "shop", Runtime: "go"})})
+	e.Snapshot(recording.Snapshot{
+		TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "application",
+		Body: recording.Detail(recording.Profiled{Address: "10.0.0.9:6060", Name: "shop", Runtime: "go"}),
+	})
 	return e
 }
 

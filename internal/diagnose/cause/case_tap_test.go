@@ -14,7 +14,10 @@ const tapTID = 4711
 // What the kernel source writes about the main thread of a node.
 func tapWait(r *recording.Recording, node, kind string, at, ns int64, d recording.ThreadDetail) {
 	d.TID, d.Share = tapTID, 1
-	r.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: node, Kind: kind, Detail: recording.Detail(d)})
+	r.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: node, Kind: kind,
+		Detail: recording.Detail(d),
+	})
 }
 
 func tapWork(r *recording.Recording, node string, at, ns int64, d recording.WorkDetail) {
@@ -22,11 +25,15 @@ func tapWork(r *recording.Recording, node string, at, ns int64, d recording.Work
 	if d.OnCPUNs == 0 {
 		d.OnCPUNs = ns
 	}
-	r.Event(recording.Event{TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: node, Kind: recording.KindWork, Detail: recording.Detail(d)})
+	r.Event(recording.Event{
+		TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: node,
+		Kind: recording.KindWork, Detail: recording.Detail(d),
+	})
 }
 
 func tapUsed(r *recording.Recording) {
-	r.SetMeta(recording.MetaSource+recording.SourceTap, recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
+	r.SetMeta(recording.MetaSource+recording.SourceTap,
+		recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
 }
 
 // tapLatencies are all calls of a command at one end, "client GET".
@@ -40,14 +47,19 @@ func tapLatencies(r *recording.Recording, node, op string, ns, calls int64) {
 	r.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: node, Op: op, HDR: b})
 }
 
-// tapped says that the kernel source saw the main thread in a state during each stall, and 20 calls of a client that waited.
+// tapped says that the kernel source saw the main thread in a state during each stall, and 20 calls of a client that
+// waited.
 func (r hostCase) tapped(kind string, d recording.ThreadDetail) hostCase {
 	tapUsed(r.Recording)
 	tapLatencies(r.Recording, hostNode, "client GET", 1e5, 50_000)
 	for at := int64(1e9); at < 8e9; at += 100e6 {
 		tapWait(r.Recording, hostNode, kind, at, 60e6, d)
-		r.Call(recording.Call{Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: hostNode, Side: "both", Client: "worker[7]", IntendedNs: at, StartNs: at, EndNs: at + 61e6},
-			recording.Segment{Actor: recording.Server, State: kind, FromNs: at, ToNs: at + 60e6}, recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: at + 60e6, ToNs: at + 61e6})
+		r.Call(recording.Call{
+			Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: hostNode, Side: "both",
+			Client: "worker[7]", IntendedNs: at, StartNs: at, EndNs: at + 61e6,
+		},
+			recording.Segment{Actor: recording.Server, State: kind, FromNs: at, ToNs: at + 60e6},
+			recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: at + 60e6, ToNs: at + 61e6})
 	}
 	return r
 }
@@ -58,16 +70,27 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 		name, first, evidence string
 		rec                   hostCase
 	}{
-		{"throttled", "server-cfs-throttled", "tap: the kernel kept the main thread off the CPU for its quota 70 times, 4.2 s in all, up to 60 ms at a time",
-			newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindRunQueue, recording.ThreadDetail{}).tapped(recording.KindThrottled, recording.ThreadDetail{})},
-		{"throttled, without the host's files", "server-cfs-throttled", "the kernel kept the main thread off the CPU", newHostCase(true).tapped(recording.KindThrottled, recording.ThreadDetail{})},
-		{"frozen", "process-frozen", "tap: the main thread was stopped 70 times", newHostCase(true).threads(1, 0).tapped(recording.KindFrozen, recording.ThreadDetail{})},
-		{"contention", "server-cpu-contention", "until then its CPU had stress[7] 100 %", newHostCase(true).threads(2, 4.2).tapped(recording.KindRunQueue, stress)},
+		{
+			"throttled", "server-cfs-throttled", "tap: the kernel kept the main thread off the CPU for its quota 70 " +
+				"times, 4.2 s in all, up to 60 ms at a time",
+			newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindRunQueue,
+				recording.ThreadDetail{}).tapped(recording.KindThrottled, recording.ThreadDetail{}),
+		},
+		{
+			"throttled, without the host's files", "server-cfs-throttled", "the kernel kept the main thread off the " +
+				"CPU",
+			newHostCase(true).tapped(recording.KindThrottled, recording.ThreadDetail{}),
+		},
+		{"frozen", "process-frozen", "tap: the main thread was stopped 70 times", newHostCase(true).threads(1,
+			0).tapped(recording.KindFrozen, recording.ThreadDetail{})},
+		{"contention", "server-cpu-contention", "until then its CPU had stress[7] 100 %", newHostCase(true).threads(2,
+			4.2).tapped(recording.KindRunQueue, stress)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rec.Index()
 			d := Diagnose(c.rec.Recording, "test")
-			if len(d.Findings) == 0 || d.Findings[0].Cause != c.first || d.Findings[0].ExcessShare < 0.8 || d.Findings[0].Confidence < 0.9 {
+			if len(d.Findings) == 0 || d.Findings[0].Cause != c.first || d.Findings[0].ExcessShare < 0.8 ||
+				d.Findings[0].Confidence < 0.9 {
 				t.Fatalf("%s %+v", d.Summary, d.Findings)
 			}
 			holds(t, "evidence", texts(d.Findings[0].Evidence), c.evidence)
@@ -98,7 +121,8 @@ func (r loopCase) worked(w recording.WorkDetail) loopCase {
 func (r loopCase) blocked(syscall, file string) loopCase {
 	tapUsed(r.Recording)
 	for _, s := range loopSeconds {
-		tapWait(r.Recording, loopNode, recording.KindBlocked, s*1e9+200e6, loopStall, recording.ThreadDetail{Syscall: syscall, File: file})
+		tapWait(r.Recording, loopNode, recording.KindBlocked, s*1e9+200e6, loopStall,
+			recording.ThreadDetail{Syscall: syscall, File: file})
 	}
 	return r
 }
@@ -107,26 +131,58 @@ func TestLoopCausesWithTheKernelSource(t *testing.T) {
 	for cause, tests := range map[string][]loopWant{
 		"slow-command": {
 			{"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4}), 0.95, 0},
-			{"with SLOWLOG", newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2, 10), 0.97, 0},
-			{"throttled in its middle", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4, OnCPUNs: 2e6}).blocked("x", ""), 0, 0},
+			{
+				"with SLOWLOG", newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2, 10),
+				0.97, 0,
+			},
+			{"throttled in its middle", newLoopCase().worked(recording.WorkDetail{
+				Op: "SORT", Args: 4,
+				OnCPUNs: 2e6,
+			}).blocked("x", ""), 0, 0},
 			{"of constant time", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}), 0, 0},
 			{"a pipeline", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Calls: 30_000}), 0, 0},
 		},
 		"lua-or-multi-long": {
 			{"a script", newLoopCase().worked(recording.WorkDetail{Op: "EVALSHA", Args: 4}), 0.95, 0},
-			{"the last read of a transaction", newLoopCase().worked(recording.WorkDetail{Op: "HSET", Calls: 155}).counted("exec", 1, 58_000), 0.97, 0},
+			{"the last read of a transaction", newLoopCase().worked(recording.WorkDetail{
+				Op:    "HSET",
+				Calls: 155,
+			}).counted("exec", 1, 58_000), 0.97, 0},
 		},
-		"flush-sync": {{"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "FLUSHALL", Args: 1}), 0.95, 0}},
+		"flush-sync": {{
+			"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "FLUSHALL", Args: 1}),
+			0.95, 0,
+		}},
 		"sync-free-of-big-key": {
-			{"by commandstats and the kernel", newLoopCase().worked(recording.WorkDetail{Op: "DEL", Args: 2}).counted("del", 1, 58_000), 0.95, 0},
+			{"by commandstats and the kernel", newLoopCase().worked(recording.WorkDetail{
+				Op:   "DEL",
+				Args: 2,
+			}).counted("del", 1, 58_000), 0.95, 0},
 		},
-		"big-key-io":          {{"in one send", newLoopCase().worked(recording.WorkDetail{Sends: true, Bytes: 40 << 20}), 0.95, 0}},
-		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).info("expire_cycle_cpu_milliseconds", 0, 60).info("expired_keys", 0, 1e5).info("expired_time_cap_reached_count", 0, 3), 0.95, 0}},
-		"fork-latency":        {{"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).forks(), 0.95, 0}},
+		"big-key-io": {{"in one send", newLoopCase().worked(recording.WorkDetail{
+			Sends: true,
+			Bytes: 40 << 20,
+		}), 0.95, 0}},
+		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.WorkDetail{
+			Op:   "GET",
+			Args: 2,
+		}).info("expire_cycle_cpu_milliseconds", 0, 60).info("expired_keys", 0,
+			1e5).info("expired_time_cap_reached_count", 0, 3), 0.95, 0}},
+		"fork-latency": {{
+			"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).forks(),
+			0.95, 0,
+		}},
 		"aof-fsync-always": {
-			{"blocked in fdatasync", newLoopCase().blocked("fdatasync", "").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1, 1e5), 0.9, 0},
-			{"blocked in fdatasync of a known file", newLoopCase().blocked("fdatasync", "appendonly.aof").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1, 1e5), 0.9, 0},
-			{"blocked in a page fault", newLoopCase().blocked("page fault", "").config("appendonly", "yes", "appendfsync", "everysec"), 0, 0},
+			{"blocked in fdatasync", newLoopCase().blocked("fdatasync", "").config("appendonly", "yes", "appendfsync",
+				"always").info("aof_current_size", 1, 1e5), 0.9, 0},
+			{
+				"blocked in fdatasync of a known file", newLoopCase().blocked("fdatasync",
+					"appendonly.aof").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1,
+					1e5),
+				0.9, 0,
+			},
+			{"blocked in a page fault", newLoopCase().blocked("page fault", "").config("appendonly", "yes",
+				"appendfsync", "everysec"), 0, 0},
 		},
 	} {
 		t.Run(cause, func(t *testing.T) { checkLoop(t, cause, tests) })
@@ -141,9 +197,11 @@ func (r loopCase) forks() loopCase {
 }
 
 func TestCulpritIsNamedWithItsProcess(t *testing.T) {
-	d := newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2, 10).clients(`{"id":4,"addr":"` + loopClient + `","cmd":"keys","lib_name":"jedis","lib_ver":"5.1.0"}`).diagnose()
+	d := newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2,
+		10).clients(`{"id":4,"addr":"` + loopClient + `","cmd":"keys","lib_name":"jedis","lib_ver":"5.1.0"}`).diagnose()
 	holds(t, "fix", strings.Join(d.Findings[0].Fix, "\n"), "KEYS from "+loopClient+" (cron[9], jedis 5.1.0) use SCAN")
-	holds(t, "evidence", texts(d.Findings[0].Evidence), "tap: KEYS held the main thread 6 times, up to 60 ms (60 ms of it on the CPU), from "+loopClient)
+	holds(t, "evidence", texts(d.Findings[0].Evidence), "tap: KEYS held the main thread 6 times, up to 60 ms (60 ms "+
+		"of it on the CPU), from "+loopClient)
 	holds(t, "evidence", texts(d.Findings[0].Evidence), "SLOWLOG shows KEYS too")
 }
 
@@ -155,11 +213,15 @@ func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 	for i := range int64(50) {
 		at := i * 100e6
 		tapWork(r.Recording, hostNode, at, 8e6, recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.8:1"})
-		r.Call(recording.Call{Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: hostNode, Side: "both", IntendedNs: at, StartNs: at, EndNs: at + 8e6},
+		r.Call(recording.Call{
+			Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: hostNode, Side: "both",
+			IntendedNs: at, StartNs: at, EndNs: at + 8e6,
+		},
 			recording.Segment{Actor: recording.Server, State: recording.Busy, FromNs: at, ToNs: at + 8e6})
 	}
 	r.Index()
-	if d := Diagnose(r.Recording, "test"); d.Verdict != Healthy || !strings.Contains(d.Summary, "50 of 100000 calls of the clients") {
+	if d := Diagnose(r.Recording, "test"); d.Verdict != Healthy || !strings.Contains(d.Summary,
+		"50 of 100000 calls of the clients") {
 		t.Errorf("%s %+v", d.Summary, d.Findings)
 	}
 }
@@ -170,24 +232,53 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 		tapLatencies(e.Recording, edgeNode, "client GET", 2e5, 1000)
 		for i := range int64(20) {
 			at := i * 400 * edgeMs
-			e.event(recording.SourceTap, recording.KindRetransmit, at, ns, recording.RetransmitDetail{Client: "10.0.0.7:1", From: "client", State: state})
-			e.Call(recording.Call{Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: edgeNode, Side: "client", IntendedNs: at, StartNs: at, EndNs: at + 210*edgeMs},
-				recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: at, ToNs: at + 205*edgeMs}, recording.Segment{Actor: recording.Network, State: recording.Back, FromNs: at + 205*edgeMs, ToNs: at + 210*edgeMs})
+			e.event(recording.SourceTap, recording.KindRetransmit, at, ns,
+				recording.RetransmitDetail{Client: "10.0.0.7:1", From: "client", State: state})
+			e.Call(recording.Call{
+				Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: edgeNode,
+				Side: "client", IntendedNs: at, StartNs: at, EndNs: at + 210*edgeMs,
+			},
+				recording.Segment{
+					Actor: recording.Network, State: recording.Retransmit, FromNs: at,
+					ToNs: at + 205*edgeMs,
+				}, recording.Segment{
+					Actor: recording.Network, State: recording.Back,
+					FromNs: at + 205*edgeMs, ToNs: at + 210*edgeMs,
+				})
 		}
 		return e
 	}
 	explainEdge(t, packetLossRTO, []edgeCase{
-		{name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9, evidence: "on 1 connections a segment was sent again after the retransmission timer"},
+		{
+			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9,
+			evidence: "on 1 connections a segment was sent again after the retransmission timer",
+		},
 	})
 	explainEdge(t, packetLossRTO, []edgeCase{
-		{name: "tail probes to clients that do not read", rec: newEdge("redis 7.0.15").kept(2e5, 0, 0).mainThread(0.1, 0).host(map[string]float64{"net.RetransSegs": 53, "net.TCPLossProbes": 53, "net.OutSegs": 12_000}).level(recording.SourceHost, "sock.retransmitting", 1)},
-		{name: "timeouts of other callers", rec: newEdge("redis 7.0.15").kept(2e5, 0, 0).mainThread(0.1, 0).host(map[string]float64{"net.RetransSegs": 53, "net.TCPLossProbes": 12, "net.OutSegs": 12_000}).level(recording.SourceHost, "sock.retransmitting", 1), found: true, min: 0.8},
+		{name: "tail probes to clients that do not read", rec: newEdge("redis 7.0.15").kept(2e5, 0, 0).mainThread(0.1,
+			0).host(map[string]float64{
+			"net.RetransSegs": 53, "net.TCPLossProbes": 53,
+			"net.OutSegs": 12_000,
+		}).level(recording.SourceHost, "sock.retransmitting", 1)},
+		{name: "timeouts of other callers", rec: newEdge("redis 7.0.15").kept(2e5, 0, 0).mainThread(0.1,
+			0).host(map[string]float64{
+			"net.RetransSegs": 53, "net.TCPLossProbes": 12,
+			"net.OutSegs": 12_000,
+		}).level(recording.SourceHost, "sock.retransmitting", 1), found: true, min: 0.8},
 	})
-	churn := newEdge("redis 7.0.15").kept(2e5, 0, 0).fresh(1e5, 3e5).info(map[string]float64{"total_connections_received": 5000, "total_commands_processed": 10_000}).level(recording.SourceServer, "connected_clients", 10)
+	churn := newEdge("redis 7.0.15").kept(2e5, 0, 0).fresh(1e5,
+		3e5).info(map[string]float64{
+		"total_connections_received": 5000,
+		"total_commands_processed":   10_000,
+	}).level(recording.SourceServer, "connected_clients", 10)
 	for i := range int64(100) {
-		churn.event(recording.SourceTap, recording.KindClose, i*50*edgeMs, 0, recording.ConnDetail{Client: "10.0.0.7:1", Comm: "php-fpm", Side: "server", AgeNs: 3e6, Calls: 2})
+		churn.event(recording.SourceTap, recording.KindClose, i*50*edgeMs, 0, recording.ConnDetail{
+			Client: "10.0.0.7:1",
+			Comm:   "php-fpm", Side: "server", AgeNs: 3e6, Calls: 2,
+		})
 	}
 	explainEdge(t, shortLivedConnections, []edgeCase{
-		{name: "whose connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, half of them within 3 ms; 100 % of them by php-fpm"},
+		{name: "whose connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, half of " +
+			"them within 3 ms; 100 % of them by php-fpm"},
 	})
 }

@@ -1,6 +1,7 @@
 package cause
 
-// clusterCauses: the topology of a cluster, who asks for it, calls that are sent on to another node, and nodes that are gone, hot or not ready.
+// clusterCauses: the topology of a cluster, who asks for it, calls that are sent on to another node, and nodes that are
+// gone, hot or not ready.
 var clusterCauses = []Cause{
 	topologyRefreshStorm,
 	movedRefreshStorm,

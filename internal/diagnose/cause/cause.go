@@ -14,9 +14,11 @@ type Cause struct {
 	Needs Needs
 	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.
 	After []string
-	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of others.
+	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of
+	// others.
 	Explain func(*Node) *Finding
-	// Whole, if set, adds what is about no single node (what applications wait for) to the finding of all nodes, nil where there is none.
+	// Whole, if set, adds what is about no single node (what applications wait for) to the finding of all nodes, nil
+	// where there is none.
 	Whole func(*Case, *Finding) *Finding
 }
 
@@ -28,8 +30,8 @@ type Claim struct {
 	Calls int   // slow calls with at least a tenth of their excess explained
 	Ns    int64 // excess explained, each call by its weight
 	MaxNs int64 // most in one call
-	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands that the server
-	// logged.
+	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands
+	// that the server logged.
 	Users, Probe Felt
 }
 
@@ -99,7 +101,10 @@ func (n *Node) claimOf(explained func(account.Account) int64) Claim {
 
 // InState claims the time that slow calls spent with the server in a state.
 func (n *Node) InState(state string) Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == account.Server && s.State == state })
+	return n.Claim(func(_ account.Account, s account.Segment) bool {
+		return s.Actor == account.Server &&
+			s.State == state
+	})
 }
 
 // Open claims the time that nothing explains.

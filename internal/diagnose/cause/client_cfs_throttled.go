@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read them. Catalogue E1.
+// clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read
+// them. Catalogue E1.
 var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
@@ -31,7 +32,8 @@ func explainClientThrottled(n *Node) *Finding {
 	c := f.lateCalls(n, l, "while its cgroup was throttled")
 	t := n.threadsOf()[c.PID]
 	if t != nil && len(t.throttled) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("its threads were throttled %d times, %s in all and %s of the time at least one of them", len(t.throttled), dur(t.throttledNs), dur(t.throttled.ns())),
+		f.support(recording.SourceTap, fmt.Sprintf("its threads were throttled %d times, %s in all and %s of the "+
+			"time at least one of them", len(t.throttled), dur(t.throttledNs), dur(t.throttled.ns())),
 			float64(len(t.throttled)), "times")
 	}
 	path := n.cgroupOf(c.PID)
@@ -39,18 +41,24 @@ func explainClientThrottled(n *Node) *Finding {
 		q := t.heldBy()
 		path = q.cgroup
 		f.Confidence = 0.99
-		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.cgroup, q.cores), q.cores, "cores")
+		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.cgroup,
+			q.cores), q.cores, "cores")
 	}
 	f.clientQuota(n, path)
 	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads), rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads),
+			rate(run)/1e9, "cores")
 	}
 	if cl := n.InState(account.Throttled); cl.Ns > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("the server was throttled, too, in %d of the slow calls", cl.Calls), float64(cl.Calls), "calls")
+		f.doubt(recording.SourceTap, fmt.Sprintf("the server was throttled, too, in %d of the slow calls", cl.Calls),
+			float64(cl.Calls), "calls")
 	}
 	f.Fix = clientThrottleFix(path)
-	f.See = []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://github.com/kubernetes/kubernetes/issues/67577", "https://go.dev/doc/go1.25#container-aware-gomaxprocs"}
+	f.See = []string{
+		"https://docs.kernel.org/scheduler/sched-bwc.html",
+		"https://github.com/kubernetes/kubernetes/issues/67577", "https://go.dev/doc/go1.25#container-aware-gomaxprocs",
+	}
 	return f
 }
 
@@ -74,20 +82,27 @@ func (f *Finding) clientQuota(n *Node, path string) {
 		return
 	}
 	f.Confidence = 0.99
-	f.support(recording.SourceHost, fmt.Sprintf("the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period), quota/period, "cores")
-	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(), n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
+	f.support(recording.SourceHost, fmt.Sprintf("the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path,
+		quota/period, quota, period), quota/period, "cores")
+	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),
+		n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
 	if throttled > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled, periods,
+		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled,
+			periods,
 			dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()))), throttled, "periods")
 	}
 }
 
 func clientThrottleFix(path string) []string {
-	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or raise it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
+	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or raise " +
+		"it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
 	if path != "" {
-		fix = append(fix, fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max (v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
+		fix = append(fix, fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max "+
+			"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
 	}
-	return append(fix, "As many threads as the quota has cores, so that it is not spent at the begin of each period: Go 1.25 and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM -XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
+	return append(fix, "As many threads as the quota has cores, so that it is not spent at the begin of each period: "+
+		"Go 1.25 and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
+		"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
 		"If a limit must stay: a burst (cpu.max.burst, cpu.cfs_burst_us)")
 }
 

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientCPUSaturated: the caller has more to do than it has CPU, or others have its CPU. Its replies wait for a reader that is ready to
-// run. Catalogue E4.
+// clientCPUSaturated: the caller has more to do than it has CPU, or others have its CPU. Its replies wait for a reader
+// that is ready to run. Catalogue E4.
 var clientCPUSaturated = Cause{
 	ID:    "client-cpu-saturated",
 	Title: "The client has too little CPU: its replies are there, and its threads wait for a CPU to read them",
@@ -48,33 +48,42 @@ func explainClientCPU(n *Node) *Finding {
 	f := n.finding(l.Claim, 0.93)
 	c := f.lateCalls(n, l, "while its threads stood in the run queue")
 	t := all[c.PID]
-	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in waits of 0.2 ms and more", dur(t.queuedNs), n.Seconds(), float64(t.queuedNs)/1e9/n.Seconds()),
+	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in "+
+		"waits of 0.2 ms and more", dur(t.queuedNs), n.Seconds(), float64(t.queuedNs)/1e9/n.Seconds()),
 		float64(t.queuedNs), "ns")
 	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads), rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads),
+			rate(run)/1e9, "cores")
 	}
 	others := t.others(c.Name)
 	own := float64(t.ownNs) / float64(max(t.queuedNs, 1))
-	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its own%s", own*100, others.text(t)), own, "of the time")
+	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its "+
+		"own%s", own*100, others.text(t)), own, "of the time")
 	if t.throttledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time", dur(t.throttledNs)), float64(t.throttledNs), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time",
+			dur(t.throttledNs)), float64(t.throttledNs), "ns")
 	}
 	if collected := t.collecting.ns(); collected > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of its work", dur(collected)), float64(collected), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of "+
+			"its work", dur(collected)), float64(collected), "ns")
 	}
 	if n.refreshing().by[c.Name] == 0 {
 		f.notOf = []string{topologyRefreshStorm.ID}
 	}
 	f.Fix = clientCPUFix(c, own, others)
-	f.See = []string{"https://learn.microsoft.com/azure/redis/troubleshoot-client#high-client-cpu", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}
+	f.See = []string{
+		"https://learn.microsoft.com/azure/redis/troubleshoot-client#high-client-cpu",
+		"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
+	}
 	return f
 }
 
 // starved is how much of their wish to run a process's threads spent waiting for a CPU.
 func (n *Node) starved(t *threads) float64 {
 	run := rate(n.process(t.pid, "cpu_ns")) * n.Seconds() // the host source may have met it late
-	if run == 0 {                                         // nobody counted: waits that make up a part of the wall time are as bad
+	// nobody counted: waits that make up a part of the wall time are as bad
+	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.queuedNs, int64(n.Seconds()*1e9)))
 	}
 	return float64(t.queuedNs) / max(float64(t.queuedNs)+run, 1)
@@ -107,10 +116,14 @@ func (r rivals) text(t *threads) string {
 func clientCPUFix(c *Caller, own float64, others rivals) []string {
 	var fix []string
 	if own < 0.5 && len(others) > 0 {
-		fix = append(fix, fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or another machine; or renice -n 10 -p the other", c.Name, others[0]))
+		fix = append(fix, fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or another machine; or "+
+			"renice -n 10 -p the other", c.Name, others[0]))
 	} else {
-		fix = append(fix, fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's requests.cpu), or share its load among more instances", c.Name))
+		fix = append(fix, fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's requests.cpu), or share its "+
+			"load among more instances", c.Name))
 	}
-	return append(fix, "Do less for each reply: smaller values, fields instead of whole documents (HMGET), a cheaper format than JSON; profile it first",
-		"No more threads that work than it has CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools): what reads replies has to get its turn")
+	return append(fix, "Do less for each reply: smaller values, fields instead of whole documents (HMGET), a cheaper "+
+		"format than JSON; profile it first",
+		"No more threads that work than it has CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools): what reads "+
+			"replies has to get its turn")
 }

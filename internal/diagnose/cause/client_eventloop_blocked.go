@@ -7,14 +7,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop. Catalogue A6.
+// clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop.
+// Catalogue A6.
 var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
 	Title: "The client's event loop does something else while its replies lie in the sockets",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the one thread that reads all replies was on the CPU, or asleep elsewhere",
+		T2: "calls whose reply was in the socket while the one thread that reads all replies was on the CPU, or " +
+			"asleep elsewhere",
 	},
 	Explain: explainClientLoop,
 }
@@ -35,14 +37,20 @@ func explainClientLoop(n *Node) *Finding {
 		return s.Actor == account.Client && s.State == recording.Receive && n.loop(pidOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes", dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes",
+			dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread slept for %s of that time, but not for its sockets: a lock, a file or a call that blocks", dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("that thread slept for %s of that time, but not for its sockets: "+
+			"a lock, a file or a call that blocks", dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
 	}
 	f.stalls(n, c)
 	f.doubtCollector(n, c)
 	f.Fix = loopFix(c)
-	f.See = []string{"https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code", "https://nodejs.org/en/learn/asynchronous-work/dont-block-the-event-loop", "https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions"}
+	f.See = []string{
+		"https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
+		"https://nodejs.org/en/learn/asynchronous-work/dont-block-the-event-loop",
+		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
+	}
 	return f
 }
 
@@ -62,7 +70,8 @@ func (f *Finding) stalls(n *Node, c *Caller) {
 		}
 	}
 	if all = merge(all); len(all) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections", len(all), dur(all.ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
+		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections",
+			len(all), dur(all.ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
 	}
 }
 
@@ -71,21 +80,27 @@ func (f *Finding) doubtCollector(n *Node, c *Caller) {
 	t := n.threadsOf()[c.PID]
 	switch {
 	case t != nil && len(t.collecting) > 0:
-		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s", dur(t.collecting.ns())), float64(len(t.collecting)), "collections")
+		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s",
+			dur(t.collecting.ns())), float64(len(t.collecting)), "collections")
 	case n.tellsCollections(c.PID):
 		f.Confidence = 0.95
-		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0, "collections")
+		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0,
+			"collections")
 	default:
 		f.Confidence = 0.75
-		f.doubt(recording.SourceTap, "a garbage collection that stops the program looks the same, and this runtime does not tell of them", 0, "")
+		f.doubt(recording.SourceTap, "a garbage collection that stops the program looks the same, and this runtime "+
+			"does not tell of them", 0, "")
 	}
 }
 
 func loopFix(c *Caller) []string {
 	fix := map[string]string{
-		"python": "Python: await asyncio.to_thread(FUNCTION, …), or a ProcessPoolExecutor for what computes; PYTHONASYNCIODEBUG=1 logs what held the loop for 0.1 s and more (loop.slow_callback_duration)",
-		"node":   "Node: a worker thread (worker_threads, piscina) for what computes, no *Sync functions; perf_hooks.monitorEventLoopDelay() measures it",
-		"java":   "Lettuce: no blocking call or computation in callbacks (publishOnScheduler(true), thenApplyAsync with an executor of your own)",
+		"python": "Python: await asyncio.to_thread(FUNCTION, …), or a ProcessPoolExecutor for what computes; " +
+			"PYTHONASYNCIODEBUG=1 logs what held the loop for 0.1 s and more (loop.slow_callback_duration)",
+		"node": "Node: a worker thread (worker_threads, piscina) for what computes, no *Sync functions; " +
+			"perf_hooks.monitorEventLoopDelay() measures it",
+		"java": "Lettuce: no blocking call or computation in callbacks (publishOnScheduler(true), thenApplyAsync " +
+			"with an executor of your own)",
 	}
 	var out []string
 	for _, name := range []string{"python", "node", "java"} {
@@ -96,5 +111,6 @@ func loopFix(c *Caller) []string {
 	if out == nil {
 		out = []string{fix["python"], fix["node"], fix["java"]}
 	}
-	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, jstack; perf top -p "+fmt.Sprint(c.PID))
+	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, "+
+		"jstack; perf top -p "+fmt.Sprint(c.PID))
 }

@@ -15,7 +15,8 @@ var clientGCPause = Cause{
 	Layer: "client-host",
 	Needs: Needs{
 		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the client's runtime said that it collected garbage (probes of CPython and the JVM)",
+		T2: "calls whose reply was in the socket while the client's runtime said that it collected garbage (probes " +
+			"of CPython and the JVM)",
 	},
 	Explain: explainClientGC,
 }
@@ -37,23 +38,31 @@ func explainClientGC(n *Node) *Finding {
 	for _, s := range t.collecting {
 		longest = max(longest, s[1]-s[0])
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the longest %s", len(t.collecting), dur(t.collecting.ns()), dur(longest)), float64(len(t.collecting)), "collections")
+	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
+		"longest %s", len(t.collecting), dur(t.collecting.ns()), dur(longest)), float64(len(t.collecting)),
+		"collections")
 	if rss, ok := n.process(c.PID, "rss_bytes").Max(); ok {
 		f.support(recording.SourceHost, fmt.Sprintf("its memory is %.0f MB", rss/1e6), rss, "bytes")
 	}
 	if t.throttledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", dur(t.throttledNs)), float64(t.throttledNs), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", dur(t.throttledNs)),
+			float64(t.throttledNs), "ns")
 	}
 	f.Fix = collectorFix(c)
-	f.See = []string{"https://docs.python.org/3/library/gc.html", "https://docs.oracle.com/en/java/javase/21/gctuning/", "https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html"}
+	f.See = []string{
+		"https://docs.python.org/3/library/gc.html", "https://docs.oracle.com/en/java/javase/21/gctuning/",
+		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
+	}
 	return f
 }
 
 func collectorFix(c *Caller) []string {
 	fix := []string{
-		"Python: gc.freeze() once what stays is loaded, gc.set_threshold(50_000, 20, 100) or gc.disable() where no cycles are made; keep large caches outside of the process or in few containers",
+		"Python: gc.freeze() once what stays is loaded, gc.set_threshold(50_000, 20, 100) or gc.disable() where no " +
+			"cycles are made; keep large caches outside of the process or in few containers",
 		"JVM: ZGC (-XX:+UseZGC), or G1 with -XX:MaxGCPauseMillis, a larger heap, and a look at -Xlog:gc",
-		"Node: --max-semi-space-size for a smaller share of survivors, a smaller heap of what stays; --trace-gc shows the pauses",
+		"Node: --max-semi-space-size for a smaller share of survivors, a smaller heap of what stays; --trace-gc " +
+			"shows the pauses",
 	}
 	for i, name := range []string{"python", "java", "node"} {
 		if strings.HasPrefix(c.Comm, name) {
@@ -65,5 +74,6 @@ func collectorFix(c *Caller) []string {
 
 // tellsCollections reports whether the runtime of a process tells when it collects garbage.
 func (n *Node) tellsCollections(pid int) bool {
-	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "collector.watched")) > 0
+	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
+		"collector.watched")) > 0
 }

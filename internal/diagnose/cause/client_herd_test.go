@@ -6,18 +6,23 @@ import (
 	"slowpath/internal/recording"
 )
 
-// herded is a server whose sixty connections are closed by its end at three seconds, within 30 ms, and that are all back in the next.
+// herded is a server whose sixty connections are closed by its end at three seconds, within 30 ms, and that are all
+// back in the next.
 func herded(changeLost, changeBack func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 60 {
-		l := life{port: 5000 + i, to: 3*second + int64(i)*edgeMs/2, work: 50, callNs: edgeMs, idleNs: int64(i%9) * 10 * edgeMs, by: recording.Server}
+		l := life{port: 5000 + i, to: 3*second + int64(i)*edgeMs/2, work: 50, callNs: edgeMs, idleNs: int64(i%9) * 10 *
+			edgeMs, by: recording.Server}
 		if changeLost != nil {
 			changeLost(i, &l)
 		}
 		e.conn(l)
 	}
 	for i := range 60 {
-		l := life{port: 6000 + i, from: 3*second + 40*edgeMs + int64(i)*edgeMs, work: 3, ops: greets, trips: 2, callNs: 25 * edgeMs}
+		l := life{
+			port: 6000 + i, from: 3*second + 40*edgeMs + int64(i)*edgeMs, work: 3, ops: greets, trips: 2,
+			callNs: 25 * edgeMs,
+		}
 		if changeBack != nil {
 			changeBack(i, &l)
 		}
@@ -33,13 +38,25 @@ func TestReconnectHerd(t *testing.T) {
 		few.conn(life{port: 6000 + i, from: 3*second + edgeMs, work: 3, ops: greets, trips: 2, callNs: 25 * edgeMs})
 	}
 	explainEdge(t, reconnectHerd, []edgeCase{
-		{name: "T2: all at once", rec: herded(nil, nil), found: true, min: 0.9, evidence: "opened 60 within", fix: "jitter"},
-		{name: "T2: by a restart", rec: herded(nil, nil).event(recording.SourceServer, recording.KindRestart, 3*second+second/2, 0, struct{}{}), found: true, evidence: "restarted then"},
-		{name: "T2: seen from the server only", rec: herded(func(_ int, l *life) { l.remote = true }, func(_ int, l *life) { l.remote = true }), found: true, evidence: "10.9.9.9"},
+		{
+			name: "T2: all at once", rec: herded(nil, nil), found: true, min: 0.9, evidence: "opened 60 within",
+			fix: "jitter",
+		},
+		{name: "T2: by a restart", rec: herded(nil, nil).event(recording.SourceServer, recording.KindRestart,
+			3*second+second/2, 0, struct{}{}), found: true, evidence: "restarted then"},
+		{name: "T2: seen from the server only", rec: herded(func(_ int, l *life) { l.remote = true },
+			func(_ int, l *life) { l.remote = true }), found: true, evidence: "10.9.9.9"},
 		{name: "the clients closed them", rec: herded(func(_ int, l *life) { l.by = recording.Client }, nil)},
-		{name: "they come back when they are needed", rec: herded(nil, func(i int, l *life) { l.from = 3*second + int64(i)*100*edgeMs })},
-		{name: "the server's own limit of idle time", rec: herded(func(_ int, l *life) { l.idleNs = 2 * second }, nil).config(map[string]string{"timeout": "1"})},
-		{name: "jobs that open and close", rec: herded(nil, func(_ int, l *life) { l.to, l.idleNs = l.from+100*edgeMs, edgeMs })},
+		{name: "they come back when they are needed", rec: herded(nil, func(i int, l *life) {
+			l.from = 3*second +
+				int64(i)*100*edgeMs
+		})},
+		{name: "the server's own limit of idle time", rec: herded(func(_ int, l *life) { l.idleNs = 2 * second },
+			nil).config(map[string]string{"timeout": "1"})},
+		{name: "jobs that open and close", rec: herded(nil, func(_ int, l *life) {
+			l.to, l.idleNs = l.from+100*edgeMs,
+				edgeMs
+		})},
 		{name: "six connections", rec: few},
 		{name: "a cold pool", rec: cold(0, nil)},
 	})
@@ -60,24 +77,36 @@ func TestReconnectHerdByCounters(t *testing.T) {
 					connected = 100
 				}
 			}
-			e.Sample(recording.Sample{TimeNs: s * second, Source: recording.SourceServer, Subject: edgeNode, Name: "total_connections_received", Value: received})
-			e.Sample(recording.Sample{TimeNs: s * second, Source: recording.SourceServer, Subject: edgeNode, Name: "connected_clients", Value: connected})
+			e.Sample(recording.Sample{
+				TimeNs: s * second, Source: recording.SourceServer, Subject: edgeNode,
+				Name: "total_connections_received", Value: received,
+			})
+			e.Sample(recording.Sample{
+				TimeNs: s * second, Source: recording.SourceServer, Subject: edgeNode,
+				Name: "connected_clients", Value: connected,
+			})
 		}
 		for i := range int64(4) {
 			e.call("kept", 4*second+i*200*edgeMs, 150*edgeMs)
 		}
 		return e
 	}
-	cut := recording.ErrorDetail{Phase: "command", Message: "10.0.0.5:6379: the connection was closed before the reply to PING; the server ended"}
+	cut := recording.ErrorDetail{Phase: "command", Message: "10.0.0.5:6379: the connection was closed before the " +
+		"reply to PING; the server ended"}
 	explainEdge(t, reconnectHerd, []edgeCase{
-		{name: "T0: a restart", rec: counted(true, true), found: true, max: 0.8, evidence: "restarted", against: "not seen"},
-		{name: "T0: killed, as slowpath's own were", rec: counted(false, true).event(recording.SourceProbe, recording.KindError, 4*second+second/2, 0, cut), found: true, max: 0.7, evidence: "652 connections"},
+		{
+			name: "T0: a restart", rec: counted(true, true), found: true, max: 0.8, evidence: "restarted",
+			against: "not seen",
+		},
+		{name: "T0: killed, as slowpath's own were", rec: counted(false, true).event(recording.SourceProbe,
+			recording.KindError, 4*second+second/2, 0, cut), found: true, max: 0.7, evidence: "652 connections"},
 		{name: "T0: a burst of newcomers and nothing lost", rec: counted(false, true)},
 		{name: "T0: they did not stay", rec: counted(true, false)},
 	})
 }
 
-// cold is a process whose pool is empty at two seconds, when forty callers come; apart is what lies between their dials.
+// cold is a process whose pool is empty at two seconds, when forty callers come; apart is what lies between their
+// dials.
 func cold(apart int64, change func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 40 {
@@ -98,13 +127,23 @@ func TestDialHerd(t *testing.T) {
 		}
 	}
 	explainEdge(t, dialHerd, []edgeCase{
-		{name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true, min: 0.85, evidence: "up to 40 at the same moment", fix: "MinIdleConns"},
-		{name: "T2: one after the other", rec: cold(0, inRow(edgeMs/10)), found: true, min: 0.85, evidence: "in a row", fix: "PR 3088"},
+		{
+			name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true, min: 0.85,
+			evidence: "up to 40 at the same moment", fix: "MinIdleConns",
+		},
+		{
+			name: "T2: one after the other", rec: cold(0, inRow(edgeMs/10)), found: true, min: 0.85,
+			evidence: "in a row",
+			fix:      "PR 3088",
+		},
 		{name: "dials that need not wait for each other", rec: cold(0, inRow(60*edgeMs))},
 		{name: "made ahead", rec: cold(edgeMs/4, func(_ int, l *life) { l.firstAfter = second })},
 		{name: "they took the place of others", rec: herded(nil, nil)},
 		{name: "jobs", rec: jobs()},
-		{name: "closed again", rec: cold(edgeMs/4, func(_ int, l *life) { l.to, l.idleNs = l.from+400*edgeMs, 10*edgeMs })},
+		{name: "closed again", rec: cold(edgeMs/4, func(_ int, l *life) {
+			l.to, l.idleNs = l.from+400*edgeMs,
+				10*edgeMs
+		})},
 		{name: "a pool that grows", rec: cold(150*edgeMs, nil)},
 	})
 }
@@ -114,18 +153,36 @@ func TestStaleConnServerTimeout(t *testing.T) {
 		l.by, l.idleNs = recording.Server, 300*edgeMs+int64(i%5)*20*edgeMs
 	}
 	counted := func(limit string) edge {
-		return newEdge("redis 7.0.15").config(map[string]string{"timeout": limit}).kept(2*edgeMs, 0, 0).fresh(20*edgeMs, 2*edgeMs).
-			info(map[string]float64{"total_connections_received": 60, "total_commands_processed": 500}).level("server", "connected_clients", 5)
+		return newEdge("redis 7.0.15").config(map[string]string{"timeout": limit}).kept(2*edgeMs, 0, 0).fresh(20*edgeMs,
+			2*edgeMs).
+			info(map[string]float64{"total_connections_received": 60, "total_commands_processed": 500}).level("server",
+			"connected_clients", 5)
 	}
 	explainEdge(t, staleConnServerTimeout, []edgeCase{
-		{name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}), found: true, min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "ConnMaxIdleTime"},
-		{name: "T2: the server's parameter", rec: reaped(func(i int, l *life) { cut(i, l); l.from, l.to, l.idleNs = l.from*3, l.from*3+1400*edgeMs, 1300*edgeMs }).config(map[string]string{"timeout": "1"}), found: true, min: 0.94, evidence: "timeout is 1 s", fix: "CONFIG SET timeout 0"},
+		{
+			name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}), found: true,
+			min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "ConnMaxIdleTime",
+		},
+		{
+			name: "T2: the server's parameter", rec: reaped(func(i int, l *life) {
+				cut(i, l)
+				l.from, l.to,
+					l.idleNs = l.from*3, l.from*3+1400*edgeMs, 1300*edgeMs
+			}).config(map[string]string{"timeout": "1"}), found: true, min: 0.94, evidence: "timeout is 1 s",
+			fix: "CONFIG SET timeout 0",
+		},
 		{name: "T2: CONFIG is forbidden", rec: reaped(cut), found: true, against: "does not tell"},
 		{name: "the client closes them", rec: reaped(nil)},
-		{name: "after no fixed time", rec: reaped(func(i int, l *life) { l.by, l.idleNs = recording.Server, int64(1+i*i)*edgeMs })},
+		{name: "after no fixed time", rec: reaped(func(i int, l *life) {
+			l.by, l.idleNs = recording.Server,
+				int64(1+i*i)*edgeMs
+		})},
 		{name: "a herd", rec: herded(nil, nil)},
 		{name: "a call was under way", rec: reaped(func(i int, l *life) { cut(i, l); l.waiting = 1 })},
-		{name: "T0: few calls on each, and a limit of idle time", rec: counted("1"), found: true, max: 0.55, against: "was not seen"},
+		{
+			name: "T0: few calls on each, and a limit of idle time", rec: counted("1"), found: true, max: 0.55,
+			against: "was not seen",
+		},
 		{name: "T0: no limit", rec: counted("0")},
 		{name: "T0: a limit that is longer than the watch", rec: counted("300")},
 	})
@@ -146,7 +203,10 @@ func leaking(change func(i int, l *life)) edge {
 
 func TestPoolLeak(t *testing.T) {
 	explainEdge(t, poolLeak, []edgeCase{
-		{name: "T2: one after the other", rec: leaking(nil), found: true, min: 0.85, evidence: "never used again", against: "another client object", fix: "defer conn.Close()"},
+		{
+			name: "T2: one after the other", rec: leaking(nil), found: true, min: 0.85, evidence: "never used again",
+			against: "another client object", fix: "defer conn.Close()",
+		},
 		{name: "closed in the end", rec: leaking(func(_ int, l *life) { l.to = l.from + second })},
 		{name: "a pool that reaps", rec: reaped(nil)},
 		{name: "a cold pool", rec: cold(edgeMs/4, nil)},
@@ -179,19 +239,25 @@ func TestHerdsAreToldApart(t *testing.T) {
 
 func TestPoolOversized(t *testing.T) {
 	crowd := func(conns int, run float64) edge {
-		e := newEdge("redis 7.0.15").mainThread(run, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
+		e := newEdge("redis 7.0.15").mainThread(run, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20,
+			3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
 		for i := range conns {
 			e.used(app, "app", 5000+i, 250, 0.95)
 		}
 		return e
 	}
 	explainEdge(t, poolOversized, []edgeCase{
-		{name: "T2: four hundred in line", rec: crowd(400, 0.97), found: true, min: 0.8, evidence: "400 connections", against: "wait in any case", fix: "smaller"},
+		{
+			name: "T2: four hundred in line", rec: crowd(400, 0.97), found: true, min: 0.8, evidence: "400 connections",
+			against: "wait in any case", fix: "smaller",
+		},
 		{name: "fifty: the server has just too much to do", rec: crowd(50, 0.97)},
 		{name: "a server with time to spare", rec: crowd(400, 0.5)},
-		{name: "idle ones", rec: newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6}).used(app, "app", 1, 5000, 0.9)},
+		{name: "idle ones", rec: newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20,
+			3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6}).used(app, "app", 1, 5000, 0.9)},
 		{name: "a benchmark", rec: func() edge {
-			e := newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20, 3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
+			e := newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20,
+				3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6})
 			for i := range 400 {
 				e.used(app, "redis-benchmark", 5000+i, 250, 0.95)
 			}

@@ -17,9 +17,13 @@ func (e edge) threaded(readers float64) edge {
 }
 
 func (e edge) quota() edge {
-	e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Name: "process", Body: `{"comm":"app","cgroup":"/app"}`})
+	e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix,
+		app), Name: "process", Body: `{"comm":"app","cgroup":"/app"}`})
 	for name, v := range map[string]float64{"cpu.quota_us": 20_000, "cpu.period_us": 100_000} {
-		e.Sample(recording.Sample{Source: recording.SourceHost, Subject: recording.CgroupPrefix + "/app", Name: name, Value: v})
+		e.Sample(recording.Sample{
+			Source: recording.SourceHost, Subject: recording.CgroupPrefix + "/app", Name: name,
+			Value: v,
+		})
 	}
 	return e
 }
@@ -41,14 +45,26 @@ var neighbour = &recording.Task{PID: 7, TID: 7, Comm: "stress"}
 func TestClientCFSThrottled(t *testing.T) {
 	throttled := func(e edge) edge { return e.waits(30, 80*edgeMs, recording.KindThrottled, nil) }
 	explainEdge(t, clientCFSThrottled, []edgeCase{
-		{name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true, min: 0.95, evidence: "app[100]", fix: "limits"},
-		{name: "T2: another thread was to read", rec: throttled(stalls(recording.Receive)).threaded(4), found: true, evidence: "30 of 30 slow calls"},
-		{name: "T2 and T1: the quota", rec: throttled(stalls(recording.Throttled)).quota(), found: true, min: 0.99, evidence: "0.20 cores", fix: "/app"},
-		{name: "T2: its quota is known there, too", rec: throttled(stalls(recording.Throttled)).heldBy("/pod/app", 0.25), found: true, min: 0.99, evidence: "quota of /pod/app, 0.25 cores", fix: "/pod/app"},
-		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs, recording.KindRunQueue, neighbour)},
+		{
+			name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true, min: 0.95,
+			evidence: "app[100]", fix: "limits",
+		},
+		{
+			name: "T2: another thread was to read", rec: throttled(stalls(recording.Receive)).threaded(4), found: true,
+			evidence: "30 of 30 slow calls",
+		},
+		{
+			name: "T2 and T1: the quota", rec: throttled(stalls(recording.Throttled)).quota(), found: true, min: 0.99,
+			evidence: "0.20 cores", fix: "/app",
+		},
+		{name: "T2: its quota is known there, too", rec: throttled(stalls(recording.Throttled)).heldBy("/pod/app",
+			0.25), found: true, min: 0.99, evidence: "quota of /pod/app, 0.25 cores", fix: "/pod/app"},
+		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs,
+			recording.KindRunQueue, neighbour)},
 		{name: "its loop computes", rec: stalls(recording.Receive)},
 		{name: "throttled, and nobody waited", rec: throttled(newEdge("redis 7.0.15").all("GET", 2000, 300e3))},
-		{name: "two calls of two thousand", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).slowCalls(2, 80*edgeMs, recording.Throttled)},
+		{name: "two calls of two thousand", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).slowCalls(2, 80*edgeMs,
+			recording.Throttled)},
 	})
 }
 
@@ -58,33 +74,68 @@ func TestClientCPUSaturated(t *testing.T) {
 		return e.waits(30, 80*edgeMs, recording.KindRunQueue, by).client(recording.SourceHost, "cpu_ns", 0, 2e9)
 	}
 	explainEdge(t, clientCPUSaturated, []edgeCase{
-		{name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9, evidence: "100 % of that time threads of its own", fix: "more CPUs"},
-		{name: "T2: a neighbour", rec: busy(stalls(recording.RunQueue), neighbour), found: true, evidence: "stress[7]", fix: "that stress[7] does not have"},
-		{name: "T2 without T1", rec: stalls(recording.RunQueue).waits(60, 80*edgeMs, recording.KindRunQueue, neighbour), found: true, evidence: "run queue"},
-		{name: "a thread waits now and then", rec: stalls(recording.Receive).threaded(4).waits(30, 2*edgeMs, recording.KindRunQueue, own).client(recording.SourceHost, "cpu_ns", 0, 5e9)},
-		{name: "throttled", rec: busy(stalls(recording.Throttled).threaded(4), own).waits(30, 80*edgeMs, recording.KindThrottled, nil)},
-		{name: "one thread, on the CPU", rec: stalls(recording.Receive).threaded(1).client(recording.SourceHost, "cpu_ns", 0, 9e9)},
+		{
+			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9,
+			evidence: "100 % of that time threads of its own", fix: "more CPUs",
+		},
+		{
+			name: "T2: a neighbour", rec: busy(stalls(recording.RunQueue), neighbour), found: true,
+			evidence: "stress[7]",
+			fix:      "that stress[7] does not have",
+		},
+		{
+			name: "T2 without T1", rec: stalls(recording.RunQueue).waits(60, 80*edgeMs, recording.KindRunQueue,
+				neighbour),
+			found: true, evidence: "run queue",
+		},
+		{name: "a thread waits now and then", rec: stalls(recording.Receive).threaded(4).waits(30, 2*edgeMs,
+			recording.KindRunQueue, own).client(recording.SourceHost, "cpu_ns", 0, 5e9)},
+		{name: "throttled", rec: busy(stalls(recording.Throttled).threaded(4), own).waits(30, 80*edgeMs,
+			recording.KindThrottled, nil)},
+		{name: "one thread, on the CPU", rec: stalls(recording.Receive).threaded(1).client(recording.SourceHost,
+			"cpu_ns", 0, 9e9)},
 	})
 }
 
 func TestClientEventLoopBlocked(t *testing.T) {
 	explainEdge(t, clientEventLoopBlocked, []edgeCase{
-		{name: "T2: it computes", rec: stalls(recording.Receive).threaded(1), found: true, min: 0.7, max: 0.8, evidence: "it computes", against: "garbage collection", fix: "to_thread"},
-		{name: "T2: it sleeps elsewhere", rec: stalls(recording.OffCPU).threaded(1), found: true, evidence: "a lock, a file"},
-		{name: "T2: its runtime tells of collections", rec: stalls(recording.Receive).threaded(1).client(recording.SourceTap, "collector.watched", 1, 1), found: true, min: 0.9, evidence: "collected no garbage"},
+		{
+			name: "T2: it computes", rec: stalls(recording.Receive).threaded(1), found: true, min: 0.7, max: 0.8,
+			evidence: "it computes", against: "garbage collection", fix: "to_thread",
+		},
+		{
+			name: "T2: it sleeps elsewhere", rec: stalls(recording.OffCPU).threaded(1), found: true,
+			evidence: "a lock, a file",
+		},
+		{
+			name:  "T2: its runtime tells of collections",
+			rec:   stalls(recording.Receive).threaded(1).client(recording.SourceTap, "collector.watched", 1, 1),
+			found: true, min: 0.9, evidence: "collected no garbage",
+		},
 		{name: "many threads read", rec: stalls(recording.Receive).threaded(4)},
-		{name: "it collects garbage", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs, recording.KindCollection, nil)},
-		{name: "it is throttled", rec: stalls(recording.Throttled).threaded(1).waits(30, 80*edgeMs, recording.KindThrottled, nil)},
-		{name: "one call", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).slowCalls(1, 80*edgeMs, recording.Receive).threaded(1)},
+		{name: "it collects garbage", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,
+			recording.KindCollection, nil)},
+		{name: "it is throttled", rec: stalls(recording.Throttled).threaded(1).waits(30, 80*edgeMs,
+			recording.KindThrottled, nil)},
+		{name: "one call", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).slowCalls(1, 80*edgeMs,
+			recording.Receive).threaded(1)},
 	})
 }
 
 func TestClientGCPause(t *testing.T) {
 	explainEdge(t, clientGCPause, []edgeCase{
-		{name: "T2: one thread", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs, recording.KindCollection, nil).client(recording.SourceHost, "rss_bytes", 4e8, 4e8), found: true, min: 0.9, evidence: "400 MB", fix: "gc.freeze"},
-		{name: "T2: the readers sleep meanwhile", rec: stalls(recording.OffCPU).threaded(8).waits(30, 80*edgeMs, recording.KindCollection, nil), found: true, evidence: "collections"},
+		{
+			name: "T2: one thread", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,
+				recording.KindCollection, nil).client(recording.SourceHost, "rss_bytes", 4e8, 4e8), found: true,
+			min:      0.9,
+			evidence: "400 MB", fix: "gc.freeze",
+		},
+		{name: "T2: the readers sleep meanwhile", rec: stalls(recording.OffCPU).threaded(8).waits(30, 80*edgeMs,
+			recording.KindCollection, nil), found: true, evidence: "collections"},
 		{name: "the loop computes", rec: stalls(recording.Receive).threaded(1)},
-		{name: "collections at other times", rec: stalls(recording.Receive).threaded(1).wait(recording.KindCollection, 8*second, 80*edgeMs, app, nil)},
-		{name: "the server was slow meanwhile", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).waits(30, 80*edgeMs, recording.KindCollection, nil)},
+		{name: "collections at other times", rec: stalls(recording.Receive).threaded(1).wait(recording.KindCollection,
+			8*second, 80*edgeMs, app, nil)},
+		{name: "the server was slow meanwhile", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).waits(30,
+			80*edgeMs, recording.KindCollection, nil)},
 	})
 }

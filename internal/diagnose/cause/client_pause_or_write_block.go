@@ -6,14 +6,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE, FAILOVER, a slot
-// migration, or min-replicas-to-write without enough replicas. Catalogue I14.
+// clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE,
+// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas. Catalogue I14.
 var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
 	Layer: "server",
 	Needs: Needs{
-		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, NOREPLICAS errors",
+		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, " +
+			"NOREPLICAS errors",
 		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
 		T2: "commands that never block were read by the server, which then slept before it answered: which, and whose",
 	},
@@ -31,9 +32,11 @@ func explainPause(n *Node) *Finding {
 	}
 	share := n.finding(stall.Claim, 0).ExcessShare
 	kept, _ := n.keptBack()
-	writes := kept.matters() && p.certain() || p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice && n.listed())
+	writes := kept.matters() && p.certain() || p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice &&
+		n.listed())
 	stalled := stall.matters() && (p.certain() || share >= mostOfExcess)
-	unseen := stall.together && !n.loss().OnPort && (stall.asleep() || !stall.hosted && stall.logged < 0.5 && p.unnamed >= minStalls)
+	unseen := stall.together && !n.loss().OnPort && (stall.asleep() || !stall.hosted && stall.logged < 0.5 &&
+		p.unnamed >= minStalls)
 	switch {
 	case writes && (p.example != "" || p.actions == "write" || !stalled):
 		return pauseOfWrites(n, p)
@@ -65,14 +68,19 @@ func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
 	}
 	f.supportPause(p)
 	f.supportKeptBack(n.keptBack())
-	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
+	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held "+
+		"up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
 	if w.together {
-		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did within milliseconds", 0, "")
+		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did "+
+			"within milliseconds", 0, "")
 	}
 	if w.hosted && w.asleep() {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up %.0f times per second: the event loop turned, and had nothing that it may do", w.slept*100, w.wakeups), w.slept, "of the time")
+		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up "+
+			"%.0f times per second: the event loop turned, and had nothing that it may do", w.slept*100, w.wakeups),
+			w.slept, "of the time")
 	} else if w.hosted {
-		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.slept*100), w.slept, "of the time")
+		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.slept*100),
+			w.slept, "of the time")
 	}
 	if !p.certain() && !since(n, 7, 0) {
 		f.doubt(recording.SourceServer, "this version does not count CLIENT PAUSE by itself (7.0 and later do)", 0, "")
@@ -93,16 +101,20 @@ func pauseOfWrites(n *Node, p Pause) *Finding {
 		f.Confidence = 0.95
 	case p.byChoice && p.example == "" && p.reason == "":
 		f.Confidence = 0.6
-		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): how many waited for the pause is not known", 0, "")
+		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): "+
+			"how many waited for the pause is not known", 0, "")
 	}
 	f.supportPause(p)
 	f.supportKeptBack(kept, byOp)
-	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.writers, p.share*100), p.writers, "clients")
+	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks "+
+		"(blocked_clients)", p.writers, p.share*100), p.writers, "clients")
 	if p.example != "" {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.example, p.command), 1, "clients")
+		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that "+
+			"never blocks by itself", p.example, p.command), 1, "clients")
 	}
 	if !p.byChoice {
-		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)", 0, "clients")
+		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)",
+			0, "clients")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
@@ -111,13 +123,16 @@ func pauseOfWrites(n *Node, p Pause) *Finding {
 
 func (f *Finding) supportPause(p Pause) {
 	if p.counted > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)", p.counted), p.counted, "calls")
+		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)",
+			p.counted), p.counted, "calls")
 	}
 	if p.counted == 0 && p.unnamed >= minStalls {
-		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, slowpath's own not counted)", p.unnamed), p.unnamed, "calls")
+		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, "+
+			"slowpath's own not counted)", p.unnamed), p.unnamed, "calls")
 	}
 	if p.reason != "" {
-		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.reason, p.actions), 1, "")
+		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.reason, p.actions),
+			1, "")
 	}
 	if p.failover {
 		f.support(recording.SourceServer, "a FAILOVER is under way (master_failover_state)", 1, "")
@@ -125,9 +140,11 @@ func (f *Finding) supportPause(p Pause) {
 }
 
 func pauseFix(n *Node, p Pause) []string {
-	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL LOG and the deployment's logs say more than the server"}
+	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL " +
+		"LOG and the deployment's logs say more than the server"}
 	if since(n, 6, 2) {
-		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE lets readers go on")
+		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE "+
+			"lets readers go on")
 	} else {
 		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
 	}
@@ -152,17 +169,22 @@ func explainNoReplicas(n *Node) *Finding {
 	f.Title = "Writes are refused: fewer replicas are in step than min-replicas-to-write wants"
 	if refused > 0 {
 		f.Confidence = 0.97
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f writes were answered NOREPLICAS (errorstat), %.0f per second", refused, refused/n.Seconds()), refused, "errors")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f writes were answered NOREPLICAS (errorstat), %.0f per "+
+			"second", refused, refused/n.Seconds()), refused, "errors")
 	}
 	if want > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step (lag at most min-replicas-max-lag)", want, good), good, "replicas")
+		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step "+
+			"(lag at most min-replicas-max-lag)", want, good), good, "replicas")
 	}
 	if refused == 0 && since(n, 6, 2) {
 		f.doubt(recording.SourceServer, "no write was refused during the watch", 0, "errors")
 		f.Confidence = 0.5
 	}
-	f.Fix = []string{"Bring the replicas back: INFO replication says who is connected and how far behind; repl-backlog-size and the network between them",
-		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want)}
+	f.Fix = []string{
+		"Bring the replicas back: INFO replication says who is connected and how far behind; " +
+			"repl-backlog-size and the network between them",
+		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want),
+	}
 	if !since(n, 5, 0) {
 		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
 	}

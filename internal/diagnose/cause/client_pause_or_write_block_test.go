@@ -27,18 +27,56 @@ func TestClientPause(t *testing.T) {
 	asleep := func(e edge) edge { return e.mainThread(0.02, 0.01) }
 	counted := map[string]float64{"cmdstat_client|pause.calls": 10}
 	explainEdge(t, clientPauseOrWriteBlock, []edgeCase{
-		{name: "T0: counted since 7.0", rec: paused("redis 7.0.15").info(counted), found: true, min: 0.85, max: 0.92, evidence: "CLIENT PAUSE was called 10 times", fix: "CLIENT UNPAUSE"},
-		{name: "T1: and the loop turned", rec: asleep(paused("redis 7.0.15").info(counted)), found: true, min: 0.95, evidence: "the event loop turned"},
-		{name: "T1: an old server does not count", rec: asleep(paused("redis 5.0.6")), found: true, min: 0.8, max: 0.9, evidence: "no call of any connection came through", against: "does not count", fix: "CLIENT PAUSE 0"},
-		{name: "T1: retransmissions elsewhere in the namespace", rec: asleep(paused("redis 5.0.6")).host(map[string]float64{"net.RetransSegs": 10, "sock.retrans_total": 0}), found: true, min: 0.8},
-		{name: "T1: retransmissions of its own connections", rec: asleep(paused("redis 5.0.6")).host(map[string]float64{"net.RetransSegs": 10, "sock.retrans_total": 10})},
+		{
+			name: "T0: counted since 7.0", rec: paused("redis 7.0.15").info(counted), found: true, min: 0.85, max: 0.92,
+			evidence: "CLIENT PAUSE was called 10 times", fix: "CLIENT UNPAUSE",
+		},
+		{
+			name: "T1: and the loop turned", rec: asleep(paused("redis 7.0.15").info(counted)), found: true, min: 0.95,
+			evidence: "the event loop turned",
+		},
+		{
+			name: "T1: an old server does not count", rec: asleep(paused("redis 5.0.6")), found: true, min: 0.8,
+			max:      0.9,
+			evidence: "no call of any connection came through", against: "does not count", fix: "CLIENT PAUSE 0",
+		},
+		{
+			name: "T1: retransmissions elsewhere in the namespace",
+			rec: asleep(paused("redis 5.0.6")).host(map[string]float64{
+				"net.RetransSegs":    10,
+				"sock.retrans_total": 0,
+			}),
+			found: true, min: 0.8,
+		},
+		{
+			name: "T1: retransmissions of its own connections",
+			rec: asleep(paused("redis 5.0.6")).host(map[string]float64{
+				"net.RetransSegs":    10,
+				"sock.retrans_total": 10,
+			}),
+		},
 		{name: "T0: an old server", rec: paused("redis 5.0.6")},
-		{name: "T0: an old server that was sent CLIENT commands", rec: paused("redis 5.0.6").info(map[string]float64{"cmdstat_client.calls": 32}), found: true, min: 0.45, max: 0.6, evidence: "about 12 CLIENT commands"},
-		{name: "T0: an old server, slowpath's own CLIENT commands", rec: paused("redis 5.0.6").info(map[string]float64{"cmdstat_client.calls": 20})},
+		{
+			name: "T0: an old server that was sent CLIENT commands",
+			rec:  paused("redis 5.0.6").info(map[string]float64{"cmdstat_client.calls": 32}), found: true, min: 0.45,
+			max: 0.6, evidence: "about 12 CLIENT commands",
+		},
+		{
+			name: "T0: an old server, slowpath's own CLIENT commands",
+			rec:  paused("redis 5.0.6").info(map[string]float64{"cmdstat_client.calls": 20}),
+		},
 		{name: "T1: the thread was busy", rec: paused("redis 5.0.6").mainThread(0.9, 0.05)},
-		{name: "T1: one connection waits alone", rec: asleep(newEdge("redis 5.0.6").kept(edgeMs/10, 210*edgeMs, 20).fresh(edgeMs/10, edgeMs/10))},
-		{name: "T1: a nap without a turn of the loop", rec: paused("redis 5.0.6").host(map[string]float64{"main.run_ns": 1e8, "main.delay_ns": 0, "main.voluntary_switches": 3})},
-		{name: "T1: no room for the probe", rec: asleep(paused("redis 5.0.6")).event(recording.SourceProbe, recording.KindError, 0, 0, recording.ErrorDetail{Message: "maxclients is reached"})},
+		{name: "T1: one connection waits alone", rec: asleep(newEdge("redis 5.0.6").kept(edgeMs/10, 210*edgeMs,
+			20).fresh(edgeMs/10, edgeMs/10))},
+		{
+			name: "T1: a nap without a turn of the loop",
+			rec: paused("redis 5.0.6").host(map[string]float64{
+				"main.run_ns": 1e8, "main.delay_ns": 0,
+				"main.voluntary_switches": 3,
+			}),
+		},
+		{name: "T1: no room for the probe", rec: asleep(paused("redis 5.0.6")).event(recording.SourceProbe,
+			recording.KindError, 0, 0, recording.ErrorDetail{Message: "maxclients is reached"})},
 	})
 }
 
@@ -47,33 +85,89 @@ func TestWriteBlock(t *testing.T) {
 	blocked := func(e edge) edge {
 		for i := range int64(10) {
 			e.event(recording.SourceServer, recording.KindPoll, i*1000*edgeMs, edgeMs, nil)
-			e.Sample(recording.Sample{TimeNs: i*1000*edgeMs + edgeMs, Source: recording.SourceServer, Subject: edgeNode, Name: "blocked_clients", Value: float64(i % 3)})
+			e.Sample(recording.Sample{
+				TimeNs: i*1000*edgeMs + edgeMs, Source: recording.SourceServer, Subject: edgeNode,
+				Name: "blocked_clients", Value: float64(i % 3),
+			})
 		}
 		return e
 	}
 	withheld := func() edge {
 		e := newPath()
 		for i := range int64(10) {
-			e.seen(pathClient, "SET", i*1000*edgeMs, 5, part{"server", "exec", 1, ""}, part{"server", "withheld", 500, ""})
+			e.seen(pathClient, "SET", i*1000*edgeMs, 5, part{"server", "exec", 1, ""}, part{
+				"server", "withheld", 500,
+				"",
+			})
 		}
 		return e
 	}
 	explainEdge(t, clientPauseOrWriteBlock, []edgeCase{
-		{name: "T2: writes were read, and nothing was sent", rec: withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9, evidence: "were read by the server, which then slept before it answered, up to 500 ms: SET"},
+		{
+			name: "T2: writes were read, and nothing was sent",
+			rec:  withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9,
+			evidence: "were read by the server, which then slept before it answered, up to 500 ms: SET",
+		},
 		{name: "T2: the same, and nobody asked for it", rec: withheld()},
-		{name: "T0: writers are paused", rec: blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9, evidence: "up to 2 clients were blocked"},
-		{name: "T0: 6.2, no command blocks of itself", rec: blocked(well("redis 6.2.14")).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"N","cmd":"get"}`), found: true, min: 0.7, max: 0.8, evidence: "no client waits"},
+		{
+			name: "T0: writers are paused",
+			rec:  blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true,
+			min: 0.9, evidence: "up to 2 clients were blocked",
+		},
+		{
+			name: "T0: 6.2, no command blocks of itself", rec: blocked(well("redis 6.2.14")).snapshot("server",
+				"clients",
+				`{"id":3,"addr":"10.0.0.9:1","flags":"N","cmd":"get"}`), found: true, min: 0.7, max: 0.8,
+			evidence: "no client waits",
+		},
 		{name: "T0: CLIENT LIST is forbidden", rec: blocked(well("redis 6.2.14"))},
-		{name: "T0: workers that have never got anything", rec: well("redis 7.0.15").level("server", "blocked_clients", 10).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`)},
-		{name: "T0: a pause beside workers", rec: blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 1, "cmdstat_blpop.calls": 10}), found: true, max: 0.6, against: "how many waited"},
-		{name: "T0: INFO of valkey says so", rec: blocked(well("valkey 8.1.1")).snapshot("server", "info", `{"paused_reason":"client_pause","paused_actions":"write"}`), found: true, min: 0.9, evidence: "paused_actions write"},
-		{name: "T0: blocked in SET", rec: blocked(well("redis 6.2.14")).info(map[string]float64{"cmdstat_blpop.calls": 10}).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"set"}`), found: true, evidence: "blocked (flag b) in SET"},
-		{name: "T0: workers in BLPOP", rec: blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_blpop.calls": 10}).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`)},
-		{name: "T0: writers are paused, and the probe had other troubles", rec: blocked(newEdge("redis 7.0.15").kept(edgeMs/10, 60*edgeMs, 25)).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"set"}`), found: true, min: 0.9, evidence: "blocked (flag b) in SET"},
-		{name: "T0: a module's threads work", rec: blocked(well("redis 8.0.2")).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"ft.search"}`)},
+		{name: "T0: workers that have never got anything", rec: well("redis 7.0.15").level("server", "blocked_clients",
+			10).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`)},
+		{
+			name: "T0: a pause beside workers",
+			rec: blocked(well("redis 7.0.15")).info(map[string]float64{
+				"cmdstat_client|pause.calls": 1,
+				"cmdstat_blpop.calls":        10,
+			}), found: true, max: 0.6, against: "how many waited",
+		},
+		{
+			name: "T0: INFO of valkey says so", rec: blocked(well("valkey 8.1.1")).snapshot("server", "info",
+				`{"paused_reason":"client_pause","paused_actions":"write"}`), found: true, min: 0.9,
+			evidence: "paused_actions write",
+		},
+		{
+			name: "T0: blocked in SET",
+			rec: blocked(well("redis 6.2.14")).info(map[string]float64{"cmdstat_blpop.calls": 10}).snapshot("server",
+				"clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"set"}`), found: true,
+			evidence: "blocked (flag b) in SET",
+		},
+		{
+			name: "T0: workers in BLPOP",
+			rec: blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_blpop.calls": 10}).snapshot("server",
+				"clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`),
+		},
+		{
+			name: "T0: writers are paused, and the probe had other troubles",
+			rec: blocked(newEdge("redis 7.0.15").kept(edgeMs/10, 60*edgeMs, 25)).snapshot("server", "clients",
+				`{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"set"}`), found: true, min: 0.9,
+			evidence: "blocked (flag b) in SET",
+		},
+		{name: "T0: a module's threads work", rec: blocked(well("redis 8.0.2")).snapshot("server", "clients",
+			`{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"ft.search"}`)},
 		{name: "T0: nobody is blocked", rec: well("redis 7.0.15")},
-		{name: "T0: NOREPLICAS", rec: well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(map[string]string{"min-replicas-to-write": "1"}), found: true, min: 0.95, evidence: "500 writes were answered NOREPLICAS", fix: "min-replicas-to-write 0"},
-		{name: "T0: replicas missing on an old server", rec: well("redis 5.0.6").config(map[string]string{"min-replicas-to-write": "1"}).level("server", "min_slaves_good_slaves", 0), found: true, min: 0.7, max: 0.8},
-		{name: "T0: replicas are there", rec: well("redis 7.0.15").config(map[string]string{"min-replicas-to-write": "1"}).level("server", "min_slaves_good_slaves", 2)},
+		{
+			name: "T0: NOREPLICAS",
+			rec:  well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(map[string]string{"min-replicas-to-write": "1"}), found: true, min: 0.95, evidence: "500 writes were answered NOREPLICAS", fix: "min-replicas-to-write 0",
+		},
+		{
+			name: "T0: replicas missing on an old server",
+			rec: well("redis 5.0.6").config(map[string]string{"min-replicas-to-write": "1"}).level("server",
+				"min_slaves_good_slaves", 0), found: true, min: 0.7, max: 0.8,
+		},
+		{
+			name: "T0: replicas are there",
+			rec: well("redis 7.0.15").config(map[string]string{"min-replicas-to-write": "1"}).level("server",
+				"min_slaves_good_slaves", 2),
+		},
 	})
 }

@@ -15,7 +15,10 @@ func reaped(change func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 18 {
 		at := int64(i+1) * 500 * edgeMs
-		l := life{port: 5000 + i, from: at, to: at + 500*edgeMs, work: 1, ops: greets, trips: 2, callNs: callNs, idleNs: 485*edgeMs + int64(i%5)*edgeMs}
+		l := life{
+			port: 5000 + i, from: at, to: at + 500*edgeMs, work: 1, ops: greets, trips: 2, callNs: callNs,
+			idleNs: 485*edgeMs + int64(i%5)*edgeMs,
+		}
 		if change != nil {
 			change(i, &l)
 		}
@@ -29,17 +32,26 @@ func jobs() edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 36 {
 		at := int64(i+1) * 50 * edgeMs
-		e.conn(life{port: 5000 + i, from: at, to: at + 200*edgeMs, work: 2, ops: []string{"HELLO", "SELECT", "CLIENT SETNAME", "CLIENT SETINFO"}, trips: 4, callNs: callNs, idleNs: 95*edgeMs + int64(i%5)*edgeMs})
+		e.conn(life{port: 5000 + i, from: at, to: at + 200*edgeMs, work: 2, ops: []string{
+			"HELLO", "SELECT",
+			"CLIENT SETNAME", "CLIENT SETINFO",
+		}, trips: 4, callNs: callNs, idleNs: 95*edgeMs + int64(i%5)*edgeMs})
 	}
 	return e
 }
 
 // overflowing keeps one idle connection of many: those that it closes had one to five calls.
 func overflowing(change func(i int, l *life)) edge {
-	e := newEdge("redis 7.0.15").conn(life{port: 4999, from: edgeMs, work: 700, ops: []string{"AUTH"}, trips: 1, callNs: callNs})
+	e := newEdge("redis 7.0.15").conn(life{
+		port: 4999, from: edgeMs, work: 700, ops: []string{"AUTH"}, trips: 1,
+		callNs: callNs,
+	})
 	for i := range 200 {
 		at := int64(i+1) * 10 * edgeMs
-		l := life{port: 5000 + i, from: at, to: at + 40*edgeMs, work: 1 + int64(i%5), ops: []string{"AUTH"}, trips: 1, callNs: callNs, idleNs: int64(i%7) * edgeMs / 2}
+		l := life{
+			port: 5000 + i, from: at, to: at + 40*edgeMs, work: 1 + int64(i%5), ops: []string{"AUTH"}, trips: 1,
+			callNs: callNs, idleNs: int64(i%7) * edgeMs / 2,
+		}
 		if change != nil {
 			change(i, &l)
 		}
@@ -48,7 +60,8 @@ func overflowing(change func(i int, l *life)) edge {
 	return e
 }
 
-// near is one whose server is near: dials cost little beside calls. One connection of each twenty was used for many calls.
+// near is one whose server is near: dials cost little beside calls. One connection of each twenty was used for many
+// calls.
 func near(change func(i int, l *life)) edge {
 	e := overflowing(func(i int, l *life) {
 		l.work, l.ops, l.trips, l.callNs, l.dialNs = 1+int64(i%2), nil, 0, edgeMs/10, 15e3
@@ -59,14 +72,20 @@ func near(change func(i int, l *life)) edge {
 			change(i, l)
 		}
 	})
-	return e.info(map[string]float64{"total_connections_received": 220, "total_commands_processed": 1200}).kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5)
+	return e.info(map[string]float64{
+		"total_connections_received": 220,
+		"total_commands_processed":   1200,
+	}).kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5)
 }
 
 func gaveUp(i int, l *life) { l.waiting, l.idleNs = 1, 10*edgeMs+int64(i%4)*edgeMs/4 }
 
 func TestPoolIdleReapRedial(t *testing.T) {
 	explainEdge(t, poolIdleReapRedial, []edgeCase{
-		{name: "T2: a call each half second", rec: reaped(nil), found: true, min: 0.9, evidence: "an idle limit of at most 485 ms", fix: "MinIdleConns"},
+		{
+			name: "T2: a call each half second", rec: reaped(nil), found: true, min: 0.9,
+			evidence: "an idle limit of at most 485 ms", fix: "MinIdleConns",
+		},
 		{name: "T2: calls at random", rec: reaped(func(i int, l *life) {
 			if i%3 == 0 { // two calls, with a pause that the pool allowed
 				l.work, l.idleNs = 2, 300*edgeMs
@@ -75,7 +94,10 @@ func TestPoolIdleReapRedial(t *testing.T) {
 				l.idleNs = int64(250+20*i) * edgeMs
 			}
 		}), found: true, evidence: "an idle limit of about 258 ms"},
-		{name: "T2: seen from the server only", rec: reaped(func(_ int, l *life) { l.remote = true }), found: true, max: 0.85, evidence: "10.9.9.9", against: "other hosts"},
+		{
+			name: "T2: seen from the server only", rec: reaped(func(_ int, l *life) { l.remote = true }), found: true,
+			max: 0.85, evidence: "10.9.9.9", against: "other hosts",
+		},
 		{name: "a client for each job", rec: jobs()},
 		{name: "too few connections kept", rec: overflowing(nil)},
 		{name: "given up", rec: reaped(gaveUp)},
@@ -87,15 +109,29 @@ func TestPoolIdleReapRedial(t *testing.T) {
 
 func TestPoolMaxIdleChurn(t *testing.T) {
 	explainEdge(t, poolMaxIdleChurn, []edgeCase{
-		{name: "T2: one is kept", rec: overflowing(nil), found: true, min: 0.85, evidence: "1 to 5 calls on each", fix: "MaxIdle"},
-		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call takes 0.2 ms more on a new connection", fix: "MaxIdle"},
-		{name: "near its server, two calls on each at most", rec: near(func(i int, l *life) { l.work = 1 + int64(i%2) })},
+		{
+			name: "T2: one is kept", rec: overflowing(nil), found: true, min: 0.85, evidence: "1 to 5 calls on each",
+			fix: "MaxIdle",
+		},
+		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call takes 0.2 ms more on " +
+			"a new connection", fix: "MaxIdle"},
+		{
+			name: "near its server, two calls on each at most",
+			rec:  near(func(i int, l *life) { l.work = 1 + int64(i%2) }),
+		},
 		{name: "one call on each: no pool", rec: overflowing(func(_ int, l *life) { l.work = 1 })},
 		{name: "a limit on idle time", rec: reaped(nil)},
-		{name: "closed long after the last call: not for want of room", rec: overflowing(func(i int, l *life) { l.to, l.idleNs = l.from+int64(100+i%9*50)*edgeMs, int64(40+i%9*50)*edgeMs })},
+		{name: "closed long after the last call: not for want of room", rec: overflowing(func(i int, l *life) {
+			l.to,
+				l.idleNs = l.from+int64(100+i%9*50)*edgeMs, int64(40+i%9*50)*edgeMs
+		})},
 		{name: "a client for each job", rec: jobs()},
 		{name: "given up", rec: overflowing(gaveUp)},
-		{name: "a pool that shrank once", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500, 0.5).conn(life{port: 5000, from: second, to: 2 * second, work: 3, callNs: callNs}).conn(life{port: 5001, from: second, to: 2 * second, work: 9, callNs: callNs})},
+		{name: "a pool that shrank once", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500,
+			0.5).conn(life{port: 5000, from: second, to: 2 * second, work: 3, callNs: callNs}).conn(life{
+			port: 5001,
+			from: second, to: 2 * second, work: 9, callNs: callNs,
+		})},
 	})
 }
 
@@ -104,29 +140,58 @@ func TestTimeoutDiscardChurn(t *testing.T) {
 	for i := range 200 {
 		at := int64(i+1)*10*edgeMs + 30*edgeMs
 		for k := range int64(2) {
-			unheard.event(recording.SourceTap, recording.KindRetransmit, at, (2+3*k)*edgeMs, recording.RetransmitDetail{Client: address(5000 + i), From: recording.Client, State: "established"})
+			unheard.event(recording.SourceTap, recording.KindRetransmit, at, (2+3*k)*edgeMs,
+				recording.RetransmitDetail{Client: address(5000 + i), From: recording.Client, State: "established"})
 		}
 	}
 	explainEdge(t, timeoutDiscardChurn, []edgeCase{
-		{name: "T2: a timeout of 10 ms", rec: overflowing(gaveUp), found: true, min: 0.9, evidence: "a timeout of about 10 ms", fix: "ReadTimeout"},
-		{name: "T2: and what they waited for", rec: overflowing(gaveUp).event(recording.SourceServer, recording.KindSlowlog, second, 18*edgeMs, recording.SlowlogDetail{Command: "KEYS", WindowNs: 1e9}), found: true, evidence: "SLOWLOG has commands of up to 18 ms"},
-		{name: "T2: callers that go away", rec: overflowing(func(i int, l *life) { l.waiting, l.idleNs = 1, int64(1+i%50)*edgeMs }), found: true, max: 0.85, against: "no one timeout"},
+		{
+			name: "T2: a timeout of 10 ms", rec: overflowing(gaveUp), found: true, min: 0.9,
+			evidence: "a timeout of about 10 ms", fix: "ReadTimeout",
+		},
+		{
+			name: "T2: and what they waited for", rec: overflowing(gaveUp).event(recording.SourceServer,
+				recording.KindSlowlog, second, 18*edgeMs, recording.SlowlogDetail{Command: "KEYS", WindowNs: 1e9}),
+			found: true, evidence: "SLOWLOG has commands of up to 18 ms",
+		},
+		{name: "T2: callers that go away", rec: overflowing(func(i int, l *life) {
+			l.waiting, l.idleNs = 1,
+				int64(1+i%50)*edgeMs
+		}), found: true, max: 0.85, against: "no one timeout"},
 		{name: "closed between calls", rec: overflowing(nil)},
 		{name: "requests that never arrived", rec: unheard},
-		{name: "the process ended", rec: newEdge("redis 7.0.15").conn(life{port: 1, to: second, work: 5, callNs: callNs, waiting: 1}).conn(life{port: 2, to: second, work: 5, callNs: callNs, waiting: 1}).conn(life{port: 3, to: second, work: 5, callNs: callNs, waiting: 1})},
+		{name: "the process ended", rec: newEdge("redis 7.0.15").conn(life{
+			port: 1, to: second, work: 5, callNs: callNs,
+			waiting: 1,
+		}).conn(life{port: 2, to: second, work: 5, callNs: callNs, waiting: 1}).conn(life{
+			port: 3,
+			to:   second, work: 5, callNs: callNs, waiting: 1,
+		})},
 	})
 }
 
 func TestHandshakeExtraRTTs(t *testing.T) {
 	lives := newEdge("redis 7.0.15")
 	for i := range 10 {
-		lives.conn(life{port: 5000 + i, from: second, to: 9 * second, work: 1500, ops: greets, trips: 2, callNs: callNs})
+		lives.conn(life{
+			port: 5000 + i, from: second, to: 9 * second, work: 1500, ops: greets, trips: 2,
+			callNs: callNs,
+		})
 	}
 	explainEdge(t, handshakeExtraRTTs, []edgeCase{
-		{name: "T2: a client for each job", rec: jobs(), found: true, min: 0.9, evidence: "took 4 round trips", fix: "DisableIdentity"},
+		{
+			name: "T2: a client for each job", rec: jobs(), found: true, min: 0.9, evidence: "took 4 round trips",
+			fix: "DisableIdentity",
+		},
 		{name: "one round trip", rec: overflowing(nil)},
 		{name: "a pool that lives", rec: lives},
-		{name: "two connections", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500, 0.5).conn(life{port: 1, from: second, work: 900, ops: greets, trips: 2, callNs: callNs}).conn(life{port: 2, from: second, work: 900, ops: greets, trips: 2, callNs: callNs})},
+		{name: "two connections", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500, 0.5).conn(life{
+			port: 1,
+			from: second, work: 900, ops: greets, trips: 2, callNs: callNs,
+		}).conn(life{
+			port: 2, from: second, work: 900,
+			ops: greets, trips: 2, callNs: callNs,
+		})},
 	})
 }
 
@@ -152,15 +217,25 @@ func TestRedialsAreToldApart(t *testing.T) {
 
 func TestPoolTestOnBorrow(t *testing.T) {
 	counted := func(pings, gets float64) edge {
-		return newEdge("redis 7.0.15").info(map[string]float64{"cmdstat_ping.calls": pings, "cmdstat_get.calls": gets, "total_commands_processed": pings + gets})
+		return newEdge("redis 7.0.15").info(map[string]float64{
+			"cmdstat_ping.calls": pings, "cmdstat_get.calls": gets,
+			"total_commands_processed": pings + gets,
+		})
 	}
 	explainEdge(t, poolTestOnBorrow, []edgeCase{
-		{name: "T0: as many PINGs as GETs", rec: counted(2000, 2000), found: true, max: 0.8, evidence: "2000 PINGs for 2000", against: "not seen", fix: "TestOnBorrow"},
-		{name: "T2: and their time", rec: newEdge("redis 7.0.15").all("PING", 2000, 3e6).all("GET", 2000, 3e6), found: true, min: 0.9, evidence: "50 % of what the callers wait for"},
+		{
+			name: "T0: as many PINGs as GETs", rec: counted(2000, 2000), found: true, max: 0.8,
+			evidence: "2000 PINGs for 2000", against: "not seen", fix: "TestOnBorrow",
+		},
+		{
+			name: "T2: and their time", rec: newEdge("redis 7.0.15").all("PING", 2000, 3e6).all("GET", 2000, 3e6),
+			found: true, min: 0.9, evidence: "50 % of what the callers wait for",
+		},
 		{name: "T0: health checks", rec: counted(20, 2000)},
 		{name: "T0: a monitor that pings", rec: counted(2000, 100)},
 		{name: "T0: only the probe's", rec: counted(200, 100).kept(edgeMs/10, 0, 0)},
-		{name: "T2: a PING per connection, and turns under TLS without a name", rec: newEdge("redis 7.0.15").all("PING", 2000, 3e6).all("?", 2000, 3e6)},
+		{name: "T2: a PING per connection, and turns under TLS without a name", rec: newEdge("redis 7.0.15").all("PING",
+			2000, 3e6).all("?", 2000, 3e6)},
 		{name: "T2: keepalives", rec: newEdge("redis 7.0.15").all("PING", 30, 3e6).all("GET", 100, 3e6)},
 	})
 }
@@ -174,31 +249,52 @@ func TestPoolExhaustedWait(t *testing.T) {
 		return e
 	}
 	explainEdge(t, poolExhaustedWait, []edgeCase{
-		{name: "T2: three of three in use", rec: pool(3, 0.98), found: true, min: 0.75, evidence: "3 connections", against: "one call after the other", fix: "PoolSize"},
-		{name: "T2: one was given up, and another took its place", rec: pool(3, 0.98).conn(life{port: 1, to: second, work: 400, callNs: edgeMs, waiting: 1}), found: true},
-		{name: "it had more, and put one away", rec: pool(3, 0.98).conn(life{port: 1, from: second, to: 2 * second, work: 400, callNs: edgeMs})},
+		{
+			name: "T2: three of three in use", rec: pool(3, 0.98), found: true, min: 0.75, evidence: "3 connections",
+			against: "one call after the other", fix: "PoolSize",
+		},
+		{name: "T2: one was given up, and another took its place", rec: pool(3, 0.98).conn(life{
+			port: 1, to: second,
+			work: 400, callNs: edgeMs, waiting: 1,
+		}), found: true},
+		{name: "it had more, and put one away", rec: pool(3, 0.98).conn(life{
+			port: 1, from: second, to: 2 * second,
+			work: 400, callNs: edgeMs,
+		})},
 		{name: "half in use", rec: pool(10, 0.6)},
 		{name: "a server that cannot do more", rec: pool(3, 0.98).mainThread(0.97, 0)},
-		{name: "slow calls keep them in use", rec: pool(3, 0.98).slowCalls(20, 900*edgeMs, recording.Receive).slowCalls(20, 900*edgeMs, recording.Receive)},
+		{name: "slow calls keep them in use", rec: pool(3, 0.98).slowCalls(20, 900*edgeMs,
+			recording.Receive).slowCalls(20, 900*edgeMs, recording.Receive)},
 		{name: "one program, one connection", rec: pool(1, 0.98)},
 		{name: "pipelines", rec: pool(3, 0.98).all("GET", 40_000, 2375e3)},
-		{name: "a benchmark", rec: newEdge("redis 7.0.15").used(app, "redis-benchmark", 1, 400, 0.99).used(app, "redis-benchmark", 2, 400, 0.99)},
+		{name: "a benchmark", rec: newEdge("redis 7.0.15").used(app, "redis-benchmark", 1, 400, 0.99).used(app,
+			"redis-benchmark", 2, 400, 0.99)},
 	})
 }
 
 // usedAt is a connection to another node that calls half of the time.
 func (e edge) usedAt(node string, port int) edge {
 	subject := recording.ConnPrefix + address(port)
-	e.Snapshot(recording.Snapshot{TimeNs: 1e6, Source: recording.SourceTap, Subject: subject, Name: "ends", Body: recording.Detail(recording.ConnEnds{Node: node, PID: app, Comm: "app"})})
+	e.Snapshot(recording.Snapshot{
+		TimeNs: 1e6, Source: recording.SourceTap, Subject: subject, Name: "ends",
+		Body: recording.Detail(recording.ConnEnds{Node: node, PID: app, Comm: "app"}),
+	})
 	for s := range int64(10) {
-		for name, v := range map[string]float64{"calls": 900 * float64(s), "in_flight_ns": 0.5e9 * float64(s), "idle_ns": 0.5e9 * float64(s)} {
-			e.Sample(recording.Sample{TimeNs: s*second + 1e6, Source: recording.SourceTap, Subject: subject, Name: name, Value: v})
+		for name, v := range map[string]float64{
+			"calls": 900 * float64(s), "in_flight_ns": 0.5e9 * float64(s),
+			"idle_ns": 0.5e9 * float64(s),
+		} {
+			e.Sample(recording.Sample{
+				TimeNs: s*second + 1e6, Source: recording.SourceTap, Subject: subject, Name: name,
+				Value: v,
+			})
 		}
 	}
 	return e
 }
 
-// Handshakes weigh by the time of all callers: the few at a node that is hardly called are nothing beside what the callers spend at another.
+// Handshakes weigh by the time of all callers: the few at a node that is hardly called are nothing beside what the
+// callers spend at another.
 func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		others int

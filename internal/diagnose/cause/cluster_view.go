@@ -53,7 +53,8 @@ func viewsOf(rec *recording.Recording, address string) (out []view) {
 	return out
 }
 
-// isNode reports whether a line of CLUSTER NODES is of this node: by its id where it told that itself, else by its address.
+// isNode reports whether a line of CLUSTER NODES is of this node: by its id where it told that itself, else by its
+// address.
 func (n *Node) isNode(line cluster.Node) bool {
 	if len(n.views) > 0 && n.views[0].me != "" {
 		return n.views[0].me == line.ID

@@ -8,14 +8,16 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// cmdinfoOnceLock: go-redis learns where a command has its keys from COMMAND. Where it cannot read the server's reply, it asks again with every
-// call, under one lock, and closes the connection on which the rest of the reply lies. Catalogue A1.
+// cmdinfoOnceLock: go-redis learns where a command has its keys from COMMAND. Where it cannot read the server's reply,
+// it asks again with every call, under one lock, and closes the connection on which the rest of the reply lies.
+// Catalogue A1.
 var cmdinfoOnceLock = Cause{
 	ID:    "cmdinfo-once-lock",
 	Title: "The client library cannot read the server's reply to COMMAND: every call takes one lock and asks again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "commandstats: COMMAND about as often as the calls of the application, a new connection for each; with --pprof the goroutines that wait for the lock",
+		T0: "commandstats: COMMAND about as often as the calls of the application, a new connection for each; with " +
+			"--pprof the goroutines that wait for the lock",
 		T2: "connections that their client breaks off with a reply of COMMAND half read",
 	},
 	Explain: explainCommandLoop,
@@ -104,25 +106,33 @@ func explainCommandLoop(n *Node) *Finding {
 	l := n.commandLoop()
 	// However rarely an application calls: nobody else breaks off what it has asked for itself.
 	often := asked >= commandsRate*n.Seconds() || asked >= minRedials && float64(broken) >= redialsPer*asked
-	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked || l.redials < redialsPer*l.asked {
+	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
+		l.redials < redialsPer*l.asked {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes))}
-	f.support(source, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) /
+		float64(len(n.Case.Nodes))}
+	f.support(source, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times "+
+		"for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
 		l.asked, l.data, l.asked/l.data), asked, "calls")
-	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s", dur(int64(l.usec*1e3/l.asked)), dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
+	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s",
+		dur(int64(l.usec*1e3/l.asked)), dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
 	if c := n.churn(); c.PerSecond > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND", c.PerSecond), c.PerSecond, "connections per second")
+		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND",
+			c.PerSecond), c.PerSecond, "connections per second")
 	}
 	if float64(broken) >= redialsPer*asked {
 		f.Confidence = 0.92
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were broken off by their client (RST): the rest of a reply lay unread", broken), float64(broken), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%d connections were broken off by their client (RST): the rest "+
+			"of a reply lay unread", broken), float64(broken), "connections")
 	} else {
-		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the goroutines of the application would tell: --pprof ADDRESS", 0, "")
+		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the "+
+			"goroutines of the application would tell: --pprof ADDRESS", 0, "")
 	}
 	if version, ok := n.usesBelow("go-redis", 9); ok {
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
+		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for "+
+			"COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
 	}
 	f.Fix = commandFix(n.Case, "")
 	f.See = []string{"https://github.com/redis/go-redis/issues/1329", "https://github.com/redis/go-redis/pull/1355"}
@@ -142,7 +152,8 @@ func (n *Node) brokenOff() (count int) {
 
 func inCommandLock(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" || m.ID == "cmdinfo-load" }
 
-// commandLock adds what the goroutines of the applications show, which is enough where the server does not tell of its commands.
+// commandLock adds what the goroutines of the applications show, which is enough where the server does not tell of its
+// commands.
 func commandLock(c *Case, f *Finding) *Finding {
 	w, ok := c.worstWait(inCommandLock)
 	if !ok {
@@ -180,8 +191,10 @@ func commandFix(c *Case, frame string) []string {
 		}
 	}
 	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
-	if n := c.Nodes[0]; !since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") && !strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
-		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of Redis 7 and Valkey"
+	if n := c.Nodes[0]; !since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") &&
+		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
+		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of " +
+			"Redis 7 and Valkey"
 	}
 	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library switches it off"}
 }

@@ -9,32 +9,66 @@ import (
 
 // asking is a server that is asked for COMMAND, for each call of the application and on a connection of its own.
 func asking(server string, commands, gets, maps float64) edge {
-	return newEdge(server).info(map[string]float64{"cmdstat_command.calls": commands, "cmdstat_command.usec": commands * 190, "cmdstat_get.calls": gets, "cmdstat_get.usec": gets * 2,
-		"cmdstat_cluster.calls": maps, "total_connections_received": commands, "total_commands_processed": commands + gets + maps})
+	return newEdge(server).info(map[string]float64{
+		"cmdstat_command.calls": commands, "cmdstat_command.usec": commands *
+			190, "cmdstat_get.calls": gets, "cmdstat_get.usec": gets * 2,
+		"cmdstat_cluster.calls": maps, "total_connections_received": commands, "total_commands_processed": commands +
+			gets + maps,
+	})
 }
 
 // brokenOff adds connections that their client reset.
 func (e edge) brokenOff(count int) edge {
 	for i := range count {
-		e.event(recording.SourceTap, recording.KindClose, second+int64(i)*edgeMs, 0, recording.ConnDetail{Client: address(6000 + i), Side: recording.Server, AgeNs: edgeMs, Calls: 0, Waiting: 1,
-			By: recording.Client, Reason: recording.CloseReset})
+		e.event(recording.SourceTap, recording.KindClose, second+int64(i)*edgeMs, 0,
+			recording.ConnDetail{
+				Client: address(6000 + i), Side: recording.Server, AgeNs: edgeMs, Calls: 0, Waiting: 1,
+				By: recording.Client, Reason: recording.CloseReset,
+			})
 	}
 	return e
 }
 
 func TestCmdinfoOnceLock(t *testing.T) {
 	explainEdge(t, cmdinfoOnceLock, []edgeCase{
-		{name: "T0: two for each call", rec: asking("redis 6.0.16", 600, 300, 0), found: true, min: 0.7, max: 0.8, evidence: "2 for each", against: "--pprof", fix: "v7.4.0"},
+		{
+			name: "T0: two for each call", rec: asking("redis 6.0.16", 600, 300, 0), found: true, min: 0.7, max: 0.8,
+			evidence: "2 for each", against: "--pprof", fix: "v7.4.0",
+		},
 		{name: "T0: Redis 7", rec: asking("redis 7.0.15", 600, 600, 0), found: true, fix: "to v9"},
-		{name: "T2: broken off", rec: asking("redis 6.0.16", 600, 300, 0).brokenOff(550), found: true, min: 0.9, evidence: "RST"},
-		{name: "T1: and a process is built with an old version", rec: asking("redis 6.0.16", 600, 300, 0).built("go-redis", "6.15.9"), found: true, min: 0.9, evidence: "built with go-redis 6.15.9", fix: "Upgrade go-redis 6.15.9 to v9"},
-		{name: "T2: an application that calls once a second", rec: asking("redis 7.0.15", 10, 10, 0).brokenOff(10), found: true, min: 0.9},
-		{name: "T2: INFO is refused", rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 300, 4e5).allAt(recording.Server, "GET", 300, 2e3).brokenOff(290), found: true, min: 0.9, evidence: "COMMAND was asked 300 times"},
-		{name: "T2: INFO is refused, and COMMAND is asked once for each client", rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 30, 4e5).allAt(recording.Server, "GET", 30_000, 2e3)},
+		{
+			name: "T2: broken off", rec: asking("redis 6.0.16", 600, 300, 0).brokenOff(550), found: true, min: 0.9,
+			evidence: "RST",
+		},
+		{
+			name: "T1: and a process is built with an old version", rec: asking("redis 6.0.16", 600, 300,
+				0).built("go-redis", "6.15.9"), found: true, min: 0.9, evidence: "built with go-redis 6.15.9",
+			fix: "Upgrade go-redis 6.15.9 to v9",
+		},
+		{
+			name: "T2: an application that calls once a second", rec: asking("redis 7.0.15", 10, 10, 0).brokenOff(10),
+			found: true, min: 0.9,
+		},
+		{
+			name: "T2: INFO is refused", rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 300,
+				4e5).allAt(recording.Server, "GET", 300, 2e3).brokenOff(290), found: true, min: 0.9,
+			evidence: "COMMAND was asked 300 times",
+		},
+		{
+			name: "T2: INFO is refused, and COMMAND is asked once for each client",
+			rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 30, 4e5).allAt(recording.Server, "GET",
+				30_000, 2e3),
+		},
 		{name: "clients of a cluster that are made for each job", rec: asking("redis 6.0.16", 600, 600, 600)},
 		{name: "once for each client", rec: asking("redis 6.0.16", 600, 60_000, 0)},
 		{name: "someone asks now and then", rec: asking("redis 6.0.16", 15, 5, 0)},
-		{name: "on connections that stay", rec: newEdge("redis 6.0.16").info(map[string]float64{"cmdstat_command.calls": 600, "cmdstat_command.usec": 1e5, "cmdstat_get.calls": 300, "total_connections_received": 3})},
+		{
+			name: "on connections that stay",
+			rec: newEdge("redis 6.0.16").info(map[string]float64{
+				"cmdstat_command.calls": 600,
+				"cmdstat_command.usec":  1e5, "cmdstat_get.calls": 300, "total_connections_received": 3,
+			}),
+		},
 		{name: "a server without commandstats", rec: newEdge("redis 6.0.16")},
 	})
 }
@@ -47,11 +81,25 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 		evidence string
 		fix      string
 	}{
-		"and commandstats":                 {asking("redis 6.0.16", 600, 300, 0).allAlong(inLock), true, "COMMAND was asked 600 times", "go-redis v6"},
-		"alone: commandstats are refused":  {newEdge("redis 6.0.16").allAlong(inLock).mutexDelay(map[string]int64{v6Unlock: 9e9, "main.main > sync.(*Mutex).Unlock": 1e9}), true, "9 s of its delay", "v7.4.0"},
-		"counted":                          {newEdge("redis 7.0.15").allAlong(inLock), true, "98 of 100 goroutines that are in calls of go-redis", "to v9"},
-		"once, when the client is made":    {newEdge("redis 6.0.16").goroutines(0, inLock).goroutines(second, map[string]int64{v9Reply: 9}).goroutines(2*second, map[string]int64{v9Reply: 9}), false, "", ""},
-		"goroutines that wait for a reply": {newEdge("redis 6.0.16").allAlong(map[string]int64{v9Reply: 100}), false, "", ""},
+		"and commandstats": {
+			asking("redis 6.0.16", 600, 300, 0).allAlong(inLock), true,
+			"COMMAND was asked 600 times", "go-redis v6",
+		},
+		"alone: commandstats are " +
+			"refused": {newEdge("redis 6.0.16").allAlong(inLock).mutexDelay(map[string]int64{
+			v6Unlock:                           9e9,
+			"main.main > sync.(*Mutex).Unlock": 1e9,
+		}), true, "9 s of its delay", "v7.4.0"},
+		"counted": {
+			newEdge("redis 7.0.15").allAlong(inLock), true,
+			"98 of 100 goroutines that are in calls of go-redis", "to v9",
+		},
+		"once, when the client is made": {newEdge("redis 6.0.16").goroutines(0, inLock).goroutines(second,
+			map[string]int64{v9Reply: 9}).goroutines(2*second, map[string]int64{v9Reply: 9}), false, "", ""},
+		"goroutines that wait for a reply": {
+			newEdge("redis 6.0.16").allAlong(map[string]int64{v9Reply: 100}), false,
+			"", "",
+		},
 	} {
 		tt.rec.Index()
 		c := newCase(tt.rec.Recording)
@@ -63,7 +111,8 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 		if f == nil {
 			continue
 		}
-		if f.Confidence < 0.95 || f.ExcessShare < 0.95 || !strings.HasPrefix(texts(f.Evidence), recording.SourceProfile) {
+		if f.Confidence < 0.95 || f.ExcessShare < 0.95 || !strings.HasPrefix(texts(f.Evidence),
+			recording.SourceProfile) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		holds(t, name, texts(f.Evidence), tt.evidence)
@@ -88,7 +137,8 @@ func TestCommandLockComesFirst(t *testing.T) {
 
 func TestPoolWaitInGoroutines(t *testing.T) {
 	pool := func(e edge) edge {
-		return e.all("GET", 3*400*9, 2375e3).used(app, "shop", 5000, 400, 0.98).used(app, "shop", 5001, 400, 0.98).used(app, "shop", 5002, 400, 0.98)
+		return e.all("GET", 3*400*9, 2375e3).used(app, "shop", 5000, 400, 0.98).used(app, "shop", 5001, 400,
+			0.98).used(app, "shop", 5002, 400, 0.98)
 	}
 	for name, tt := range map[string]struct {
 		rec   edge
@@ -96,9 +146,14 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 	}{
 		"goroutines alone": {newEdge("redis 7.0.15").allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
 		"and the kernel":   {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
-		"as many workers as connections: nobody waits":  {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Reply: 3}), false},
-		"now and then one waits":                        {newEdge("redis 7.0.15").allAlong(map[string]int64{v9Pool: 1, v9Reply: 9}), false},
-		"another process calls, which was not profiled": {pool(newEdge("redis 7.0.15")).used(app+1, "other", 5003, 400, 0.98).allAlong(map[string]int64{v9Reply: 3}), true},
+		"as many workers as connections: nobody " +
+			"waits": {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Reply: 3}), false},
+		"now and then one waits": {newEdge("redis 7.0.15").allAlong(map[string]int64{
+			v9Pool:  1,
+			v9Reply: 9,
+		}), false},
+		"another process calls, which was not profiled": {pool(newEdge("redis 7.0.15")).used(app+1, "other", 5003, 400,
+			0.98).allAlong(map[string]int64{v9Reply: 3}), true},
 	} {
 		tt.rec.Index()
 		d := Diagnose(tt.rec.Recording, "test")
@@ -119,8 +174,14 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 
 // TestOwnFrames: a table of the user's own says what the frames of another library mean.
 func TestOwnFrames(t *testing.T) {
-	rec := newEdge("redis 7.0.15").allAlong(map[string]int64{"main.main > ours.(*Pool).Lease > sync.(*Mutex).Lock": 27, v9Reply: 3})
-	rec.Snapshot(recording.Snapshot{Source: recording.SourceProfile, Subject: recording.SubjectSelf, Name: recording.SnapshotFrames, Body: "ours\tpool-wait\tours\ta lease\tours.(*Pool).Lease\n"})
+	rec := newEdge("redis 7.0.15").allAlong(map[string]int64{
+		"main.main > ours.(*Pool).Lease > sync.(*Mutex).Lock": 27,
+		v9Reply: 3,
+	})
+	rec.Snapshot(recording.Snapshot{
+		Source: recording.SourceProfile, Subject: recording.SubjectSelf,
+		Name: recording.SnapshotFrames, Body: "ours\tpool-wait\tours\ta lease\tours.(*Pool).Lease\n",
+	})
 	rec.Index()
 	w, ok := newCase(rec.Recording).worstWait(inPool)
 	if !ok || w.Count != 27 || w.Calls != 30 || w.Meaning.Library != "ours" || !w.lasting() {

@@ -7,28 +7,31 @@ import (
 	"slowpath/internal/recording"
 )
 
-// cowFaultsAfterFork: while the child of a snapshot lives, the first write to each page faults, and the kernel copies the page in the middle of the
-// command. Catalogue J2.
+// cowFaultsAfterFork: while the child of a snapshot lives, the first write to each page faults, and the kernel copies
+// the page in the middle of the command. Catalogue J2.
 var cowFaultsAfterFork = Cause{
 	ID:    "cow-faults-after-fork",
 	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",
 	Layer: "persistence",
 	Needs: Needs{
 		T0: "current_cow_size and rdb_last_cow_size (a hint)",
-		T1: "minor faults of the main thread while a child process lives, many times those without, and their part of its CPU time",
+		T1: "minor faults of the main thread while a child process lives, many times those without, and their part " +
+			"of its CPU time",
 		T2: "slow calls that waited for commands that ran meanwhile",
 	},
 	Explain: explainCow,
 }
 
 const (
-	// copyNs is what a first write to a page of 4 kB takes where nothing tells it: the fault, the copy and the cache misses after it. Measured 3.6-4.5 µs
-	// in a virtual machine on an AMD EPYC (the main thread's CPU time in the kernel against its faults, in the lab's incident of this name).
+	// copyNs is what a first write to a page of 4 kB takes where nothing tells it: the fault, the copy and the cache
+	// misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main thread's CPU time in the
+	// kernel against its faults, in the lab's incident of this name).
 	copyNs    = 3000
 	copyMaxNs = 20_000 // of a page of 4 kB, anywhere
 	// copyShare of the main thread's CPU time while a child lives, from where on the copies are felt.
 	copyShare = 0.15
-	// aroundNs is how far apart the looks of two sources may be: INFO and the host's files are not read at the same time.
+	// aroundNs is how far apart the looks of two sources may be: INFO and the host's files are not read at the same
+	// time.
 	aroundNs = int64(200e6)
 	// copyTimes as many faults with a child as without: growing memory faults as well.
 	copyTimes = 3
@@ -57,8 +60,8 @@ func (c Copies) perSecond() (with, alone float64) {
 	return c.faults / max(c.withChild, 1e-9), c.faultsAlone / max(c.without, 1e-9)
 }
 
-// felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child, since its memory
-// grows then.
+// felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child,
+// since its memory grows then.
 func (c Copies) felt() bool {
 	with, alone := c.perSecond()
 	return c.withChild > 0 && c.share() >= copyShare && (c.without == 0 || with >= copyTimes*alone)
@@ -99,7 +102,8 @@ func (n *Node) childLived(from, to int64) bool {
 		}
 	}
 	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
-		if window := recording.DetailOf[recording.ForkDetail](e).WindowNs; e.TimeNs < to && e.TimeNs+max(window, e.DurationNs) > from {
+		if window := recording.DetailOf[recording.ForkDetail](e).WindowNs; e.TimeNs < to && e.TimeNs+max(window,
+			e.DurationNs) > from {
 			return true
 		}
 	}
@@ -128,7 +132,8 @@ func explainCow(n *Node) *Finding {
 	perSecond, alone := c.perSecond()
 	cl := n.claimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
-			if s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec) || s.State == account.Unexplained && a.Call.Source == recording.SourceProbe {
+			if s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec) ||
+				s.State == account.Unexplained && a.Call.Source == recording.SourceProbe {
 				ns += c.in(s.FromNs, s.ToNs)
 			}
 		}
@@ -138,34 +143,44 @@ func explainCow(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.85)
-	f.support(recording.SourceHost, fmt.Sprintf("while a child saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s", c.withChild, perSecond, c.aloneText(alone)), perSecond, "per second")
+	f.support(recording.SourceHost, fmt.Sprintf("while a child saved (%.0f s of the watch) the main thread had %.0f "+
+		"minor faults per second, %s", c.withChild, perSecond, c.aloneText(alone)), perSecond, "per second")
 	if c.measured {
 		f.Confidence = 0.92
-		f.support(recording.SourceServer, fmt.Sprintf("they took %.0f %% of its CPU time: its time in the kernel beyond sockets and forks is %s for each", 100*c.share(), dur(int64(c.eachNs))), c.share(), "of its CPU time")
+		f.support(recording.SourceServer, fmt.Sprintf("they took %.0f %% of its CPU time: its time in the kernel "+
+			"beyond sockets and forks is %s for each", 100*c.share(), dur(int64(c.eachNs))), c.share(),
+			"of its CPU time")
 	} else {
-		f.support(recording.SourceHost, fmt.Sprintf("at %s for each copy of a page, as measured elsewhere, they took %.0f %% of its CPU time", dur(copyNs), 100*c.share()), c.share(), "of its CPU time")
+		f.support(recording.SourceHost, fmt.Sprintf("at %s for each copy of a page, as measured elsewhere, they took "+
+			"%.0f %% of its CPU time", dur(copyNs), 100*c.share()), c.share(), "of its CPU time")
 	}
 	most, _ := n.Info("current_cow_size").Max()
 	if lastCow, _ := n.Info("rdb_last_cow_size").Max(); lastCow > most {
 		most = lastCow
 	}
 	if most > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f MB were copied for one snapshot (current_cow_size, rdb_last_cow_size)", most/1e6), most, "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f MB were copied for one snapshot (current_cow_size, "+
+			"rdb_last_cow_size)", most/1e6), most, "bytes")
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls were executed, or waited for others that were, meanwhile; copies made up to %s of one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls were executed, or waited for others that were, "+
+		"meanwhile; copies made up to %s of one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls),
+		"calls")
 	if c.without > 0 {
 		f.Confidence += 0.03
 	}
 	if faults := n.Host("main.majflt").Growth(); faults > 0 {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f pages had to be read from disk as well (major faults)", faults), faults, "faults")
+		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f pages had to be read from disk as well (major faults)", faults),
+			faults, "faults")
 	}
 	if forks := n.held(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%d slow calls waited for the fork itself", forks.Calls), float64(forks.Calls), "calls")
+		f.doubt(recording.SourceServer, fmt.Sprintf("%d slow calls waited for the fork itself", forks.Calls),
+			float64(forks.Calls), "calls")
 	}
 	huge := last(n.Host("process.anon_huge_bytes"))
 	if huge > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f MB of it are huge pages: each first write to one of them copies 2 MB", huge/1e6), huge, "bytes")
+		f.support(recording.SourceHost, fmt.Sprintf("%.0f MB of it are huge pages: each first write to one of them "+
+			"copies 2 MB", huge/1e6), huge, "bytes")
 	}
 	f.Fix = cowFix(n, huge > 0)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages", "https://github.com/redis/redis/issues/2844"}
@@ -182,13 +197,18 @@ func (c Copies) aloneText(alone float64) string {
 func cowFix(n *Node, huge bool) []string {
 	var fix []string
 	if huge {
-		fix = append(fix, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in redis.conf (6.0 and later): then a copy is of 4 kB")
+		fix = append(fix, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in "+
+			"redis.conf (6.0 and later): then a copy is of 4 kB")
 	}
 	if save, ok := n.Config("save"); ok && save != "" {
-		fix = append(fix, fmt.Sprintf("Save less often (CONFIG SET save: now %q), at hours with few writes, or on a replica: CONFIG SET save \"\" here", save))
+		fix = append(fix, fmt.Sprintf("Save less often (CONFIG SET save: now %q), at hours with few writes, or on a "+
+			"replica: CONFIG SET save \"\" here", save))
 	} else {
-		fix = append(fix, "Save less often, at hours with few writes, or on a replica; find who asks for BGSAVE (cron jobs, backup tools)")
+		fix = append(fix, "Save less often, at hours with few writes, or on a replica; find who asks for BGSAVE "+
+			"(cron jobs, backup tools)")
 	}
-	return append(fix, "Keep what is written close together: many small keys or bits all over a large value touch as many pages as they can",
-		"repl-diskless-sync yes and a backlog (repl-backlog-size) that spares full resyncs, where replicas are why it forks")
+	return append(fix, "Keep what is written close together: many small keys or bits all over a large value touch as "+
+		"many pages as they can",
+		"repl-diskless-sync yes and a backlog (repl-backlog-size) that spares full resyncs, where replicas are why "+
+			"it forks")
 }

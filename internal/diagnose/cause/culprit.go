@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// Which cause a command stands for when others waited for it. Several causes look alike from afar, a busy loop and a command in
-// SLOWLOG; here is what tells them apart, in one place, so that no suspect is claimed twice.
+// Which cause a command stands for when others waited for it. Several causes look alike from afar, a busy loop and a
+// command in SLOWLOG; here is what tells them apart, in one place, so that no suspect is claimed twice.
 func (n *Node) commandCause(s account.Suspect) string {
 	if isMigration(s) {
 		return "migrate-big-key-blocks" // also where it slept: it waits for the other server
@@ -66,10 +66,11 @@ var (
 	flushes = words("FLUSHALL FLUSHDB")
 	forking = words("BGSAVE BGREWRITEAOF SYNC PSYNC")
 	scripts = words("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
-	// freeing are commands of constant time that drop a whole value, and take as long as it is big where it is freed at once. GET and
-	// its like drop a key whose time has come.
+	// freeing are commands of constant time that drop a whole value, and take as long as it is big where it is freed at
+	// once. GET and its like drop a key whose time has come.
 	freeing = words(`DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX MSET COPY RESTORE MOVE`)
-	// returning are commands that send the values they find: bytes may be what takes the time, not the number of elements.
+	// returning are commands that send the values they find: bytes may be what takes the time, not the number of
+	// elements.
 	returning = words(`GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP SMEMBERS SRANDMEMBER SPOP ZRANGE
 ZREVRANGE ZRANGEBYSCORE XRANGE XREVRANGE XREAD XREADGROUP DUMP SORT SORT_RO SUNION SINTER SDIFF EVAL`)
 	// taking are commands whose arguments may be big.
@@ -79,9 +80,9 @@ SETBIT PFADD PFMERGE BITOP`)
 
 const (
 	manyArguments = 1000
-	// A command that moves bytes at this rate spends its time on moving them: a copy into fresh memory runs at 1.3-10 GB/s, walking
-	// small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s, HGETALL of 200 fields of 100 kB 1.7 GB/s, SMEMBERS
-	// of 10^6 members 0.07 GB/s).
+	// A command that moves bytes at this rate spends its time on moving them: a copy into fresh memory runs at 1.3-10
+	// GB/s, walking small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s, HGETALL of 200 fields of
+	// 100 kB 1.7 GB/s, SMEMBERS of 10^6 members 0.07 GB/s).
 	bulkBytesPerNs = 1.0
 	bulkArgBytes   = 1 << 20
 	bigFreeBytes   = 1 << 20
@@ -101,8 +102,10 @@ func (n *Node) isBulk(s account.Suspect) bool {
 	if account.ConstantTime(s.Command) {
 		need /= 10 // it has nothing else to do than to copy, however slowly
 	}
-	return returning[name] && n.rose("total_net_output_bytes", s) >= need*ns && n.rose("total_net_output_bytes", s) >= bulkArgBytes ||
-		taking[name] && n.rose("total_net_input_bytes", s) >= need*ns && n.rose("total_net_input_bytes", s) >= bulkArgBytes
+	return returning[name] && n.rose("total_net_output_bytes", s) >= need*ns && n.rose("total_net_output_bytes",
+		s) >= bulkArgBytes ||
+		taking[name] && n.rose("total_net_input_bytes", s) >= need*ns && n.rose("total_net_input_bytes",
+			s) >= bulkArgBytes
 }
 
 // usecNs is the time that commandstats counted for the command around the suspect.
@@ -125,7 +128,8 @@ func (n *Node) rose(field string, s account.Suspect) float64 {
 // isFree reports whether a command of constant time was long because it freed something big.
 func (n *Node) isFree(name string, s account.Suspect) bool {
 	if !account.ConstantTime(s.Command) {
-		return strings.HasSuffix(name, "STORE") && n.memoryFell(s) >= bigFreeBytes && n.memoryFell(s) >= float64(s.DurationNs)/20
+		return strings.HasSuffix(name, "STORE") && n.memoryFell(s) >= bigFreeBytes &&
+			n.memoryFell(s) >= float64(s.DurationNs)/20
 	}
 	fell := n.memoryFell(s) >= bigFreeBytes
 	switch {

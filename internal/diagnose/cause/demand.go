@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Demand is how much of the time the main thread had something to do, in cores: it ran, or it was ready and another task had the CPU.
+// Demand is how much of the time the main thread had something to do, in cores: it ran, or it was ready and another
+// task had the CPU.
 type Demand struct {
 	Run    float64 // on a CPU
 	Wait   float64 // in the run queue, without what its cgroup was throttled; 0 where only the server was asked
@@ -38,8 +39,8 @@ func (n *Node) demand() (d Demand, ok bool) {
 // heavy is a command that takes long each time, not often.
 const heavyUsec = 1000
 
-// heavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs: what another
-// cause is named for.
+// heavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
+// what another cause is named for.
 func (n *Node) heavyShare() float64 {
 	usec := 0.0
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
@@ -52,7 +53,8 @@ func (n *Node) heavyShare() float64 {
 			usec += all
 		}
 	}
-	ms := n.Growth("expire_cycle_cpu_milliseconds") + n.Growth("total_eviction_exceeded_time") + n.Growth("total_active_defrag_time")
+	ms := n.Growth("expire_cycle_cpu_milliseconds") + n.Growth("total_eviction_exceeded_time") +
+		n.Growth("total_active_defrag_time")
 	return (usec/1e6 + ms/1e3) / n.Seconds()
 }
 
@@ -68,7 +70,10 @@ func (n *Node) topCommand() (top commandUse) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		base, ok := strings.CutSuffix(name, ".usec")
 		if usec := n.Growth(name); ok && usec > top.Usec {
-			top = commandUse{strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " ")), n.Growth(base + ".calls"), usec}
+			top = commandUse{
+				strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " ")),
+				n.Growth(base + ".calls"), usec,
+			}
 		}
 	}
 	return top

@@ -21,7 +21,8 @@ const (
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
 func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	c := newCase(rec)
-	d := Diagnosis{Schema: Schema, Version: version, Target: targetOf(rec),
+	d := Diagnosis{
+		Schema: Schema, Version: version, Target: targetOf(rec),
 		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:    sources(rec),
 		Whom:       whomOf(rec),
@@ -109,9 +110,9 @@ func fill(f Finding) Finding {
 	return f
 }
 
-// order puts findings by share times confidence, then every consequence behind its root cause.
-// Findings of slow calls speak of the part of all the time of calls that their excess makes up, those that rest on a pattern of all calls
-// (a queue, a connection per call) of the whole.
+// order puts findings by share times confidence, then every consequence behind its root cause. Findings of slow calls
+// speak of the part of all the time of calls that their excess makes up, those that rest on a pattern of all calls (a
+// queue, a connection per call) of the whole.
 func order(fs []Finding, slowness float64) []Finding {
 	weight := func(f Finding) float64 {
 		w := f.ExcessShare * f.Confidence
@@ -158,8 +159,8 @@ func order(fs []Finding, slowness float64) []Finding {
 	return out
 }
 
-// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a name server is time of
-// theirs, but of no call that a source sees.
+// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a
+// name server is time of theirs, but of no call that a source sees.
 func (c *Case) slowness() float64 {
 	var beside int64
 	for _, n := range c.Nodes {
@@ -179,7 +180,10 @@ func afterOf(id string) []string {
 }
 
 func targetOf(rec *recording.Recording) Target {
-	t := Target{Address: rec.Meta[recording.MetaTarget], Kind: rec.Meta[recording.MetaKind], Server: rec.Meta[recording.MetaServer], Nodes: rec.Nodes()}
+	t := Target{
+		Address: rec.Meta[recording.MetaTarget], Kind: rec.Meta[recording.MetaKind],
+		Server: rec.Meta[recording.MetaServer], Nodes: rec.Nodes(),
+	}
 	if t.Kind == "" {
 		t.Kind = "unknown"
 	}
@@ -197,8 +201,11 @@ func sources(rec *recording.Recording) []recording.SourceStatus {
 }
 
 func latencyOf(l *account.Ledger) Latency {
-	return Latency{Calls: l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
-		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns, P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs}
+	return Latency{
+		Calls: l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
+		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns,
+		P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs,
+	}
 }
 
 func states(l *account.Ledger) []State {
@@ -223,9 +230,15 @@ func worst(l *account.Ledger) []Worst {
 	sort.SliceStable(slow, func(i, j int) bool { return slow[i].DurationNs() > slow[j].DurationNs() })
 	out := []Worst{}
 	for _, a := range slow[:min(len(slow), worstCalls)] {
-		w := Worst{Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn, Client: a.Call.Client, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs()}
+		w := Worst{
+			Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn,
+			Client: a.Call.Client, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs(),
+		}
 		for _, s := range a.Segments {
-			w.Segments = append(w.Segments, Part{s.Actor, s.State, s.FromNs - a.Call.IntendedNs, s.ToNs - a.Call.IntendedNs, s.Culprit})
+			w.Segments = append(w.Segments, Part{
+				s.Actor, s.State, s.FromNs - a.Call.IntendedNs,
+				s.ToNs - a.Call.IntendedNs, s.Culprit,
+			})
 		}
 		out = append(out, w)
 	}
@@ -246,7 +259,8 @@ func blindSpots(rec *recording.Recording) []recording.BlindSpot {
 		}
 	}
 	if n := rec.Meta[recording.MetaDropped]; n != "" {
-		out = append(out, recording.BlindSpot{What: n + " rows of evidence", Why: "the recording could not be written as fast as the sources saw", Enable: "record to a faster disk"})
+		out = append(out, recording.BlindSpot{What: n + " rows of evidence", Why: "the recording could not be " +
+			"written as fast as the sources saw", Enable: "record to a faster disk"})
 	}
 	return out
 }
@@ -257,13 +271,17 @@ func costOfWatch(c *Case) []Evidence {
 	for _, n := range c.Nodes {
 		if s := n.Info("self.commands_usec"); len(s) > 0 {
 			us := s.Growth()
-			out = append(out, Evidence{recording.SourceServer, fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", us/1e3, n.Address, us/1e4/c.Seconds()),
-				us * 1e3, "ns"})
+			out = append(out, Evidence{
+				recording.SourceServer, fmt.Sprintf("slowpath's own commands took %.2f ms of "+
+					"server time on %s (%.3f %%)", us/1e3, n.Address, us/1e4/c.Seconds()),
+				us * 1e3, "ns",
+			})
 		}
 	}
 	if s := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.cpu_ns"); len(s) > 0 {
 		ns, _ := s.Last()
-		out = append(out, Evidence{recording.SourceHost, fmt.Sprintf("slowpath itself used %.2f %% of one core", ns/1e7/c.Seconds()), ns, "ns"})
+		out = append(out, Evidence{recording.SourceHost, fmt.Sprintf("slowpath itself used %.2f %% of one core",
+			ns/1e7/c.Seconds()), ns, "ns"})
 	}
 	return out
 }

@@ -1,5 +1,5 @@
-// Package cause says why calls were slow: each cause of the catalogue is one file with the evidence that speaks for it and
-// against it. Diagnose is a pure function of a recording: no clock, no network, no files.
+// Package cause says why calls were slow: each cause of the catalogue is one file with the evidence that speaks for it
+// and against it. Diagnose is a pure function of a recording: no clock, no network, no files.
 package cause
 
 import (
@@ -57,7 +57,8 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
-	// The calls of the server's users that the kernel source saw; the other figures are of slowpath's own calls, where it made any.
+	// The calls of the server's users that the kernel source saw; the other figures are of slowpath's own calls, where
+	// it made any.
 	UserCalls     int   `json:"user_calls,omitempty"`
 	UserSlowCalls int   `json:"user_slow_calls,omitempty"`
 	P50Ns         int64 `json:"p50_ns"`
@@ -97,7 +98,8 @@ type Evidence struct {
 	Unit   string  `json:"unit"`
 }
 
-// Excess is the time of all slow calls above the usual, each call by its weight (docs/decisions/0008-whose-excess.md), in nanoseconds.
+// Excess is the time of all slow calls above the usual, each call by its weight (docs/decisions/0008-whose-excess.md),
+// in nanoseconds.
 type Excess struct {
 	Ns int64 `json:"ns"`
 	// UnexplainedNs is what no source saw of it: of each call its unexplained time, but at most its excess.

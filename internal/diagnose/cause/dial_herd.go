@@ -7,14 +7,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// dialHerd: the pool is cold, and all callers dial at once, or wait one after the other for a lock that is held while dialling. Catalogue B5.
+// dialHerd: the pool is cold, and all callers dial at once, or wait one after the other for a lock that is held while
+// dialling. Catalogue B5.
 var dialHerd = Cause{
 	ID:    "dial-herd-or-serialised-dial",
 	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
-		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of connections that stay and replace none",
+		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of " +
+			"connections that stay and replace none",
 	},
 	// Connections that were taken away, and who is turned away, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
@@ -24,7 +26,8 @@ var dialHerd = Cause{
 const (
 	// rowLeast is how many dials one behind the other are no chance.
 	rowLeast = 8
-	// rowGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes microseconds.
+	// rowGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
+	// microseconds.
 	rowGap = 0.2
 	// rowDialNs is from where on a dial is worth waiting for.
 	rowDialNs = int64(1e6)
@@ -75,22 +78,33 @@ func explainDialHerd(n *Node) *Finding {
 	took := list[len(list)-1].to - list[0].from
 	if worst.row {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within moments of the end of the dial before, none at the same time", worst.Name, len(list), dur(took)), float64(len(list)), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within "+
+			"moments of the end of the dial before, none at the same time", worst.Name, len(list), dur(took)),
+			float64(len(list)), "connections")
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, each with a call right behind its handshake", worst.Name, len(list), dur(took), sideBySide(list)), float64(len(list)), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, "+
+			"each with a call right behind its handshake", worst.Name, len(list), dur(took), sideBySide(list)),
+			float64(len(list)), "connections")
 	}
 	opening := spreadOf(worst.conns, (*Conn).openingNs)
-	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (one of ten %s and more), and a call takes %s", dur(opening.mid), dur(opening.high), dur(worst.callNs())), float64(opening.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (one of ten %s and more), and "+
+		"a call takes %s", dur(opening.mid), dur(opening.high), dur(worst.callNs())), float64(opening.mid), "ns")
 	if alone, _, _ := n.prices(); float64(opening.mid) >= 2*float64(alone) && n.probedFresh() {
-		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once slow each other down", dur(alone)), float64(alone), "ns")
+		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
+			"slow each other down", dur(alone)), float64(alone), "ns")
 	}
-	f.support(recording.SourceTap, "none of them took the place of one that had been closed, and most were kept: the pool was empty or too small, and filled", float64(len(list)), "connections")
+	f.support(recording.SourceTap, "none of them took the place of one that had been closed, and most were kept: the "+
+		"pool was empty or too small, and filled", float64(len(list)), "connections")
 	if len(all) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch, to %s", len(all), stampeders(all)), float64(len(all)), "times")
+		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch, to %s", len(all),
+			stampeders(all)), float64(len(all)), "times")
 	}
 	f.remote(worst.Caller)
 	f.Fix = n.dialHerdFix(worst)
-	f.See = []string{"https://github.com/redis/go-redis/pull/3088", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options"}
+	f.See = []string{
+		"https://github.com/redis/go-redis/pull/3088",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	}
 	return f
 }
 
@@ -185,15 +199,20 @@ func (c *Caller) rowsOf(fresh []*Conn) (out []stampede) {
 
 func (n *Node) dialHerdFix(s stampede) []string {
 	needed := int(float64(s.calls())/n.Seconds()*float64(s.callNs())/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of %s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.conns)), float64(s.calls())/n.Seconds(), dur(s.callNs()))}
+	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
+		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.conns)),
+		float64(s.calls())/n.Seconds(), dur(s.callNs()))}
 	lines := map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: MinIdleConns: %d (0 by default), and MaxConcurrentDials (v9.17 and later; PoolSize by default)", min(needed, len(s.conns))),
-		"redigo":   "redigo: Get and Close some connections at start; MaxIdle as large as MaxActive",
-		"jedis":    "Jedis: setMinIdle(…) and pool.preparePool() (addObjects) at start",
-		"redis-py": "redis-py: a few connections made at start and released; BlockingConnectionPool(max_connections=…) bounds the herd",
+		"go-redis": fmt.Sprintf("go-redis: MinIdleConns: %d (0 by default), and MaxConcurrentDials (v9.17 and later; "+
+			"PoolSize by default)", min(needed, len(s.conns))),
+		"redigo": "redigo: Get and Close some connections at start; MaxIdle as large as MaxActive",
+		"jedis":  "Jedis: setMinIdle(…) and pool.preparePool() (addObjects) at start",
+		"redis-py": "redis-py: a few connections made at start and released; " +
+			"BlockingConnectionPool(max_connections=…) bounds the herd",
 	}
 	if s.row {
-		lines["go-redis"] = "go-redis: a release after August 2024, which does not hold the pool's lock while it dials (PR 3088); MinIdleConns as well"
+		lines["go-redis"] = "go-redis: a release after August 2024, which does not hold the pool's lock while it " +
+			"dials (PR 3088); MinIdleConns as well"
 	}
 	return append(fix, n.library(lines, "go-redis", "redigo", "jedis", "redis-py")...)
 }

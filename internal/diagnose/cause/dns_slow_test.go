@@ -10,8 +10,11 @@ import (
 
 // lookedUp adds a lookup of a process.
 func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
-	e.Event(recording.Event{TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), Kind: recording.KindLookup,
-		Detail: recording.Detail(recording.LookupDetail{Comm: "app", Questions: 1, Answered: answered})})
+	e.Event(recording.Event{
+		TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d",
+			recording.ProcessPrefix, pid), Kind: recording.KindLookup,
+		Detail: recording.Detail(recording.LookupDetail{Comm: "app", Questions: 1, Answered: answered}),
+	})
 	return e
 }
 
@@ -35,25 +38,43 @@ func TestDNSSlow(t *testing.T) {
 		lost.conn(life{port: 5000 + i, from: at + 2*second + edgeMs + dialNs, work: 5, callNs: edgeMs})
 	}
 	own := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)
-	always := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{"total_connections_received": 200, "total_commands_processed": 1000})
-	kept := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{"total_connections_received": 10, "total_commands_processed": 10_000})
+	always := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{
+		"total_connections_received": 200,
+		"total_commands_processed":   1000,
+	})
+	kept := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).info(map[string]float64{
+		"total_connections_received": 10,
+		"total_commands_processed":   10_000,
+	})
 	for i := range int64(10) {
 		at, ns := i*900*edgeMs, edgeMs/2
 		if i%3 == 0 {
 			ns = 300 * edgeMs
 		}
 		fresh := func(e edge, ns int64) {
-			e.call("fresh", at, ns+edgeMs/4, recording.Segment{Actor: account.App, State: account.Dial, FromNs: at, ToNs: at + ns, Culprit: "dns"})
+			e.call("fresh", at, ns+edgeMs/4, recording.Segment{
+				Actor: account.App, State: account.Dial, FromNs: at,
+				ToNs: at + ns, Culprit: "dns",
+			})
 		}
 		fresh(own, ns)
 		fresh(always, 40*edgeMs)
 		fresh(kept, 40*edgeMs)
 	}
 	explainEdge(t, dnsSlow, []edgeCase{
-		{name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true, min: 0.9, evidence: "36 connections of app[100] were dialled right behind", fix: "ndots:1"},
-		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 questions had no answer within 2 s", fix: "single-request-reopen"},
-		{name: "T0: the probe waits for its own", rec: own, found: true, max: 0.85, evidence: "4 slow calls of the probe", against: "whether the callers"},
-		{name: "T0: and always does, as callers that open connections must", rec: always, found: true, max: 0.75, evidence: "waits 40 ms for the name"},
+		{
+			name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true,
+			min:      0.9,
+			evidence: "36 connections of app[100] were dialled right behind", fix: "ndots:1",
+		},
+		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 questions had no answer " +
+			"within 2 s", fix: "single-request-reopen"},
+		{name: "T0: the probe waits for its own", rec: own, found: true, max: 0.85, evidence: "4 slow calls of the " +
+			"probe", against: "whether the callers"},
+		{
+			name: "T0: and always does, as callers that open connections must", rec: always, found: true, max: 0.75,
+			evidence: "waits 40 ms for the name",
+		},
 		{name: "T0: which callers do once", rec: kept},
 		{name: "another process looks names up", rec: named(app+1, 40*edgeMs, edgeMs/10)},
 		{name: "lookups of something else, long before the dials", rec: named(app, 40*edgeMs, 100*edgeMs)},

@@ -11,26 +11,31 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fanoutSlowestShard: a call of the application is sent to several nodes at once, and ends with the slowest of them: the more nodes it needs, the
-// more calls of the application meet the one that is slow. Catalogue D10 (twemproxy#340: an mget waits for all servers).
+// fanoutSlowestShard: a call of the application is sent to several nodes at once, and ends with the slowest of them:
+// the more nodes it needs, the more calls of the application meet the one that is slow. Catalogue D10 (twemproxy#340:
+// an mget waits for all servers).
 var fanoutSlowestShard = Cause{
-	ID:    "fanout-slowest-shard",
-	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every call",
+	ID: "fanout-slowest-shard",
+	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +
+		"call",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing tells what one process sends to other nodes: the verdict is the slow node's own cause",
-		T1: "as T0: what the sockets tell of their last sends is in steps of the kernel's timer, 1 to 10 ms, in which clients make many calls one after the other",
-		T2: "looks at the connections of the process while a slow call waits: the other nodes were sent to at the same moment, answered in time, and were asked nothing more",
+		T1: "as T0: what the sockets tell of their last sends is in steps of the kernel's timer, 1 to 10 ms, in " +
+			"which clients make many calls one after the other",
+		T2: "looks at the connections of the process while a slow call waits: the other nodes were sent to at the " +
+			"same moment, answered in time, and were asked nothing more",
 	},
 	Explain: explainFanout,
 }
 
 // What the looks must show.
 const (
-	// moment is the part of a slow call's wait within which the others were sent: so small that calls which have nothing to do with each other seldom
-	// come so close and nothing after them, whatever their rate; see byChance.
+	// moment is the part of a slow call's wait within which the others were sent: so small that calls which have
+	// nothing to do with each other seldom come so close and nothing after them, whatever their rate; see byChance.
 	moment = 0.1
-	// fanoutShare is the least part of the waits that were looked at: below, the pattern is not that of most slow calls.
+	// fanoutShare is the least part of the waits that were looked at: below, the pattern is not that of most slow
+	// calls.
 	fanoutShare = 0.5
 	// fanoutLooks is how many looks make a pattern.
 	fanoutLooks = 3
@@ -42,15 +47,17 @@ type glance struct {
 	waitedNs int64
 }
 
-// together says whether another node was sent to at the same moment, answered while the slow call waited, and asked nothing more. The exchange must
-// reach beyond the send of the slow call: a caller that asks one node after the other has its reply before it sends the next.
+// together says whether another node was sent to at the same moment, answered while the slow call waited, and asked
+// nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the other
+// has its reply before it sends the next.
 func (g glance) together(o recording.Beside) bool {
 	near := math.Abs(float64(o.AfterNs)) <= moment*float64(g.waitedNs)
 	return !o.Waiting && near && o.AfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
 }
 
-// byChance is the most likely that an exchange of calls that have nothing to do with each other looks like that, at whatever rate they are sent: the last
-// send of a Poisson process fell within w of the moment, and none came in the time since, a. It is greatest at the rate ln((a+w)/a)/w.
+// byChance is the most likely that an exchange of calls that have nothing to do with each other looks like that, at
+// whatever rate they are sent: the last send of a Poisson process fell within w of the moment, and none came in the
+// time since, a. It is greatest at the rate ln((a+w)/a)/w.
 func (g glance) byChance(o recording.Beside) float64 {
 	m := moment * float64(g.waitedNs)
 	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
@@ -69,7 +76,8 @@ type fanout struct {
 	late    int   // exchanges that were sent at the moment and waited as well
 }
 
-// fanouts sorts the looks at slow calls to this node by the process that waited. Calls about the cluster itself go to all nodes by their nature.
+// fanouts sorts the looks at slow calls to this node by the process that waited. Calls about the cluster itself go to
+// all nodes by their nature.
 func (n *Node) fanouts() map[string]*fanout {
 	out := map[string]*fanout{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
@@ -151,7 +159,11 @@ func explainFanout(n *Node) *Finding {
 	}
 	f.leads = n.mostlyOf(cl)
 	f.Fix = fanoutFix(n, shares)
-	f.See = []string{"https://github.com/twitter/twemproxy/issues/340", "https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags", "https://research.google/pubs/the-tail-at-scale/"}
+	f.See = []string{
+		"https://github.com/twitter/twemproxy/issues/340",
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
+		"https://research.google/pubs/the-tail-at-scale/",
+	}
 	return f
 }
 
@@ -177,16 +189,22 @@ func (n *Node) mostlyOf(cl Claim) bool {
 }
 
 func (f *Finding) supportFanout(n *Node, o *fanout) {
-	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing more; "+
-		"of independent calls at most %.0f looks would be so", o.held, o.looks, o.process, o.most, dur(o.tookNs), math.Ceil(o.chance)), float64(o.held), "looks")
+	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
+		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
+		"more; "+
+		"of independent calls at most %.0f looks would be so", o.held, o.looks, o.process, o.most, dur(o.tookNs),
+		math.Ceil(o.chance)), float64(o.held), "looks")
 	if p := n.othersSlow(o.process); p.all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it asks", 100*float64(p.here)/float64(p.all), len(o.nodes)+1), float64(p.here), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
+			"asks", 100*float64(p.here)/float64(p.all), len(o.nodes)+1), float64(p.here), "calls")
 	}
 	if alone := o.looks - o.held; alone > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked at that moment and answered", alone, o.looks, o.process), float64(alone), "looks")
+		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked "+
+			"at that moment and answered", alone, o.looks, o.process), float64(alone), "looks")
 	}
 	if o.late > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes waited as well", o.late), float64(o.late), "requests")
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes "+
+			"waited as well", o.late), float64(o.late), "requests")
 	}
 }
 
@@ -206,7 +224,8 @@ func (n *Node) othersSlow(process string) (p slowCalls) {
 	return p
 }
 
-// supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no parts of others.
+// supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no
+// parts of others.
 func (f *Finding) supportAlone(n *Node) {
 	looks, held, chance := 0, 0, 0.0
 	for _, o := range n.fanouts() {
@@ -216,12 +235,15 @@ func (f *Finding) supportAlone(n *Node) {
 		}
 	}
 	if looks >= fanoutLooks {
-		f.support(recording.SourceTap, fmt.Sprintf("its callers asked one node at a time: in %d of %d looks at slow calls that waited, another node had been sent to at the same moment (by chance up to %.0f)", held, looks, math.Ceil(chance)), float64(held), "looks")
+		f.support(recording.SourceTap, fmt.Sprintf("its callers asked one node at a time: in %d of %d looks at slow "+
+			"calls that waited, another node had been sent to at the same moment (by chance up to %.0f)", held, looks,
+			math.Ceil(chance)), float64(held), "looks")
 	}
 }
 
 func fanoutFix(n *Node, shares map[string]float64) []string {
-	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this one, where it was seen; all others answered in time"}
+	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this " +
+		"one, where it was seen; all others answered in time"}
 	proxies := 0
 	for process := range shares {
 		if strings.HasPrefix(process, "nutcracker") {
@@ -229,24 +251,33 @@ func fanoutFix(n *Node, shares map[string]float64) []string {
 		}
 	}
 	if proxies > 0 {
-		fix = append(fix, `twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all of its servers); timeout: bounds the wait, and the call fails`)
+		fix = append(fix,
+			`twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all of its servers); timeout: bounds the wait, and the call fails`)
 	}
-	fix = append(fix, "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: one node is asked, and not all (a tag that all keys share makes one node hot)",
-		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest a deadline of its own")
+	fix = append(fix, "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they "+
+		"share a slot: one node is asked, and not all (a tag that all keys share makes one node hot)",
+		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest "+
+			"a deadline of its own")
 	if proxies < len(shares) {
-		fix = append(fix, n.library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py", "node-redis", "ioredis")...)
+		fix = append(fix, n.library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py",
+			"node-redis", "ioredis")...)
 	}
-	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not answered within its usual p99 (a hedged read), and take the first reply")
+	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not "+
+		"answered within its usual p99 (a hedged read), and take the first reply")
 }
 
 // fanoutLines are what each library can do.
 var fanoutLines = map[string]string{
-	"go-redis":   "go-redis: one Pipeline per hash tag; or ContextTimeoutEnabled: true (9.0 and later), a context with a deadline for Exec, and what came: each Cmder has an error of its own",
-	"rueidis":    "rueidis: MGet and DoMulti ask all nodes of the keys at once: one call per hash tag; a context with a deadline; DoMultiCache and MGetCache keep what is read often in the process",
-	"redigo":     "redigo: one MGET per hash tag",
-	"lettuce":    "Lettuce: mget of a cluster is split by slot and waits for all: mget of keys with one hash tag; or async().get for each key and LettuceFutures.awaitAll with a timeout, which keeps what came",
-	"jedis":      "Jedis: MGET needs one slot; ClusterPipeline.sync waits for all nodes: one pipeline per hash tag",
-	"redis-py":   "redis-py: mget_nonatomic and ClusterPipeline wait for all nodes: mget of keys with one hash tag; socket_timeout bounds the wait",
+	"go-redis": "go-redis: one Pipeline per hash tag; or ContextTimeoutEnabled: true (9.0 and later), a context " +
+		"with a deadline for Exec, and what came: each Cmder has an error of its own",
+	"rueidis": "rueidis: MGet and DoMulti ask all nodes of the keys at once: one call per hash tag; a context " +
+		"with a deadline; DoMultiCache and MGetCache keep what is read often in the process",
+	"redigo": "redigo: one MGET per hash tag",
+	"lettuce": "Lettuce: mget of a cluster is split by slot and waits for all: mget of keys with one hash tag; or " +
+		"async().get for each key and LettuceFutures.awaitAll with a timeout, which keeps what came",
+	"jedis": "Jedis: MGET needs one slot; ClusterPipeline.sync waits for all nodes: one pipeline per hash tag",
+	"redis-py": "redis-py: mget_nonatomic and ClusterPipeline wait for all nodes: mget of keys with one hash tag; " +
+		"socket_timeout bounds the wait",
 	"node-redis": "node-redis: Promise.allSettled over the keys, each in a race with a timer, and not Promise.all",
 	"ioredis":    "ioredis: Promise.allSettled over the keys with commandTimeout, and not Promise.all",
 }

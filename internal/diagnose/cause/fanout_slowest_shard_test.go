@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fanoutCase is a cluster whose second node is throttled for 60 ms of each 100 ms, to which a client calls. others says what the client had last
-// asked of the other nodes, as one look at each of its slow calls shows it.
+// fanoutCase is a cluster whose second node is throttled for 60 ms of each 100 ms, to which a client calls. others says
+// what the client had last asked of the other nodes, as one look at each of its slow calls shows it.
 func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCase {
 	c := newClusterCase("redis 7.0.15")
 	tapUsed(c.Recording)
@@ -25,24 +25,41 @@ func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCa
 // stall is one throttled stretch of a node, in which a call of a client waits and is looked at after 40 ms.
 func (c clusterCase) stall(node, op, process string, at int64, others []recording.Beside) {
 	tapWait(c.Recording, node, recording.KindThrottled, at, 60e6, recording.ThreadDetail{})
-	c.Call(recording.Call{Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: op, Node: node, Side: "both", Client: process, IntendedNs: at, StartNs: at, EndNs: at + 61e6},
-		recording.Segment{Actor: recording.Server, State: recording.Throttled, FromNs: at, ToNs: at + 60e6}, recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: at + 60e6, ToNs: at + 61e6})
-	c.event(recording.SourceTap, node, recording.KindBeside, at, 40e6, recording.BesideDetail{Op: op, Client: "10.0.0.7:1", Process: process, Others: others})
+	c.Call(recording.Call{
+		Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: op, Node: node, Side: "both",
+		Client: process, IntendedNs: at, StartNs: at, EndNs: at + 61e6,
+	},
+		recording.Segment{Actor: recording.Server, State: recording.Throttled, FromNs: at, ToNs: at + 60e6},
+		recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: at + 60e6, ToNs: at + 61e6})
+	c.event(recording.SourceTap, node, recording.KindBeside, at, 40e6, recording.BesideDetail{
+		Op:     op,
+		Client: "10.0.0.7:1", Process: process, Others: others,
+	})
 }
 
 func besides(afterNs, tookNs int64) []recording.Beside {
-	return []recording.Beside{{Node: clusterNodes[0], AfterNs: afterNs, TookNs: tookNs}, {Node: clusterNodes[2], AfterNs: afterNs + 1e4, TookNs: tookNs}}
+	return []recording.Beside{{Node: clusterNodes[0], AfterNs: afterNs, TookNs: tookNs}, {
+		Node:    clusterNodes[2],
+		AfterNs: afterNs + 1e4, TookNs: tookNs,
+	}}
 }
 
-// evenly are exchanges of calls that have nothing to do with the slow one: the last before the look came at any time in the period of their callers.
+// evenly are exchanges of calls that have nothing to do with the slow one: the last before the look came at any time in
+// the period of their callers.
 func evenly(look, periodNs int64) []recording.Beside {
 	phase := func(k int64) int64 { return 40e6 - (look*k%101)*periodNs/101 }
-	return []recording.Beside{{Node: clusterNodes[0], AfterNs: phase(37), TookNs: 2e5}, {Node: clusterNodes[2], AfterNs: phase(53), TookNs: 2e5}}
+	return []recording.Beside{{Node: clusterNodes[0], AfterNs: phase(37), TookNs: 2e5}, {
+		Node:    clusterNodes[2],
+		AfterNs: phase(53), TookNs: 2e5,
+	}}
 }
 
 func TestFanoutSlowestShard(t *testing.T) {
 	waiting := func(at int64) []recording.Beside {
-		return []recording.Beside{{Node: clusterNodes[0], AfterNs: at, Waiting: true}, {Node: clusterNodes[2], AfterNs: at, Waiting: true}}
+		return []recording.Beside{{Node: clusterNodes[0], AfterNs: at, Waiting: true}, {
+			Node:    clusterNodes[2],
+			AfterNs: at, Waiting: true,
+		}}
 	}
 	once := func(every int64) func(int64) []recording.Beside {
 		return func(look int64) []recording.Beside {
@@ -56,21 +73,29 @@ func TestFanoutSlowestShard(t *testing.T) {
 		return func(int64) []recording.Beside { return o }
 	}
 	checkCluster(t, "fanout-slowest-shard", []clusterWant{
-		{name: "sent with the others", rec: fanoutCase("GET", always(besides(2e4, 3e5))), first: true, min: 0.95,
-			evidence: "in 100 of 100 looks at slow calls of shop[7] that waited, it had sent to other nodes at the same moment (up to 3 nodes in all), had their replies within 0.3 ms", fix: "one hash tag, {user:7}:name"},
-		{name: "sent a moment after the others, which had not answered", rec: fanoutCase("MGET", always(besides(-1e5, 3e5))), first: true, min: 0.95},
+		{
+			name: "sent with the others", rec: fanoutCase("GET", always(besides(2e4, 3e5))), first: true, min: 0.95,
+			evidence: "in 100 of 100 looks at slow calls of shop[7] that waited, it had sent to other nodes at the " +
+				"same moment (up to 3 nodes in all), had their replies within 0.3 ms",
+			fix: "one hash tag, {user:7}:name",
+		},
+		{name: "sent a moment after the others, which had not answered", rec: fanoutCase("MGET",
+			always(besides(-1e5, 3e5))), first: true, min: 0.95},
 		{name: "two of three calls are", rec: fanoutCase("GET", func(look int64) []recording.Beside {
 			if look%3 == 0 {
 				return besides(-90e6, 3e5)
 			}
 			return besides(2e4, 3e5)
-		}), first: true, min: 0.6, max: 0.7, against: "in 34 of 100 looks at slow calls of shop[7] no other node had been asked at that moment"},
+		}), first: true, min: 0.6, max: 0.7, against: "in 34 of 100 looks at slow calls of shop[7] no other node had " +
+			"been asked at that moment"},
 		{name: "one of six calls is", rec: fanoutCase("GET", once(6))},
 		{name: "one node after the other, without a pause", rec: fanoutCase("GET", always(besides(-3e5, 2e5)))},
 		{name: "a pipeline to one node", rec: fanoutCase("GET", always(nil))},
 		{name: "callers that go on with the others", rec: fanoutCase("GET", always(besides(39e6, 2e5)))},
-		{name: "independent callers, 1000 calls per second", rec: fanoutCase("GET", func(look int64) []recording.Beside { return evenly(look, 1e6) })},
-		{name: "independent callers, 20 calls per second", rec: fanoutCase("GET", func(look int64) []recording.Beside { return evenly(look, 50e6) })},
+		{name: "independent callers, 1000 calls per second", rec: fanoutCase("GET",
+			func(look int64) []recording.Beside { return evenly(look, 1e6) })},
+		{name: "independent callers, 20 calls per second", rec: fanoutCase("GET",
+			func(look int64) []recording.Beside { return evenly(look, 50e6) })},
 		{name: "all nodes are slow", rec: fanoutCase("GET", always(waiting(1e4)))},
 		{name: "the others were late as well", rec: fanoutCase("GET", always(besides(2e4, 35e6)))},
 		{name: "a client that learns of the cluster", rec: fanoutCase("CLUSTER SLOTS", always(besides(2e4, 3e5)))},
@@ -79,7 +104,10 @@ func TestFanoutSlowestShard(t *testing.T) {
 		rec             clusterCase
 		first, evidence string
 	}{
-		"alone":        {fanoutCase("GET", always(besides(-3e5, 2e5))), "server-cfs-throttled", "its callers asked one node at a time: in 0 of 100 looks"},
+		"alone": {
+			fanoutCase("GET", always(besides(-3e5, 2e5))), "server-cfs-throttled",
+			"its callers asked one node at a time: in 0 of 100 looks",
+		},
 		"all are slow": {fanoutCase("GET", always(waiting(1e4))), "server-cfs-throttled", ""},
 		"no looks":     {fanoutCase("GET", always(nil)).without(recording.KindBeside), "server-cfs-throttled", ""},
 	} {
@@ -93,7 +121,8 @@ func TestFanoutSlowestShard(t *testing.T) {
 	}
 	t.Run("the slow node's own cause comes second", func(t *testing.T) {
 		_, all := fanoutCase("GET", always(besides(2e4, 3e5))).find("")
-		if len(all) < 2 || all[1].Cause != "server-cfs-throttled" || strings.Contains(texts(all[1].Evidence), "one node at a time") {
+		if len(all) < 2 || all[1].Cause != "server-cfs-throttled" || strings.Contains(texts(all[1].Evidence),
+			"one node at a time") {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -143,7 +172,10 @@ func FuzzFanoutShare(f *testing.F) {
 		}
 		o := fanout{nodes: map[string]int{}}
 		for range 10 {
-			o.take(glance{recording.BesideDetail{Others: []recording.Beside{{Node: "a", AfterNs: after, TookNs: took, Waiting: waiting}}}, waited})
+			o.take(glance{recording.BesideDetail{Others: []recording.Beside{{
+				Node: "a", AfterNs: after, TookNs: took,
+				Waiting: waiting,
+			}}}, waited})
 		}
 		if s := o.share(); !(s >= 0 && s <= 1) {
 			t.Errorf("share %v of %+v", s, o)

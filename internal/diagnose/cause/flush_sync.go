@@ -34,7 +34,8 @@ func explainFlush(n *Node) *Finding {
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command, n.from(h.Suspects))}
+	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command,
+		n.from(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
 		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")
 		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")

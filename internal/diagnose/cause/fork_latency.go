@@ -20,7 +20,8 @@ var forkLatency = Cause{
 	Explain: explainFork,
 }
 
-// notableForkNs is from where on a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors (redis.io, latency).
+// notableForkNs is from where on a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors (redis.io,
+// latency).
 const notableForkNs = int64(10e6)
 
 func explainFork(n *Node) *Finding {
@@ -46,11 +47,13 @@ func explainFork(n *Node) *Finding {
 	if longest == 0 {
 		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)", times(max(forks, 1)), dur(longest), forWhy(why)), float64(longest), "ns")
+	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)",
+		times(max(forks, 1)), dur(longest), forWhy(why)), float64(longest), "ns")
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
-		f.support(recording.SourceServer, fmt.Sprintf("the process has %.2f GB resident: %s per GB (9-13 ms is usual)", rss/1e9, dur(int64(perGB))), perGB, "ns/GB")
+		f.support(recording.SourceServer, fmt.Sprintf("the process has %.2f GB resident: %s per GB (9-13 ms is usual)",
+			rss/1e9, dur(int64(perGB))), perGB, "ns/GB")
 	}
 	f.Fix = forkFix(why)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork"}
@@ -58,7 +61,10 @@ func explainFork(n *Node) *Finding {
 }
 
 func forWhy(why string) string {
-	if s := map[string]string{"rdb": " for a snapshot (BGSAVE)", "aof-rewrite": " for an AOF rewrite", "replication": " for a full resync of a replica"}[why]; s != "" {
+	if s := map[string]string{
+		"rdb": " for a snapshot (BGSAVE)", "aof-rewrite": " for an AOF rewrite",
+		"replication": " for a full resync of a replica",
+	}[why]; s != "" {
 		return s
 	}
 	return ""
@@ -68,11 +74,15 @@ func forkFix(why string) []string {
 	fix := []string{"Keep shards small (below some 10 GB): the fork's time grows with the resident memory."}
 	switch why {
 	case "aof-rewrite":
-		fix = append(fix, "Rewrite the AOF less often: CONFIG SET auto-aof-rewrite-percentage 200, and a larger auto-aof-rewrite-min-size; or do it on a replica")
+		fix = append(fix, "Rewrite the AOF less often: CONFIG SET auto-aof-rewrite-percentage 200, and a larger "+
+			"auto-aof-rewrite-min-size; or do it on a replica")
 	case "replication":
-		fix = append(fix, "Avoid full resyncs: CONFIG SET repl-backlog-size to what a replica can miss (64mb-1gb; the default is 1 MB)")
+		fix = append(fix, "Avoid full resyncs: CONFIG SET repl-backlog-size to what a replica can miss (64mb-1gb; "+
+			"the default is 1 MB)")
 	default:
-		fix = append(fix, `Take snapshots on a replica and switch them off here: CONFIG SET save "", and no BGSAVE by cron jobs at busy hours`)
+		fix = append(fix,
+			`Take snapshots on a replica and switch them off here: CONFIG SET save "", and no BGSAVE by cron jobs at busy hours`)
 	}
-	return append(fix, "On old Xen instances change to an HVM/Nitro type; with transparent huge pages `always`, set them to `madvise`.")
+	return append(fix, "On old Xen instances change to an HVM/Nitro type; with transparent huge pages `always`, set "+
+		"them to `madvise`.")
 }

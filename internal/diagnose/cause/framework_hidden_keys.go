@@ -8,14 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// frameworkHiddenKeys: nobody wrote the command that holds the event loop: a framework sends it for a call that looks harmless, such as
-// clearing a cache. Catalogue A13; the mechanism at the server is that of slow-command.
+// frameworkHiddenKeys: nobody wrote the command that holds the event loop: a framework sends it for a call that looks
+// harmless, such as clearing a cache. Catalogue A13; the mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
-	ID:    "framework-hidden-keys",
-	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other calls wait",
+	ID: "framework-hidden-keys",
+	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
+		"calls wait",
 	Layer: "client",
 	Needs: Needs{
-		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
+		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
+			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each time that such a command held the main thread, with its connection and process",
 	},
@@ -26,11 +28,23 @@ var frameworkHiddenKeys = Cause{
 var walking = words("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION SORT")
 
 // frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
-var frameworkNames = [][2]string{{"spring-data-redis", "Spring Data Redis"}, {"spring", "Spring"}, {"quarkus", "Quarkus"}, {"django", "Django"}, {"laravel", "Laravel"},
-	{"celery", "Celery"}, {"kombu", "Celery"}, {"redisvl", "RedisVL"}, {"langchain", "LangChain"}, {"bull", "Bull"}, {"flask", "Flask-Caching"}}
+var frameworkNames = [][2]string{
+	{"spring-data-redis", "Spring Data Redis"},
+	{"spring", "Spring"},
+	{"quarkus", "Quarkus"},
+	{"django", "Django"},
+	{"laravel", "Laravel"},
+	{"celery", "Celery"},
+	{"kombu", "Celery"},
+	{"redisvl", "RedisVL"},
+	{"langchain", "LangChain"},
+	{"bull", "Bull"},
+	{"flask", "Flask-Caching"},
+}
 
-// frameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG, which only its caller or, where
-// that is not known, only all entries of the command may decide; or by the name of its library. Empty where neither tells.
+// frameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
+// which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
+// library. Empty where neither tells.
 func (n *Node) frameworkBehind(s account.Suspect) string {
 	name, _, _ := strings.Cut(s.Command, " ")
 	if !walking[name] {
@@ -71,7 +85,8 @@ func explainFramework(n *Node) *Finding {
 	f := n.finding(h.Claim, h.confidence(n))
 	worst := h.Suspects[0]
 	framework := n.frameworkBehind(worst)
-	f.Title = fmt.Sprintf("%s sends %s for a call that does not look like it, and all other calls wait", framework, worst.Command)
+	f.Title = fmt.Sprintf("%s sends %s for a call that does not look like it, and all other calls wait", framework,
+		worst.Command)
 	f.supportCommands(n, h.Suspects)
 	f.supportFramework(n, worst, framework)
 	f.supportWaits(n, h, worst.Command)
@@ -97,7 +112,8 @@ func (f *Finding) supportFramework(n *Node, s account.Suspect, framework string)
 		}
 	}
 	if entries > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the patterns of %d entries of %s in SLOWLOG have the form that %s gives its keys", entries, s.Command, framework), float64(entries), "commands")
+		f.support(recording.SourceServer, fmt.Sprintf("the patterns of %d entries of %s in SLOWLOG have the form "+
+			"that %s gives its keys", entries, s.Command, framework), float64(entries), "commands")
 	}
 	for _, c := range n.Clients() {
 		if c.Addr == s.Client && c.LibName != "" {
@@ -106,24 +122,36 @@ func (f *Finding) supportFramework(n *Node, s account.Suspect, framework string)
 		}
 	}
 	if after > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%d DEL or UNLINK of many keys followed: what was found is thrown away", after), float64(after), "commands")
+		f.support(recording.SourceServer, fmt.Sprintf("%d DEL or UNLINK of many keys followed: what was found is "+
+			"thrown away", after), float64(after), "commands")
 	}
 }
 
 // frameworkFixes is what to change in a framework, by its name.
 var frameworkFixes = map[string][]string{
 	"Spring Cache": {
-		"Spring Cache clears a cache by KEYS NAME::*: RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, BatchStrategies.scan(1000)))   # Spring Data Redis >= 2.6",
+		"Spring Cache clears a cache by KEYS NAME::*: " +
+			"RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, " +
+			"BatchStrategies.scan(1000)))   # Spring Data Redis >= 2.6",
 		"Evict single keys (@CacheEvict(key = …)) in place of allEntries = true, or let entries expire (entryTtl)",
 	},
-	"Spring Session":        {"@EnableRedisHttpSession has no index to walk (RedisSessionRepository) where sessions are not looked for by their user; configureKeyspaceNotifications and cleanup cron of RedisIndexedSessionRepository: setCleanupCron"},
-	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) and reads it whole: use JwtTokenStore or Spring Authorization Server with a database"},
-	"Flask-Caching":         {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache a database of its own, where no prefix is set it is FLUSHDB; or delete_many of keys that are known, or expire"},
-	"Django":                {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or a version per group (cache.incr_version), which no one has to delete"},
-	"Laravel":               {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags each hour, or keys with a version; Redis::keys() only where few keys are"},
-	"connect-redis":         {"store.all(), ids(), length() and clear() walk all sessions: do not call them in requests; scanCount: 1000"},
-	"Bull":                  {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: removeOnComplete: 1000, removeOnFail: 1000, and ranges"},
-	"Celery":                {"result_expires shorter, or ignore_result=True; fewer queues per exchange, since each task reads the set of bindings"},
+	"Spring Session": {"@EnableRedisHttpSession has no index to walk (RedisSessionRepository) where sessions " +
+		"are not looked for by their user; configureKeyspaceNotifications and cleanup cron of " +
+		"RedisIndexedSessionRepository: setCleanupCron"},
+	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) and " +
+		"reads it whole: use JwtTokenStore or Spring Authorization Server with a database"},
+	"Flask-Caching": {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache a database of its " +
+		"own, where no prefix is set it is FLUSHDB; or delete_many of keys that are known, or expire"},
+	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or " +
+		"a version per group (cache.incr_version), which no one has to delete"},
+	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags " +
+		"each hour, or keys with a version; Redis::keys() only where few keys are"},
+	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: do not call them in requests; " +
+		"scanCount: 1000"},
+	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: removeOnComplete: 1000, " +
+		"removeOnFail: 1000, and ranges"},
+	"Celery": {"result_expires shorter, or ignore_result=True; fewer queues per exchange, since each task reads the " +
+		"set of bindings"},
 }
 
 func frameworkFix(n *Node, framework string, s account.Suspect) []string {
@@ -132,18 +160,27 @@ func frameworkFix(n *Node, framework string, s account.Suspect) []string {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all of something", framework, n.from([]account.Suspect{s})))
+		fix = append(fix, fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all "+
+			"of something", framework, n.from([]account.Suspect{s})))
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	if since(n, 6, 0) {
-		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead", strings.ToLower(name)))
+		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
+			strings.ToLower(name)))
 	}
-	return append(fix, fmt.Sprintf("To find all who do so: rename-command %s \"\" in redis.conf, which makes it an error instead", name))
+	return append(fix, fmt.Sprintf("To find all who do so: rename-command %s \"\" in redis.conf, which makes it an "+
+		"error instead", name))
 }
 
 func frameworkSee(framework string) []string {
 	if strings.HasPrefix(framework, "Spring") {
-		return []string{"https://docs.spring.io/spring-data/redis/reference/redis/redis-cache.html", "https://github.com/spring-projects/spring-data-redis/issues/1721"}
+		return []string{
+			"https://docs.spring.io/spring-data/redis/reference/redis/redis-cache.html",
+			"https://github.com/spring-projects/spring-data-redis/issues/1721",
+		}
 	}
-	return []string{"https://redis.io/docs/latest/commands/keys/", "https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands"}
+	return []string{
+		"https://redis.io/docs/latest/commands/keys/",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands",
+	}
 }

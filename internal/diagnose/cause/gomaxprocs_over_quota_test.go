@@ -14,29 +14,54 @@ func overQuotaCase(cores float64, together int, runtime string) edge {
 		at := second + int64(i)*100*edgeMs
 		e.slowCall(at, 60*edgeMs, 4000+i%5, recording.Segment{State: recording.Throttled})
 		for tid := range together {
-			e.Event(recording.Event{TimeNs: at, DurationNs: 60 * edgeMs, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Kind: recording.KindThrottled,
-				Detail: recording.Detail(recording.ThreadDetail{TID: app + tid, Share: 1, Comm: "app", Cgroup: "/pod", Cores: cores})})
+			e.Event(recording.Event{
+				TimeNs: at, DurationNs: 60 * edgeMs, Source: recording.SourceTap,
+				Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Kind: recording.KindThrottled,
+				Detail: recording.Detail(recording.ThreadDetail{
+					TID: app + tid, Share: 1, Comm: "app", Cgroup: "/pod",
+					Cores: cores,
+				}),
+			})
 		}
 	}
 	if runtime != "" {
-		e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Name: recording.SnapshotRuntime, Body: runtime})
+		e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d",
+			recording.ProcessPrefix, app), Name: recording.SnapshotRuntime, Body: runtime})
 	}
-	e.Sample(recording.Sample{Source: recording.SourceHost, Subject: recording.SubjectMachine, Name: "cpu.count", Value: 16})
+	e.Sample(recording.Sample{
+		Source: recording.SourceHost, Subject: recording.SubjectMachine, Name: "cpu.count",
+		Value: 16,
+	})
 	return e
 }
 
 func TestGomaxprocsOverQuota(t *testing.T) {
-	const heeds, old, set, jvm = `{"go":"go1.26.1","heeds_quota":true}`, `{"go":"go1.22.4","heeds_quota":false,"why":"go1.22.4"}`, `{"go":"go1.22.4","procs":4,"procs_by":"GOMAXPROCS"}`, `{"jvm":true,"heeds_quota":true}`
+	const heeds, old, set, jvm = `{"go":"go1.26.1","heeds_quota":true}`,
+		`{"go":"go1.22.4","heeds_quota":false,"why":"go1.22.4"}`, `{"go":"go1.22.4","procs":4,"procs_by":"GOMAXPROCS"}`,
+		`{"jvm":true,"heeds_quota":true}`
 	explainEdge(t, gomaxprocsOverQuota, []edgeCase{
-		{name: "T2: sixteen threads for one core", rec: overQuotaCase(1, 16, heeds), found: true, min: 0.9, evidence: "16.0 of its threads wanted to run", fix: "GOMAXPROCS=1"},
-		{name: "T2: of half a core", rec: overQuotaCase(0.5, 10, heeds), found: true, max: 0.95, against: "a single thread would be throttled, too"},
-		{name: "T1: an old Go on a host of 16 CPUs", rec: overQuotaCase(1.5, 3, old), found: true, evidence: "takes a thread for each CPU of the host, 16", fix: "automaxprocs"},
-		{name: "T1: GOMAXPROCS in its environment", rec: overQuotaCase(1.5, 3, set), found: true, evidence: "GOMAXPROCS is 4"},
+		{
+			name: "T2: sixteen threads for one core", rec: overQuotaCase(1, 16, heeds), found: true, min: 0.9,
+			evidence: "16.0 of its threads wanted to run", fix: "GOMAXPROCS=1",
+		},
+		{
+			name: "T2: of half a core", rec: overQuotaCase(0.5, 10, heeds), found: true, max: 0.95,
+			against: "a single thread would be throttled, too",
+		},
+		{
+			name: "T1: an old Go on a host of 16 CPUs", rec: overQuotaCase(1.5, 3, old), found: true,
+			evidence: "takes a thread for each CPU of the host, 16", fix: "automaxprocs",
+		},
+		{
+			name: "T1: GOMAXPROCS in its environment", rec: overQuotaCase(1.5, 3, set), found: true,
+			evidence: "GOMAXPROCS is 4",
+		},
 		{name: "a quota that is too small for two threads", rec: overQuotaCase(0.2, 3, heeds)},
 		{name: "a quota that has room for them", rec: overQuotaCase(4, 4, heeds)},
 		{name: "the workers of a JVM", rec: overQuotaCase(1, 16, jvm)},
 		{name: "a program of which nothing is known", rec: overQuotaCase(1, 16, "")},
 		{name: "not throttled", rec: newEdge("redis 7.0.15").slowCalls(20, 60*edgeMs, recording.RunQueue)},
 	})
-	explainEdge(t, clientCFSThrottled, []edgeCase{{name: "its consequence is still told", rec: overQuotaCase(1, 16, heeds), found: true}})
+	explainEdge(t, clientCFSThrottled, []edgeCase{{name: "its consequence is still told", rec: overQuotaCase(1, 16,
+		heeds), found: true}})
 }

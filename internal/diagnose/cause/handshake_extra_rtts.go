@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for little more than
-// that. Catalogue C3.
+// handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for
+// little more than that. Catalogue C3.
 var handshakeExtraRTTs = Cause{
 	ID:    "handshake-extra-rtts",
 	Title: "New connections introduce themselves in a row of round trips before they work",
@@ -57,17 +57,25 @@ func explainHandshakes(n *Node) *Finding {
 		return nil
 	}
 	trips, work := spreadOf(fresh, func(k *Conn) int64 { return int64(k.trips()) }), spreadOf(fresh, (*Conn).work)
-	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its first command, where one would do: %s", len(fresh), most.Name, trips.mid, greetingOf(fresh)),
+	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its "+
+		"first command, where one would do: %s", len(fresh), most.Name, trips.mid, greetingOf(fresh)),
 		float64(trips.mid), "round trips")
 	cost := spreadOf(fresh, (*Conn).openingNs)
-	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each", dur(cost.mid), dur(most.callNs()), work.mid), float64(cost.mid), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second", float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
+	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each",
+		dur(cost.mid), dur(most.callNs()), work.mid), float64(cost.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second",
+		float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+			float64(len(found)), "processes")
 	}
 	f.remote(most)
-	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or request"}, n.greetingFix(greetingOf(fresh))...)
-	f.See = []string{"https://redis.io/docs/latest/commands/hello/", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options"}
+	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or " +
+		"request"}, n.greetingFix(greetingOf(fresh))...)
+	f.See = []string{
+		"https://redis.io/docs/latest/commands/hello/",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	}
 	return f
 }
 
@@ -75,10 +83,13 @@ func explainHandshakes(n *Node) *Finding {
 func (n *Node) greetingFix(ops string) []string {
 	var out []string
 	if strings.Contains(ops, "CLIENT SETINFO") {
-		out = append(out, n.library(setInfoFix, "go-redis", "redis-py", "jedis", "lettuce", "rueidis", "node-redis", "ioredis")...)
+		out = append(out, n.library(setInfoFix, "go-redis", "redis-py", "jedis", "lettuce", "rueidis", "node-redis",
+			"ioredis")...)
 	}
 	for _, o := range []struct{ op, fix string }{
-		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)"},
+		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
+			"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
+			"MaintNotificationsConfig(enabled=False)"},
 		{"SELECT", "SELECT: database 0, one server or a prefix per application in place of databases"},
 		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
 		{"READONLY", "READONLY is needed where replicas are read; keep those connections"},

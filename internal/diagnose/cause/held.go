@@ -77,9 +77,8 @@ func (w *waits) matches(i int) bool {
 	return is
 }
 
-// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that the server
-// measures itself; but a command is believed only where the thread was not kept from
-// running for most of it.
+// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
+// the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
 func byTheClock(s account.Suspect) bool {
 	switch s.Kind {
 	case account.KindExpire, account.KindFork:
@@ -90,8 +89,8 @@ func byTheClock(s account.Suspect) bool {
 	return false
 }
 
-// of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its middle, whoever
-// waits for it waits for that too.
+// of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
+// middle, whoever waits for it waits for that too.
 func (w *waits) of(a account.Account) int64 {
 	var ns int64
 	room := map[int]int64{} // by how much more than this the suspects may have lasted
@@ -114,8 +113,8 @@ func (w *waits) of(a account.Account) int64 {
 	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
-// matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at random, so that three
-// of its calls say much; of the users' thousands of calls three say nothing.
+// matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
+// random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) matters() bool {
 	return c.MaxNs >= materialNs || c.Probe.Calls >= healthyMinCalls || c.Users.pattern()
 }
@@ -128,8 +127,8 @@ func (f Felt) pattern() bool {
 // materialNs is the longest wait that may happen now and then in a system that is well.
 const materialNs = int64(20e6)
 
-// sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that the thread was on
-// the CPU for it; the server's record of the same says it twice.
+// sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that
+// the thread was on the CPU for it; the server's record of the same says it twice.
 func sureOf(s account.Suspect) float64 {
 	switch {
 	case s.Busy && s.Told != "":
@@ -140,12 +139,15 @@ func sureOf(s account.Suspect) float64 {
 	return 0.85
 }
 
-// confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each occurrence, or
-// only sums between two polls.
+// confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
+// occurrence, or only sums between two polls.
 func (h Held) confidence(n *Node) float64 {
 	best := 0.0
 	for _, s := range h.Suspects {
-		c := map[string]float64{"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75, recording.SourceTap: 0.9}[s.Source]
+		c := map[string]float64{
+			"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75,
+			recording.SourceTap: 0.9,
+		}[s.Source]
 		if s.Source == recording.SourceTap {
 			c = sureOf(s)
 		} else if n.Hosted() && s.Busy {

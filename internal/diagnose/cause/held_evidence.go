@@ -8,8 +8,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that is kept from
-// running makes any command long, those of constant time among them, and uses less CPU time than they last.
+// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
+// is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
+// last.
 func (f *Finding) doubtStalls(n *Node, h Held) {
 	if n.Hosted() {
 		return
@@ -26,7 +27,8 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 		}
 	}
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
-		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
+		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: "+
+			"something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
@@ -35,24 +37,33 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 	case !ok:
 		return
 	case float64(own) > stalledTimes*float64(cpu) && own > int64(1e8):
-		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
-	case float64(all) > stalledTimes*float64(used) && all-used > max(own/2, int64(1e8)): // most of what these lasted may be of that
-		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server used only %s of CPU time: something keeps it from running in their middle", dur(all), dur(used)), float64(used), "ns")
+		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
+			dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+	// most of what these lasted may be of that
+	case float64(all) > stalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
+		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
+			"used only %s of CPU time: something keeps it from running in their middle", dur(all), dur(used)),
+			float64(used), "ns")
 	default:
 		return
 	}
 	f.Confidence = min(f.Confidence, 0.4)
 }
 
-// stalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A second's CPU time is known to some
-// milliseconds, and what the thread does between commands only makes it more.
+// stalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
+// second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
 const stalledTimes = 1.5
 
-// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits for a peer or a disk.
-var notOnlyWork = map[string]bool{"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true, "fcall_ro": true, "exec": true,
-	"migrate": true, "save": true, "debug": true}
+// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
+// for a peer or a disk.
+var notOnlyWork = map[string]bool{
+	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
+	"fcall_ro": true, "exec": true,
+	"migrate": true, "save": true, "debug": true,
+}
 
-// polledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands, by the cores that it used.
+// polledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
+// by the cores that it used.
 func (n *Node) polledCPUNs(cores float64) int64 {
 	polls := n.Info("used_cpu_user")
 	if len(polls) < 2 {
@@ -67,7 +78,8 @@ func (n *Node) polledCPUNs(cores float64) int64 {
 // commandsNs is how long all commands lasted in the watch that only work, by the server's clock.
 func (n *Node) commandsNs() (ns int64) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok && !notOnlyWork[command] {
+		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
+			!notOnlyWork[command] {
 			ns += int64(n.Growth(name) * 1000)
 		}
 	}
@@ -77,7 +89,8 @@ func (n *Node) commandsNs() (ns int64) {
 // supportWaits says how many slow calls waited.
 func (f *Finding) supportWaits(n *Node, h Held, what string) {
 	if h.Calls > 0 {
-		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
+		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
+			len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
 	}
 }
 
@@ -114,7 +127,8 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 	for _, key := range order[:min(len(order), 3)] {
 		t := by[key]
 		if t.Source == recording.SourceTap {
-			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command, times(t.count), dur(t.DurationNs), dur(t.onCPUNs))
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command, times(t.count),
+				dur(t.DurationNs), dur(t.onCPUNs))
 			if who := n.who(t.Suspect); who != "" {
 				text += ", from " + who
 			}
@@ -130,7 +144,8 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, dur(t.DurationNs), times(t.count))
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, dur(t.DurationNs),
+				times(t.count))
 			if who := n.who(t.Suspect); who != "" {
 				text += ", from " + who
 			}
@@ -138,7 +153,8 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 			continue
 		}
 		mean := int64(t.totalNs / float64(t.count))
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited", t.Command, dur(mean), times(t.count)), float64(mean), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
+			t.Command, dur(mean), times(t.count)), float64(mean), "ns")
 	}
 }
 

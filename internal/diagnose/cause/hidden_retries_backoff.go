@@ -8,15 +8,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hiddenRetriesBackoff: what the application sees as one slow call are several: the library waits for a reply that never comes, gives up
-// after its timeout, sleeps, and tries again on another connection, without a word. Catalogue A10.
+// hiddenRetriesBackoff: what the application sees as one slow call are several: the library waits for a reply that
+// never comes, gives up after its timeout, sleeps, and tries again on another connection, without a word. Catalogue
+// A10.
 var hiddenRetriesBackoff = Cause{
-	ID:    "hidden-retries-backoff",
-	Title: "The client tries again by itself: one call of the application is several, each with a whole timeout and a pause in between",
+	ID: "hidden-retries-backoff",
+	Title: "The client tries again by itself: one call of the application is several, each with a whole timeout and " +
+		"a pause in between",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server answers each attempt at once",
-		T2: "connections that the client closes with a call waiting, while the server answers others at once, and hardly any call is answered shortly before that age; the same command follows on the next connection",
+		T2: "connections that the client closes with a call waiting, while the server answers others at once, and " +
+			"hardly any call is answered shortly before that age; the same command follows on the next connection",
 	},
 	// A request that never arrives, on a path that loses packets or forgets connections, is tried again as well.
 	After:   []string{"packet-loss-rto", "idle-conn-blackholed", "cmdinfo-once-lock", "process-frozen"},
@@ -37,7 +40,8 @@ type again struct {
 	pauseNs  int64 // from giving up to the next dial
 }
 
-// attemptsOf pairs each attempt in vain of a caller with the next connection that began with the same request: same command, same length.
+// attemptsOf pairs each attempt in vain of a caller with the next connection that began with the same request: same
+// command, same length.
 func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 	a := attempts{Caller: c}
 	for _, k := range c.Conns {
@@ -50,7 +54,8 @@ func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 	taken := map[*Conn]bool{}
 	for _, k := range a.vain {
 		for _, next := range c.Conns { // in order of their begin
-			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] || !next.beganWith(k) {
+			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
+				!next.beganWith(k) {
 				continue
 			}
 			taken[next] = true
@@ -64,13 +69,15 @@ func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 	return a
 }
 
-// byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to a connection of the pool.
+// byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to
+// a connection of the pool.
 func (a attempts) byChance() bool {
 	opened := a.opened()
 	if len(opened) < 2 {
 		return false
 	}
-	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1) // callers have them in order of their begin
+	// callers have them in order of their begin
+	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1)
 	return 2*a.pause().mid > gap
 }
 
@@ -85,7 +92,8 @@ func (a attempts) pause() spread {
 	return spreadOf(to, func(k *Conn) int64 { return by[k] })
 }
 
-// longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known libraries.
+// longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known
+// libraries.
 const longestPause = int64(10e9)
 
 // beganWith: the first command of a connection that does work is one that waited on another in vain.
@@ -155,38 +163,51 @@ func explainRetries(n *Node) *Finding {
 	}
 	age := f.attempts(n, worst)
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+			float64(len(found)), "processes")
 	}
 	f.remote(worst.Caller)
 	f.Fix = retriesFix(n, age)
-	f.See = []string{"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#retries", "https://pkg.go.dev/github.com/redis/go-redis/v9#Options", "https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#retries",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+		"https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/",
+	}
 	return f
 }
 
 // attempts tells of the waits of one caller, and what followed; it gives the timeout.
 func (f *Finding) attempts(n *Node, a attempts) spread {
 	age := spreadOf(a.vain, func(k *Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their connections; the server answered others meanwhile", a.Name, len(a.vain), dur(age.mid), dur(age.low), dur(age.high)), float64(len(a.vain)), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their "+
+		"connections; the server answered others meanwhile", a.Name, len(a.vain), dur(age.mid), dur(age.low),
+		dur(age.high)), float64(len(a.vain)), "calls")
 	late, _ := n.justInTime(age.mid)
-	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up were not late, their replies never came", late, dur(age.mid/2)), late, "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
+		"were not late, their replies never came", late, dur(age.mid/2)), late, "calls")
 	if known := n.retryDefaults(); known != "" {
 		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
 	}
 	if len(a.again) == 0 {
 		f.Confidence = 0.65
 		f.Title = "Replies never come, and the client waits a whole timeout for each before it tries again or gives up"
-		f.doubt(recording.SourceTap, "what followed was not seen: another attempt may have gone to a connection that was open, or the caller may have got an error", 0, "")
+		f.doubt(recording.SourceTap, "what followed was not seen: another attempt may have gone to a connection that "+
+			"was open, or the caller may have got an error", 0, "")
 		return age
 	}
 	pause := a.pause()
-	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with the same command of the same length, %s later (%s to %s)", len(a.again), dur(pause.mid), dur(pause.low), dur(pause.high)), float64(len(a.again)), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with "+
+		"the same command of the same length, %s later (%s to %s)", len(a.again), dur(pause.mid), dur(pause.low),
+		dur(pause.high)), float64(len(a.again)), "calls")
 	if most := a.inARow(); most > 2 {
-		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most, dur(int64(most-1)*age.mid)), float64(most), "attempts")
+		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most,
+			dur(int64(most-1)*age.mid)), float64(most), "attempts")
 	}
 	if 2*len(a.again) < len(a.vain) {
 		f.Confidence = 0.75
 	}
-	f.doubt(recording.SourceTap, "that the next one is the same call tried again is inferred from its command and length: keys are not looked at", 0, "")
+	f.doubt(recording.SourceTap, "that the next one is the same call tried again is inferred from its command and "+
+		"length: keys are not looked at", 0, "")
 	return age
 }
 
@@ -203,18 +224,27 @@ func (n *Node) retryDefaults() string {
 }
 
 func retriesFix(n *Node, timeout spread) []string {
-	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with %s and 3 retries it is %s and more", dur(timeout.mid), dur(4*timeout.mid))}
+	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
+		"%s and 3 retries it is %s and more", dur(timeout.mid), dur(4*timeout.mid))}
 	fix = append(fix, n.library(map[string]string{
-		"go-redis":   "go-redis: MaxRetries: -1 (3 by default; in a cluster MaxRedirects), MinRetryBackoff and MaxRetryBackoff (8 ms to 512 ms; from 9.22 on 10 ms to 1 s), ReadTimeout; a context's deadline bounds all attempts with ContextTimeoutEnabled: true",
-		"redis-py":   "redis-py: retry=Retry(NoBackoff(), 1) or Retry(ExponentialBackoff(cap=0.1, base=0.01), 2) and socket_timeout=… (6 and 7: 3 retries, 1 s to 10 s apart; 8: 10 retries, 10 ms to 1 s apart)",
-		"jedis":      "Jedis: cluster maxAttempts(…) (5) with maxTotalRetriesDuration(…), socketTimeoutMillis (2 s); its standalone client does not try again",
-		"lettuce":    "Lettuce: RedisURI timeout (60 s); after a reconnect it sends again what was open: ClientOptions.autoReconnect, disconnectedBehavior(REJECT_COMMANDS)",
-		"ioredis":    "ioredis: maxRetriesPerRequest: 1 (20), retryStrategy, commandTimeout; in a cluster retryDelayOnFailover, maxRedirections (16)",
+		"go-redis": "go-redis: MaxRetries: -1 (3 by default; in a cluster MaxRedirects), MinRetryBackoff and " +
+			"MaxRetryBackoff (8 ms to 512 ms; from 9.22 on 10 ms to 1 s), ReadTimeout; a context's deadline bounds " +
+			"all attempts with ContextTimeoutEnabled: true",
+		"redis-py": "redis-py: retry=Retry(NoBackoff(), 1) or Retry(ExponentialBackoff(cap=0.1, base=0.01), 2) and " +
+			"socket_timeout=… (6 and 7: 3 retries, 1 s to 10 s apart; 8: 10 retries, 10 ms to 1 s apart)",
+		"jedis": "Jedis: cluster maxAttempts(…) (5) with maxTotalRetriesDuration(…), socketTimeoutMillis (2 s); " +
+			"its standalone client does not try again",
+		"lettuce": "Lettuce: RedisURI timeout (60 s); after a reconnect it sends again what was open: " +
+			"ClientOptions.autoReconnect, disconnectedBehavior(REJECT_COMMANDS)",
+		"ioredis": "ioredis: maxRetriesPerRequest: 1 (20), retryStrategy, commandTimeout; in a cluster " +
+			"retryDelayOnFailover, maxRedirections (16)",
 		"redisson":   "Redisson: retryAttempts (4), retryDelay (1-2 s), timeout (3 s)",
 		"node-redis": "node-redis: socket.reconnectStrategy, commandOptions({ timeout })",
 	}, "go-redis", "redis-py", "jedis", "lettuce", "ioredis", "redisson", "node-redis")...)
-	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not taken for a slow call",
-		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's own address")
+	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
+		"taken for a slow call",
+		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's "+
+			"own address")
 }
 
 // retryDefaults is what libraries do by default, as read in their sources; of each the newest first.

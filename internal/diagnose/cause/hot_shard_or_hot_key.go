@@ -7,21 +7,23 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for far more than the others, or the
-// slots are spread unevenly. Catalogue D12.
+// hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
+// far more than the others, or the slots are spread unevenly. Catalogue D12.
 var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
 	Title: "One node of the cluster has far more to do than the others, and calls wait in line for it",
 	Layer: "server",
 	Needs: Needs{
-		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice the median of its peers; slots per node (CLUSTER NODES)",
+		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
+			"the median of its peers; slots per node (CLUSTER NODES)",
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
 		T2: "the clients' own calls wait while that node serves others, and whose they are",
 	},
 	Explain: explainHotShard,
 }
 
-// hotTimes: a node that does at least this many times what the median of its peers does is hot, as the catalogue has it.
+// hotTimes: a node that does at least this many times what the median of its peers does is hot, as the catalogue has
+// it.
 const hotTimes = 2.0
 
 // work is what a node of a cluster does, and what share of the slots it has.
@@ -46,14 +48,21 @@ func explainHotShard(n *Node) *Finding {
 	if busy == nil {
 		return nil
 	}
-	f := &Finding{SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare, Confidence: min(busy.Confidence, 0.95)}
-	f.support(own.source(), fmt.Sprintf("its main thread used %.2f cores; those of the %d others like it %.2f (median)", own.cores, len(peers), cores), own.cores, "cores")
+	f := &Finding{
+		SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare,
+		Confidence: min(busy.Confidence, 0.95),
+	}
+	f.support(own.source(), fmt.Sprintf("its main thread used %.2f cores; those of the %d others like it %.2f (median)",
+		own.cores, len(peers), cores), own.cores, "cores")
 	switch {
 	case own.perSecond >= hotTimes*ops:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second; the others %.0f (median)", own.perSecond, ops), own.perSecond, "per second")
+		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second; the others %.0f (median)",
+			own.perSecond, ops), own.perSecond, "per second")
 	default:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f (median): not more commands, but dearer ones: %s per command, %s there", own.perSecond, ops,
-			dur(int64(1e9*own.cores/max(own.perSecond, 1))), dur(int64(1e9*cores/max(ops, 1)))), own.perSecond, "per second")
+		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f "+
+			"(median): not more commands, but dearer ones: %s per command, %s there", own.perSecond, ops,
+			dur(int64(1e9*own.cores/max(own.perSecond, 1))), dur(int64(1e9*cores/max(ops, 1)))), own.perSecond,
+			"per second")
 	}
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)
@@ -62,12 +71,16 @@ func explainHotShard(n *Node) *Finding {
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
 	f.Fix = hotShardFix(n, uneven)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags", "https://redis.io/docs/latest/develop/reference/client-side-caching/", "https://valkey.io/commands/cluster-slot-stats/"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
+		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
+		"https://valkey.io/commands/cluster-slot-stats/",
+	}
 	return f
 }
 
-// workOfCluster is what this node of a cluster did in the watch, and its peers: the masters that have slots, or, for a replica, the replicas. Without a
-// peer there is nothing to hold it against.
+// workOfCluster is what this node of a cluster did in the watch, and its peers: the masters that have slots, or, for a
+// replica, the replicas. Without a peer there is nothing to hold it against.
 func (n *Node) workOfCluster() (own work, peers []work) {
 	primary, in := n.standing()
 	if !in {
@@ -82,7 +95,10 @@ func (n *Node) workOfCluster() (own work, peers []work) {
 		if !ok {
 			continue
 		}
-		w := work{node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.ownPerSecond(), 0), slots: one.slotsBefore()}
+		w := work{
+			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.ownPerSecond(), 0),
+			slots: one.slotsBefore(),
+		}
 		if one == n {
 			own = w
 		} else {
@@ -95,7 +111,8 @@ func (n *Node) workOfCluster() (own work, peers []work) {
 	return own, peers
 }
 
-// standing says whether this node is a master with slots, or a replica; known is false where it is neither, or it did not tell.
+// standing says whether this node is a master with slots, or a replica; known is false where it is neither, or it did
+// not tell.
 func (n *Node) standing() (primary, known bool) {
 	if len(n.views) == 0 {
 		return false, false
@@ -105,8 +122,8 @@ func (n *Node) standing() (primary, known bool) {
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
 
-// ownPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after some of the handshake, and of
-// the server source.
+// ownPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after
+// some of the handshake, and of the server source.
 func (n *Node) ownPerSecond() float64 {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, _ := n.Ledger.Path(n.Address, "fresh")
@@ -137,10 +154,13 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
 	times := float64(own.slots) / max(slots, 1)
 	if times*hotTimes > own.cores/max(cores, 1e-3) && times > 1 {
-		f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): so many more keys are its own", own.slots, slots), float64(own.slots), "slots")
+		f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): so many more keys "+
+			"are its own", own.slots, slots), float64(own.slots), "slots")
 		return true
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): not more keys are its own, but some are asked for far more than others, or share a hash tag", own.slots, slots), float64(own.slots), "slots")
+	f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): not more keys are its "+
+		"own, but some are asked for far more than others, or share a hash tag", own.slots, slots), float64(own.slots),
+		"slots")
 	return false
 }
 
@@ -152,7 +172,8 @@ func (f *Finding) supportHotCommand(n *Node, own work, peers []work) {
 	}
 	field := "cmdstat_" + strings.ToLower(strings.ReplaceAll(top.Name, " ", "|")) + ".calls"
 	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(field) })
-	f.support(recording.SourceServer, fmt.Sprintf("most of its time goes to %s: %.0f per second, %.0f at the others (median)", top.Name, n.PerSecond(field), there), n.PerSecond(field), "per second")
+	f.support(recording.SourceServer, fmt.Sprintf("most of its time goes to %s: %.0f per second, %.0f at the others "+
+		"(median)", top.Name, n.PerSecond(field), there), n.PerSecond(field), "per second")
 }
 
 // supportWhose names who asks it most.
@@ -169,31 +190,42 @@ func (f *Finding) supportWhose(n *Node) {
 		}
 	}
 	if most.calls() > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s", 100*float64(most.calls())/float64(max(all, 1)), most.Name), float64(most.calls()), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s",
+			100*float64(most.calls())/float64(max(all, 1)), most.Name), float64(most.calls()), "calls")
 	}
 }
 
 func hotShardFix(n *Node, uneven bool) []string {
 	if uneven {
-		return []string{"redis-cli --cluster rebalance " + n.Address + ": it has more slots than the others",
-			"Add nodes, and move slots of this one to them (redis-cli --cluster reshard)"}
+		return []string{
+			"redis-cli --cluster rebalance " + n.Address + ": it has more slots than the others",
+			"Add nodes, and move slots of this one to them (redis-cli --cluster reshard)",
+		}
 	}
-	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or look at some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
+	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or look " +
+		"at some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
 	if slotStats(n) {
-		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; then its keys: CLUSTER GETKEYSINSLOT SLOT 10"
+		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; then its keys: CLUSTER " +
+			"GETKEYSINSLOT SLOT 10"
 	}
-	return append([]string{find,
-		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation (CLIENT TRACKING, Redis >= 6.0):",
+	return append([]string{
+		find,
+		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation " +
+			"(CLIENT TRACKING, Redis >= 6.0):",
 	}, append(n.library(map[string]string{
-		"go-redis":   "go-redis: a cache in the process (it has none of its own); for reads ClusterOptions.ReadOnly with RouteRandomly",
-		"rueidis":    "rueidis: DoCache with a TTL; for reads SendToReplicas",
-		"lettuce":    "Lettuce: ClientSideCaching.enable (standalone connections), or a cache in the process; for reads ReadFrom.REPLICA_PREFERRED",
-		"jedis":      "Jedis: CacheConfig (5.2 and later, RESP3)",
-		"redis-py":   "redis-py: cache_config=CacheConfig() with protocol=3 (5.1 and later); for reads load_balancing_strategy, before 6.0 read_from_replicas",
+		"go-redis": "go-redis: a cache in the process (it has none of its own); for reads ClusterOptions.ReadOnly " +
+			"with RouteRandomly",
+		"rueidis": "rueidis: DoCache with a TTL; for reads SendToReplicas",
+		"lettuce": "Lettuce: ClientSideCaching.enable (standalone connections), or a cache in the process; for " +
+			"reads ReadFrom.REPLICA_PREFERRED",
+		"jedis": "Jedis: CacheConfig (5.2 and later, RESP3)",
+		"redis-py": "redis-py: cache_config=CacheConfig() with protocol=3 (5.1 and later); for reads " +
+			"load_balancing_strategy, before 6.0 read_from_replicas",
 		"node-redis": "node-redis: clientSideCache (5.0 and later, RESP 3); for reads useReplicas: true",
 		"ioredis":    "ioredis: a cache in the process; for reads scaleReads: 'slave'",
 	}, "go-redis", "rueidis", "lettuce", "jedis", "redis-py", "node-redis", "ioredis"),
-		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag {…} that all keys share",
+		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag "+
+			"{…} that all keys share",
 		"Reads of a hot key can be spread over replicas of its node; writes cannot")...)
 }
 

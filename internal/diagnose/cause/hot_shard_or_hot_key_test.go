@@ -7,11 +7,14 @@ import (
 	"slowpath/internal/recording"
 )
 
-// load says what the nodes of a cluster did in the watch: cores of the main thread (INFO), and thousands of GETs per second.
+// load says what the nodes of a cluster did in the watch: cores of the main thread (INFO), and thousands of GETs per
+// second.
 func (c clusterCase) load(node string, cores, thousands float64) clusterCase {
-	c.grows(recording.SourceServer, node, "used_cpu_user_main_thread", cores*20).grows(recording.SourceServer, node, "used_cpu_sys_main_thread", 0)
+	c.grows(recording.SourceServer, node, "used_cpu_user_main_thread", cores*20).grows(recording.SourceServer, node,
+		"used_cpu_sys_main_thread", 0)
 	c.grows(recording.SourceServer, node, "total_commands_processed", thousands*20e3)
-	return c.grows(recording.SourceServer, node, "cmdstat_get.calls", thousands*20e3).grows(recording.SourceServer, node, "cmdstat_get.usec", cores*15e6)
+	return c.grows(recording.SourceServer, node, "cmdstat_get.calls", thousands*20e3).grows(recording.SourceServer,
+		node, "cmdstat_get.usec", cores*15e6)
 }
 
 // queued are the probe's calls that wait in line at a node.
@@ -39,7 +42,8 @@ func TestHotShard(t *testing.T) {
 	}
 	host := func(c clusterCase) clusterCase {
 		for node, run := range map[string]float64{clusterNodes[0]: 0.1, hot: 0.97, clusterNodes[2]: 0.1} {
-			c.grows(recording.SourceHost, node, "main.run_ns", run*20e9).grows(recording.SourceHost, node, "main.delay_ns", 0)
+			c.grows(recording.SourceHost, node, "main.run_ns", run*20e9).grows(recording.SourceHost, node,
+				"main.delay_ns", 0)
 		}
 		return c
 	}
@@ -57,16 +61,28 @@ func TestHotShard(t *testing.T) {
 	}
 	alone := newEdge("redis 7.0.15").kept(2*edgeMs, 0, 0).mainThread(0.97, 0).call("kept", 1, edgeMs/10)
 	checkCluster(t, "hot-shard-or-hot-key", []clusterWant{
-		{name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true, min: 0.5, max: 0.7, evidence: "it has 5462 slots, the others 5461 (median): not more keys are its own", fix: "--hotkeys"},
-		{name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true, min: 0.9, evidence: "its main thread used 0.97 cores; those of the 2 others like it 0.10 (median)"},
-		{name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true, min: 0.9, fix: "CLUSTER SLOT-STATS ORDERBY CPU-USEC"},
-		{name: "more slots, and so more keys", rec: uneven, first: true, evidence: "it has 14384 slots, the others 1000 (median): so many more keys are its own", fix: "--cluster rebalance"},
+		{
+			name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true, min: 0.5, max: 0.7,
+			evidence: "it has 5462 slots, the others 5461 (median): not more keys are its own", fix: "--hotkeys",
+		},
+		{
+			name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true, min: 0.9,
+			evidence: "its main thread used 0.97 cores; those of the 2 others like it 0.10 (median)",
+		},
+		{
+			name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true, min: 0.9,
+			fix: "CLUSTER SLOT-STATS ORDERBY CPU-USEC",
+		},
+		{name: "more slots, and so more keys", rec: uneven, first: true, evidence: "it has 14384 slots, the others " +
+			"1000 (median): so many more keys are its own", fix: "--cluster rebalance"},
 		{name: "all are busy", rec: cluster("redis 7.0.15", 0.95, 0.97, 0.95)},
 		{name: "it does more, and has time to spare", rec: cluster("redis 7.0.15", 0.1, 0.5, 0.1)},
 		{name: "no cluster", rec: clusterCase(alone)},
 	})
-	if _, all := cluster("redis 7.0.15", 0.1, 0.97, 0.12).find("main-thread-saturated"); len(all) < 2 || all[1].Because != "hot-shard-or-hot-key" {
+	if _, all := cluster("redis 7.0.15", 0.1, 0.97, 0.12).find("main-thread-saturated"); len(all) < 2 ||
+		all[1].Because != "hot-shard-or-hot-key" {
 		t.Errorf("%+v", all)
 	}
-	checkCluster(t, "main-thread-saturated", []clusterWant{{name: "all are busy", rec: cluster("redis 7.0.15", 0.95, 0.97, 0.95), first: true, min: 0.5}})
+	checkCluster(t, "main-thread-saturated", []clusterWant{{name: "all are busy", rec: cluster("redis 7.0.15", 0.95,
+		0.97, 0.95), first: true, min: 0.5}})
 }

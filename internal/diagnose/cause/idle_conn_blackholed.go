@@ -7,8 +7,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was silent for long, and drops what belongs to it without a
-// word. The first request after the pause is sent again and again until the caller gives up. Catalogue C7.
+// idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was silent for long, and drops what belongs
+// to it without a word. The first request after the pause is sent again and again until the caller gives up. Catalogue
+// C7.
 var idleConnBlackholed = Cause{
 	ID:    "idle-conn-blackholed",
 	Title: "Something on the path forgets idle connections: the first call after a pause gets no answer",
@@ -22,9 +23,11 @@ var idleConnBlackholed = Cause{
 
 // Bounds of a black hole.
 const (
-	// A lost segment is sent again once; twice in a row and no answer is a path that is gone. The timer doubles: 200, 400, 800 ms.
+	// A lost segment is sent again once; twice in a row and no answer is a path that is gone. The timer doubles: 200,
+	// 400, 800 ms.
 	resentInVain = 2
-	// idleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the gaps of busy callers.
+	// idleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
+	// gaps of busy callers.
 	idleLong = int64(1e9)
 )
 
@@ -46,7 +49,8 @@ func (n *Node) silences() []Silence {
 			continue
 		}
 		s := byConn[d.Client]
-		if s == nil || e.TimeNs > s.ToNs { // what is sent again now was sent after the last time: an answer came between
+		// what is sent again now was sent after the last time: an answer came between
+		if s == nil || e.TimeNs > s.ToNs {
 			s = &Silence{Client: d.Client, SentNs: e.TimeNs}
 			byConn[d.Client] = s
 		}
@@ -80,8 +84,8 @@ func (n *Node) silences() []Silence {
 	return out
 }
 
-// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none within a second; one that
-// was there before the watch and never used in it was idle all that time.
+// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
+// within a second; one that was there before the watch and never used in it was idle all that time.
 func (l lane) idleBefore(sentNs int64) int64 {
 	for i := len(l.steps) - 1; i >= 0; i-- {
 		if s := l.steps[i]; s.to <= sentNs+int64(100e6) {
@@ -149,31 +153,43 @@ func explainBlackhole(n *Node) *Finding {
 		}
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
-	f.support(recording.SourceTap, fmt.Sprintf("%d requests after a pause got no answer, up to %s until their caller gave up or the watch ended; they were sent again %d times (%s)", len(gone), dur(longest), again, who.list(3)), float64(len(gone)), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("all of these connections had been idle, the shortest for %s: %s", dur(limit.WasIdleNs), whose(limit.Client, limit.Caller)), float64(limit.WasIdleNs), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("%d requests after a pause got no answer, up to %s until their caller "+
+		"gave up or the watch ended; they were sent again %d times (%s)", len(gone), dur(longest), again, who.list(3)),
+		float64(len(gone)), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("all of these connections had been idle, the shortest for %s: %s",
+		dur(limit.WasIdleNs), whose(limit.Client, limit.Caller)), float64(limit.WasIdleNs), "ns")
 	if alive > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d other connections had %d calls answered meanwhile; their pauses were %s at most", alive, calls, dur(longestAlive)), float64(alive), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%d other connections had %d calls answered meanwhile; their "+
+			"pauses were %s at most", alive, calls, dur(longestAlive)), float64(alive), "connections")
 	}
 	if givenUp > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them were closed by their caller with the call unanswered", givenUp), float64(givenUp), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of them were closed by their caller with the call unanswered",
+			givenUp), float64(givenUp), "connections")
 	}
 	if busy > 0 {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d connections that were in use got no answer either: the path may be gone for all", busy), float64(busy), "connections")
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d connections that were in use got no answer either: the path may "+
+			"be gone for all", busy), float64(busy), "connections")
 	}
 	if longestAlive > limit.WasIdleNs {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceTap, fmt.Sprintf("another connection was idle for %s and still worked", dur(longestAlive)), float64(longestAlive), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("another connection was idle for %s and still worked",
+			dur(longestAlive)), float64(longestAlive), "ns")
 	}
 	if alive == 0 {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceTap, "no other connection had an answer meanwhile: the server or the whole path may be gone", 0, "connections")
+		f.doubt(recording.SourceTap, "no other connection had an answer meanwhile: the server or the whole path may "+
+			"be gone", 0, "connections")
 	}
 	if n.Hosted() && n.StateNs(recording.KindFrozen) > longest/2 {
-		f.doubt(recording.SourceHost, "the server was frozen for a time; but its kernel acknowledges what arrives, and then nothing is sent again", float64(n.StateNs(recording.KindFrozen)), "ns")
+		f.doubt(recording.SourceHost, "the server was frozen for a time; but its kernel acknowledges what arrives, "+
+			"and then nothing is sent again", float64(n.StateNs(recording.KindFrozen)), "ns")
 	}
 	f.Fix = blackholeFix(n, limit.WasIdleNs)
-	f.See = []string{"https://github.com/redis/node-redis/issues/1598", "https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#connection-idle-timeout", "https://man7.org/linux/man-pages/man7/tcp.7.html"}
+	f.See = []string{
+		"https://github.com/redis/node-redis/issues/1598",
+		"https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#connection-idle-timeout", "https://man7.org/linux/man-pages/man7/tcp.7.html",
+	}
 	return f
 }
 
@@ -184,9 +200,14 @@ func blackholeFix(n *Node, limitNs int64) []string {
 		keep += fmt.Sprintf(" (now %s)", now)
 	}
 	return []string{
-		keep + ": keepalives then pass before the connection is forgotten; it holds for connections that are opened from then on",
-		fmt.Sprintf("or in the clients: Lettuce KeepAliveOptions, go-redis >= 9.22 (30 s/5 s/3) or a Dialer with KeepAlive, redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
-		"Close idle connections before the path forgets them (ConnMaxIdleTime, minEvictableIdleTime), and bound the wait: TCP_USER_TIMEOUT or a read timeout of some hundred milliseconds",
-		"Raise the idle timeout of the firewall or balancer on the path (net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send resets",
+		keep + ": keepalives then pass before the connection is forgotten; it holds for connections that are opened " +
+			"from then on",
+		fmt.Sprintf("or in the clients: Lettuce KeepAliveOptions, go-redis >= 9.22 (30 s/5 s/3) or a Dialer with "+
+			"KeepAlive, redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
+		"Close idle connections before the path forgets them (ConnMaxIdleTime, minEvictableIdleTime), and bound the " +
+			"wait: TCP_USER_TIMEOUT or a read timeout of some hundred milliseconds",
+		"Raise the idle timeout of the firewall or balancer on the path " +
+			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send " +
+			"resets",
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"slowpath/internal/recording"
 )
 
-// inVain are the connections on which a call waited for a reply that would never have come, until its caller gave up: the server answered
-// others meanwhile, and hardly any call is answered shortly before the timeout. Where the server is merely late, the wait of one that was
-// given up is also that of others, and as many calls come just in time as come too late: no cut through a distribution leaves nothing on
-// its one side.
+// inVain are the connections on which a call waited for a reply that would never have come, until its caller gave up:
+// the server answered others meanwhile, and hardly any call is answered shortly before the timeout. Where the server is
+// merely late, the wait of one that was given up is also that of others, and as many calls come just in time as come
+// too late: no cut through a distribution leaves nothing on its one side.
 func (n *Node) inVain(callers []*Caller) map[*Conn]bool {
 	given, age := givenUp(callers)
 	if len(given) < minRedials {
@@ -38,14 +38,15 @@ func (n *Node) inVain(callers []*Caller) map[*Conn]bool {
 }
 
 const (
-	// justInTimeShare of those given up may have been answered between half of the timeout and the timeout. Calls that meet a server which
-	// stands still for as long as S at a random moment wait evenly between 0 and S: with a timeout T, (T/2) / (S-T) of those given up are
-	// answered in that stretch, which is more than this for every S below 3 T.
+	// justInTimeShare of those given up may have been answered between half of the timeout and the timeout. Calls that
+	// meet a server which stands still for as long as S at a random moment wait evenly between 0 and S: with a timeout
+	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
 	justInTimeShare = 0.25
 	mostInVain      = 0.5
 )
 
-// givenUp are the connections that were closed with a call waiting, where its command is not one that waits by itself, and the median wait.
+// givenUp are the connections that were closed with a call waiting, where its command is not one that waits by itself,
+// and the median wait.
 func givenUp(callers []*Caller) (list []*Conn, ageNs int64) {
 	for _, c := range callers {
 		for _, k := range c.conns((*Conn).gaveUp) {
@@ -58,14 +59,17 @@ func givenUp(callers []*Caller) (list []*Conn, ageNs int64) {
 }
 
 // meantToWait are commands whose reply may be long in coming on a server that is well.
-var meantToWait = words("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
+var meantToWait = words("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF " +
+	"SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
 
-// justInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls were counted.
+// justInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls
+// were counted.
 func (n *Node) justInTime(timeoutNs int64) (calls float64, seen bool) {
 	var count, all int64
 	for _, side := range []string{recording.Client, recording.Server} {
 		for _, h := range n.Rec.Histograms {
-			if h.Source != recording.SourceTap || h.Node != n.Address || len(h.Op) <= len(side) || h.Op[:len(side)+1] != side+" " || meantToWait[h.Op[len(side)+1:]] {
+			if h.Source != recording.SourceTap || h.Node != n.Address || len(h.Op) <= len(side) ||
+				h.Op[:len(side)+1] != side+" " || meantToWait[h.Op[len(side)+1:]] {
 				continue
 			}
 			hist, err := hdrhistogram.Decode(h.HDR)
@@ -141,8 +145,9 @@ func (a answers) during(not *Conn, from, to int64) bool {
 	return a.flowed(not, from, to)
 }
 
-// flowed reports whether the calls on other connections cannot have stood still between two times: with the calls that came at their rate in
-// that time, each of them waiting for its end, they would have been in flight for longer than they were in the whole looks around it.
+// flowed reports whether the calls on other connections cannot have stood still between two times: with the calls that
+// came at their rate in that time, each of them waiting for its end, they would have been in flight for longer than
+// they were in the whole looks around it.
 func (a answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
@@ -163,7 +168,11 @@ const flowedCalls = 5
 func stepsOf(c *Conn, startNs int64) (out []laneStep) {
 	last := use{at: max(c.OpenNs, startNs)}
 	for _, u := range c.use {
-		out = append(out, laneStep{span{last.at, u.at}, u.calls - last.calls, u.inFlightNs - last.inFlightNs, u.idleNs - last.idleNs})
+		out = append(out, laneStep{
+			span{last.at, u.at},
+			u.calls - last.calls, u.inFlightNs - last.inFlightNs,
+			u.idleNs - last.idleNs,
+		})
 		last = u
 	}
 	return out

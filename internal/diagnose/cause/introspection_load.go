@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate, SLOWLOG GET of
-// everything, MEMORY USAGE of big keys. Catalogue I11.
+// introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate,
+// SLOWLOG GET of everything, MEMORY USAGE of big keys. Catalogue I11.
 var introspectionLoad = Cause{
 	ID:    "introspection-load",
 	Title: "Looking at the server is what loads it",
@@ -71,14 +71,18 @@ func explainIntrospection(n *Node) *Finding {
 
 func (f *Finding) supportMonitors(n *Node, monitors []Client, share float64) {
 	c := monitors[0]
-	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s", len(monitors), c.Addr, library(c), c.Age), float64(len(monitors)), "clients")
-	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
-	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic instead of MONITOR", c.Addr))
+	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s",
+		len(monitors), c.Addr, library(c), c.Age), float64(len(monitors)), "clients")
+	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: "+
+		"about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
+	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic "+
+		"instead of MONITOR", c.Addr))
 }
 
 const (
-	// What a command costs for the first MONITOR client and for each further one: formatting its line, and queueing and writing it.
-	// Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for four clients.
+	// What a command costs for the first MONITOR client and for each further one: formatting its line, and queueing and
+	// writing it. Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for
+	// four clients.
 	firstMonitorNs = 1500
 	nextMonitorNs  = 300
 	// monitorMinShare of the main thread's work is where MONITOR begins to be felt.
@@ -100,7 +104,8 @@ func (n *Node) monitorShare(monitors int) float64 {
 	return min(1, n.CommandsPerSecond()*each/1e9/cores)
 }
 
-// introspectionShare is the part of the time that went to commands which look at the server, without those of the watch.
+// introspectionShare is the part of the time that went to commands which look at the server, without those of the
+// watch.
 func (n *Node) introspectionShare() float64 {
 	usec := -n.Growth("self.commands_usec")
 	for _, u := range n.introspection() {
@@ -123,8 +128,8 @@ func (n *Node) introspection() []commandUse {
 	return out
 }
 
-// monitored claims MONITOR's part of the time that calls waited for a loop that was busy with nothing else that is known. Its own
-// output, and that of clients that do not read it fast enough, is among the bytes that were written.
+// monitored claims MONITOR's part of the time that calls waited for a loop that was busy with nothing else that is
+// known. Its own output, and that of clients that do not read it fast enough, is among the bytes that were written.
 func (n *Node) monitored(share float64) Claim {
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.Suspect >= 0 {
@@ -140,14 +145,16 @@ func (c Claim) add(o Claim) Claim {
 	add := func(a, b Felt) Felt {
 		return Felt{max(a.Calls, b.Calls), a.Of, max(a.Share, b.Share), max(a.MaxNs, b.MaxNs)}
 	}
-	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe)}
+	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,
+		o.Users), Probe: add(c.Probe, o.Probe)}
 }
 
 // supportTimeOf says how much of the server's time the commands took in the watch.
 func (f *Finding) supportTimeOf(n *Node) {
 	for _, u := range n.introspection() {
 		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
-			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
+			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms",
+				u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
 		}
 	}
 }
@@ -157,13 +164,17 @@ func introspectionFix(n *Node, ss []account.Suspect) []string {
 	from := n.from(ss)
 	switch name {
 	case "INFO":
-		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, not INFO all), from one exporter.", from)}
+		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, "+
+			"not INFO all), from one exporter.", from)}
 	case "CLIENT":
-		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID … for a few; connected_clients is in INFO.", from)}
+		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID … for a few; "+
+			"connected_clients is in INFO.", from)}
 	case "SLOWLOG", "COMMANDLOG":
-		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at most every 10 s; CONFIG SET slowlog-max-len 128", from)}
+		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at most every 10 s; CONFIG SET "+
+			"slowlog-max-len 128", from)}
 	case "MEMORY":
-		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks the whole value; better from a replica or an RDB file.", from)}
+		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks "+
+			"the whole value; better from a replica or an RDB file.", from)}
 	default:
 		return []string{fmt.Sprintf("Send %s%s rarely, or to a replica.", ss[0].Command, from)}
 	}

@@ -8,14 +8,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by spinning
-// (networking.c, IOThreadMain), so that those which have work wait for those which spin. Catalogue H4.
+// ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
+// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin. Catalogue H4.
 var ioThreadsOversubscribed = Cause{
 	ID:    "io-threads-oversubscribed",
 	Title: "The server has as many I/O threads as CPUs or more: its main thread waits for its own threads",
 	Layer: "server-host",
 	Needs: Needs{
-		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less used_cpu_*_main_thread)",
+		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less " +
+			"used_cpu_*_main_thread)",
 		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
 		T2: "the server's own threads had the CPU for which its main thread waited",
 	},
@@ -31,7 +32,8 @@ type IOThreads struct {
 	Known      bool    // seen on the host
 }
 
-// Wish is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must serve.
+// Wish is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
+// serve.
 func (t IOThreads) Wish() float64 { return t.Run + t.Wait }
 
 // ioThreads reads CONFIG and the host's figures of each thread.
@@ -72,23 +74,29 @@ func explainIOThreads(n *Node) *Finding {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := n.demand()
-	if float64(t.Configured) < t.CPUs || t.Run < ioThreadsRun || t.Wait/max(t.Wish(), 1e-9) < ioThreadsWait && !t.Quota {
+	if float64(t.Configured) < t.CPUs || t.Run < ioThreadsRun || t.Wait/max(t.Wish(), 1e-9) < ioThreadsWait &&
+		!t.Quota {
 		return nil
 	}
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.Quota && main.Run < 0.8*t.CPUs) || isWaiting(s)
+		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.Quota &&
+			main.Run < 0.8*t.CPUs) || isWaiting(s)
 	})
 	f := n.finding(cl, 0.95)
 	others := n.othersCores()
 	mine := t.Wish() / (t.Wish() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Wish(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
-	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs), float64(t.Configured), "threads")
-	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for another %.2f", t.Run, t.Wait), t.Wait, "cores")
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue %.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
+	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured,
+		t.CPUs), float64(t.Configured), "threads")
+	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for "+
+		"another %.2f", t.Run, t.Wait), t.Wait, "cores")
+	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue "+
+		"%.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
 	f.supportOwnHolders(n)
 	if others > t.Wish() {
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others), others, "cores")
+		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads "+
+			"wanted, %.2f cores", others), others, "cores")
 	}
 	f.Fix = ioThreadsFix(n, t)
 	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}
@@ -104,7 +112,9 @@ func (f *Finding) supportOwnHolders(n *Node) {
 		}
 	}
 	if own > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended with one of its own I/O threads leaving the CPU", dur(all.Ns), 100*float64(own)/float64(all.Ns)), float64(own), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended "+
+			"with one of its own I/O threads leaving the CPU", dur(all.Ns), 100*float64(own)/float64(all.Ns)),
+			float64(own), "ns")
 	}
 }
 
@@ -117,8 +127,8 @@ func (n *Node) othersCores() float64 {
 	return cores
 }
 
-// ioThreadsByInfo judges without the host: I/O threads that are active never sleep (redis 6.0 to 7.4), so what they lack of a core
-// each is what they waited for a CPU.
+// ioThreadsByInfo judges without the host: I/O threads that are active never sleep (redis 6.0 to 7.4), so what they
+// lack of a core each is what they waited for a CPU.
 func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
 	active, _ := n.Info("io_threads_active").Max()
 	all := rate(n.Info("used_cpu_user")) + rate(n.Info("used_cpu_sys"))
@@ -129,7 +139,8 @@ func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
 	}
 	f := n.finding(n.waited(), 0.5)
 	f.ExcessShare = max(f.ExcessShare, q.share())
-	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")
+	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f "+
+		"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")
 	f.doubt(recording.SourceServer, "how many CPUs the server has was not seen", 0, "")
 	f.Fix = ioThreadsFix(n, t)
 	return f
@@ -138,7 +149,9 @@ func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
 func ioThreadsFix(n *Node, t IOThreads) []string {
 	fix := fmt.Sprintf("io-threads below the number of CPUs (4 CPUs: 2-3; 2 CPUs: 1): it is %d", t.Configured)
 	if t.CPUs > 0 {
-		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (it is %d)", max(1, int(t.CPUs)-1), t.Configured)
+		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (it is %d)",
+			max(1, int(t.CPUs)-1), t.Configured)
 	}
-	return []string{fix, "Where the server is pinned to CPUs (server_cpulist, server-cpulist, a cpuset), give it at least io-threads of them"}
+	return []string{fix, "Where the server is pinned to CPUs (server_cpulist, server-cpulist, a cpuset), give it at " +
+		"least io-threads of them"}
 }

@@ -9,12 +9,28 @@ import (
 	"slowpath/internal/recording"
 )
 
-// byLibName are client libraries by the beginning of what they call themselves (CLIENT SETINFO, or the name of Lettuce's refresh), in lower case.
-// redigo says nothing.
+// byLibName are client libraries by the beginning of what they call themselves (CLIENT SETINFO, or the name of
+// Lettuce's refresh), in lower case. redigo says nothing.
 var byLibName = [][2]string{
-	{"go-redis", "go-redis"}, {"rueidis", "rueidis"}, {"valkey-go", "valkey-go"}, {"jedis", "jedis"}, {"lettuce", "lettuce"}, {"redisson", "redisson"}, {"redis-py", "redis-py"}, {"valkey-py", "valkey-py"},
-	{"node-redis", "node-redis"}, {"ioredis", "ioredis"}, {"iovalkey", "iovalkey"}, {"phpredis", "phpredis"}, {"predis", "predis"}, {"se.redis", "stackexchange"}, {"stackexchange", "stackexchange"},
-	{"redis-rs", "redis-rs"}, {"redis-rb", "redis-rb"}, {"redigo", "redigo"}, {"glide", "valkey-glide"},
+	{"go-redis", "go-redis"},
+	{"rueidis", "rueidis"},
+	{"valkey-go", "valkey-go"},
+	{"jedis", "jedis"},
+	{"lettuce", "lettuce"},
+	{"redisson", "redisson"},
+	{"redis-py", "redis-py"},
+	{"valkey-py", "valkey-py"},
+	{"node-redis", "node-redis"},
+	{"ioredis", "ioredis"},
+	{"iovalkey", "iovalkey"},
+	{"phpredis", "phpredis"},
+	{"predis", "predis"},
+	{"se.redis", "stackexchange"},
+	{"stackexchange", "stackexchange"},
+	{"redis-rs", "redis-rs"},
+	{"redis-rb", "redis-rb"},
+	{"redigo", "redigo"},
+	{"glide", "valkey-glide"},
 }
 
 // ofRuntime are the libraries that a program of this name can have, where no more is known of it.
@@ -27,7 +43,8 @@ var ofRuntime = map[string][]string{
 	"dotnet": {"stackexchange"},
 }
 
-// libraryNamed is the library that calls itself so, or whose name begins with the eight letters that the kernel source keeps; empty for none.
+// libraryNamed is the library that calls itself so, or whose name begins with the eight letters that the kernel source
+// keeps; empty for none.
 func libraryNamed(name string) string {
 	name = strings.ToLower(name)
 	for _, k := range byLibName {
@@ -38,8 +55,8 @@ func libraryNamed(name string) string {
 	return ""
 }
 
-// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that begin with HELLO, and those
-// that never do; and those that ask for INFO before they work.
+// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that
+// begin with HELLO, and those that never do; and those that ask for INFO before they work.
 var (
 	saysHello   = map[string]bool{"rueidis": true, "lettuce": true, "valkey-glide": true}
 	saysNoHello = map[string]bool{"redigo": true, "go-redis@8": true, "go-redis@7": true, "go-redis@6": true}
@@ -66,18 +83,23 @@ func (n *Node) greetings() (out []*recording.HandshakeDetail) {
 	return out
 }
 
-// libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have open, what they call
-// themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for them.
+// libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have
+// open, what they call themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for
+// them.
 func (n *Node) libraries() (out []recording.Library) {
 	add := func(l recording.Library) {
-		if !slices.ContainsFunc(out, func(o recording.Library) bool { return o.Name == l.Name && (o.Version == l.Version || l.Version == "") }) {
+		if !slices.ContainsFunc(out, func(o recording.Library) bool {
+			return o.Name == l.Name &&
+				(o.Version == l.Version || l.Version == "")
+		}) {
 			out = append(out, l)
 		}
 	}
 	var installed []recording.Library
 	for _, s := range n.Rec.Snapshots {
 		var who struct{ Libraries []recording.Library }
-		if s.Source != recording.SourceHost || s.Name != "process" || !strings.HasPrefix(s.Subject, recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &who) != nil {
+		if s.Source != recording.SourceHost || s.Name != "process" || !strings.HasPrefix(s.Subject,
+			recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &who) != nil {
 			continue
 		}
 		for _, l := range who.Libraries {
@@ -94,7 +116,8 @@ func (n *Node) libraries() (out []recording.Library) {
 		}
 	}
 	for _, g := range n.greetings() {
-		if name := libraryNamed(g.Library); name != "" && !slices.ContainsFunc(out, func(o recording.Library) bool { return o.Name == name }) {
+		if name := libraryNamed(g.Library); name != "" && !slices.ContainsFunc(out,
+			func(o recording.Library) bool { return o.Name == name }) {
 			add(recording.Library{Name: name, Version: number(g.Version)})
 		}
 	}
@@ -125,9 +148,9 @@ func (n *Node) runtimes() (names []string) {
 	return names
 }
 
-// library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is known, or none of them has
-// a line. A key is the name of a library, or with a major version behind it, "go-redis@8", where that has options of its own; a name alone is of
-// the versions that have none.
+// library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is
+// known, or none of them has a line. A key is the name of a library, or with a major version behind it, "go-redis@8",
+// where that has options of its own; a name alone is of the versions that have none.
 func (n *Node) library(lines map[string]string, order ...string) (out []string) {
 	used := n.libraries()
 	for _, key := range order {
@@ -149,7 +172,8 @@ func (n *Node) library(lines map[string]string, order ...string) (out []string) 
 		return can == nil || slices.Contains(can, name)
 	}
 	seen := func(key string) bool {
-		return greetings == nil || slices.ContainsFunc(greetings, func(g *recording.HandshakeDetail) bool { return beginsLike(g, key, lines) })
+		return greetings == nil || slices.ContainsFunc(greetings,
+			func(g *recording.HandshakeDetail) bool { return beginsLike(g, key, lines) })
 	}
 	for _, may := range []func(string) bool{
 		func(key string) bool { return ofRuntime(key) && seen(key) },

@@ -19,7 +19,8 @@ func (e edge) process(libraries ...recording.Library) edge {
 	if err != nil {
 		panic(err)
 	}
-	e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Name: "process", Body: string(body)})
+	e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix,
+		app), Name: "process", Body: string(body)})
 	return e
 }
 
@@ -32,13 +33,19 @@ func (e edge) listed(name, version string) edge {
 func (e edge) greeted(port int, d recording.HandshakeDetail) edge {
 	client := fmt.Sprintf("10.9.9.9:%d", port)
 	d.Client, d.Side = client, recording.Server
-	e.event(recording.SourceTap, recording.KindOpen, second, 0, recording.ConnDetail{Client: client, Side: recording.Server})
+	e.event(recording.SourceTap, recording.KindOpen, second, 0, recording.ConnDetail{
+		Client: client,
+		Side:   recording.Server,
+	})
 	e.event(recording.SourceTap, recording.KindHandshake, second, edgeMs, d)
 	return e
 }
 
 func TestLibrary(t *testing.T) {
-	lines := map[string]string{"go-redis": "nine", "go-redis@8": "eight", "jedis": "jedis", "redis-py": "py", "node-redis": "node", "lettuce": "lettuce", "ioredis": "io"}
+	lines := map[string]string{
+		"go-redis": "nine", "go-redis@8": "eight", "jedis": "jedis", "redis-py": "py",
+		"node-redis": "node", "lettuce": "lettuce", "ioredis": "io",
+	}
 	order := []string{"go-redis", "go-redis@8", "jedis", "redis-py", "node-redis", "lettuce", "ioredis"}
 	all := []string{"nine", "eight", "jedis", "py", "node", "lettuce", "io"}
 	installed := func(name, version string) recording.Library {
@@ -49,25 +56,68 @@ func TestLibrary(t *testing.T) {
 		rec  edge
 		want []string
 	}{
-		"nothing tells":                         {newEdge("redis 7.0.15"), all},
-		"built in":                              {newEdge("redis 7.0.15").built("go-redis", "8.11.5"), []string{"eight (go-redis 8.11.5 is in use here)"}},
-		"a version without options of its own":  {newEdge("redis 7.0.15").built("go-redis", "9.23.0"), []string{"nine (go-redis 9.23.0 is in use here)"}},
-		"CLIENT LIST":                           {newEdge("redis 7.4.0").listed("go-redis(,go1.25)", "9.7.0"), []string{"nine (go-redis 9.7.0 is in use here)"}},
-		"CLIENT LIST without a version":         {newEdge("redis 7.4.0").listed("jedis", ""), []string{"jedis"}},
-		"two":                                   {newEdge("redis 7.4.0").listed("jedis", "5.0.0").built("go-redis", "8.0.0"), []string{"eight (go-redis 8.0.0 is in use here)", "jedis (jedis 5.0.0 is in use here)"}},
-		"installed":                             {newEdge("redis 7.0.15").process(installed("redis-py", "7.1.0")), []string{"py (redis-py 7.1.0 is installed here)"}},
-		"installed, and it says which of them":  {newEdge("redis 7.4.0").process(installed("ioredis", "5.0.0"), installed("redis-py", "7.1.0")).listed("redis-py", "7.0.0"), []string{"py (redis-py 7.0.0 is in use here)"}},
-		"one that there is no line for":         {newEdge("redis 7.0.15").built("rueidis", "1.0.79"), all},
-		"a runtime":                             {caller("python3"), []string{"py"}},
-		"a runtime without a line":              {caller("php"), all},
-		"what it calls itself on a connection":  {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Ops: greets, Library: "go-redis", Version: "9.23.0"}), []string{"nine (go-redis 9.23.0 is in use here)"}},
-		"half of a name":                        {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Library: "node-red", Version: "6.3.1"}), []string{"node (node-redis 6.3.1 is in use here)"}},
-		"numbers of a version":                  {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Library: "lettuce", Version: "6.8.1.re"}), []string{"lettuce (lettuce 6.8.1 is in use here)"}},
-		"more is known of its process":          {newEdge("redis 6.2.14").built("go-redis", "8.11.5").greeted(1, recording.HandshakeDetail{Library: "go-redis", Version: "8.11.5-"}), []string{"eight (go-redis 8.11.5 is in use here)"}},
-		"no HELLO, no INFO":                     {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Op: "GET"}), []string{"eight", "jedis", "py", "node"}},
-		"HELLO":                                 {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Ops: []string{"HELLO"}, Op: "GET"}), []string{"nine", "jedis", "py", "node", "lettuce"}},
-		"HELLO, and INFO":                       {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Ops: []string{"HELLO", "INFO"}}), []string{"io"}},
-		"HELLO of one, none of another":         {newEdge("redis 6.2.14").greeted(1, recording.HandshakeDetail{Ops: []string{"HELLO"}}).greeted(2, recording.HandshakeDetail{Op: "GET"}), []string{"nine", "eight", "jedis", "py", "node", "lettuce"}},
+		"nothing tells": {newEdge("redis 7.0.15"), all},
+		"built in": {
+			newEdge("redis 7.0.15").built("go-redis", "8.11.5"),
+			[]string{"eight (go-redis 8.11.5 is in use here)"},
+		},
+		"a version without options of its own": {
+			newEdge("redis 7.0.15").built("go-redis", "9.23.0"),
+			[]string{"nine (go-redis 9.23.0 is in use here)"},
+		},
+		"CLIENT LIST": {
+			newEdge("redis 7.4.0").listed("go-redis(,go1.25)", "9.7.0"),
+			[]string{"nine (go-redis 9.7.0 is in use here)"},
+		},
+		"CLIENT LIST without a version": {newEdge("redis 7.4.0").listed("jedis", ""), []string{"jedis"}},
+		"two": {newEdge("redis 7.4.0").listed("jedis", "5.0.0").built("go-redis",
+			"8.0.0"), []string{"eight (go-redis 8.0.0 is in use here)", "jedis (jedis 5.0.0 is in use here)"}},
+		"installed": {
+			newEdge("redis 7.0.15").process(installed("redis-py", "7.1.0")),
+			[]string{"py (redis-py 7.1.0 is installed here)"},
+		},
+		"installed, and it says which of them": {
+			newEdge("redis 7.4.0").process(installed("ioredis", "5.0.0"),
+				installed("redis-py", "7.1.0")).listed("redis-py", "7.0.0"),
+			[]string{"py (redis-py 7.0.0 is in use here)"},
+		},
+		"one that there is no line for": {newEdge("redis 7.0.15").built("rueidis", "1.0.79"), all},
+		"a runtime":                     {caller("python3"), []string{"py"}},
+		"a runtime without a line":      {caller("php"), all},
+		"what it calls itself on a connection": {
+			newEdge("redis 6.2.14").greeted(1,
+				recording.HandshakeDetail{Ops: greets, Library: "go-redis", Version: "9.23.0"}),
+			[]string{"nine (go-redis 9.23.0 is in use here)"},
+		},
+		"half of a name": {
+			newEdge("redis 6.2.14").greeted(1,
+				recording.HandshakeDetail{Library: "node-red", Version: "6.3.1"}),
+			[]string{"node (node-redis 6.3.1 is in use here)"},
+		},
+		"numbers of a version": {
+			newEdge("redis 6.2.14").greeted(1,
+				recording.HandshakeDetail{Library: "lettuce", Version: "6.8.1.re"}),
+			[]string{"lettuce (lettuce 6.8.1 is in use here)"},
+		},
+		"more is known of its process": {
+			newEdge("redis 6.2.14").built("go-redis", "8.11.5").greeted(1,
+				recording.HandshakeDetail{Library: "go-redis", Version: "8.11.5-"}),
+			[]string{"eight (go-redis 8.11.5 is in use here)"},
+		},
+		"no HELLO, no INFO": {newEdge("redis 6.2.14").greeted(1,
+			recording.HandshakeDetail{Op: "GET"}), []string{"eight", "jedis", "py", "node"}},
+		"HELLO": {newEdge("redis 6.2.14").greeted(1,
+			recording.HandshakeDetail{Ops: []string{"HELLO"}, Op: "GET"}), []string{
+			"nine", "jedis", "py", "node",
+			"lettuce",
+		}},
+		"HELLO, and INFO": {newEdge("redis 6.2.14").greeted(1,
+			recording.HandshakeDetail{Ops: []string{"HELLO", "INFO"}}), []string{"io"}},
+		"HELLO of one, none of another": {
+			newEdge("redis 6.2.14").greeted(1,
+				recording.HandshakeDetail{Ops: []string{"HELLO"}}).greeted(2, recording.HandshakeDetail{Op: "GET"}),
+			[]string{"nine", "eight", "jedis", "py", "node", "lettuce"},
+		},
 		"two of a runtime":                      {caller("node"), []string{"node", "io"}},
 		"a program that may be of any language": {caller("shop"), all},
 	} {

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// loss is a moment at which many connections of a node were taken from their clients: the server ended, somebody killed them, a proxy was
-// restarted.
+// loss is a moment at which many connections of a node were taken from their clients: the server ended, somebody killed
+// them, a proxy was restarted.
 type loss struct {
 	span    // from the first to the last
 	conns   []*Conn
@@ -26,7 +26,8 @@ const (
 	backWithinNs = int64(5e9)
 )
 
-// lossesAtOnce are the losses of connections at which herds can begin. What the server's own limit of idle time ends is none: it is missed one by one.
+// lossesAtOnce are the losses of connections at which herds can begin. What the server's own limit of idle time ends is
+// none: it is missed one by one.
 func (n *Node) lossesAtOnce(callers []*Caller) []loss {
 	type cut struct {
 		*Conn
@@ -76,8 +77,8 @@ func (n *Node) idleLimitNs() int64 {
 	return seconds * 1e9
 }
 
-// findBack takes what the callers opened until then and kept. It may be more than they are known to have lost: connections that were not used
-// in the watch are not known.
+// findBack takes what the callers opened until then and kept. It may be more than they are known to have lost:
+// connections that were not used in the watch are not known.
 func (l *loss) findBack(until int64) {
 	for _, c := range l.callers {
 		for _, k := range c.opened() {
@@ -104,7 +105,8 @@ func (n *Node) restarted(s span) bool {
 func (n *Node) refused(s span) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused && e.TimeNs >= s.from && e.TimeNs < s.to {
+		if d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused && e.TimeNs >= s.from &&
+			e.TimeNs < s.to {
 			count++
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer after that. Neither
-// process has a part in it. What a firewall or a queue drops at the server's own host counts there as no retransmission, as it was never sent
-// (net/ipv4/tcp_output.c, tcp_write_xmit), and the caller's end repeats a request that had arrived: only the time tells.
+// lostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer
+// after that. Neither process has a part in it. What a firewall or a queue drops at the server's own host counts there
+// as no retransmission, as it was never sent (net/ipv4/tcp_output.c, tcp_write_xmit), and the caller's end repeats a
+// request that had arrived: only the time tells.
 type lostReplies struct {
 	Late    int   // on their way for RTO_MIN or longer
 	Resent  int   // of these, what arrived right after one end had sent again what the other had not acknowledged
@@ -19,13 +20,14 @@ type lostReplies struct {
 	MaxNs   int64 // longest of Late
 }
 
-// proven: most replies that were late came when a timer had run out, at different times, and hardly any came earlier. A host that stands still has
-// its timers run out as well when it goes on, but for all connections at once.
+// proven: most replies that were late came when a timer had run out, at different times, and hardly any came earlier. A
+// host that stands still has its timers run out as well when it goes on, but for all connections at once.
 func (r lostReplies) proven() bool {
 	return r.Moments >= lostMoments && 2*r.Resent >= r.Late && r.Late > r.Short
 }
 
-// lostMoments is how often a timer must have brought a reply: a machine that was suspended once or twice looks the same that often.
+// lostMoments is how often a timer must have brought a reply: a machine that was suspended once or twice looks the same
+// that often.
 const lostMoments = 3
 
 // onItsWay reports whether a segment is that of a reply which was lost, by its length.
@@ -36,7 +38,8 @@ func onItsWay(s account.Segment) bool {
 func (n *Node) lostReplies() (r lostReplies) {
 	resends := map[string][]int64{} // when they were sent again
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
-		if d := recording.DetailOf[recording.RetransmitDetail](e); d.State == "established" && e.DurationNs >= rtoMinNs*9/10 {
+		if d := recording.DetailOf[recording.RetransmitDetail](e); d.State == "established" &&
+			e.DurationNs >= rtoMinNs*9/10 {
 			resends[d.Client] = append(resends[d.Client], e.TimeNs+e.DurationNs)
 		}
 	}
@@ -50,7 +53,10 @@ func (n *Node) lostReplies() (r lostReplies) {
 			case onItsWay(s):
 				r.Late++
 				r.MaxNs = max(r.MaxNs, s.Ns())
-				if slices.ContainsFunc(resends[a.Call.Conn], func(at int64) bool { return at >= s.FromNs && at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs }) {
+				if slices.ContainsFunc(resends[a.Call.Conn], func(at int64) bool {
+					return at >= s.FromNs &&
+						at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs
+				}) {
 					r.Resent++
 					moments = append(moments, s.ToNs)
 				}
@@ -70,6 +76,8 @@ func (n *Node) lostReplies() (r lostReplies) {
 }
 
 func (f *Finding) supportReplies(r lostReplies) {
-	f.support(recording.SourceTap, fmt.Sprintf("%d replies arrived %s or later after the server had sent them, up to %s; %d of them right after one end had sent again what was not acknowledged: they were lost on their way to the caller",
+	f.support(recording.SourceTap, fmt.Sprintf("%d replies arrived %s or later after the server had sent them, up to "+
+		"%s; %d of them right after one end had sent again what was not acknowledged: they were lost on their way to "+
+		"the caller",
 		r.Late, dur(rtoMinNs*9/10), dur(r.MaxNs), r.Resent), float64(r.Late), "replies")
 }

@@ -34,7 +34,8 @@ func explainLuaOrMulti(n *Node) *Finding {
 	if busy > 0 {
 		f.Confidence = max(f.Confidence, 0.95)
 		f.Title = "A script runs for so long that the server answers BUSY"
-		f.support(recording.SourceServer, fmt.Sprintf("%d calls were answered BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default", busy), float64(busy), "errors")
+		f.support(recording.SourceServer, fmt.Sprintf("%d calls were answered BUSY: a script has run for longer than "+
+			"lua-time-limit (busy-reply-threshold), 5 s by default", busy), float64(busy), "errors")
 		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop only a script that has not written)")
 	}
 	command := "a script"
@@ -50,7 +51,10 @@ func explainLuaOrMulti(n *Node) *Finding {
 		f.doubtStalls(n, h)
 	}
 	f.Fix = append(f.Fix, scriptFix(command, n.from(h.Suspects))...)
-	f.See = []string{"https://redis.io/docs/latest/develop/programmability/eval-intro/", "https://redis.io/docs/latest/develop/using-commands/transactions/"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
+		"https://redis.io/docs/latest/develop/using-commands/transactions/",
+	}
 	return f
 }
 
@@ -69,19 +73,23 @@ func (f *Finding) supportInner(n *Node, s account.Suspect) {
 		}
 	}
 	if per := most / runs; per >= 50 {
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command), per, "calls")
+		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %.0f calls of %s for each %s", per,
+			strings.ToUpper(name), s.Command), per, "calls")
 	}
 }
 
 func scriptFix(command, from string) []string {
 	if command == "EXEC" {
 		return []string{
-			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not be atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
-			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is the default, Jedis multi(), go-redis TxPipelined).",
+			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not be "+
+				"atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
+			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is the " +
+				"default, Jedis multi(), go-redis TxPipelined).",
 		}
 	}
 	return []string{
-		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 keys per call, called again until it is done.", command, from),
+		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 keys per call, called again "+
+			"until it is done.", command, from),
 		"Move computation to the client; leave only what must be atomic in the script.",
 	}
 }
@@ -90,7 +98,8 @@ func scriptFix(command, from string) []string {
 func (n *Node) errors(code string) int {
 	count := 0
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && recording.DetailOf[recording.ErrorDetail](e).Code == code {
+		if e.Kind == recording.KindError && e.Subject == n.Address &&
+			recording.DetailOf[recording.ErrorDetail](e).Code == code {
 			count++
 		}
 	}

@@ -13,18 +13,23 @@ var mainThreadSaturated = Cause{
 	Title: "The main thread has work all of the time: calls wait in line for it",
 	Layer: "server",
 	Needs: Needs{
-		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, and calls that take several times their service",
+		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, and calls that take " +
+			"several times their service",
 		T1: "the main thread running or ready to run all of the time, without throttling",
 		T2: "the clients' own calls wait while it serves others, none of which takes long",
 	},
 	// What burns the thread's time without serving anybody comes first.
-	After: []string{"hot-shard-or-hot-key", "short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock", "io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load", "topology-refresh-storm", "moved-refresh-storm",
-		"pool-oversized"},
+	After: []string{
+		"hot-shard-or-hot-key", "short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock",
+		"io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load",
+		"topology-refresh-storm", "moved-refresh-storm",
+		"pool-oversized",
+	},
 	Explain: explainSaturated,
 }
 
-// Bounds of saturation. A queue grows without bound as the thread's use goes to 1; a thread that sleeps for a tenth of the time has
-// no lasting queue (M/M/1 at 0.9: ten in line).
+// Bounds of saturation. A queue grows without bound as the thread's use goes to 1; a thread that sleeps for a tenth of
+// the time has no lasting queue (M/M/1 at 0.9: ten in line).
 const (
 	saturatedWish = 0.9
 	saturatedRun  = 0.5  // below, it is not its own work that fills the time
@@ -50,7 +55,8 @@ func explainSaturated(n *Node) *Finding {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Wish() // the rest of its wish went to whoever had the CPU
-	if callers, strangers := n.onItsCPUs(); strangers > callers && d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
+	if callers, strangers := n.onItsCPUs(); strangers > callers &&
+		d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
 		return nil // without the strangers on its CPUs it would have time to spare
 	}
 	queue, known := n.queue()
@@ -62,11 +68,14 @@ func explainSaturated(n *Node) *Finding {
 	f.supportDemand(n, d)
 	switch {
 	case known && queue.share() >= 0.5:
-		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls wait %s and more in line: the median is %s, while a round trip and the work of one call take %s", dur(queue.WaitNs), dur(queue.MedianNs), dur(queue.AloneNs)), float64(queue.WaitNs), "ns")
+		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls wait %s and more in line: the median is %s, "+
+			"while a round trip and the work of one call take %s", dur(queue.WaitNs), dur(queue.MedianNs),
+			dur(queue.AloneNs)), float64(queue.WaitNs), "ns")
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.8
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls hardly wait: the median is %s, while a round trip and the work of one call take %s", dur(queue.MedianNs), dur(queue.AloneNs)), float64(queue.MedianNs), "ns")
+		f.doubt(recording.SourceProbe, fmt.Sprintf("calls hardly wait: the median is %s, while a round trip and the "+
+			"work of one call take %s", dur(queue.MedianNs), dur(queue.AloneNs)), float64(queue.MedianNs), "ns")
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.9
@@ -74,29 +83,37 @@ func explainSaturated(n *Node) *Finding {
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
 	f.Fix = saturationFix(n)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/", "https://redis.io/docs/latest/develop/use/pipelining/"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
+		"https://redis.io/docs/latest/develop/use/pipelining/",
+	}
 	return f
 }
 
 func (f *Finding) supportDemand(n *Node, d Demand) {
 	switch {
 	case d.Source == recording.SourceHost:
-		f.support(d.Source, fmt.Sprintf("the main thread ran %.0f %% of the time and was ready to run for another %.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Wish())*100), d.Wish(), "of the time")
+		f.support(d.Source, fmt.Sprintf("the main thread ran %.0f %% of the time and was ready to run for another "+
+			"%.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Wish())*100), d.Wish(),
+			"of the time")
 	case d.Sure:
-		f.support(d.Source, fmt.Sprintf("the event loop had work %.0f %% of the time (eventloop_duration_sum), %.2f cores of CPU", d.Wish()*100, d.Run), d.Wish(), "of the time")
+		f.support(d.Source, fmt.Sprintf("the event loop had work %.0f %% of the time (eventloop_duration_sum), %.2f "+
+			"cores of CPU", d.Wish()*100, d.Run), d.Wish(), "of the time")
 	default:
 		f.support(d.Source, fmt.Sprintf("the main thread used %.2f cores (INFO used_cpu)", d.Run), d.Run, "cores")
 	}
 	if ops := n.CommandsPerSecond(); ops > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second, %.1f µs of CPU time each", ops, d.Run*1e6/ops), ops, "per second")
+		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second, %.1f µs of CPU time each",
+			ops, d.Run*1e6/ops), ops, "per second")
 	}
 	if top := n.topCommand(); top.Calls > 0 && top.Usec >= 0.2e6*n.Seconds()*d.Run {
-		f.support(recording.SourceServer, fmt.Sprintf("%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls, top.Usec/top.Calls, top.Usec/1e4/n.Seconds()), top.Usec, "µs")
+		f.support(recording.SourceServer, fmt.Sprintf("%s took most of it: %.0f calls of %.1f µs, %.0f %% of the "+
+			"time (commandstats)", top.Name, top.Calls, top.Usec/top.Calls, top.Usec/1e4/n.Seconds()), top.Usec, "µs")
 	}
 }
 
-// doubtCrowd: by Little's law as many calls are in line as are served while one waits. Whether a pool that is far too large keeps them there, the
-// server does not tell.
+// doubtCrowd: by Little's law as many calls are in line as are served while one waits. Whether a pool that is far too
+// large keeps them there, the server does not tell.
 func (f *Finding) doubtCrowd(n *Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	open, known := n.Info("connected_clients").Last()
@@ -108,28 +125,35 @@ func (f *Finding) doubtCrowd(n *Node) {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
-	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls stand in line at a time, on %.0f connections: whether that is one process whose pool is far too large (pool-oversized) is seen only with the kernel source", line, open), line, "calls")
+	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls stand in line at a time, on %.0f connections: "+
+		"whether that is one process whose pool is far too large (pool-oversized) is seen only with the kernel source",
+		line, open), line, "calls")
 }
 
 // doubtSaturation adds what speaks for another reason why the thread is busy.
 func (f *Finding) doubtSaturation(n *Node, d Demand, heavy float64) {
 	if heavy >= 0.1 {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f %% of its busy time went to commands of a millisecond and more, or to jobs of its own", heavy*100), heavy, "share")
+		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f %% of its busy time went to commands of a millisecond and "+
+			"more, or to jobs of its own", heavy*100), heavy, "share")
 	}
 	if d.Wait >= 0.1 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("for %.0f %% of the time it was ready to run and others had the CPU: with a CPU of its own it would serve more", d.Wait*100), d.Wait, "of the time")
+		f.doubt(recording.SourceHost, fmt.Sprintf("for %.0f %% of the time it was ready to run and others had the "+
+			"CPU: with a CPU of its own it would serve more", d.Wait*100), d.Wait, "of the time")
 	}
 	if bytes := n.bytesPerCommand(); bytes >= bulkBytes {
 		f.Confidence *= 0.5
-		f.doubt(recording.SourceServer, fmt.Sprintf("a command and its reply weigh %.0f kB on average: the thread is busy moving bytes", bytes/1e3), bytes, "bytes")
+		f.doubt(recording.SourceServer, fmt.Sprintf("a command and its reply weigh %.0f kB on average: the thread is "+
+			"busy moving bytes", bytes/1e3), bytes, "bytes")
 	}
 	if c := n.churn(); c.PerSecond >= 50 && c.share() >= 0.2 {
 		f.Confidence *= 0.7
-		f.doubt(recording.SourceServer, fmt.Sprintf("clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond), c.PerSecond, "per second")
+		f.doubt(recording.SourceServer, fmt.Sprintf("clients open %.0f connections per second: accepting and closing "+
+			"them is part of its work", c.PerSecond), c.PerSecond, "per second")
 	}
 	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= 0.05 {
 		f.Confidence *= 0.6
-		f.doubt(recording.SourceHost, fmt.Sprintf("its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100), throttled, "of the time")
+		f.doubt(recording.SourceHost, fmt.Sprintf("its cgroup was throttled for %.0f %% of the time: the quota is "+
+			"the limit, not the core", throttled*100), throttled, "of the time")
 	}
 }
 
@@ -137,14 +161,17 @@ func saturationFix(n *Node) []string {
 	var fix []string
 	reads := n.Growth("total_reads_processed")
 	if reads > 0 && n.Growth("total_commands_processed")/reads < 2 {
-		fix = append(fix, fmt.Sprintf("Send several commands at a time: each read brings %.1f commands now; a pipeline of 10 makes a core serve 3-5 times as many", n.Growth("total_commands_processed")/reads))
+		fix = append(fix, fmt.Sprintf("Send several commands at a time: each read brings %.1f commands now; a "+
+			"pipeline of 10 makes a core serve 3-5 times as many", n.Growth("total_commands_processed")/reads))
 	}
 	if top := n.topCommand(); top.Calls > 0 && top.Usec/top.Calls >= 10 {
-		fix = append(fix, fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, asked %.0f times per second", top.Name, math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
+		fix = append(fix, fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, asked %.0f times per second", top.Name,
+			math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()
 	if n.configInt("io-threads") == 1 && cpus >= 4 {
-		fix = append(fix, fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f CPUs): reading and writing sockets leaves the main thread", min(cpus-1, 4), cpus))
+		fix = append(fix, fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f CPUs): reading and "+
+			"writing sockets leaves the main thread", min(cpus-1, 4), cpus))
 	}
 	return append(fix, "Spread the keys over more servers (cluster mode), or send reads to replicas",
 		"Keep what is asked most in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
@@ -164,8 +191,8 @@ func (q Queue) share() float64 {
 	return float64(q.WaitNs) / float64(q.MedianNs)
 }
 
-// queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making of a socket) or
-// the fastest call, whichever took longer.
+// queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making
+// of a socket) or the fastest call, whichever took longer.
 func (n *Node) queue() (Queue, bool) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls == 0 {

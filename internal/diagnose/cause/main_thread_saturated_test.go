@@ -7,30 +7,65 @@ import (
 )
 
 func TestMainThreadSaturated(t *testing.T) {
-	busy := map[string]float64{"total_commands_processed": 1e6, "total_reads_processed": 1e6, "cmdstat_get.calls": 1e6, "cmdstat_get.usec": 3e6}
+	busy := map[string]float64{
+		"total_commands_processed": 1e6, "total_reads_processed": 1e6, "cmdstat_get.calls": 1e6,
+		"cmdstat_get.usec": 3e6,
+	}
 	waiting := func(server string) edge { return newEdge(server).kept(2*edgeMs, 0, 0).fresh(edgeMs/10, 3*edgeMs) }
 	inLine := func(clients float64) edge { // 100 000 calls per second of 2 ms: 200 at a time
-		return waiting("redis 7.0.15").info(busy).mainThread(0.97, 0.01).call("kept", 1, edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
+		return waiting("redis 7.0.15").info(busy).mainThread(0.97, 0.01).call("kept", 1,
+			edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
 	}
 	quicker := func(clients float64) edge { // of 1 ms: 100
-		return newEdge("redis 7.0.15").kept(edgeMs, 0, 0).fresh(edgeMs/10, 3*edgeMs).info(busy).mainThread(0.97, 0.01).call("kept", 1, edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
+		return newEdge("redis 7.0.15").kept(edgeMs, 0, 0).fresh(edgeMs/10, 3*edgeMs).info(busy).mainThread(0.97,
+			0.01).call("kept", 1, edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
 	}
 	explainEdge(t, mainThreadSaturated, []edgeCase{
-		{name: "T1: it never sleeps, and calls wait in line", rec: waiting("redis 7.0.15").info(busy).mainThread(0.97, 0.01).call("kept", 1, edgeMs/10), found: true, min: 0.9,
-			evidence: "slept 2 %", fix: "Send several commands at a time"},
-		{name: "T1: on a crowded machine", rec: waiting("redis 7.0.15").info(busy).mainThread(0.7, 0.26).call("kept", 1, edgeMs/10), found: true, min: 0.9, against: "others had the CPU"},
+		{
+			name: "T1: it never sleeps, and calls wait in line",
+			rec: waiting("redis 7.0.15").info(busy).mainThread(0.97,
+				0.01).call("kept", 1, edgeMs/10), found: true, min: 0.9,
+			evidence: "slept 2 %", fix: "Send several commands at a time",
+		},
+		{name: "T1: on a crowded machine", rec: waiting("redis 7.0.15").info(busy).mainThread(0.7, 0.26).call("kept", 1,
+			edgeMs/10), found: true, min: 0.9, against: "others had the CPU"},
 		{name: "T1: others have the CPU", rec: waiting("redis 7.0.15").info(busy).mainThread(0.3, 0.69)},
 		{name: "T1: half busy", rec: waiting("redis 7.0.15").info(busy).mainThread(0.5, 0.1)},
-		{name: "T1: busy, and nobody waits", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/10).info(busy).mainThread(0.97, 0), found: true, max: 0.8, against: "calls hardly wait"},
-		{name: "T1: on a crowded machine, and nobody waits", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/10).info(busy).mainThread(0.6, 0.35)},
-		{name: "T1: one slow command fills the time", rec: waiting("redis 7.0.15").mainThread(0.99, 0).info(map[string]float64{"cmdstat_keys.calls": 90, "cmdstat_keys.usec": 9e6})},
-		{name: "T1: it moves bytes", rec: waiting("redis 7.0.15").mainThread(0.97, 0).call("kept", 1, edgeMs/10).info(map[string]float64{"total_commands_processed": 1e4, "total_net_output_bytes": 1e10}), found: true, max: 0.5, against: "moving bytes"},
-		{name: "T0: by the event loop's clock", rec: waiting("valkey 8.1.1").call("kept", 1, edgeMs/10).info(busy).info(map[string]float64{"eventloop_duration_sum": 9.8e6, "used_cpu_user_main_thread": 6, "used_cpu_sys_main_thread": 3}),
-			found: true, min: 0.9, evidence: "eventloop_duration_sum"},
-		{name: "T0: by INFO alone", rec: waiting("redis 6.2.14").call("kept", 1, edgeMs/10).info(busy).info(map[string]float64{"used_cpu_user_main_thread": 6, "used_cpu_sys_main_thread": 3.5}), found: true, min: 0.5, max: 0.7,
-			evidence: "0.95 cores"},
-		{name: "T0: idle", rec: waiting("redis 6.2.14").info(map[string]float64{"used_cpu_user_main_thread": 1, "used_cpu_sys_main_thread": 1})},
-		{name: "T1: hundreds in line", rec: inLine(600), found: true, min: 0.5, max: 0.59, against: "up to 212 calls stand in line at a time, on 600 connections"},
+		{name: "T1: busy, and nobody waits", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10,
+			edgeMs/10).info(busy).mainThread(0.97, 0), found: true, max: 0.8, against: "calls hardly wait"},
+		{name: "T1: on a crowded machine, and nobody waits", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0,
+			0).fresh(edgeMs/10, edgeMs/10).info(busy).mainThread(0.6, 0.35)},
+		{name: "T1: one slow command fills the time", rec: waiting("redis 7.0.15").mainThread(0.99,
+			0).info(map[string]float64{"cmdstat_keys.calls": 90, "cmdstat_keys.usec": 9e6})},
+		{
+			name: "T1: it moves bytes", rec: waiting("redis 7.0.15").mainThread(0.97, 0).call("kept", 1,
+				edgeMs/10).info(map[string]float64{"total_commands_processed": 1e4, "total_net_output_bytes": 1e10}),
+			found: true, max: 0.5, against: "moving bytes",
+		},
+		{
+			name: "T0: by the event loop's clock", rec: waiting("valkey 8.1.1").call("kept", 1,
+				edgeMs/10).info(busy).info(map[string]float64{
+				"eventloop_duration_sum":    9.8e6,
+				"used_cpu_user_main_thread": 6, "used_cpu_sys_main_thread": 3,
+			}),
+			found: true, min: 0.9, evidence: "eventloop_duration_sum",
+		},
+		{
+			name: "T0: by INFO alone", rec: waiting("redis 6.2.14").call("kept", 1,
+				edgeMs/10).info(busy).info(map[string]float64{
+				"used_cpu_user_main_thread": 6,
+				"used_cpu_sys_main_thread":  3.5,
+			}), found: true, min: 0.5, max: 0.7,
+			evidence: "0.95 cores",
+		},
+		{name: "T0: idle", rec: waiting("redis 6.2.14").info(map[string]float64{
+			"used_cpu_user_main_thread": 1,
+			"used_cpu_sys_main_thread":  1,
+		})},
+		{
+			name: "T1: hundreds in line", rec: inLine(600), found: true, min: 0.5, max: 0.59,
+			against: "up to 212 calls stand in line at a time, on 600 connections",
+		},
 		{name: "T1: hundreds of connections, few of them in line", rec: quicker(600), found: true, min: 0.9},
 		{name: "T1: few connections", rec: inLine(100), found: true, min: 0.9},
 		{name: "T2: hundreds in line, and no pool of them", rec: inLine(600).tapped(), found: true, min: 0.9},

@@ -8,14 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// manyClientsOverhead: work that grows with the number of connections, whatever they ask: CLIENT LIST, INFO of old versions, the
-// periodic look at every client, and the turn of an event loop that serves thousands at a time. Catalogue I10.
+// manyClientsOverhead: work that grows with the number of connections, whatever they ask: CLIENT LIST, INFO of old
+// versions, the periodic look at every client, and the turn of an event loop that serves thousands at a time. Catalogue
+// I10.
 var manyClientsOverhead = Cause{
 	ID:    "many-clients-overhead",
 	Title: "The server has so many connections that their number itself takes its time",
 	Layer: "client",
 	Needs: Needs{
-		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in line",
+		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in " +
+			"line",
 		T1: "the main thread on the CPU meanwhile",
 		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
 	},
@@ -29,7 +31,8 @@ const (
 	crowd = 2000
 )
 
-// manyForInfo is from where on INFO counts: up to redis 4 it walked all clients, and where it is slow with so many, it still does.
+// manyForInfo is from where on INFO counts: up to redis 4 it walked all clients, and where it is slow with so many, it
+// still does.
 const manyForInfo = 10_000
 
 // isCrowdWork reports whether a command's time grew with the connections, and there are many.
@@ -58,7 +61,8 @@ func explainManyClients(n *Node) *Finding {
 	f := n.finding(h.Claim, h.confidence(n))
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected", clients), clients, "clients")
 	if h.matters() {
-		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time", h.Suspects[0].Command, clients)
+		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time",
+			h.Suspects[0].Command, clients)
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
 		f.doubtStopped(n, h)
@@ -69,11 +73,14 @@ func explainManyClients(n *Node) *Finding {
 		all := n.finding(n.waited(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls wait in line at a time (%.0f commands per second, %s each)", line, n.CommandsPerSecond(), dur(q.MedianNs)), line, "calls")
+		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls wait in line at a time (%.0f commands per "+
+			"second, %s each)", line, n.CommandsPerSecond(), dur(q.MedianNs)), line, "calls")
 	}
 	f.Fix = []string{
-		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, StackExchange.Redis, valkey-glide); a proxy (Envoy, twemproxy) where processes are many",
-		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), CLIENT LIST TYPE normal shows idle= and addr=",
+		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
+			"StackExchange.Redis, valkey-glide); a proxy (Envoy, twemproxy) where processes are many",
+		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), CLIENT LIST TYPE normal shows " +
+			"idle= and addr=",
 	}
 	if h.matters() {
 		fix := "Ask for CLIENT LIST rarely" + n.from(h.Suspects) + ", or for less"
@@ -82,12 +89,15 @@ func explainManyClients(n *Node) *Finding {
 		}
 		f.Fix = append([]string{fix}, f.Fix...)
 	}
-	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/", "https://github.com/redis/redis/pull/4727"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/reference/clients/",
+		"https://github.com/redis/redis/pull/4727",
+	}
 	return f
 }
 
-// inLine is how many calls wait or are served at a time, by Little's law: those per second times how long each takes. It holds for the
-// probe's calls as they stand in the same line.
+// inLine is how many calls wait or are served at a time, by Little's law: those per second times how long each takes.
+// It holds for the probe's calls as they stand in the same line.
 func (n *Node) inLine() float64 {
 	q, ok := n.queue()
 	if !ok {

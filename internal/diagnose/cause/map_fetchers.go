@@ -8,11 +8,13 @@ import (
 	"slowpath/internal/recording"
 )
 
-// waitsForMap says of libraries, by their sources, whether a call that is answered MOVED waits until the map is fetched.
+// waitsForMap says of libraries, by their sources, whether a call that is answered MOVED waits until the map is
+// fetched.
 //
-// They wait: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize() on the calling thread; Jedis calls renewSlotCache there.
-// They do not: ioredis sends the call on (tryConnection) and then calls refreshSlotsCache; go-redis sends it on beside state.LazyReload; Lettuce refreshes
-// adaptively on a thread of its own; rueidis sends it on beside lazyRefresh. iovalkey and valkey-go are copies of two of them.
+// They wait: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize() on the calling
+// thread; Jedis calls renewSlotCache there. They do not: ioredis sends the call on (tryConnection) and then calls
+// refreshSlotsCache; go-redis sends it on beside state.LazyReload; Lettuce refreshes adaptively on a thread of its own;
+// rueidis sends it on beside lazyRefresh. iovalkey and valkey-go are copies of two of them.
 var waitsForMap = map[string]bool{
 	"node-redis": true, "redis-py": true, "jedis": true,
 	"ioredis": false, "iovalkey": false, "go-redis": false, "lettuce": false, "rueidis": false, "valkey-go": false,
@@ -52,8 +54,8 @@ func (f fetchers) add(library string, weight int) {
 	}
 }
 
-// fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call themselves; else at all processes
-// that call the nodes.
+// fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call
+// themselves; else at all processes that call the nodes.
 func (c *Case) fetchers(askers map[int]int) fetchers {
 	if f := c.fetchersOf(askers, "the processes that ask for the map"); f.known() {
 		return f
@@ -72,7 +74,8 @@ func (c *Case) fetchers(askers map[int]int) fetchers {
 		for _, caller := range n.users() {
 			all[caller.PID]++
 		}
-		for _, s := range n.Rec.Snapshots { // without the kernel source: the processes that the host's files show connections of
+		// without the kernel source: the processes that the host's files show connections of
+		for _, s := range n.Rec.Snapshots {
 			if pid, ok := processOf(s); ok {
 				all[pid] = max(all[pid], 1)
 			}
@@ -100,7 +103,8 @@ func (c *Case) fetchersOf(pids map[int]int, who string) fetchers {
 	return f
 }
 
-// librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open; else what is installed for it.
+// librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open;
+// else what is installed for it.
 func (c *Case) librariesByPID() map[int]tally {
 	ranks := [3]map[int]tally{{}, {}, {}}
 	put := func(rank, pid int, name string) {
@@ -170,10 +174,11 @@ func libraryOf(c Client) string {
 	return libraryNamed(c.LibName)
 }
 
-// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has all of them: the client's misses those
-// of a pipeline, the server's counts slowpath's own.
+// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has
+// all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func (n *Node) namesSet() float64 {
 	own := float64(n.ownCalls(n.StartNs, n.EndNs).fresh) + ownNames
 	by := n.tapCallsBy("CLIENT SETNAME")
-	return max(float64(by[recording.Client]), max(float64(by[recording.Server]), n.Growth("cmdstat_client|setname.calls"))-own, 0)
+	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
+		n.Growth("cmdstat_client|setname.calls"))-own, 0)
 }

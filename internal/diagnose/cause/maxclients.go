@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c, acceptCommonHandler).
-// Catalogue M1.
+// maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c,
+// acceptCommonHandler). Catalogue M1.
 var maxClients = Cause{
 	ID:    "maxclients",
 	Title: "The server refuses new connections: maxclients is reached",
@@ -35,7 +35,8 @@ func explainMaxClients(n *Node) *Finding {
 	}), 0.95)
 	if refused > 0 {
 		f.Confidence = 0.99
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of slowpath's own connections were refused: max number of clients reached", refused), float64(refused), "connections")
+		f.support(recording.SourceProbe, fmt.Sprintf("%d of slowpath's own connections were refused: max number of "+
+			"clients reached", refused), float64(refused), "connections")
 		fresh := 0
 		for _, c := range n.Rec.Calls {
 			if c.Node == n.Address && c.Conn == "fresh" {
@@ -47,16 +48,19 @@ func explainMaxClients(n *Node) *Finding {
 	// Who is refused gets nothing at all: the part of the connections that were.
 	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
 	if rejected > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch (rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
+		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch "+
+			"(rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
 	}
 	limit := n.clientLimit()
 	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit), connected, "clients")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit),
+			connected, "clients")
 	}
 	files, _ := n.Host("fd.limit").Last()
 	used, ok := n.Host("fd.count").Max()
 	if ok {
-		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used, files), used, "files")
+		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used,
+			files), used, "files")
 	}
 	f.supportTurnedAway(n)
 	if who := n.crowd(); who != "" {
@@ -78,7 +82,8 @@ func (f *Finding) supportTurnedAway(n *Node) {
 		}
 	}
 	if away > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before they had a reply, most of %s", away, sortedByNs(who)[0]), float64(away), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before "+
+			"they had a reply, most of %s", away, sortedByNs(who)[0]), float64(away), "connections")
 	}
 }
 
@@ -90,8 +95,10 @@ func (n *Node) refusals() int {
 			continue
 		}
 		d := recording.DetailOf[recording.ErrorDetail](e)
-		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath then gives is no refusal.
-		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message, "max number of clients") {
+		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath
+		// then gives is no refusal.
+		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message,
+			"max number of clients") {
 			refused++
 		}
 	}
@@ -140,11 +147,14 @@ func maxClientsFix(n *Node, limit, files int) []string {
 	want := max(10_000, 2*limit)
 	raise := fmt.Sprintf("CONFIG SET maxclients %d", want)
 	if files > 0 && files < want+spareFiles {
-		raise += fmt.Sprintf(", with LimitNOFILE=%d in the unit (ulimit -n): the process may open %d files", want+spareFiles, files)
+		raise += fmt.Sprintf(", with LimitNOFILE=%d in the unit (ulimit -n): the process may open %d files",
+			want+spareFiles, files)
 	}
 	return []string{
 		raise,
-		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET timeout 300, a leaking pool with its own fix",
-		"Pool size × processes must stay below maxclients, with room for a rolling deployment (twice the processes) and for operators",
+		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET timeout 300, a " +
+			"leaking pool with its own fix",
+		"Pool size × processes must stay below maxclients, with room for a rolling deployment (twice the processes) " +
+			"and for operators",
 	}
 }

@@ -8,24 +8,27 @@ import (
 	"slowpath/internal/recording"
 )
 
-// migrateBigKeyBlocks: MIGRATE writes a whole value to another server and waits there for the reply, in the main thread; RESTORE on the other end builds
-// it in one go. Catalogue D6.
+// migrateBigKeyBlocks: MIGRATE writes a whole value to another server and waits there for the reply, in the main
+// thread; RESTORE on the other end builds it in one go. Catalogue D6.
 var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
 	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
 	Layer: "server",
 	Needs: Needs{
-		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that falls on one node and rises on another",
+		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
+			"falls on one node and rises on another",
 		T1: "the main thread on the CPU, or asleep in the middle of it",
-		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's process",
+		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's " +
+			"process",
 	},
 	Explain: explainMigrate,
 }
 
-// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and
-// by programs that copy databases.
+// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone,
+// in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
 func isMigration(s account.Suspect) bool {
-	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" || s.Command == "RESTORE")
+	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
+		s.Command == "RESTORE")
 }
 
 // sentByServer reports whether it is known that a RESTORE is the other half of a MIGRATE.
@@ -36,7 +39,8 @@ func (n *Node) sentByServer(s account.Suspect) bool {
 // isServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
 func isServer(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
-	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm, "keydb-serv")
+	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
+		"keydb-serv")
 }
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
@@ -63,15 +67,19 @@ func explainMigrate(n *Node) *Finding {
 		moved = max(moved, n.memoryFell(s))
 	}
 	if moved >= bigFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value that went away", moved/1e6), moved, "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value "+
+			"that went away", moved/1e6), moved, "bytes")
 	}
 	for _, c := range []string{"migrate", "restore-asking", "restore"} {
 		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
-			f.support(recording.SourceServer, fmt.Sprintf("%.0f %s in the watch, %s each on average (commandstats)", calls, strings.ToUpper(c), dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
+			f.support(recording.SourceServer, fmt.Sprintf("%.0f %s in the watch, %s each on average (commandstats)",
+				calls, strings.ToUpper(c), dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
 		}
 	}
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
-		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it slept, waiting for the other server", dur(worst.DurationNs), dur(worst.OnCPUNs)), float64(worst.OnCPUNs), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it "+
+			"slept, waiting for the other server", dur(worst.DurationNs), dur(worst.OnCPUNs)), float64(worst.OnCPUNs),
+			"ns")
 	}
 	if worst.Command != "MIGRATE" { // which may sleep: it waits for the other server
 		f.doubtStalls(n, h)
@@ -79,26 +87,35 @@ func explainMigrate(n *Node) *Finding {
 	if !n.sentByServer(worst) {
 		f.Title = "RESTORE of a big value blocks the server that takes it"
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of MIGRATE, or a program that copies a database", 0, "")
+		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of "+
+			"MIGRATE, or a program that copies a database", 0, "")
 	}
 	f.Fix = n.migrateFix()
-	f.See = []string{"https://redis.io/docs/latest/commands/migrate/", "https://github.com/redis/redis/issues/13122", "https://github.com/valkey-io/valkey/pull/1949"}
+	f.See = []string{
+		"https://redis.io/docs/latest/commands/migrate/", "https://github.com/redis/redis/issues/13122",
+		"https://github.com/valkey-io/valkey/pull/1949",
+	}
 	return f
 }
 
 func (n *Node) migrateFix() []string {
 	fix := []string{
-		"Find the big keys before they are moved (redis-cli --bigkeys or --memkeys on a replica) and split them: below 1 MB or 10 000 elements a move is a matter of milliseconds",
+		"Find the big keys before they are moved (redis-cli --bigkeys or --memkeys on a replica) and split them: " +
+			"below 1 MB or 10 000 elements a move is a matter of milliseconds",
 	}
 	if name, _, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " "); name == "valkey" {
-		fix = append(fix, "Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing blocks")
+		fix = append(fix, "Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing "+
+			"blocks")
 	} else {
-		fix = append(fix, "Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots by replication, without MIGRATE: nothing blocks")
+		fix = append(fix, "Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots "+
+			"by replication, without MIGRATE: nothing blocks")
 	}
 	if n.Info("cluster_enabled").Growth() > 0 || lastOf(n.Info("cluster_enabled")) == 1 {
-		fix = append(fix, "Keep cluster-node-timeout above the longest MIGRATE, or the node that it holds is taken for failed; redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
+		fix = append(fix, "Keep cluster-node-timeout above the longest MIGRATE, or the node that it holds is taken "+
+			"for failed; redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
 	}
-	return append(fix, "Move what must be moved at a quiet hour; MIGRATE … COPY with DEL by UNLINK frees the value in the background")
+	return append(fix, "Move what must be moved at a quiet hour; MIGRATE … COPY with DEL by UNLINK frees the value "+
+		"in the background")
 }
 
 func lastOf(s recording.Series) float64 {

@@ -8,20 +8,24 @@ import (
 	"slowpath/internal/recording"
 )
 
-// multiplexBigReply: all callers of a client share a connection, and a reply of megabytes goes before the small ones. Catalogue A4.
+// multiplexBigReply: all callers of a client share a connection, and a reply of megabytes goes before the small ones.
+// Catalogue A4.
 var multiplexBigReply = Cause{
 	ID:    "multiplex-hol-big-reply",
 	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. A client with few connections and a large output buffer (CLIENT LIST omem) is a hint",
-		T2: "small calls that were under way on a connection while a big reply was passed on it, and ended with it or after",
+		T0: "nothing: the calls of others are not seen. A client with few connections and a large output buffer " +
+			"(CLIENT LIST omem) is a hint",
+		T2: "small calls that were under way on a connection while a big reply was passed on it, and ended with it " +
+			"or after",
 	},
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from where on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should stay below it:
-// "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big reply itself.
+// bigReply is the size from where on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
+// stay below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big
+// reply itself.
 const (
 	bigReply = 100_000
 	smaller  = 10 // times
@@ -58,20 +62,28 @@ func explainBigReply(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that "+
+		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	who := whose(longest.Conn, longest.Client)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who, float64(longest.ReplyBytes)/1e6, dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6), float64(bytes), "bytes")
+	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB",
+		longest.Op, who, float64(longest.ReplyBytes)/1e6, dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
+		float64(bytes), "bytes")
 	f.weighShared(n, behind)
 	f.Fix = []string{
-		fmt.Sprintf("Read big values (%s from %s) on a connection of their own: a second ConnectionMultiplexer (StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).", longest.Op, who),
+		fmt.Sprintf("Read big values (%s from %s) on a connection of their own: a second ConnectionMultiplexer "+
+			"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
+			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).", longest.Op, who),
 		"Split values into pieces below 100 kB, or compress them: redis-cli --bigkeys (or --memkeys) finds them.",
 	}
-	f.See = []string{"https://stackexchange.github.io/StackExchange.Redis/Timeouts#are-there-big-requests-preceding-several-small-requests-to-the-redis-that-timed-out",
-		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values"}
+	f.See = []string{
+		"https://stackexchange.github.io/StackExchange.Redis/Timeouts#are-there-big-requests-preceding-several-small-requests-to-the-redis-that-timed-out",
+		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
+	}
 	return f
 }
 
-// passing are the states of a call whose reply may stand behind another on the wire, in the socket, or in the client that reads it.
+// passing are the states of a call whose reply may stand behind another on the wire, in the socket, or in the client
+// that reads it.
 func passing(s account.Segment) bool {
 	switch {
 	case s.Actor == account.Network, s.State == account.Unexplained:
@@ -79,14 +91,16 @@ func passing(s account.Segment) bool {
 	case s.Actor == account.Client:
 		return s.State == recording.Receive || s.State == recording.OffCPU
 	}
-	return s.Actor == account.Server && (s.State == account.Busy || s.State == account.Blocked || s.State == account.Send)
+	return s.Actor == account.Server && (s.State == account.Busy || s.State == account.Blocked ||
+		s.State == account.Send)
 }
 
 // ahead finds the big reply that a call waited for: it was asked for before, was still under way, and came in before.
 func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 	i := sort.Search(len(big), func(i int) bool { return big[i].StartNs > c.StartNs })
 	for i--; i >= 0; i-- {
-		if b := big[i]; b.ID != c.ID && b.EndNs > c.StartNs && b.EndNs <= c.EndNs && b.ReplyBytes >= smaller*max(c.ReplyBytes, 1) {
+		if b := big[i]; b.ID != c.ID && b.EndNs > c.StartNs && b.EndNs <= c.EndNs &&
+			b.ReplyBytes >= smaller*max(c.ReplyBytes, 1) {
 			return b, true
 		}
 	}
@@ -95,21 +109,26 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 
 // weighShared says how calls on other connections did meanwhile.
 func (f *Finding) weighShared(n *Node, behind tally) {
-	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.list(3)), float64(len(behind)), "connections")
+	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.list(3)),
+		float64(len(behind)), "connections")
 	elsewhere := 0
 	for _, a := range n.Ledger.Slow {
-		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 && a.Call.ReplyBytes < bigReply {
+		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 &&
+			a.Call.ReplyBytes < bigReply {
 			elsewhere++
 		}
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection has its replies within %s in 9 of 10 calls", dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
+		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection has its replies within %s in 9 of "+
+			"10 calls", dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
 	} else if ok {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
+			"probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
 	}
 	if elsewhere > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d small calls on other connections were slow as well", elsewhere), float64(elsewhere), "calls")
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d small calls on other connections were slow as well", elsewhere),
+			float64(elsewhere), "calls")
 	}
 }

@@ -4,16 +4,26 @@ import "testing"
 
 func TestNPlusOneRoundtrips(t *testing.T) {
 	far := func() edge {
-		return newEdge("redis 7.0.15").kept(2*edgeMs, 0, 0).info(map[string]float64{"cmdstat_get.calls": 3000, "cmdstat_get.usec": 30_000})
+		return newEdge("redis 7.0.15").kept(2*edgeMs, 0, 0).info(map[string]float64{
+			"cmdstat_get.calls": 3000,
+			"cmdstat_get.usec":  30_000,
+		})
 	}
 	near := func() edge {
 		return newPath().info(map[string]float64{"cmdstat_get.calls": 300_000, "cmdstat_get.usec": 600_000})
 	}
 	explainEdge(t, nPlusOneRoundtrips, []edgeCase{
-		{name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs), found: true, min: 0.5, max: 0.6, evidence: "240 calls per second each", against: "inferred", fix: "MGET"},
-		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs).prompts(pathClient, 235), found: true, min: 0.8, max: 0.9, evidence: "each waits for the one before", fix: "MGET"},
-		{name: "as many calls, sent when it pleases their callers", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs).prompts(pathClient, 100)},
-		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs, 18*edgeMs).lane(pathOther, 50, 2*edgeMs, 18*edgeMs)},
+		{
+			name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs),
+			found: true, min: 0.5, max: 0.6, evidence: "240 calls per second each", against: "inferred", fix: "MGET",
+		},
+		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
+			2*edgeMs).prompts(pathClient, 235), found: true, min: 0.8, max: 0.9, evidence: "each waits for the one " +
+			"before", fix: "MGET"},
+		{name: "as many calls, sent when it pleases their callers", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
+			2*edgeMs).prompts(pathClient, 100)},
+		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs,
+			18*edgeMs).lane(pathOther, 50, 2*edgeMs, 18*edgeMs)},
 		{name: "pipelines: calls overlap", rec: far().lane(pathClient, 2000, edgeMs/4, edgeMs/4)},
 		{name: "a closed loop at loopback", rec: near().lane(pathClient, 9000, edgeMs/10, edgeMs/100)},
 		{name: "calls wait for the server, not for the path", rec: near().lane(pathClient, 300, 3*edgeMs, edgeMs/100)},

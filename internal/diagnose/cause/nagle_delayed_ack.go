@@ -7,11 +7,13 @@ import (
 	"slowpath/internal/recording"
 )
 
-// nagleDelayedACK: a sender without TCP_NODELAY writes a request by two writes. Its kernel holds the second until the first is acknowledged
-// (RFC 896), which the other side puts off in the hope of a reply that could carry the acknowledgement. Catalogue F2.
+// nagleDelayedACK: a sender without TCP_NODELAY writes a request by two writes. Its kernel holds the second until the
+// first is acknowledged (RFC 896), which the other side puts off in the hope of a reply that could carry the
+// acknowledgement. Catalogue F2.
 var nagleDelayedACK = Cause{
-	ID:    "nagle-delayed-ack",
-	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of the first",
+	ID: "nagle-delayed-ack",
+	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of " +
+		"the first",
 	Layer: "network",
 	Needs: Needs{
 		T0: "nothing: the probe sends each request at once",
@@ -22,7 +24,8 @@ var nagleDelayedACK = Cause{
 }
 
 const (
-	// The delayed acknowledgement comes after 40 ms (TCP_DELACK_MIN of include/net/tcp.h) or up to a tick of the timer later, 10 ms at HZ=100.
+	// The delayed acknowledgement comes after 40 ms (TCP_DELACK_MIN of include/net/tcp.h) or up to a tick of the timer
+	// later, 10 ms at HZ=100.
 	delackMinNs = int64(39e6)
 	delackMaxNs = int64(51e6)
 	// steadyPart of the seconds in which a connection's calls take that on average.
@@ -33,8 +36,8 @@ const (
 // delayed reports whether a time is that of a delayed acknowledgement.
 func delayed(ns int64) bool { return ns >= delackMinNs && ns <= delackMaxNs }
 
-// delayedOut is the time of a call between the writing of its request and its arrival, if it is what a delayed acknowledgement takes. That the
-// process at either end did not run is no part of it: the kernels do this.
+// delayedOut is the time of a call between the writing of its request and its arrival, if it is what a delayed
+// acknowledgement takes. That the process at either end did not run is no part of it: the kernels do this.
 func delayedOut(a account.Account) int64 {
 	if out := a.In(account.Network, account.Out); delayed(out) && a.In(account.Network, account.Retransmit) == 0 {
 		return out
@@ -95,7 +98,9 @@ func explainNagle(n *Node) *Finding {
 	}
 	f := n.finding(cl, 0.9)
 	if cl.Calls >= healthyMinCalls {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) arrived 40 ms after their last byte was written, with nothing sent again: %s", cl.Calls, len(n.Ledger.Slow), ops.list(3), who.list(3)), float64(cl.Calls), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) arrived 40 ms after their last byte was "+
+			"written, with nothing sent again: %s", cl.Calls, len(n.Ledger.Slow), ops.list(3), who.list(3)),
+			float64(cl.Calls), "calls")
 	}
 	calls := int64(cl.Calls)
 	if len(g.conns) > 0 {
@@ -106,17 +111,25 @@ func explainNagle(n *Node) *Finding {
 		if share := float64(g.excessNs) / inFlight(n.lanes()); share > f.ExcessShare {
 			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
 		}
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections take %s for each call, second by second (%d calls), others take %s: %s", len(g.conns), dur(g.meanNs()), g.calls, dur(usual), who.list(3)), float64(g.meanNs()), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("%d connections take %s for each call, second by second (%d "+
+			"calls), others take %s: %s", len(g.conns), dur(g.meanNs()), g.calls, dur(usual), who.list(3)),
+			float64(g.meanNs()), "ns")
 	}
 	f.weighACKs(n, calls)
 	if d, ok := n.demand(); ok && d.Sure && d.Wish() < idleEnough {
-		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait", d.Wish()*100), d.Wish(), "of the time")
+		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait",
+			d.Wish()*100), d.Wish(), "of the time")
 	}
 	f.Fix = []string{
-		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies between: Lettuce < 6.0 SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.list(2)),
+		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies between: Lettuce < 6.0 "+
+			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; in C "+
+			"setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.list(2)),
 		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
 	}
-	f.See = []string{"https://www.rfc-editor.org/rfc/rfc896", "https://man7.org/linux/man-pages/man7/tcp.7.html", "https://github.com/dragonflydb/dragonfly/pull/1910"}
+	f.See = []string{
+		"https://www.rfc-editor.org/rfc/rfc896", "https://man7.org/linux/man-pages/man7/tcp.7.html",
+		"https://github.com/dragonflydb/dragonfly/pull/1910",
+	}
 	return f
 }
 
@@ -137,9 +150,11 @@ func (f *Finding) weighACKs(n *Node, calls int64) {
 		f.doubt(recording.SourceHost, "whether the server's host sent delayed acknowledgements was not seen", 0, "")
 	case acks.Growth() >= float64(calls)/2:
 		f.Confidence += 0.06
-		f.support(recording.SourceHost, fmt.Sprintf("the server's network namespace sent %.0f delayed acknowledgements (DelayedACKs) for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
+		f.support(recording.SourceHost, fmt.Sprintf("the server's network namespace sent %.0f delayed "+
+			"acknowledgements (DelayedACKs) for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
 	default:
 		f.Confidence -= 0.4
-		f.doubt(recording.SourceHost, fmt.Sprintf("the server's network namespace sent only %.0f delayed acknowledgements for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
+		f.doubt(recording.SourceHost, fmt.Sprintf("the server's network namespace sent only %.0f delayed "+
+			"acknowledgements for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
 	}
 }

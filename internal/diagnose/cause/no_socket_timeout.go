@@ -10,15 +10,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes a quarter of an hour, or
-// for ever where the request was acknowledged. Catalogue A12.
+// noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes
+// a quarter of an hour, or for ever where the request was acknowledged. Catalogue A12.
 var noSocketTimeout = Cause{
 	ID:    "no-socket-timeout",
 	Title: "Callers wait without a timeout for replies that will not come",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client libraries, while the server answers others",
+		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
+			"libraries, while the server answers others",
 		T2: "requests that were sent again and again, at intervals that double, on connections that nobody closes",
 	},
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
@@ -26,11 +27,13 @@ var noSocketTimeout = Cause{
 }
 
 const (
-	// timeoutsEndBy is when a caller that has a usual timeout has given up: the longest defaults of libraries that have one for each reply are 5 s
-	// (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), and a second is left for a machine that is busy. Lettuce
-	// and PHP wait 60 s by default, which no request of a user outlives either.
+	// timeoutsEndBy is when a caller that has a usual timeout has given up: the longest defaults of libraries that have
+	// one for each reply are 5 s (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), and a
+	// second is left for a machine that is busy. Lettuce and PHP wait 60 s by default, which no request of a user
+	// outlives either.
 	timeoutsEndBy = int64(6e9)
-	// stillAnswers: the server answered somebody in so long before the end of the watch, in which it was asked each second.
+	// stillAnswers: the server answered somebody in so long before the end of the watch, in which it was asked each
+	// second.
 	stillAnswers = int64(3e9)
 )
 
@@ -52,7 +55,8 @@ func (n *Node) hangs() []hang {
 	}
 	for _, s := range n.Rec.Snapshots {
 		var w recording.Waiter
-		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter || json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter || json.Unmarshal([]byte(s.Body),
+			&w) != nil || w.Node != n.Address {
 			continue
 		}
 		wait, ok := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_ns").Last()
@@ -75,11 +79,15 @@ func (n *Node) hangs() []hang {
 			out = append(out, h)
 		}
 	}
-	slices.SortFunc(out, func(a, b hang) int { return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client, b.client)) })
+	slices.SortFunc(out, func(a, b hang) int {
+		return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client,
+			b.client))
+	})
 	return out
 }
 
-// meantToWait reports whether a connection waits because its command does, as the server tells: BLPOP, a subscription, MONITOR, a replica.
+// meantToWait reports whether a connection waits because its command does, as the server tells: BLPOP, a subscription,
+// MONITOR, a replica.
 func (n *Node) meantToWait(address string) bool {
 	for _, c := range n.clients {
 		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") || meantToWait[strings.ToUpper(c.Cmd)]) {
@@ -118,37 +126,56 @@ func explainNoTimeout(n *Node) *Finding {
 		waited += l.InFlightNs
 	}
 	worst := hangs[0]
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs))}
-	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s (%s), and nobody gave them up: %s", len(hangs), dur(worst.waitNs), worst.client, who.list(3)), float64(len(hangs)), "connections")
-	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 to %s; Lettuce and PHP 60 s)", dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited,
+		n.Ledger.ExcessNs))}
+	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s "+
+		"(%s), and nobody gave them up: %s", len(hangs), dur(worst.waitNs), worst.client, who.list(3)),
+		float64(len(hangs)), "connections")
+	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 "+
+		"to %s; Lettuce and PHP 60 s)", dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
 	if again >= resentInVain {
 		f.Confidence = 0.93
-		f.support(worst.source, fmt.Sprintf("the request was sent again %d times, at intervals that double, without an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again), "times")
+		f.support(worst.source, fmt.Sprintf("the request was sent again %d times, at intervals that double, without "+
+			"an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again),
+			"times")
 	} else {
-		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to send again: without a timeout it waits for ever", 0, "")
+		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to send again: without a "+
+			"timeout it waits for ever", 0, "")
 	}
 	f.support(recording.SourceServer, "the server answered others until the end", 0, "")
 	if len(n.clients) == 0 {
 		f.Confidence -= 0.25
-		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a subscription) looks the same", 0, "")
+		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a "+
+			"subscription) looks the same", 0, "")
 	}
 	f.Fix = noTimeoutFix(n)
-	f.See = []string{"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts", "https://github.com/redis/lettuce/issues/2082", "https://man7.org/linux/man-pages/man7/tcp.7.html"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts",
+		"https://github.com/redis/lettuce/issues/2082", "https://man7.org/linux/man-pages/man7/tcp.7.html",
+	}
 	return f
 }
 
 func noTimeoutFix(n *Node) []string {
-	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind it may take:"}
+	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind " +
+		"it may take:"}
 	fix = append(fix, n.library(map[string]string{
-		"redis-py":   "redis-py: socket_timeout=1, socket_connect_timeout=1 (none before 8.0, 5 s since), health_check_interval=30",
-		"lettuce":    "Lettuce: RedisURI.setTimeout(Duration.ofSeconds(1)) (60 s by default), ClientOptions.timeoutOptions(TimeoutOptions.enabled()), SocketOptions.tcpUserTimeout(…) and keepAlive(…)",
-		"ioredis":    "ioredis: commandTimeout: 1000 and socketTimeout (none by default), keepAlive: 10000",
-		"node-redis": "node-redis: socket: { socketTimeout: … } (none by default), commandOptions: { timeout: 1000 }, pingInterval",
-		"redigo":     "redigo: DialReadTimeout(time.Second), DialWriteTimeout(time.Second) (none by default), or DoWithTimeout",
-		"go-redis":   "go-redis: ReadTimeout: time.Second (-1 is none; 3 s by default, 5 s from 9.22 on)",
-		"jedis":      "Jedis: socketTimeoutMillis(1000) (2 s by default; 0 is none), blockingSocketTimeoutMillis for blocking commands",
-		"hiredis":    "hiredis: redisSetTimeout; redis-rs: set_response_timeout; phpredis: Redis::OPT_READ_TIMEOUT (default_socket_timeout, 60 s)",
+		"redis-py": "redis-py: socket_timeout=1, socket_connect_timeout=1 (none before 8.0, 5 s since), " +
+			"health_check_interval=30",
+		"lettuce": "Lettuce: RedisURI.setTimeout(Duration.ofSeconds(1)) (60 s by default), " +
+			"ClientOptions.timeoutOptions(TimeoutOptions.enabled()), SocketOptions.tcpUserTimeout(…) and keepAlive(…)",
+		"ioredis": "ioredis: commandTimeout: 1000 and socketTimeout (none by default), keepAlive: 10000",
+		"node-redis": "node-redis: socket: { socketTimeout: … } (none by default), commandOptions: { timeout: 1000 " +
+			"}, pingInterval",
+		"redigo": "redigo: DialReadTimeout(time.Second), DialWriteTimeout(time.Second) (none by default), or " +
+			"DoWithTimeout",
+		"go-redis": "go-redis: ReadTimeout: time.Second (-1 is none; 3 s by default, 5 s from 9.22 on)",
+		"jedis": "Jedis: socketTimeoutMillis(1000) (2 s by default; 0 is none), blockingSocketTimeoutMillis for " +
+			"blocking commands",
+		"hiredis": "hiredis: redisSetTimeout; redis-rs: set_response_timeout; phpredis: Redis::OPT_READ_TIMEOUT " +
+			"(default_socket_timeout, 60 s)",
 	}, "redis-py", "lettuce", "ioredis", "node-redis", "redigo", "go-redis", "jedis", "hiredis")...)
-	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
+	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
+		"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
 		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
 }

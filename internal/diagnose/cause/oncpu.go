@@ -13,14 +13,16 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// OnCPU is what a process had the CPU for while calls were slow, beside the rest of the watch, by samples of the kernel (--profile cpu).
+// OnCPU is what a process had the CPU for while calls were slow, beside the rest of the watch, by samples of the kernel
+// (--profile cpu).
 type OnCPU struct {
 	Subject string `json:"subject"`
 	Name    string `json:"name"` // "redis-server[4711]"
 	Node    string `json:"node,omitempty"`
 	Slow    Side   `json:"slow"` // while calls of this server or client were slow; of any, where it is neither
 	Rest    Side   `json:"rest"`
-	// Functions in which it was more while calls were slow, beyond what chance does; where there are none, those in which it was most.
+	// Functions in which it was more while calls were slow, beyond what chance does; where there are none, those in
+	// which it was most.
 	Functions []OnCPUFunction `json:"functions"`
 	Differs   bool            `json:"differs"`
 }
@@ -122,7 +124,8 @@ func (o OnCPU) each(rec *recording.Recording, slow spans, take func(s stacks.Sta
 			continue
 		}
 		for _, s := range p.Stacks {
-			i, found := slices.BinarySearchFunc(slow, s.TimeNs, func(i [2]int64, at int64) int { return cmp.Compare(i[0], at) })
+			i, found := slices.BinarySearchFunc(slow, s.TimeNs,
+				func(i [2]int64, at int64) int { return cmp.Compare(i[0], at) })
 			take(s, found || i > 0 && s.TimeNs < slow[i-1][1], samples, cpu)
 		}
 	}
@@ -181,7 +184,8 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 	more := func(t *seenIn) float64 { return shareOf(t.slow, o.Slow.Samples) - shareOf(t.rest, o.Rest.Samples) }
 	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(moreShare, chance(t, o)) }
 	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
-	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < 0.95 } // what is in all samples is main
+	// what is in all samples is main
+	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < 0.95 }
 	if o.Slow.Samples >= FewSamples && o.Rest.Samples >= FewSamples {
 		for _, t := range in {
 			if stands(t) {
@@ -200,7 +204,10 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(b.depth, a.depth), cmp.Compare(a.name, b.name))
 	})
 	for _, t := range apart(list, o.Differs) {
-		o.Functions = append(o.Functions, OnCPUFunction{t.name, shareOf(t.slow, o.Slow.Samples), shareOf(t.rest, o.Rest.Samples)})
+		o.Functions = append(o.Functions, OnCPUFunction{
+			t.name, shareOf(t.slow, o.Slow.Samples),
+			shareOf(t.rest, o.Rest.Samples),
+		})
 	}
 }
 
@@ -209,12 +216,14 @@ func shareOf(n, of int64) float64 { return float64(n) / float64(max(of, 1)) }
 // named: a function, and not the thread, nor a file whose functions have no names.
 func (t *seenIn) named() bool { return t.depth > 0 && t.name != "?" && !strings.HasPrefix(t.name, "[") }
 
-// apart leaves one of several functions that stand in the same samples: one calls the other, and the innermost of the program says most. Where
-// the slow side is told from the rest, its samples alone count: callers were on the CPU in the rest for other reasons.
+// apart leaves one of several functions that stand in the same samples: one calls the other, and the innermost of the
+// program says most. Where the slow side is told from the rest, its samples alone count: callers were on the CPU in the
+// rest for other reasons.
 func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	for _, t := range list {
 		same := func(k *seenIn) bool {
-			return 10*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || 10*max(k.rest-t.rest, t.rest-k.rest) <= k.rest)
+			return 10*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || 10*max(k.rest-t.rest,
+				t.rest-k.rest) <= k.rest)
 		}
 		i := slices.IndexFunc(kept, same)
 		switch {
@@ -227,7 +236,8 @@ func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	return kept
 }
 
-// chance is three standard errors of the difference of two shares, so that of some hundred functions hardly one is told by chance.
+// chance is three standard errors of the difference of two shares, so that of some hundred functions hardly one is told
+// by chance.
 func chance(t *seenIn, o *OnCPU) float64 {
 	p := float64(t.slow+t.rest) / float64(o.Slow.Samples+o.Rest.Samples)
 	return 3 * math.Sqrt(p*(1-p)*(1/float64(max(o.Slow.Samples, 1))+1/float64(max(o.Rest.Samples, 1))))

@@ -32,10 +32,17 @@ func onCPURecording(t *testing.T, what recording.Profiled, slowFrames, restFrame
 		t.Fatal(err)
 	}
 	r.Profile(recording.Profile{TimeNs: start, Subject: "process:7", Kind: recording.ProfileCPUClock, Pprof: body})
-	r.Profile(recording.Profile{TimeNs: start, Subject: "process:7", Kind: recording.ProfileCPUClock, Pprof: body[:20]}) // cut short
-	r.Snapshot(recording.Snapshot{TimeNs: start, Source: recording.SourceProfile, Subject: "process:7", Name: recording.SnapshotApplication, Body: recording.Detail(what)})
+	// cut short
+	r.Profile(recording.Profile{TimeNs: start, Subject: "process:7", Kind: recording.ProfileCPUClock, Pprof: body[:20]})
+	r.Snapshot(recording.Snapshot{
+		TimeNs: start, Source: recording.SourceProfile, Subject: "process:7",
+		Name: recording.SnapshotApplication, Body: recording.Detail(what),
+	})
 	for i, ms := range []int64{300, 1, 1, 1} {
-		r.Call(recording.Call{ID: int64(i + 1), Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: "redis:6379", IntendedNs: start, StartNs: start, EndNs: start + ms*1e6})
+		r.Call(recording.Call{
+			ID: int64(i + 1), Source: recording.SourceProbe, Conn: "kept", Op: "GET",
+			Node: "redis:6379", IntendedNs: start, StartNs: start, EndNs: start + ms*1e6,
+		})
 	}
 	r.Index()
 	return r
@@ -51,10 +58,19 @@ func TestOnCPU(t *testing.T) {
 		differs    bool
 		want       []OnCPUFunction
 	}{
-		"a script":            {server, script, get, true, []OnCPUFunction{{"lua_pcall", 1, 0}}},
-		"the same":            {server, get, get, false, []OnCPUFunction{}},
-		"calls of others":     {recording.Profiled{PID: 7, Name: "redis-server", Node: "other:6379"}, script, get, false, []OnCPUFunction{{"getCommand", 0, 0.7}, {"lua_pcall", 0, 0.3}}},
-		"neither end":         {recording.Profiled{PID: 7, Name: "nginx"}, script, get, true, []OnCPUFunction{{"lua_pcall", 1, 0}}},
+		"a script": {server, script, get, true, []OnCPUFunction{{"lua_pcall", 1, 0}}},
+		"the same": {server, get, get, false, []OnCPUFunction{}},
+		"calls of others": {
+			recording.Profiled{PID: 7, Name: "redis-server", Node: "other:6379"},
+			script, get,
+			false,
+			[]OnCPUFunction{{"getCommand", 0, 0.7}, {"lua_pcall", 0, 0.3}},
+		},
+		"neither end": {
+			recording.Profiled{PID: 7, Name: "nginx"},
+			script, get, true,
+			[]OnCPUFunction{{"lua_pcall", 1, 0}},
+		},
 		"another application": {recording.Profiled{}, get, script, true, []OnCPUFunction{{"getCommand", 1, 0}}},
 	} {
 		d := Diagnose(onCPURecording(t, tt.what, tt.slow, tt.rest), "test")
@@ -74,7 +90,10 @@ func TestOnCPU(t *testing.T) {
 // TestChanceIsNotTold: functions that are seen at random stand out at most as often as three standard errors let them.
 func TestChanceIsNotTold(t *testing.T) {
 	o := &OnCPU{Slow: Side{Samples: 30}, Rest: Side{Samples: 70}}
-	in := map[string]*seenIn{"main": {name: "main", slow: 30, rest: 70, depth: 1}, "a": {name: "a", slow: 12, rest: 21, depth: 2}, "b": {name: "b", slow: 18, rest: 49, depth: 2}}
+	in := map[string]*seenIn{"main": {name: "main", slow: 30, rest: 70, depth: 1}, "a": {
+		name: "a", slow: 12, rest: 21,
+		depth: 2,
+	}, "b": {name: "b", slow: 18, rest: 49, depth: 2}}
 	if o.choose(in); o.Differs || len(o.Functions) != 2 {
 		t.Errorf("%+v", o)
 	}

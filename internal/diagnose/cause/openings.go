@@ -40,8 +40,8 @@ func sideBySide(list []span) (most int) {
 	return most
 }
 
-// A herd is at least so many connections that one reason makes be opened together, and so many of them at the same moment. A pool that
-// grows with its traffic opens a few.
+// A herd is at least so many connections that one reason makes be opened together, and so many of them at the same
+// moment. A pool that grows with its traffic opens a few.
 const (
 	herdLeast  = 20
 	herdAtOnce = 8
@@ -56,8 +56,8 @@ func medianOf(list []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// driven are the connections that were opened for a reason that has a name of its own: others were taken away or not given back, or the pool
-// was cold.
+// driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
+// given back, or the pool was cold.
 func (n *Node) driven(callers []*Caller) map[*Conn]bool {
 	out := map[*Conn]bool{}
 	mark := func(conns []*Conn) {
@@ -82,10 +82,12 @@ func (n *Node) driven(callers []*Caller) map[*Conn]bool {
 	return out
 }
 
-// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is what calls waited for them,
-// openingNs what one took. It is nil where nobody can have noticed. Slow calls in the spells are a part of it: they are those of handshakes,
-// and those that waited behind them.
-func (n *Node) openedTogether(callers []*Caller, spells spans, cost, openingNs int64, confidence float64) (*Finding, Claim) {
+// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is
+// what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls in the
+// spells are a part of it: they are those of handshakes, and those that waited behind them.
+func (n *Node) openedTogether(callers []*Caller, spells spans, cost, openingNs int64, confidence float64) (*Finding,
+	Claim,
+) {
 	meanwhile := func(a account.Account) int64 { return spells.in(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.claimOf(meanwhile), n.tapClaim(meanwhile)
 	l := n.losses(callers)

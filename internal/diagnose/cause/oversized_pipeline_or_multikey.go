@@ -9,28 +9,32 @@ import (
 	"slowpath/internal/recording"
 )
 
-// oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row while all others wait.
-// None of the commands of a pipeline is slow, so that SLOWLOG has none of them. Catalogue A3.
+// oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
+// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them. Catalogue A3.
 var oversizedPipeline = Cause{
-	ID:    "oversized-pipeline-or-multikey",
-	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other calls wait for them",
+	ID: "oversized-pipeline-or-multikey",
+	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +
+		"calls wait for them",
 	Layer: "client",
 	Needs: Needs{
 		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
 		T1: "the main thread on the CPU without a pause while it served that command",
-		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a row",
+		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a " +
+			"row",
 	},
 	Explain: explainOversized,
 }
 
 const (
-	// oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the loop, and a larger batch
-	// is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for instance 10k"; measured gains end near 100).
+	// oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the
+	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
+	// instance 10k"; measured gains end near 100).
 	oversized = 1000
-	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read that is as long was not the last of its batch.
+	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read that is as long was not the last
+	// of its batch.
 	readBytes = 16 << 10
-	// batchGapNs ends a batch whose last read happened to be full: a connection with more input is not left alone for so long, unless the
-	// loop is held up by something else, and then it is that which matters.
+	// batchGapNs ends a batch whose last read happened to be full: a connection with more input is not left alone for
+	// so long, unless the loop is held up by something else, and then it is that which matters.
 	batchGapNs = int64(250e6)
 )
 
@@ -125,7 +129,8 @@ func explainOversized(n *Node) *Finding {
 	told := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) != "" })
 	h := w.held(n.claimOf(func(a account.Account) int64 {
 		ns := w.of(a) + served.within(a, func(s account.Segment) bool {
-			return !told.matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
+			return !told.matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
+				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
 		if ns > 0 && !own[a.Call.Conn] {
 			others++
@@ -139,7 +144,9 @@ func explainOversized(n *Node) *Finding {
 		return n.loggedMulti(h)
 	}
 	f := n.finding(h.Claim, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), dur(h.MaxNs), others), float64(h.Calls), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up "+
+		"to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), dur(h.MaxNs), others),
+		float64(h.Calls), "calls")
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -157,11 +164,15 @@ func (n *Node) loggedMulti(h Held) *Finding {
 	f := n.finding(h.Claim, h.confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
-	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1), float64(worst.ArgCount-1), "keys")
+	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1),
+		float64(worst.ArgCount-1), "keys")
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = []string{fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.from(h.Suspects[:1])), batchJobs}
+	f.Fix = []string{
+		fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.from(h.Suspects[:1])),
+		batchJobs,
+	}
 	f.See = oversizedSee
 	return f
 }
@@ -174,8 +185,11 @@ func (f *Finding) supportPipelines(piped []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %d reads: %s", times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works), conns.list(3)), float64(largest.calls), "commands")
-	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, with some hundreds of them, took %s", dur(largest.longestNs)), float64(largest.longestNs), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in "+
+		"%d reads: %s", times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works),
+		conns.list(3)), float64(largest.calls), "commands")
+	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, "+
+		"with some hundreds of them, took %s", dur(largest.longestNs)), float64(largest.longestNs), "ns")
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -187,7 +201,8 @@ func (f *Finding) supportMulti(multi []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(), largest.args-1, times(len(multi)), dur(longest), conns.list(3)), float64(largest.args-1), "keys")
+	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(),
+		largest.args-1, times(len(multi)), dur(longest), conns.list(3)), float64(largest.args-1), "keys")
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
@@ -196,10 +211,12 @@ func (f *Finding) doubtBatches(n *Node, piped bool) {
 		return n.commandCause(s) == "slow-command" && s.ArgCount < oversized
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
-		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well", h.Suspects[0].Command, h.Calls), float64(h.Calls), "calls")
+		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",
+			h.Suspects[0].Command, h.Calls), float64(h.Calls), "calls")
 	}
 	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%.0f reports of the kernel source were lost: batches may be larger than they seem", dropped), dropped, "reports")
+		f.doubt(recording.SourceTap, fmt.Sprintf("%.0f reports of the kernel source were lost: batches may be larger "+
+			"than they seem", dropped), dropped, "reports")
 	}
 	if piped {
 		return
@@ -207,14 +224,20 @@ func (f *Finding) doubtBatches(n *Node, piped bool) {
 	f.Confidence -= 0.05
 }
 
-const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000)."
+const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis " +
+	"session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000)."
 
-var oversizedSee = []string{"https://redis.io/docs/latest/develop/use/pipelining/", "https://stackexchange.github.io/StackExchange.Redis/Timeouts"}
+var oversizedSee = []string{
+	"https://redis.io/docs/latest/develop/use/pipelining/",
+	"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
+}
 
 func oversizedFix(piped, multi []*batch) []string {
 	var fix []string
 	if len(piped) > 0 {
-		fix = append(fix, fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies of each before the next: redis-py pipeline.execute() every 1000, Jedis Pipeline.sync(), go-redis Pipelined over slices.",
+		fix = append(fix, fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the "+
+			"replies of each before the next: redis-py pipeline.execute() every 1000, Jedis Pipeline.sync(), "+
+			"go-redis Pipelined over slices.",
 			piped[0].who()))
 	}
 	if len(multi) > 0 {

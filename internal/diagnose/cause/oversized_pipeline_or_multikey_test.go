@@ -17,24 +17,45 @@ func TestOversizedPipeline(t *testing.T) {
 				e.worked(at+k*60/reads*edgeMs, 60/reads, d)
 			}
 			for k := range int64(3) {
-				e.seen(pathOther, "GET", at+k*10*edgeMs, 5, part{"server", "busy", 60 - k*10, "GET from " + pathClient}, part{"server", "exec", 1, ""})
+				e.seen(pathOther, "GET", at+k*10*edgeMs, 5, part{"server", "busy", 60 - k*10, "GET from " + pathClient},
+					part{"server", "exec", 1, ""})
 			}
 		}
 		return e
 	}
 	explainEdge(t, oversizedPipeline, []edgeCase{
-		{name: "a pipeline of 20000", rec: held(30, recording.WorkDetail{Op: "GET", Calls: 680, Args: 2, Bytes: 20474}), found: true, min: 0.9, evidence: "the largest of 20400 commands (GET)", fix: "pipelines of 10.0.0.7:51000 (batch[9]) in pieces"},
-		{name: "MGET of 30000", rec: held(1, recording.WorkDetail{Op: "MGET", Calls: 1, Args: 30001, Bytes: 18000}), found: true, min: 0.85, evidence: "MGET with 30000 keys", fix: "some 100 keys"},
+		{
+			name: "a pipeline of 20000", rec: held(30, recording.WorkDetail{
+				Op: "GET", Calls: 680, Args: 2,
+				Bytes: 20474,
+			}),
+			found: true, min: 0.9, evidence: "the largest of 20400 commands (GET)",
+			fix: "pipelines of 10.0.0.7:51000 (batch[9]) in pieces",
+		},
+		{
+			name: "MGET of 30000", rec: held(1, recording.WorkDetail{Op: "MGET", Calls: 1, Args: 30001, Bytes: 18000}),
+			found: true, min: 0.85, evidence: "MGET with 30000 keys", fix: "some 100 keys",
+		},
 		{name: "a slow command", rec: held(1, recording.WorkDetail{Op: "KEYS", Calls: 1, Args: 2, Bytes: 24})},
 		{name: "pipelines of 64", rec: held(30, recording.WorkDetail{Op: "GET", Calls: 64, Args: 2, Bytes: 2000})},
-		{name: "a script with many arguments is a script", rec: held(1, recording.WorkDetail{Op: "EVAL", Calls: 1, Args: 5000, Bytes: 18000})},
+		{name: "a script with many arguments is a script", rec: held(1, recording.WorkDetail{
+			Op: "EVAL", Calls: 1,
+			Args: 5000, Bytes: 18000,
+		})},
 		{name: "a transaction", rec: held(30, recording.WorkDetail{Op: "MULTI", Calls: 680, Args: 2, Bytes: 20474})},
-		{name: "big values in full reads", rec: held(30, recording.WorkDetail{Op: "SET", Calls: 1, Args: 3, Bytes: 16384})},
-		{name: "nobody waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{Op: "GET", Calls: 5000, Args: 2, Bytes: 20000, Client: pathClient})},
+		{name: "big values in full reads", rec: held(30, recording.WorkDetail{
+			Op: "SET", Calls: 1, Args: 3,
+			Bytes: 16384,
+		})},
+		{name: "nobody waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{
+			Op: "GET", Calls: 5000,
+			Args: 2, Bytes: 20000, Client: pathClient,
+		})},
 	})
 }
 
-// Without the kernel source the server's records tell of commands with many keys; nothing of it is claimed by another cause.
+// Without the kernel source the server's records tell of commands with many keys; nothing of it is claimed by another
+// cause.
 func TestOversizedMultikeyByRecords(t *testing.T) {
 	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
 		{"T1 by SLOWLOG", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0.95, 0},
@@ -47,9 +68,10 @@ func TestOversizedMultikeyByRecords(t *testing.T) {
 		{"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("MGET", 30_001, 1e5), 0, 0},
 	})
 	for name, r := range map[string]loopCase{
-		"by SLOWLOG":    newLoopCase().busy().logged("DEL", 100_000, 1e6),
-		"by the kernel": newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}).logged("MGET", 30_001, 1e5),
-		"bytes":         newLoopCase().worked(recording.WorkDetail{Op: "HSET", Args: 2001, Bytes: 200 << 20}),
+		"by SLOWLOG": newLoopCase().busy().logged("DEL", 100_000, 1e6),
+		"by the kernel": newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}).logged("MGET", 30_001,
+			1e5),
+		"bytes": newLoopCase().worked(recording.WorkDetail{Op: "HSET", Args: 2001, Bytes: 200 << 20}),
 	} {
 		t.Run("claimed once "+name, func(t *testing.T) {
 			if d := r.diagnose(); len(d.Findings) != 1 || d.Findings[0].ExcessShare < 0.8 {

@@ -65,8 +65,9 @@ func (n *Node) pause() Pause {
 	return p
 }
 
-// keptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands that never block of
-// themselves, on connections where no command before them does. By command it tells how long they waited.
+// keptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
+// that never block of themselves, on connections where no command before them does. By command it tells how long they
+// waited.
 func (n *Node) keptBack() (Claim, map[string]int64) {
 	byOp, behind := map[string]int64{}, map[string][]span{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
@@ -75,7 +76,9 @@ func (n *Node) keptBack() (Claim, map[string]int64) {
 	}
 	cl := n.claimOf(func(a account.Account) int64 {
 		name, _, _ := strings.Cut(a.Call.Op, " ")
-		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || mayBlock[name] || overlap(behind[a.Call.Conn], span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) && !taking[name] {
+		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || mayBlock[name] ||
+			overlap(behind[a.Call.Conn], span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) &&
+			!taking[name] {
 			return 0
 		}
 		var ns int64
@@ -100,17 +103,20 @@ func (f *Finding) supportKeptBack(cl Claim, byOp map[string]int64) {
 		return
 	}
 	ops := sortedByNs(byOp)
-	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept before it answered, up to %s: %s, which never block of themselves", cl.Calls, dur(cl.MaxNs),
+	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
+		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, dur(cl.MaxNs),
 		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
 }
 
-// listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not there.
+// listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not
+// there.
 func (n *Node) listed() bool {
 	most, ok := n.Info("connected_clients").Max()
 	return len(n.Clients()) > 0 && (!ok || most <= 2000)
 }
 
-// clientCommands counts the CLIENT commands that were not slowpath's own: a CLIENT SETNAME for each of its connections, and CLIENT LIST.
+// clientCommands counts the CLIENT commands that were not slowpath's own: a CLIENT SETNAME for each of its connections,
+// and CLIENT LIST.
 func (n *Node) clientCommands() float64 {
 	calls := n.Info("cmdstat_client.calls")
 	if len(calls) < 2 {
@@ -118,15 +124,16 @@ func (n *Node) clientCommands() float64 {
 	}
 	own := n.ownCalls(calls[0].TimeNs, calls[len(calls)-1].TimeNs).fresh
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" && s.TimeNs > calls[0].TimeNs {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" &&
+			s.TimeNs > calls[0].TimeNs {
 			own++
 		}
 	}
 	return max(calls.Growth()-own, 0)
 }
 
-// blockedMore is how many more clients were blocked at most than at least, and at which part of the looks. A sample is written when it
-// changes, so every poll has a value in force.
+// blockedMore is how many more clients were blocked at most than at least, and at which part of the looks. A sample is
+// written when it changes, so every poll has a value in force.
 func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	blocked := n.Info("blocked_clients")
 	least, ok := blocked.Min()
@@ -152,8 +159,8 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	return most, high / float64(len(polls))
 }
 
-// blocksByChoice reports whether a command in which clients wait of their own will was ever done. One that still waits is not counted
-// by commandstats, only CLIENT LIST shows it.
+// blocksByChoice reports whether a command in which clients wait of their own will was ever done. One that still waits
+// is not counted by commandstats, only CLIENT LIST shows it.
 func (n *Node) blocksByChoice() bool {
 	for command := range mayBlock {
 		if calls, ok := n.Info("cmdstat_" + strings.ToLower(command) + ".calls").Last(); ok && calls > 0 {
@@ -170,7 +177,8 @@ type Withheld struct {
 	hosted   bool    // the main thread was watched
 	slept    float64 // part of the time around these calls that it slept
 	wakeups  float64 // per second
-	logged   float64 // part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
+	// part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
+	logged float64
 }
 
 // asleep: its event loop turned and had nothing to do.
@@ -233,8 +241,8 @@ func (n *Node) stalls() []span {
 	return out
 }
 
-// nothingPassed reports whether no call that began in a stall came back before its end, but for the last moment: a connection that
-// lost a segment waits alone.
+// nothingPassed reports whether no call that began in a stall came back before its end, but for the last moment: a
+// connection that lost a segment waits alone.
 func (n *Node) nothingPassed(stalls []span) bool {
 	others := 0
 	for _, c := range n.Rec.Calls {
@@ -268,8 +276,8 @@ func (n *Node) nothingPassed(stalls []span) bool {
 	return others > 0
 }
 
-// sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per second of the
-// whole watch.
+// sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per
+// second of the whole watch.
 func (n *Node) sleep(stalls []span) (slept, wakeups float64) {
 	run, delay := n.Host("main.run_ns"), n.Host("main.delay_ns")
 	var all, busy float64

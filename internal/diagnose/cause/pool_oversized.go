@@ -6,16 +6,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// poolOversized: a process calls on many times as many connections as the server can have use for: its calls wait in line at the server instead
-// of in the pool, and each connection costs both ends switches, buffers and turns of their loops. Catalogue B9, incident 003.
+// poolOversized: a process calls on many times as many connections as the server can have use for: its calls wait in
+// line at the server instead of in the pool, and each connection costs both ends switches, buffers and turns of their
+// loops. Catalogue B9, incident 003.
 var poolOversized = Cause{
-	ID:    "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls wait in line at the server at a time, where a few tens do the same work",
+	ID: "pool-oversized",
+	Title: "The client's pool is far too large: hundreds of its calls wait in line at the server at a time, where a " +
+		"few tens do the same work",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing sure: whose calls stand in line is not seen",
 		T1: "the main thread with work all of the time",
-		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many times what it takes alone",
+		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +
+			"times what it takes alone",
 	},
 	Explain: explainOversizedPool,
 }
@@ -33,10 +36,12 @@ func explainOversizedPool(n *Node) *Finding {
 	d, ok := n.demand()
 	alone := n.aloneNs(d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
-	if !ok || !known || alone == 0 || d.Wish() < saturatedWish || n.heavyShare() >= mostlyOther*d.Run || kept.P50Ns < 2*alone {
+	if !ok || !known || alone == 0 || d.Wish() < saturatedWish || n.heavyShare() >= mostlyOther*d.Run ||
+		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if callers, strangers := n.onItsCPUs(); strangers > callers && d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
+	if callers, strangers := n.onItsCPUs(); strangers > callers &&
+		d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
 		return nil // without the strangers on its CPUs there would be no line
 	}
 	var worst poolUse
@@ -48,7 +53,8 @@ func explainOversizedPool(n *Node) *Finding {
 		}
 		under := u.calls * float64(u.callNs) / 1e9
 		all += under
-		if len(u.used) < oversizedConns || clientTools[c.Comm] || under < oversizedLine || float64(u.callNs) < oversizedTimes*float64(alone) {
+		if len(u.used) < oversizedConns || clientTools[c.Comm] || under < oversizedLine ||
+			float64(u.callNs) < oversizedTimes*float64(alone) {
 			continue
 		}
 		line += under
@@ -61,27 +67,41 @@ func explainOversizedPool(n *Node) *Finding {
 	}
 	under := worst.calls * float64(worst.callNs) / 1e9
 	needed := max(roomForBursts*worst.calls*float64(alone)/1e9, poolUsual)
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) * (1 - needed/max(under, needed))}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a time: %.3g calls per second of %s each", worst.Name, len(worst.used), under, worst.calls, dur(worst.callNs)), under, "calls")
-	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time would do for as many per second", dur(alone), worst.calls*float64(alone)/1e9), float64(alone), "ns")
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
+		(1 - needed/max(under, needed))}
+	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a "+
+		"time: %.3g calls per second of %s each", worst.Name, len(worst.used), under, worst.calls, dur(worst.callNs)),
+		under, "calls")
+	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time "+
+		"would do for as many per second", dur(alone), worst.calls*float64(alone)/1e9), float64(alone), "ns")
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second", worst.calls/float64(len(worst.used))), worst.calls/float64(len(worst.used)), "per second")
-	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in the pool then, where they cost the server nothing", 0, "")
+	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second",
+		worst.calls/float64(len(worst.used))), worst.calls/float64(len(worst.used)), "per second")
+	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in "+
+		"the pool then, where they cost the server nothing", 0, "")
 	size := int(needed + 0.5)
-	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)}, n.library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default); or AutoPipeline", size),
-		"redigo":   fmt.Sprintf("redigo: MaxActive: %d with Wait: true, MaxIdle the same", size),
-		"jedis":    fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), with setMaxWait", size, size),
-		"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d) (100 by default since 8.0, before without a limit)", size),
-		"lettuce":  "Lettuce: share one connection, no pool",
-	}, "go-redis", "redigo", "jedis", "redis-py", "lettuce")...)
-	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer turns of the server's loop for the same work")
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/", "https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
+	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it "+
+		"step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)},
+		n.library(map[string]string{
+			"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default); or AutoPipeline", size),
+			"redigo":   fmt.Sprintf("redigo: MaxActive: %d with Wait: true, MaxIdle the same", size),
+			"jedis": fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), with setMaxWait", size,
+				size),
+			"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d) (100 by default since 8.0, "+
+				"before without a limit)", size),
+			"lettuce": "Lettuce: share one connection, no pool",
+		}, "go-redis", "redigo", "jedis", "redis-py", "lettuce")...)
+	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
+		"turns of the server's loop for the same work")
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	}
 	return f
 }
 
-// aloneNs is what a call takes that waits for nobody: a round trip, as the kernels alone make it when they connect, and what the main thread works
-// on a call on average. Where hundreds are in line not even the fastest call is alone.
+// aloneNs is what a call takes that waits for nobody: a round trip, as the kernels alone make it when they connect, and
+// what the main thread works on a call on average. Where hundreds are in line not even the fastest call is alone.
 func (n *Node) aloneNs(d Demand) int64 {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	ops := n.CommandsPerSecond()

@@ -21,8 +21,8 @@ var poolTestOnBorrow = Cause{
 	Explain: explainBorrowPings,
 }
 
-// Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One test belongs to one use
-// at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
+// Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One
+// test belongs to one use at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
 const (
 	pingsSome = 0.1  // of the other commands (catalogue B6)
 	pingsMost = 1.05 // of them; clocks of two counters
@@ -54,28 +54,39 @@ func explainBorrowPings(n *Node) *Finding {
 		l := n.losses(n.callers())
 		f.ExcessShare = float64(p.pingNs) / float64(l.openingNs+l.givenUpNs+l.pingNs+l.lookupNs+l.excessNs)
 	}
-	f.support(p.source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; slowpath's own are not counted", p.count, p.others, p.count*100/p.others, p.count/n.Seconds()), p.count, "calls")
+	f.support(p.source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; "+
+		"slowpath's own are not counted", p.count, p.others, p.count*100/p.others, p.count/n.Seconds()), p.count,
+		"calls")
 	if p.pingNs > 0 {
 		f.Confidence = 0.92
-		f.support(p.source, fmt.Sprintf("a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for", dur(p.pingNs/int64(p.count)), dur(p.othersNs/int64(p.others)), p.share()*100), p.share(), "of the time")
+		f.support(p.source, fmt.Sprintf("a PING takes %s, another command %s: PINGs are %.0f %% of what the callers "+
+			"wait for", dur(p.pingNs/int64(p.count)), dur(p.othersNs/int64(p.others)), p.share()*100), p.share(),
+			"of the time")
 		if callers := n.callers(); len(callers) > 0 {
-			f.support(recording.SourceTap, fmt.Sprintf("the callers are %s, with up to %d connections", callerNames(callers), callers[0].atOnce()), float64(len(callers)), "callers")
+			f.support(recording.SourceTap, fmt.Sprintf("the callers are %s, with up to %d connections",
+				callerNames(callers), callers[0].atOnce()), float64(len(callers)), "callers")
 		}
 	} else {
 		f.doubt(p.source, "whether each PING goes before a call of the same connection was not seen", 0, "")
 	}
 	f.Fix = n.library(map[string]string{
-		"redigo":     "redigo: in TestOnBorrow, return nil where the connection was used within the last minute: if time.Since(lastUsed) < time.Minute { return nil }",
-		"jedis":      "Jedis: setTestOnBorrow(false), setTestWhileIdle(true) (its default)",
-		"redis-py":   "redis-py: health_check_interval=30 tests only what was idle for so long",
-		"lettuce":    "Lettuce, Spring Data Redis: LettuceConnectionFactory.setValidateConnection(false)",
-		"redis-ruby": "Others: test what lay idle, not each use; a call that fails on a dead connection is tried again anyway",
+		"redigo": "redigo: in TestOnBorrow, return nil where the connection was used within the last minute: if " +
+			"time.Since(lastUsed) < time.Minute { return nil }",
+		"jedis":    "Jedis: setTestOnBorrow(false), setTestWhileIdle(true) (its default)",
+		"redis-py": "redis-py: health_check_interval=30 tests only what was idle for so long",
+		"lettuce":  "Lettuce, Spring Data Redis: LettuceConnectionFactory.setValidateConnection(false)",
+		"redis-ruby": "Others: test what lay idle, not each use; a call that fails on a dead connection is tried " +
+			"again anyway",
 	}, "redigo", "jedis", "redis-py", "lettuce", "redis-ruby")
-	f.See = []string{"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool", "https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html"}
+	f.See = []string{
+		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
+		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html",
+	}
 	return f
 }
 
-// borrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by commandstats.
+// borrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by
+// commandstats.
 func (n *Node) borrowPings() (pings, bool) {
 	p := n.tapPings()
 	if p.count+p.others == 0 {
@@ -85,8 +96,8 @@ func (n *Node) borrowPings() (pings, bool) {
 	return p, ok
 }
 
-// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests, and what has no name under
-// TLS may be either.
+// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests,
+// and what has no name under TLS may be either.
 func (n *Node) tapPings() pings {
 	p := pings{source: recording.SourceTap}
 	for _, h := range n.Rec.Histograms {
@@ -129,7 +140,8 @@ func (n *Node) countedPings() pings {
 	var ownPings, ownOthers float64
 	if s := n.Info("total_commands_processed"); len(s) > 1 {
 		for _, c := range n.Rec.Calls {
-			if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < s[0].TimeNs || c.StartNs >= s[len(s)-1].TimeNs {
+			if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < s[0].TimeNs ||
+				c.StartNs >= s[len(s)-1].TimeNs {
 				continue
 			}
 			if c.Op == "PING" {
@@ -153,7 +165,8 @@ func (n *Node) countedPings() pings {
 func dataCommand(name string) bool {
 	base, _, _ := strings.Cut(name, "|")
 	switch base {
-	case "ping", "auth", "hello", "select", "readonly", "client", "command", "info", "slowlog", "latency", "config", "cluster", "memory", "acl", "replconf", "psync", "role":
+	case "ping", "auth", "hello", "select", "readonly", "client", "command", "info", "slowlog", "latency", "config",
+		"cluster", "memory", "acl", "replconf", "psync", "role":
 		return false
 	}
 	return true

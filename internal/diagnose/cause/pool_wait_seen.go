@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// poolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a connection.
+// poolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a
+// connection.
 const poolWaitLeast = 0.2
 
 func inPool(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
@@ -22,14 +23,21 @@ func poolWaitSeen(c *Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: len(c.Ledger.Slow), Fix: poolSeenFix(w), See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}}
+		f = &Finding{
+			Of: len(c.Ledger.Slow), Fix: poolSeenFix(w),
+			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
+		}
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
 	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
-	if n, ok := w.App.waits(func(m stacks.Meaning) bool { return m.State == stacks.Reply || m.State == stacks.Send }); ok {
-		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many connections are in use", w.App.called(), n.Count), float64(n.Count), w.App.units())
+	if n, ok := w.App.waits(func(m stacks.Meaning) bool {
+		return m.State == stacks.Reply ||
+			m.State == stacks.Send
+	}); ok {
+		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
+			"connections are in use", w.App.called(), n.Count), float64(n.Count), w.App.units())
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
@@ -67,5 +75,6 @@ func poolSeenFix(w Wait) []string {
 	if line, ok := poolOptions[w.Meaning.Library]; ok {
 		fix = append(fix, line)
 	}
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking commands (BLPOP, XREAD BLOCK) from the same pool")
+	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
+		"commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -15,7 +15,8 @@ var processFrozen = Cause{
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
 	Layer: "server-host",
 	Needs: Needs{
-		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that INFO shows)",
+		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that " +
+			"INFO shows)",
 		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",
 		T2: "each stop of the main thread, exact in time, inside the clients' own calls",
 	},
@@ -43,26 +44,34 @@ func explainFrozen(n *Node) *Finding {
 		}
 	}
 	if w := sumOf(n.Exact(account.Frozen)); w.Count > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Count), "stops")
+		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time",
+			times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Count), "stops")
 	} else {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops, dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
+		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops,
+			dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
 	}
-	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow),
+		dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{
-			fmt.Sprintf("Find who freezes %s: docker pause, a checkpoint, a backup job. If it is frozen now, with cgroup v1 or v2:", cgroup),
+			fmt.Sprintf("Find who freezes %s: docker pause, a checkpoint, a backup job. If it is frozen now, with "+
+				"cgroup v1 or v2:", cgroup),
 			fmt.Sprintf("echo THAWED > '/sys/fs/cgroup/freezer%s/freezer.state'", cgroup),
 			fmt.Sprintf("echo 0 > '/sys/fs/cgroup%s/cgroup.freeze'", cgroup),
 		}
 	} else {
 		f.Fix = []string{
 			"Find who sends SIGSTOP or attaches a debugger:",
-			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, pid, args.pid); }'",
+			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, " +
+				"pid, args.pid); }'",
 			"If it is stopped now:",
 			"kill -CONT " + pid,
 		}
 	}
-	f.See = []string{"https://man7.org/linux/man-pages/man7/signal.7.html", "https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html"}
+	f.See = []string{
+		"https://man7.org/linux/man-pages/man7/signal.7.html",
+		"https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
+	}
 	return f
 }

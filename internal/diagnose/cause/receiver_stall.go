@@ -7,29 +7,33 @@ import (
 	"slowpath/internal/recording"
 )
 
-// receiverStall: the client does not read what it asked for. Its receive buffer fills, the window closes, and the rest of the reply waits in
-// the server's kernel and its output buffer. Catalogue F6.
+// receiverStall: the client does not read what it asked for. Its receive buffer fills, the window closes, and the rest
+// of the reply waits in the server's kernel and its output buffer. Catalogue F6.
 var receiverStall = Cause{
 	ID:    "receiver-stall",
 	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
 	Layer: "network",
 	Needs: Needs{
 		T0: "replies that pile up in the server (CLIENT LIST omem; a hint)",
-		T1: "connections that the peer's receive window holds up (TCP_INFO rwnd_limited), and windows that close (TCPToZeroWindowAdv)",
-		T2: "the calls that wait, and whose they are; clients on other hosts that closed their window before they acknowledged the reply",
+		T1: "connections that the peer's receive window holds up (TCP_INFO rwnd_limited), and windows that close " +
+			"(TCPToZeroWindowAdv)",
+		T2: "the calls that wait, and whose they are; clients on other hosts that closed their window before they " +
+			"acknowledged the reply",
 	},
 	Explain: explainReceiver,
 }
 
 const (
-	// A window is at least 64 kB before it is scaled (tcp(7)): what is smaller is taken by the client's kernel, read or not.
+	// A window is at least 64 kB before it is scaled (tcp(7)): what is smaller is taken by the client's kernel, read or
+	// not.
 	windowBytes = 64 << 10
-	// limitedPart of the wait that the server's socket must have counted as limited by the receiver. TCP_INFO counts only while it has
-	// something to send and nothing else limits it.
+	// limitedPart of the wait that the server's socket must have counted as limited by the receiver. TCP_INFO counts
+	// only while it has something to send and nothing else limits it.
 	limitedPart = 0.3
 )
 
-// windowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the watch.
+// windowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the
+// watch.
 func (n *Node) windowLimited() (ns float64) {
 	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // falls are connections that ended
 		ns += st.Delta
@@ -54,7 +58,8 @@ func explainReceiver(n *Node) *Finding {
 				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && unread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
-			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] || limited > 0 && acks.LateConns[a.Call.Conn]) {
+			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] ||
+				limited > 0 && acks.LateConns[a.Call.Conn]) {
 				ns += s.Ns() // the server slept with a part of the reply that it could not send
 			}
 		}
@@ -76,36 +81,50 @@ func explainReceiver(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited for a reply of %.1f MB on average to be taken, up to %s in one call: %s", cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, dur(cl.MaxNs), who.list(3)), float64(cl.Calls), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, dur(longest.DurationNs()),
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited for a reply of %.1f MB on average to be "+
+		"taken, up to %s in one call: %s", cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6,
+		dur(cl.MaxNs), who.list(3)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second",
+		longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, dur(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9)), float64(longest.DurationNs()), "ns")
 	if len(acks.ShutConns) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged such a reply, that they take no more bytes (a window of 0)", len(acks.ShutConns)), float64(len(acks.ShutConns)), "clients")
+		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged "+
+			"such a reply, that they take no more bytes (a window of 0)", len(acks.ShutConns)),
+			float64(len(acks.ShutConns)), "clients")
 	}
 	if limited > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, the worst for %s of %.0f s (TCP_INFO rwnd_limited)", dur(int64(limited)), n.Seconds()), limited, "ns")
+		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, "+
+			"the worst for %s of %.0f s (TCP_INFO rwnd_limited)", dur(int64(limited)), n.Seconds()), limited, "ns")
 	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f times a receiver in this network namespace closed its window (TCPToZeroWindowAdv)", zero), zero, "times")
+		f.support(recording.SourceHost, fmt.Sprintf("%.0f times a receiver in this network namespace closed its "+
+			"window (TCPToZeroWindowAdv)", zero), zero, "times")
 	}
 	f.supportPiles(n)
 	if resent := n.Host("net.RetransSegs").Growth(); resent > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were sent again: into a closed window that is a question whether it has opened, not a loss", resent), resent, "segments")
+		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were sent again: into a closed window that is a "+
+			"question whether it has opened, not a loss", resent), resent, "segments")
 	}
 	reader := who.top(1)[0]
 	f.Fix = []string{
-		fmt.Sprintf("Look at what %s does while it reads: a reply must be read in one go and worked on afterwards, by another thread where that takes long.", reader),
+		fmt.Sprintf("Look at what %s does while it reads: a reply must be read in one go and worked on afterwards, "+
+			"by another thread where that takes long.", reader),
 		"Ask for less at a time: GETRANGE, HSCAN, LRANGE or XRANGE windows, values below 100 kB.",
-		"Bound what the server keeps for such clients: CONFIG SET client-output-buffer-limit \"normal 64mb 32mb 10\" closes those that stay behind.",
+		"Bound what the server keeps for such clients: CONFIG SET client-output-buffer-limit \"normal 64mb 32mb 10\" " +
+			"closes those that stay behind.",
 	}
-	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits", "https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
+		"https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window",
+	}
 	return f
 }
 
 // supportPiles shows replies that wait at the server's end.
 func (f *Finding) supportPiles(n *Node) {
 	if q, ok := n.Host("sock.sendq_max_bytes").Max(); ok && q >= windowBytes {
-		f.support(recording.SourceHost, fmt.Sprintf("up to %.1f MB waited in the send queue of one socket", q/1e6), q, "bytes")
+		f.support(recording.SourceHost, fmt.Sprintf("up to %.1f MB waited in the send queue of one socket", q/1e6), q,
+			"bytes")
 	}
 	var worst Client
 	for _, c := range n.Clients() {
@@ -114,6 +133,8 @@ func (f *Finding) supportPiles(n *Node) {
 		}
 	}
 	if worst.OMem >= windowBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting in the server, last command %s", worst.Addr, library(worst), float64(worst.OMem)/1e6, worst.Cmd), float64(worst.OMem), "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting in the server, "+
+			"last command %s", worst.Addr, library(worst), float64(worst.OMem)/1e6, worst.Cmd), float64(worst.OMem),
+			"bytes")
 	}
 }

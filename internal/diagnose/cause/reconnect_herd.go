@@ -7,15 +7,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its handshake, while calls
-// wait. Catalogue K4.
+// reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
+// handshake, while calls wait. Catalogue K4.
 var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
 	Title: "All clients lost their connections at once, and all come back at the same moment",
 	Layer: "client",
 	Needs: Needs{
-		T0: "a restart, or connections of slowpath's own that were cut, with a burst of new connections right behind it that stay",
-		T2: "connections that the server's end closes together, the same callers dialling many at a time, and what each of them costs",
+		T0: "a restart, or connections of slowpath's own that were cut, with a burst of new connections right behind " +
+			"it that stay",
+		T2: "connections that the server's end closes together, the same callers dialling many at a time, and what " +
+			"each of them costs",
 	},
 	// What took the connections away is the root, where it is known.
 	After:   []string{"failover-window"},
@@ -52,12 +54,16 @@ func explainReconnectHerd(n *Node) *Finding {
 		return nil
 	}
 	f.supportHerds(n, herds)
-	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten %s and more; a call takes %s", dur(opening.mid), dur(opening.high), dur(meanCallNs(callers))), float64(opening.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten "+
+		"%s and more; a call takes %s", dur(opening.mid), dur(opening.high), dur(meanCallNs(callers))),
+		float64(opening.mid), "ns")
 	if ops := greetingOf(back); ops != "" {
 		f.support(recording.SourceTap, "each introduces itself: "+ops, float64(len(back)), "connections")
 	}
 	if felt.Calls > 0 {
-		f.support(n.caller(), fmt.Sprintf("%d of %d slow calls were under way between a loss and the last connection that was back, up to %s of one", felt.Calls, len(n.Ledger.Slow), dur(felt.MaxNs)), float64(felt.Calls), "calls")
+		f.support(n.caller(), fmt.Sprintf("%d of %d slow calls were under way between a loss and the last connection "+
+			"that was back, up to %s of one", felt.Calls, len(n.Ledger.Slow), dur(felt.MaxNs)), float64(felt.Calls),
+			"calls")
 	}
 	f.Fix = n.herdFix()
 	f.See = []string{"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html", "https://github.com/redis/redis/pull/12178"}
@@ -99,21 +105,28 @@ func (f *Finding) supportHerds(n *Node, herds []loss) {
 			worst = h
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were closed by the server's end within %s, %d of them with a call under way", len(worst.conns), callerNames(worst.callers), dur(worst.to-worst.from), worst.busy),
+	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were closed by the server's end within %s, %d "+
+		"of them with a call under way", len(worst.conns), callerNames(worst.callers), dur(worst.to-worst.from),
+		worst.busy),
 		float64(len(worst.conns)), "connections")
 	openings := openingsOf(worst.back)
-	f.support(recording.SourceTap, fmt.Sprintf("the same callers opened %d within %s, up to %d at the same moment", len(openings), dur(worst.untilBack()-openings[0].from), sideBySide(openings)), float64(len(openings)), "connections")
+	f.support(recording.SourceTap, fmt.Sprintf("the same callers opened %d within %s, up to %d at the same moment",
+		len(openings), dur(worst.untilBack()-openings[0].from), sideBySide(openings)), float64(len(openings)),
+		"connections")
 	if len(herds) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch", len(herds)), float64(len(herds)), "times")
+		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch", len(herds)),
+			float64(len(herds)), "times")
 	}
 	switch refused := n.refused(span{worst.from, worst.untilBack()}); {
 	case n.restarted(worst.span):
 		f.support(recording.SourceServer, "the server was restarted then (run_id)", 1, "restarts")
 		fallthrough
 	case refused > 0:
-		f.support(recording.SourceTap, fmt.Sprintf("%d dials found nobody listening and were made again: part of the wait is the outage itself", refused), float64(refused), "dials")
+		f.support(recording.SourceTap, fmt.Sprintf("%d dials found nobody listening and were made again: part of the "+
+			"wait is the outage itself", refused), float64(refused), "dials")
 	default:
-		f.support(recording.SourceServer, "the server itself went on: somebody killed them (CLIENT KILL, a proxy, a firewall), or they overran a limit", 0, "")
+		f.support(recording.SourceServer, "the server itself went on: somebody killed them (CLIENT KILL, a proxy, a "+
+			"firewall), or they overran a limit", 0, "")
 	}
 }
 
@@ -153,14 +166,17 @@ func (n *Node) herdByCounters() *Finding {
 	if f.SlowCalls == 0 {
 		return nil
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f connections came within a second or two, where %.0f come as a rule, and stayed (total_connections_received, connected_clients)", most, typical), most, "connections")
+	f.support(recording.SourceServer, fmt.Sprintf("%.0f connections came within a second or two, where %.0f come as "+
+		"a rule, and stayed (total_connections_received, connected_clients)", most, typical), most, "connections")
 	if restarts > 0 {
 		f.Confidence = 0.75
 		f.support(recording.SourceServer, "the server was restarted right before", float64(restarts), "restarts")
 	} else {
-		f.support(recording.SourceProbe, "slowpath's own connections were cut right before", float64(len(spells)), "times")
+		f.support(recording.SourceProbe, "slowpath's own connections were cut right before", float64(len(spells)),
+			"times")
 	}
-	f.doubt(recording.SourceServer, "whether callers waited for these connections, and whose they are, was not seen", 0, "")
+	f.doubt(recording.SourceServer, "whether callers waited for these connections, and whose they are, was not seen", 0,
+		"")
 	f.Fix = n.herdFix()
 	f.See = []string{"https://github.com/redis/redis/pull/12178"}
 	return f
@@ -169,7 +185,8 @@ func (n *Node) herdByCounters() *Finding {
 // ownCut reports whether a connection of slowpath was closed by the other end in a stretch of time.
 func (n *Node) ownCut(s span) bool {
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.from && e.TimeNs <= s.to && cutOff(recording.DetailOf[recording.ErrorDetail](e)) {
+		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.from && e.TimeNs <= s.to &&
+			cutOff(recording.DetailOf[recording.ErrorDetail](e)) {
 			return true
 		}
 	}
@@ -177,20 +194,28 @@ func (n *Node) ownCut(s span) bool {
 }
 
 func (n *Node) herdFix() []string {
-	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try (jitter), growing from try to try"}
+	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try " +
+		"(jitter), growing from try to try"}
 	fix = append(fix, n.library(map[string]string{
-		"go-redis":   "go-redis: MinRetryBackoff and MaxRetryBackoff (they are random up to that); MaxConcurrentDials (v9.17) well below PoolSize; MinIdleConns no larger than is in use",
-		"jedis":      "Jedis: setMinIdle(…) with setTimeBetweenEvictionRuns: the pool refills in the background; clusters: setMaxTotalRetriesDuration, and maxAttempts small",
-		"lettuce":    "Lettuce: ClientResources.builder().reconnectDelay(Delay.fullJitter(Duration.ofMillis(100), Duration.ofSeconds(10), 100, TimeUnit.MILLISECONDS))",
-		"redis-py":   "redis-py: retry=Retry(ExponentialWithJitterBackoff(base=0.1, cap=10), 5)",
-		"node-redis": "node-redis: socket.reconnectStrategy: retries => Math.min(2 ** retries * 50, 5000) + Math.random() * 1000",
-		"ioredis":    "ioredis: retryStrategy: times => Math.min(times * 50, 5000) + Math.random() * 1000 (the default has no random part)",
-		"redigo":     "redigo: it has no backoff: sleep a random time before the next pool.Get after an error of Dial",
+		"go-redis": "go-redis: MinRetryBackoff and MaxRetryBackoff (they are random up to that); " +
+			"MaxConcurrentDials (v9.17) well below PoolSize; MinIdleConns no larger than is in use",
+		"jedis": "Jedis: setMinIdle(…) with setTimeBetweenEvictionRuns: the pool refills in the background; " +
+			"clusters: setMaxTotalRetriesDuration, and maxAttempts small",
+		"lettuce": "Lettuce: ClientResources.builder().reconnectDelay(Delay.fullJitter(Duration.ofMillis(100), " +
+			"Duration.ofSeconds(10), 100, TimeUnit.MILLISECONDS))",
+		"redis-py": "redis-py: retry=Retry(ExponentialWithJitterBackoff(base=0.1, cap=10), 5)",
+		"node-redis": "node-redis: socket.reconnectStrategy: retries => Math.min(2 ** retries * 50, 5000) + " +
+			"Math.random() * 1000",
+		"ioredis": "ioredis: retryStrategy: times => Math.min(times * 50, 5000) + Math.random() * 1000 (the default " +
+			"has no random part)",
+		"redigo": "redigo: it has no backoff: sleep a random time before the next pool.Get after an error of Dial",
 	}, "go-redis", "jedis", "lettuce", "redis-py", "node-redis", "ioredis", "redigo")...)
 	if since(n, 7, 4) {
-		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
+		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd "+
+			"from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
 	} else {
-		fix = append(fix, "A server from Redis 7.4 or Valkey 8.0 on takes at most max-new-connections-per-cycle new connections in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
+		fix = append(fix, "A server from Redis 7.4 or Valkey 8.0 on takes at most max-new-connections-per-cycle new "+
+			"connections in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
 	}
 	return append(fix, "Fewer connections in all: smaller pools, or a proxy beside the callers that keeps its own")
 }

@@ -22,16 +22,21 @@ type refreshing struct {
 	infos   float64 // INFO, calls
 	opened  float64 // connections
 	moved   float64 // MOVED replies of all nodes; -1: not counted (before 6.2)
-	lettuce bool    // who asks is Lettuce, by its names, or because each CLUSTER NODES comes with a new connection and an INFO
-	fresh   bool    // as many connections were opened as the map was asked for
-	by      tally   // processes or hosts that ask
+	// who asks is Lettuce, by its names, or because each CLUSTER NODES comes with a new connection and an INFO
+	lettuce bool
+	fresh   bool  // as many connections were opened as the map was asked for
+	by      tally // processes or hosts that ask
 	library string
 }
 
 // mapCommands are the commands that write the map, as commandstats, SLOWLOG and the kernel source have them.
-var mapCommands = map[string]cost.Command{"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots, "CLUSTER SHARDS": cost.Shards}
+var mapCommands = map[string]cost.Command{
+	"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots,
+	"CLUSTER SHARDS": cost.Shards,
+}
 
-// lettuceName is what Lettuce calls the connections over which it refreshes its topology (DefaultClusterTopologyRefresh).
+// lettuceName is what Lettuce calls the connections over which it refreshes its topology
+// (DefaultClusterTopologyRefresh).
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
 // isMapCommand: of a server before 7.0 commandstats say CLUSTER of all subcommands.
@@ -76,7 +81,8 @@ func (n *Node) refreshing() (r refreshing) {
 // ownMaps is how often slowpath itself asked for the map during the watch.
 func (n *Node) ownMaps() (count float64) {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "cluster-nodes" && s.TimeNs > n.StartNs {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "cluster-nodes" &&
+			s.TimeNs > n.StartNs {
 			count++
 		}
 	}
@@ -91,8 +97,8 @@ func (r refreshing) perCall() time.Duration {
 	return time.Duration(r.usec / max(r.calls, 1) * float64(time.Microsecond))
 }
 
-// likelyMapCommand is what CLUSTER stands for where the server does not tell: what the kernel source saw most, else what SLOWLOG has, else NODES, which on such
-// a server takes most.
+// likelyMapCommand is what CLUSTER stands for where the server does not tell: what the kernel source saw most, else
+// what SLOWLOG has, else NODES, which on such a server takes most.
 func (n *Node) likelyMapCommand() cost.Command {
 	seen := map[cost.Command]int64{}
 	for name, c := range mapCommands {
@@ -133,8 +139,8 @@ func (n *Node) tapCallsBy(op string) map[string]int64 {
 	return by
 }
 
-// whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by the server the clients whose last command
-// it was or that name themselves so.
+// whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by
+// the server the clients whose last command it was or that name themselves so.
 func (n *Node) whoRefreshes(r *refreshing) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		if d := recording.DetailOf[recording.WorkDetail](e); isMapCommand(d.Op) {
@@ -168,7 +174,8 @@ func (n *Node) whoRefreshes(r *refreshing) {
 	}
 }
 
-// add counts a question. Lettuce names its threads, and of a JVM the kernel has the name of the thread that opened the connection.
+// add counts a question. Lettuce names its threads, and of a JVM the kernel has the name of the thread that opened the
+// connection.
 func (r *refreshing) add(process, client string, n *Node) {
 	switch {
 	case process != "":
@@ -186,7 +193,8 @@ func (c *Case) movedReplies() float64 {
 	total, counted := 0.0, false
 	for _, n := range c.Nodes {
 		total += n.Growth("errorstat_MOVED.count")
-		// A server from 6.2 on has the fields of errors as soon as there was one, and others of its version from the start.
+		// A server from 6.2 on has the fields of errors as soon as there was one, and others of its version from the
+		// start.
 		counted = counted || len(n.Info("errorstat_MOVED.count")) > 0 || len(n.Info("total_error_replies")) > 0
 	}
 	if !counted {

@@ -7,15 +7,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// replicaRouting: callers ask a node that cannot serve them now: it loads its data, has lost its master, or is a replica that takes no writes. Each such
-// call is refused, and waits in its library before it is tried again. Catalogue D8.
+// replicaRouting: callers ask a node that cannot serve them now: it loads its data, has lost its master, or is a
+// replica that takes no writes. Each such call is refused, and waits in its library before it is tried again. Catalogue
+// D8.
 var replicaRouting = Cause{
 	ID:    "replica-loading-or-readonly-routing",
 	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, master_link_status and role",
-		T2: "the callers' own calls that were answered with an error while that was so, and whose they are; before Redis 6.2 the only sign of them",
+		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of " +
+			"slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, " +
+			"master_link_status and role",
+		T2: "the callers' own calls that were answered with an error while that was so, and whose they are; before " +
+			"Redis 6.2 the only sign of them",
 	},
 	// A restart makes callers connect anew as well.
 	After:   []string{"failover-window"},
@@ -27,8 +31,9 @@ const (
 	codeLoading    = "LOADING"
 	codeMasterDown = "MASTERDOWN"
 	codeReadOnly   = "READONLY"
-	// codeClusterDown is what a node of a cluster that loads its own file at its start gives to commands with keys, before it comes to LOADING: its cluster
-	// state is fail until it runs its event loop and hears from the others (getNodeByQuery before server.loading in processCommand; clusterInit).
+	// codeClusterDown is what a node of a cluster that loads its own file at its start gives to commands with keys,
+	// before it comes to LOADING: its cluster state is fail until it runs its event loop and hears from the others
+	// (getNodeByQuery before server.loading in processCommand; clusterInit).
 	codeClusterDown = "CLUSTERDOWN"
 )
 
@@ -67,7 +72,10 @@ func explainRouting(n *Node) *Finding {
 	if worst.down > 0 {
 		f.Title = "Calls go to a node that is loading its data, and are refused (CLUSTERDOWN, LOADING)"
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica", "https://github.com/redis/redis/pull/13495"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica",
+		"https://github.com/redis/redis/pull/13495",
+	}
 	return f
 }
 
@@ -77,7 +85,8 @@ var routingTitle = map[string]string{
 	codeReadOnly:   "Writes go to a replica, and are refused (READONLY)",
 }
 
-// turnedDown counts what users were refused for a reason: the server's count of such errors without those of slowpath's own calls.
+// turnedDown counts what users were refused for a reason: the server's count of such errors without those of slowpath's
+// own calls.
 func (n *Node) turnedDown(code string) refused {
 	r := refused{code: code, when: n.whenRefusing(code)}
 	served := max(n.Info("total_commands_processed").Growth()-n.ownPerSecond()*n.Seconds(), 0)
@@ -91,7 +100,8 @@ func (n *Node) turnedDown(code string) refused {
 		return r
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.in(c.IntendedNs, c.EndNs) > 0 {
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.in(c.IntendedNs,
+			c.EndNs) > 0 {
 			r.calls++
 		}
 	}
@@ -99,8 +109,8 @@ func (n *Node) turnedDown(code string) refused {
 	return r
 }
 
-// downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the others refuse them as well: then it is
-// the cluster that is down.
+// downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the
+// others refuse them as well: then it is the cluster that is down.
 func (n *Node) downByLoading(loading spans) float64 {
 	if loading.ns() == 0 {
 		return 0
@@ -133,8 +143,8 @@ func (n *Node) risesOf(code string) (out []recording.Step) {
 	return out
 }
 
-// ownRefused is how many of slowpath's own calls were refused, at most: of the probe's a fresh connection's handshake as well, and of the server source one in each
-// round (CLUSTER INFO).
+// ownRefused is how many of slowpath's own calls were refused, at most: of the probe's a fresh connection's handshake
+// as well, and of the server source one in each round (CLUSTER INFO).
 func (n *Node) ownRefused(code string) (own float64) {
 	for _, c := range n.Rec.Calls {
 		switch {
@@ -151,7 +161,8 @@ func (n *Node) ownRefused(code string) (own float64) {
 	return own
 }
 
-// errorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the server tells again after a start.
+// errorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
+// server tells again after a start.
 func (n *Node) errorsOf(code string) (float64, bool) {
 	s := n.Info("errorstat_" + code + ".count")
 	if len(s) > 0 {
@@ -164,13 +175,15 @@ func (n *Node) errorsOf(code string) (float64, bool) {
 		return all, true
 	}
 	// It has others, so it counts them: or it is of a version that does.
-	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 || len(n.Info("total_error_replies")) > 0
+	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 ||
+		len(n.Info("total_error_replies")) > 0
 }
 
 // usersWellIn counts the users' calls that were kept, and had no error, in some stretches.
 func (n *Node) usersWellIn(when spans) (count int) {
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.in(c.IntendedNs, c.EndNs) > 0 {
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.in(c.IntendedNs,
+			c.EndNs) > 0 {
 			count++
 		}
 	}
@@ -181,9 +194,11 @@ func (n *Node) usersWellIn(when spans) (count int) {
 func (n *Node) whenRefusing(code string) spans {
 	switch code {
 	case codeLoading:
-		return merge(append(n.probeRefused(code), n.spansOf(n.Info("loading"), func(v float64) bool { return v > 0 }, false)...))
+		return merge(append(n.probeRefused(code), n.spansOf(n.Info("loading"), func(v float64) bool { return v > 0 },
+			false)...))
 	case codeMasterDown:
-		return merge(append(n.probeRefused(code), n.spansOf(n.Info("master_link_down_since_seconds"), func(float64) bool { return true }, true)...))
+		return merge(append(n.probeRefused(code), n.spansOf(n.Info("master_link_down_since_seconds"),
+			func(float64) bool { return true }, true)...))
 	}
 	if n.wasReplica() {
 		return spans{{n.StartNs, n.EndNs}}
@@ -191,7 +206,8 @@ func (n *Node) whenRefusing(code string) spans {
 	return nil
 }
 
-// probeRefused is when the probe's own calls were refused: from one to the next, as long as none came through between them.
+// probeRefused is when the probe's own calls were refused: from one to the next, as long as none came through between
+// them.
 func (n *Node) probeRefused(code string) (out spans) {
 	last := int64(0) // end of the refused call before; 0: none since one that came through
 	for _, c := range n.Rec.Calls {
@@ -213,8 +229,8 @@ func (n *Node) probeRefused(code string) (out spans) {
 	return merge(out)
 }
 
-// spansOf are the stretches from a point of a series that matches to the next one, or to the end of the watch; the points of a field that is only there while it is
-// so hold for the next look, a second later.
+// spansOf are the stretches from a point of a series that matches to the next one, or to the end of the watch; the
+// points of a field that is only there while it is so hold for the next look, a second later.
 func (n *Node) spansOf(s recording.Series, match func(float64) bool, vanishes bool) (out spans) {
 	for i, p := range s {
 		if !match(p.Value) {
@@ -238,7 +254,8 @@ const pollEvery = 1e9
 // wasReplica reports whether the node said that it is a replica, at any time.
 func (n *Node) wasReplica() bool {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && stringField(s.Body, "role") == "slave" {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && stringField(s.Body,
+			"role") == "slave" {
 			return true
 		}
 	}
@@ -247,18 +264,24 @@ func (n *Node) wasReplica() bool {
 
 func (f *Finding) supportRefused(n *Node, r refused) {
 	if r.down > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
+		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it "+
+			"loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
 			r.down, codeClusterDown, r.calls-r.down, r.code, 100*r.share(), codeClusterDown, r.code), r.calls, "calls")
-		f.support(recording.SourceServer, "a node of a cluster that loads its own file at its start answers CLUSTERDOWN to commands with keys; the other nodes gave it to nobody: the cluster was not down", 0, "")
+		f.support(recording.SourceServer, "a node of a cluster that loads its own file at its start answers "+
+			"CLUSTERDOWN to commands with keys; the other nodes gave it to nobody: the cluster was not down", 0, "")
 		return
 	}
 	if r.counted {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s, %.2g %% of those it was asked for (errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code), r.calls, "calls")
+		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s, %.2g %% of those it was asked "+
+			"for (errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code), r.calls,
+			"calls")
 		return
 	}
 	f.Confidence = 0.75
-	f.support(recording.SourceTap, fmt.Sprintf("%.0f calls of its clients had an error for a reply while it was so", r.calls), r.calls, "calls")
-	f.doubt(recording.SourceServer, "this server does not count its errors by kind (Redis 6.2 and later do), so that others may be among them", 0, "")
+	f.support(recording.SourceTap, fmt.Sprintf("%.0f calls of its clients had an error for a reply while it was so",
+		r.calls), r.calls, "calls")
+	f.doubt(recording.SourceServer, "this server does not count its errors by kind (Redis 6.2 and later do), so that "+
+		"others may be among them", 0, "")
 }
 
 // supportState says what the node itself told of its state.
@@ -266,17 +289,22 @@ func (f *Finding) supportState(n *Node, r refused) {
 	ns := r.when.ns()
 	switch {
 	case r.code == codeReadOnly && n.wasReplica():
-		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)", 0, "")
+		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)",
+			0, "")
 	case r.code == codeLoading && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("it was loading its data for %s of the watch (INFO loading:1)", dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("it was loading its data for %s of the watch (INFO loading:1)",
+			dur(ns)), float64(ns), "ns")
 	case r.code == codeMasterDown && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("its link to its master was down for %s and more of the watch (INFO master_link_status)", dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("its link to its master was down for %s and more of the watch "+
+			"(INFO master_link_status)", dur(ns)), float64(ns), "ns")
 	default:
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "INFO was not seen to show that state, which then lasted less than a second at a time", 0, "")
+		f.doubt(recording.SourceServer, "INFO was not seen to show that state, which then lasted less than a second "+
+			"at a time", 0, "")
 	}
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", times(restarts)), float64(restarts), "restarts")
+		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", times(restarts)),
+			float64(restarts), "restarts")
 	}
 }
 
@@ -304,36 +332,49 @@ func routingFix(n *Node, r refused) []string {
 	switch r.code {
 	case codeReadOnly:
 		return append([]string{
-			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; behind a name or a load balancer, see that it follows a failover",
+			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; " +
+				"behind a name or a load balancer, see that it follows a failover",
 		}, n.library(map[string]string{
-			"go-redis": "go-redis: NewFailoverClient (Sentinel) or NewClusterClient and not NewClient with the address of one node; it tries a READONLY reply again MaxRetries times (3)",
-			"lettuce":  "Lettuce: MasterReplica.connect with redis-sentinel://, and ReadFrom for reads only; for a cluster RedisClusterClient",
+			"go-redis": "go-redis: NewFailoverClient (Sentinel) or NewClusterClient and not NewClient with the " +
+				"address of one node; it tries a READONLY reply again MaxRetries times (3)",
+			"lettuce": "Lettuce: MasterReplica.connect with redis-sentinel://, and ReadFrom for reads only; for a " +
+				"cluster RedisClusterClient",
 			"jedis":    "Jedis: JedisSentinelPool or RedisSentinelClient, JedisCluster or RedisClusterClient",
 			"redis-py": "redis-py: Sentinel(...).master_for(NAME), or RedisCluster",
-			"ioredis":  "ioredis: sentinels and name, or Redis.Cluster; reconnectOnError: e => e.message.startsWith('READONLY') && 2 leaves a master that has become a replica",
-			"rueidis":  "rueidis: ClientOption.Sentinel; SendToReplicas only for reads",
+			"ioredis": "ioredis: sentinels and name, or Redis.Cluster; reconnectOnError: e => " +
+				"e.message.startsWith('READONLY') && 2 leaves a master that has become a replica",
+			"rueidis": "rueidis: ClientOption.Sentinel; SendToReplicas only for reads",
 		}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "rueidis")...)
 	case codeMasterDown:
 		return append([]string{
-			"Mend the link to the master: INFO replication of both, client-output-buffer-limit replica and repl-backlog-size if it breaks again and again",
+			"Mend the link to the master: INFO replication of both, client-output-buffer-limit replica and " +
+				"repl-backlog-size if it breaks again and again",
 			"CONFIG SET replica-serve-stale-data yes, if old data is better than none",
 		}, routeByHealth(n)...)
 	}
-	fix := []string{"Let a node have its data before callers are sent to it: a readiness probe that asks INFO for loading:0 and master_link_status:up, and not PING only"}
+	fix := []string{"Let a node have its data before callers are sent to it: a readiness probe that asks INFO for " +
+		"loading:0 and master_link_status:up, and not PING only"}
 	if n.wasReplica() {
-		fix = append(fix, "Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), client-output-buffer-limit replica larger than the data; a replica with its own RDB or AOF needs only what it missed",
-			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 on the replica answers from its old data until the new is loaded, with memory for both")
+		fix = append(fix, "Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), "+
+			"client-output-buffer-limit replica larger than the data; a replica with its own RDB or AOF needs only "+
+			"what it missed",
+			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 on the "+
+				"replica answers from its old data until the new is loaded, with memory for both")
 	}
 	return append(fix, routeByHealth(n)...)
 }
 
 func routeByHealth(n *Node) []string {
 	return n.library(map[string]string{
-		"go-redis":   "go-redis: ClusterOptions.RouteByLatency or ReadOnly leave such a node alone for FailingTimeoutSeconds (15) after the first refusal; MaxRetries, MinRetryBackoff",
-		"lettuce":    "Lettuce: ReadFrom.REPLICA_PREFERRED or ANY hand the error to the caller: try again at ReadFrom.UPSTREAM",
-		"jedis":      "Jedis: try again at the master; maxAttempts counts these, too",
-		"redis-py":   "redis-py: load_balancing_strategy PRIMARIES_AND_REPLICAS sends reads there in turn: without it they go to masters; a refusal costs 0.25 s and the map of the cluster",
-		"ioredis":    "ioredis: maxLoadingRetryTime (10 s by default) bounds how long it waits for a node that loads; scaleReads: 'master'",
+		"go-redis": "go-redis: ClusterOptions.RouteByLatency or ReadOnly leave such a node alone for " +
+			"FailingTimeoutSeconds (15) after the first refusal; MaxRetries, MinRetryBackoff",
+		"lettuce": "Lettuce: ReadFrom.REPLICA_PREFERRED or ANY hand the error to the caller: try again at " +
+			"ReadFrom.UPSTREAM",
+		"jedis": "Jedis: try again at the master; maxAttempts counts these, too",
+		"redis-py": "redis-py: load_balancing_strategy PRIMARIES_AND_REPLICAS sends reads there in turn: without " +
+			"it they go to masters; a refusal costs 0.25 s and the map of the cluster",
+		"ioredis": "ioredis: maxLoadingRetryTime (10 s by default) bounds how long it waits for a node that " +
+			"loads; scaleReads: 'master'",
 		"node-redis": "node-redis: useReplicas: false while replicas come and go",
 		"rueidis":    "rueidis: SendToReplicas that leaves the node out",
 	}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "node-redis", "rueidis")

@@ -13,21 +13,31 @@ func TestReplicaRouting(t *testing.T) {
 	}
 	loading := func(e edge) edge {
 		e.level(recording.SourceServer, "loading", 1)
-		e.Sample(recording.Sample{TimeNs: 4e9, Source: recording.SourceServer, Subject: edgeNode, Name: "loading", Value: 0})
+		e.Sample(recording.Sample{
+			TimeNs: 4e9, Source: recording.SourceServer, Subject: edgeNode, Name: "loading",
+			Value: 0,
+		})
 		return e
 	}
 	errors := func(e edge, code string, users, own float64) edge {
 		for i := range int(own) {
 			at := int64(i) * 20 * edgeMs
-			e.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: code})
+			e.Call(recording.Call{
+				Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1,
+				IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: code,
+			})
 		}
-		return e.info(map[string]float64{"errorstat_" + code + ".count": users + own, "total_error_replies": users + own, "total_commands_processed": 400})
+		return e.info(map[string]float64{"errorstat_" + code + ".count": users + own, "total_error_replies": users +
+			own, "total_commands_processed": 400})
 	}
 	tapErrors := func(e edge, count int, err string) edge {
 		tapUsed(e.Recording)
 		for i := range count {
 			at := int64(i) * 20 * edgeMs
-			e.Call(recording.Call{Source: recording.SourceTap, Conn: fmt.Sprint("10.0.0.9:", i), Op: "GET", Client: "app[7]", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: err})
+			e.Call(recording.Call{
+				Source: recording.SourceTap, Conn: fmt.Sprint("10.0.0.9:", i), Op: "GET",
+				Client: "app[7]", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: err,
+			})
 		}
 		return e
 	}
@@ -35,18 +45,28 @@ func TestReplicaRouting(t *testing.T) {
 	restarted := func(e edge) edge {
 		e.event(recording.SourceServer, recording.KindRestart, 2e9, 0, nil)
 		for _, v := range []float64{500, 510} {
-			e.Sample(recording.Sample{TimeNs: int64(v) * 15 * edgeMs, Source: recording.SourceServer, Subject: edgeNode, Name: "errorstat_LOADING.count", Value: v})
+			e.Sample(recording.Sample{
+				TimeNs: int64(v) * 15 * edgeMs, Source: recording.SourceServer, Subject: edgeNode,
+				Name: "errorstat_LOADING.count", Value: v,
+			})
 		}
 		for i := range int64(100) {
 			at := 3e9 + i*40*edgeMs
-			e.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1, IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: "LOADING"})
+			e.Call(recording.Call{
+				Source: recording.SourceProbe, Conn: "kept", Op: "GET", Node: edgeNode, Slot: -1,
+				IntendedNs: at, StartNs: at, EndNs: at + 1e5, Error: "LOADING",
+			})
 		}
 		return e
 	}
-	// A node of a cluster that starts gives CLUSTERDOWN to commands with keys, and LOADING only to others, such as the probe's PING.
+	// A node of a cluster that starts gives CLUSTERDOWN to commands with keys, and LOADING only to others, such as the
+	// probe's PING.
 	clusterDown := func(e edge, node string, calls float64) edge {
 		for s := range int64(11) {
-			e.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceServer, Subject: node, Name: "errorstat_CLUSTERDOWN.count", Value: calls * float64(min(s, 4)) / 4})
+			e.Sample(recording.Sample{
+				TimeNs: s * 1e9, Source: recording.SourceServer, Subject: node,
+				Name: "errorstat_CLUSTERDOWN.count", Value: calls * float64(min(s, 4)) / 4,
+			})
 		}
 		return e
 	}
@@ -56,21 +76,53 @@ func TestReplicaRouting(t *testing.T) {
 	}
 	down := func(e edge) edge { return e.info(map[string]float64{"master_link_down_since_seconds": 10}) }
 	explainEdge(t, replicaRouting, []edgeCase{
-		{name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true, min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe"},
-		{name: "loading, and whose calls", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "who asks it: app[7]"},
-		{name: "loading, before 6.2", rec: tapErrors(loading(replica("redis 6.0.16", "slave")), 20, "error reply"), found: true, min: 0.7, max: 0.8, evidence: "20 calls of its clients had an error for a reply", against: "does not count its errors by kind"},
-		{name: "loading after a restart", rec: restarted(replica("redis 7.0.15", "slave")), found: true, min: 0.9, evidence: "it was loading its data for"},
-		{name: "writes to a replica", rec: errors(replica("redis 7.0.15", "slave"), "READONLY", 300, 0), found: true, min: 0.9, evidence: "it is a replica (INFO role:slave)", fix: "NewFailoverClient"},
-		{name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50), found: true, min: 0.9, evidence: "its link to its master was down for 10 s", fix: "replica-serve-stale-data"},
-		{name: "the state was never seen", rec: errors(replica("redis 7.0.15", "slave"), "LOADING", 300, 0), found: true, max: 0.85, against: "lasted less than a second"},
-		{name: "loading at its start in a cluster", rec: clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50), edgeNode, 80), found: true, min: 0.9,
-			evidence: "it refused 80 calls with CLUSTERDOWN and 0 with LOADING while it loaded", fix: "readiness probe"},
-		{name: "the cluster is down, and it loads", rec: clusterDown(clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50), edgeNode, 80), "10.0.0.6:6379", 80)},
-		{name: "CLUSTERDOWN of a node that does not load", rec: clusterDown(two(replica("redis 7.0.15", "slave")), edgeNode, 80)},
+		{
+			name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true,
+			min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe",
+		},
+		{name: "loading, and whose calls", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING",
+			300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "who asks it: app[7]"},
+		{
+			name: "loading, before 6.2", rec: tapErrors(loading(replica("redis 6.0.16", "slave")), 20, "error reply"),
+			found: true, min: 0.7, max: 0.8, evidence: "20 calls of its clients had an error for a reply",
+			against: "does not count its errors by kind",
+		},
+		{
+			name: "loading after a restart", rec: restarted(replica("redis 7.0.15", "slave")), found: true, min: 0.9,
+			evidence: "it was loading its data for",
+		},
+		{
+			name: "writes to a replica", rec: errors(replica("redis 7.0.15", "slave"), "READONLY", 300, 0), found: true,
+			min: 0.9, evidence: "it is a replica (INFO role:slave)", fix: "NewFailoverClient",
+		},
+		{
+			name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50),
+			found: true, min: 0.9, evidence: "its link to its master was down for 10 s",
+			fix: "replica-serve-stale-data",
+		},
+		{
+			name: "the state was never seen", rec: errors(replica("redis 7.0.15", "slave"), "LOADING", 300, 0),
+			found: true, max: 0.85, against: "lasted less than a second",
+		},
+		{
+			name:  "loading at its start in a cluster",
+			rec:   clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50), edgeNode, 80),
+			found: true, min: 0.9,
+			evidence: "it refused 80 calls with CLUSTERDOWN and 0 with LOADING while it loaded",
+			fix:      "readiness probe",
+		},
+		{
+			name: "the cluster is down, and it loads",
+			rec: clusterDown(clusterDown(errors(loading(two(replica("redis 7.0.15", "slave"))), "LOADING", 0, 50),
+				edgeNode, 80), "10.0.0.6:6379", 80),
+		},
+		{name: "CLUSTERDOWN of a node that does not load", rec: clusterDown(two(replica("redis 7.0.15", "slave")),
+			edgeNode, 80)},
 		{name: "only slowpath asks it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
 		{name: "a handful of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
 		{name: "other errors of an old server", rec: tapErrors(replica("redis 6.0.16", "master"), 20, "error reply")},
 		{name: "it loads, and nobody asks it", rec: loading(replica("redis 7.0.15", "slave"))},
-		{name: "a replica that is read", rec: replica("redis 7.0.15", "slave").info(map[string]float64{"total_commands_processed": 1e5})},
+		{name: "a replica that is read", rec: replica("redis 7.0.15",
+			"slave").info(map[string]float64{"total_commands_processed": 1e5})},
 	})
 }

@@ -8,13 +8,16 @@ import (
 
 // rttFloor: the way to the server takes long, each time the same. Catalogue F4.
 var rttFloor = Cause{
-	ID:    "rtt-floor",
-	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do with it",
+	ID: "rtt-floor",
+	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
+		"with it",
 	Layer: "network",
 	Needs: Needs{
-		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is microseconds",
+		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is " +
+			"microseconds",
 		T1: "the main thread asleep most of the time",
-		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; the best round trip of clients on other hosts",
+		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; " +
+			"the best round trip of clients on other hosts",
 	},
 	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be mended, their length seldom
 	Explain: explainFloor,
@@ -49,18 +52,24 @@ func explainFloor(n *Node) *Finding {
 	if part := n.losses(n.callers()).part(); part > 0 {
 		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
 		if part >= minShare {
-			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections before and beside their calls: in new ones, tests and calls that they give up", part*100), part, "of their time")
+			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections "+
+				"before and beside their calls: in new ones, tests and calls that they give up", part*100), part,
+				"of their time")
 		}
 	}
-	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a floor and no tail", dur(kept.MinNs), dur(kept.P50Ns), dur(kept.P90Ns)), float64(kept.MinNs), "ns")
+	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a "+
+		"floor and no tail", dur(kept.MinNs), dur(kept.P50Ns), dur(kept.P90Ns)), float64(kept.MinNs), "ns")
 	if workNs > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)", dur(workNs)), float64(workNs), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)",
+			dur(workNs)), float64(workNs), "ns")
 	}
 	if known {
-		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Wish()*100), d.Wish(), "of the time")
+		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Wish()*100), d.Wish(),
+			"of the time")
 	}
 	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
-		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too", n.Ledger.Users.Calls, dur(p50)), float64(p50), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
+			n.Ledger.Users.Calls, dur(p50)), float64(p50), "ns")
 	}
 	f.weighDistance(n)
 	f.whereFloor(n)
@@ -73,16 +82,23 @@ func explainFloor(n *Node) *Finding {
 func (f *Finding) whereFloor(n *Node) {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
-	far := []string{"Move the callers to the server's zone or region, or a replica to the callers'", "Make fewer round trips: pipelines, MGET, Lua; keep what is read often in the caller (CLIENT TRACKING)"}
+	far := []string{
+		"Move the callers to the server's zone or region, or a replica to the callers'",
+		"Make fewer round trips: pipelines, MGET, Lua; keep what is read often in the caller (CLIENT TRACKING)",
+	}
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Confidence = 0.95
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is asked for it", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is "+
+			"asked for it", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
 		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and passes calls on slowly or to far away", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
-		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)"}, far...)
+		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and "+
+			"passes calls on slowly or to far away", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor " +
+			"PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, " +
+			"default 3 ms)"}, far...)
 	default:
 		f.Confidence = 0.7
 		f.Fix = far
@@ -91,7 +107,8 @@ func (f *Finding) whereFloor(n *Node) {
 
 func (f *Finding) doubtFloor(n *Node, known bool) {
 	if !n.Rec.Used(recording.SourceTap) {
-		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, by new connections or in their pools, was not seen", 0, "")
+		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, "+
+			"by new connections or in their pools, was not seen", 0, "")
 	}
 	if !known {
 		f.Confidence -= 0.2
@@ -101,7 +118,8 @@ func (f *Finding) doubtFloor(n *Node, known bool) {
 	aof, _ := n.Config("appendonly")
 	if always == "always" && aof == "yes" && !n.Hosted() {
 		f.Confidence -= 0.4
-		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the same from afar", 0, "")
+		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the "+
+			"same from afar", 0, "")
 	}
 }
 

@@ -8,30 +8,63 @@ import (
 
 func TestRTTFloor(t *testing.T) {
 	far := func(connect int64) edge {
-		return newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).fresh(connect, 20*edgeMs).info(map[string]float64{"cmdstat_get.calls": 100, "cmdstat_get.usec": 300})
+		return newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).fresh(connect,
+			20*edgeMs).info(map[string]float64{"cmdstat_get.calls": 100, "cmdstat_get.usec": 300})
 	}
 	idle := map[string]float64{"used_cpu_user_main_thread": 0.1, "used_cpu_sys_main_thread": 0.1}
 	withClient := func(e edge, rttNs int64) edge {
-		return e.event(recording.SourceTap, recording.KindAcknowledged, edgeMs, 20*edgeMs, recording.AckDetail{Client: "10.9.0.1:1", SureNs: edgeMs, RTTMinNs: rttNs})
+		return e.event(recording.SourceTap, recording.KindAcknowledged, edgeMs, 20*edgeMs,
+			recording.AckDetail{Client: "10.9.0.1:1", SureNs: edgeMs, RTTMinNs: rttNs})
 	}
 	cut := far(edgeMs / 10).info(idle) // by the server, and each call has to dial again
 	for i := range 30 {
 		at := int64(i+1) * 200 * edgeMs
-		cut.conn(life{port: 5000 + i, from: at, to: at + 150*edgeMs, work: 1, ops: greets, trips: 2, callNs: 20 * edgeMs, idleNs: 90 * edgeMs, by: recording.Server, dialNs: 20 * edgeMs})
+		cut.conn(life{port: 5000 + i, from: at, to: at + 150*edgeMs, work: 1, ops: greets, trips: 2, callNs: 20 *
+			edgeMs, idleNs: 90 * edgeMs, by: recording.Server, dialNs: 20 * edgeMs})
 	}
 	explainEdge(t, rttFloor, []edgeCase{
-		{name: "T2: other clients are as far", rec: withClient(far(19*edgeMs).info(idle), 18*edgeMs), found: true, min: 0.9, evidence: "round trip of 18 ms at its best, too"},
-		{name: "T2: other clients are near", rec: withClient(far(19*edgeMs).info(idle), edgeMs/5), found: true, against: "round trip of only 0.2 ms"},
-		{name: "T0: distance", rec: far(19 * edgeMs).info(idle), found: true, min: 0.9, evidence: "it is the distance", against: "only slowpath's own calls were timed", fix: "region"},
-		{name: "T0: a proxy that is slow", rec: far(edgeMs / 10).info(idle), found: true, min: 0.8, max: 0.9, evidence: "what answers it is near", fix: "PROXY:PORT"},
+		{
+			name: "T2: other clients are as far", rec: withClient(far(19*edgeMs).info(idle), 18*edgeMs), found: true,
+			min: 0.9, evidence: "round trip of 18 ms at its best, too",
+		},
+		{
+			name: "T2: other clients are near", rec: withClient(far(19*edgeMs).info(idle), edgeMs/5), found: true,
+			against: "round trip of only 0.2 ms",
+		},
+		{
+			name: "T0: distance", rec: far(19 * edgeMs).info(idle), found: true, min: 0.9,
+			evidence: "it is the distance",
+			against:  "only slowpath's own calls were timed", fix: "region",
+		},
+		{
+			name: "T0: a proxy that is slow", rec: far(edgeMs / 10).info(idle), found: true, min: 0.8, max: 0.9,
+			evidence: "what answers it is near", fix: "PROXY:PORT",
+		},
 		{name: "T1: the server sleeps", rec: far(19*edgeMs).mainThread(0.02, 0), found: true, min: 0.9},
-		{name: "T0: nothing of the server is known", rec: far(edgeMs / 10), found: true, max: 0.7, against: "was not seen"},
-		{name: "T0: a saturated server is as steady", rec: far(edgeMs / 10).info(map[string]float64{"used_cpu_user_main_thread": 8, "used_cpu_sys_main_thread": 1.8})},
-		{name: "T1: the disk takes the time", rec: far(edgeMs/10).mainThread(0.02, 0).event(recording.SourceHost, recording.KindBlocked, 0, 8000*edgeMs, recording.ThreadDetail{Share: 1, Syscall: "fdatasync"})},
-		{name: "T0: the disk may take the time", rec: far(edgeMs / 10).info(idle).config(map[string]string{"appendfsync": "always", "appendonly": "yes"}), found: true, max: 0.5, against: "appendfsync"},
-		{name: "T2: callers that dial for each call", rec: cut, found: true, against: "lose 75 % of their time on their connections before and beside their calls"},
-		{name: "T0: a tail and no floor", rec: newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).call("kept", 5, edgeMs).info(idle)},
+		{
+			name: "T0: nothing of the server is known", rec: far(edgeMs / 10), found: true, max: 0.7,
+			against: "was not seen",
+		},
+		{
+			name: "T0: a saturated server is as steady",
+			rec: far(edgeMs / 10).info(map[string]float64{
+				"used_cpu_user_main_thread": 8,
+				"used_cpu_sys_main_thread":  1.8,
+			}),
+		},
+		{name: "T1: the disk takes the time", rec: far(edgeMs/10).mainThread(0.02, 0).event(recording.SourceHost,
+			recording.KindBlocked, 0, 8000*edgeMs, recording.ThreadDetail{Share: 1, Syscall: "fdatasync"})},
+		{
+			name:  "T0: the disk may take the time",
+			rec:   far(edgeMs / 10).info(idle).config(map[string]string{"appendfsync": "always", "appendonly": "yes"}),
+			found: true, max: 0.5, against: "appendfsync",
+		},
+		{name: "T2: callers that dial for each call", rec: cut, found: true, against: "lose 75 % of their time on " +
+			"their connections before and beside their calls"},
+		{name: "T0: a tail and no floor", rec: newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).call("kept", 5,
+			edgeMs).info(idle)},
 		{name: "T0: next door", rec: newEdge("redis 7.0.15").kept(edgeMs/3, 0, 0).info(idle)},
-		{name: "T0: the command itself is slow", rec: newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).info(idle).info(map[string]float64{"cmdstat_get.calls": 100, "cmdstat_get.usec": 1e6})},
+		{name: "T0: the command itself is slow", rec: newEdge("redis 7.0.15").kept(20*edgeMs, 0,
+			0).info(idle).info(map[string]float64{"cmdstat_get.calls": 100, "cmdstat_get.usec": 1e6})},
 	})
 }

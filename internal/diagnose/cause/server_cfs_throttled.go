@@ -16,7 +16,8 @@ var serverCFSThrottled = Cause{
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 	Layer: "server-host",
 	Needs: Needs{
-		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never a proof)",
+		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never " +
+			"a proof)",
 		T1: "throttled periods in cpu.stat inside the slow calls",
 		T2: "each throttled stretch of the main thread, exact in time, inside the clients' own calls",
 	},
@@ -29,10 +30,12 @@ func explainThrottled(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.99)
-	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)),
+	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in one "+
+		"call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)),
 		float64(cl.Calls), "calls")
 	if w := sumOf(n.Exact(account.Throttled)); w.Count > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Ns), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s "+
+			"in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Ns), "ns")
 	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -43,11 +46,13 @@ func explainThrottled(n *Node) *Finding {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", path, throttled, periods, dur(int64(ns))), throttled, "periods")
+		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all",
+			path, throttled, periods, dur(int64(ns))), throttled, "periods")
 		quota, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 		period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
 		if quota > 0 && period > 0 {
-			f.support(recording.SourceHost, fmt.Sprintf("its quota is %.2f cores (%.0f µs of every %.0f µs)", quota/period, quota, period), quota/period, "cores")
+			f.support(recording.SourceHost, fmt.Sprintf("its quota is %.2f cores (%.0f µs of every %.0f µs)",
+				quota/period, quota, period), quota/period, "cores")
 		}
 	}
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
@@ -55,7 +60,10 @@ func explainThrottled(n *Node) *Finding {
 	}
 	f.supportAlone(n)
 	f.Fix = throttleFix(n, path)
-	f.See = []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://github.com/kubernetes/kubernetes/issues/67577"}
+	f.See = []string{
+		"https://docs.kernel.org/scheduler/sched-bwc.html",
+		"https://github.com/kubernetes/kubernetes/issues/67577",
+	}
 	return f
 }
 
@@ -78,15 +86,19 @@ func throttleFix(n *Node, path string) []string {
 	var fix []string
 	switch {
 	case n.cgroup.Pod != "":
-		fix = append(fix, fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container (keep requests.cpu), or set it to at least %.0f:", n.cgroup.Pod, cores+1),
+		fix = append(fix, fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
+			"(keep requests.cpu), or set it to at least %.0f:", n.cgroup.Pod, cores+1),
 			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0")
 	case n.cgroup.Unit != "":
-		fix = append(fix, fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%", n.cgroup.Unit, (cores+1)*100))
+		fix = append(fix, fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
+			n.cgroup.Unit, (cores+1)*100))
 	case n.cgroup.Version == 2 && path != "":
 		fix = append(fix, fmt.Sprintf("echo max > '/sys/fs/cgroup%s/cpu.max'", path))
 	case path != "":
 		fix = append(fix, fmt.Sprintf("echo -1 > '/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us'", path))
 	}
-	fix = append(fix, "If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, cpu.max.burst).")
+	fix = append(fix, "If a limit must stay: main thread, io-threads, background threads and the fork child of "+
+		"BGSAVE share it; give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, "+
+		"cpu.max.burst).")
 	return fix
 }

@@ -17,8 +17,10 @@ var serverCPUContention = Cause{
 	Layer: "server-host",
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
-		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of its CPU had little of that",
-		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own calls that waited with it",
+		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of " +
+			"its CPU had little of that",
+		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own " +
+			"calls that waited with it",
 	},
 	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is of its own making
 	Explain: explainContention,
@@ -26,10 +28,11 @@ var serverCPUContention = Cause{
 
 // Bounds of contention.
 const (
-	// waitsMore: the thread waits at least as long for a CPU as it uses one. Sharing a CPU fairly with one other gives a half.
+	// waitsMore: the thread waits at least as long for a CPU as it uses one. Sharing a CPU fairly with one other gives
+	// a half.
 	waitsMore = 0.5
-	// waitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the scheduler: on a
-	// machine that is merely busy a few calls are held up now and then.
+	// waitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the
+	// scheduler: on a machine that is merely busy a few calls are held up now and then.
 	waitsSome     = 0.3
 	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls
 )
@@ -46,12 +49,15 @@ func explainContention(n *Node) *Finding {
 	}
 	f := n.finding(cl, 0.95)
 	if cl.Calls > 0 {
-		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, "+
+			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
-	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; %s in %.0f s (/proc/PID/schedstat)", dur(int64(delay/max(run, 1)*1e9)), dur(int64(delay)), n.Seconds()), delay, "ns")
+	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; "+
+		"%s in %.0f s (/proc/PID/schedstat)", dur(int64(delay/max(run, 1)*1e9)), dur(int64(delay)), n.Seconds()), delay,
+		"ns")
 	f.supportHolders(n)
 	who := n.neighbours()
 	if len(who) > 0 {
@@ -65,10 +71,13 @@ func explainContention(n *Node) *Finding {
 	f.doubtCallers(n)
 	f.doubtSoftirqs(n)
 	f.doubtChurn(n)
-	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), or a cpuset for the neighbours"}
+	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), " +
+		"or a cpuset for the neighbours"}
 	for _, w := range who {
-		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, ksoftirqd) { // to take the CPU from those who ask would only make the load smaller
-			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d", w.Command, w.PID, w.PID)}, f.Fix...)
+		// to take the CPU from those who ask would only make the load smaller
+		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, ksoftirqd) {
+			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
+				w.Command, w.PID, w.PID)}, f.Fix...)
 			break
 		}
 	}
@@ -93,30 +102,33 @@ func (f *Finding) supportHolders(n *Node) {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
-	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time", times(all.Count), dur(all.Ns), dur(all.MaxNs))
+	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time",
+		times(all.Count), dur(all.Ns), dur(all.MaxNs))
 	if len(names) > 0 {
 		text += "; until then its CPU had " + strings.Join(names, ", ")
 	}
 	f.support(recording.SourceTap, text, float64(all.Ns), "ns")
 }
 
-// noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a fifth of what
-// counts as slow.
+// noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a
+// fifth of what counts as slow.
 func (n *Node) noticed() bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
 }
 
-// crowded reports whether strangers use at least half of the CPUs that the server may use, and the slowest hundredth of calls shows
-// it: a thread that sleeps often is let in first most times, and pays now and then.
+// crowded reports whether strangers use at least half of the CPUs that the server may use, and the slowest hundredth of
+// calls shows it: a thread that sleeps often is let in first most times, and pays now and then.
 func (n *Node) crowded() bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
 	callers, strangers := n.onItsCPUs()
-	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 && p.P99Ns >= crowdedTail*p.P50Ns
+	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
+		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
-// crowdedTail is how much longer than the median the slowest hundredth takes where calls are now and then held up whole.
+// crowdedTail is how much longer than the median the slowest hundredth takes where calls are now and then held up
+// whole.
 const crowdedTail = 10
 
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
@@ -128,16 +140,18 @@ func (f *Finding) doubtOwnThreads(n *Node) {
 	own := t.Wish() / (t.Wish() + n.othersCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
-	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured, t.Wish(), t.CPUs, own*100), t.Wish(), "cores")
+	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of "+
+		"what it waits for is itself", t.Configured, t.Wish(), t.CPUs, own*100), t.Wish(), "cores")
 }
 
-// doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine makes the
-// load dearer, but what they ask for is the first thing to look at.
+// doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine
+// makes the load dearer, but what they ask for is the first thing to look at.
 func (f *Finding) doubtCallers(n *Node) {
 	if share, waited := n.callersHeld(); waited > 0 {
 		if share > 0.5 {
 			f.ExcessShare *= 1 - share
-			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or slowpath's", share*100), share, "of the waits")
+			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or "+
+				"slowpath's", share*100), share, "of the waits")
 		}
 		return
 	}
@@ -146,11 +160,12 @@ func (f *Finding) doubtCallers(n *Node) {
 		return
 	}
 	f.ExcessShare *= strangers / (callers + strangers)
-	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, others %.2f", callers, strangers), callers, "cores")
+	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, "+
+		"others %.2f", callers, strangers), callers, "cores")
 }
 
-// callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it until the end, and how
-// long these waits were in all; 0 where the kernel source did not see them.
+// callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it
+// until the end, and how long these waits were in all; 0 where the kernel source did not see them.
 func (n *Node) callersHeld() (share float64, waitedNs int64) {
 	callers := map[string]bool{}
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {
@@ -172,8 +187,8 @@ func (n *Node) callersHeld() (share float64, waitedNs int64) {
 	return float64(held) / float64(max(waitedNs, 1)), waitedNs
 }
 
-// doubtSoftirqs tells other processes from the kernel's own work on the CPU: where softirqs had it for most of the waits, the waits are theirs;
-// where they had it for less, other processes have it with or without them.
+// doubtSoftirqs tells other processes from the kernel's own work on the CPU: where softirqs had it for most of the
+// waits, the waits are theirs; where they had it for less, other processes have it with or without them.
 func (f *Finding) doubtSoftirqs(n *Node) {
 	q, ok := n.softirq()
 	if !ok {
@@ -187,7 +202,8 @@ func (f *Finding) doubtSoftirqs(n *Node) {
 		}
 		share, how = float64(had)/float64(max(sumOf(waits).Ns, 1)), "of the waits of the main thread"
 	}
-	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time (/proc/stat) and %.0f %% %s", q.daemon(), q.cpu, 100*q.share(n), 100*share, how)
+	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time "+
+		"(/proc/stat) and %.0f %% %s", q.daemon(), q.cpu, 100*q.share(n), 100*share, how)
 	if f.apart = !q.heavy(n) || share < 0.5; f.apart {
 		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
 	} else {
@@ -198,21 +214,24 @@ func (f *Finding) doubtSoftirqs(n *Node) {
 	}
 }
 
-// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides' kernels busy.
+// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides'
+// kernels busy.
 func (f *Finding) doubtChurn(n *Node) {
 	c := n.churn()
 	if !c.many() {
 		return
 	}
 	f.ExcessShare *= 1 - c.share()
-	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU", c.PerSecond, c.share()*100), c.PerSecond, "per second")
+	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of "+
+		"their time with or without a free CPU", c.PerSecond, c.share()*100), c.PerSecond, "per second")
 }
 
-// onItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and for the
-// command line tools, which may live too short to be seen with one, by name.
+// onItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
+// for the command line tools, which may live too short to be seen with one, by name.
 func (n *Node) onItsCPUs() (callers, strangers float64) {
 	for _, w := range n.neighbours() {
-		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID), "cpu_ns")) > 0
+		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID),
+			"cpu_ns")) > 0
 		if w.Caller || listed || w.Self() || clientTools[w.Command] {
 			callers += w.Cores
 		} else {
@@ -222,7 +241,10 @@ func (n *Node) onItsCPUs() (callers, strangers float64) {
 	return callers, strangers
 }
 
-var clientTools = map[string]bool{"redis-cli": true, "valkey-cli": true, "redis-benchmark": true, "valkey-benchmark": true, "memtier_benchmark": true}
+var clientTools = map[string]bool{
+	"redis-cli": true, "valkey-cli": true, "redis-benchmark": true,
+	"valkey-benchmark": true, "memtier_benchmark": true,
+}
 
 // neighbours are the processes that used most of the server's CPUs over the watch, largest first.
 func (n *Node) neighbours() []recording.Neighbour {

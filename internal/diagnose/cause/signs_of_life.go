@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// answersEvery is how often a node that is well is seen to answer, at least: the probe calls many times per second, the server source once, and
-// either may be late on a busy host.
+// answersEvery is how often a node that is well is seen to answer, at least: the probe calls many times per second, the
+// server source once, and either may be late on a busy host.
 func (n *Node) answersEvery() int64 {
 	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
 		return 500e6
@@ -23,7 +23,8 @@ func (c *Case) lastHeard() (last int64) {
 	return last
 }
 
-// eachAnswer are the times at which this node was seen to answer anybody, in no order: slowpath's own calls, INFO, and calls of its users.
+// eachAnswer are the times at which this node was seen to answer anybody, in no order: slowpath's own calls, INFO, and
+// calls of its users.
 func (n *Node) eachAnswer(each func(ns int64)) {
 	for _, p := range n.Info("uptime_in_seconds") {
 		each(p.TimeNs)
@@ -35,7 +36,8 @@ func (n *Node) eachAnswer(each func(ns int64)) {
 	}
 }
 
-// hadReply reports whether a call had a reply. The error of one that is a reply is its code, LOADING, or of the kernel source's calls that it is one.
+// hadReply reports whether a call had a reply. The error of one that is a reply is its code, LOADING, or of the kernel
+// source's calls that it is one.
 func hadReply(c recording.Call) bool {
 	return !strings.Contains(c.Error, " ") || c.Error == "error reply"
 }
@@ -68,7 +70,8 @@ func (n *Node) turnedAway(after int64) (count int) {
 		}
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after && strings.Contains(c.Error, "connection refused") {
+		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after && strings.Contains(c.Error,
+			"connection refused") {
 			count++
 		}
 	}

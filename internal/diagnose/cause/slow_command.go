@@ -16,7 +16,8 @@ var slowCommand = Cause{
 	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",
-		T2: "each time that one read held the main thread for a millisecond and more: its command, its connection and process, its CPU time, and the calls that waited for it",
+		T2: "each time that one read held the main thread for a millisecond and more: its command, its connection " +
+			"and process, its CPU time, and the calls that waited for it",
 	},
 	Explain: explainSlowCommand,
 }
@@ -32,12 +33,15 @@ func explainSlowCommand(n *Node) *Finding {
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	if worst.Busy && worst.Source != recording.SourceTap {
-		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is the command's own", float64(worst.DurationNs), "ns")
+		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is "+
+			"the command's own", float64(worst.DurationNs), "ns")
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	if copiesNs > 0 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("while a child saved, copies of pages (minor faults of the main thread) made up to %s of what one of these held a call: that part is not counted here", dur(copiesNs)), float64(copiesNs), "ns")
+		f.doubt(recording.SourceHost, fmt.Sprintf("while a child saved, copies of pages (minor faults of the main "+
+			"thread) made up to %s of what one of these held a call: that part is not counted here", dur(copiesNs)),
+			float64(copiesNs), "ns")
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
 	f.Fix = slowCommandFix(n, name, worst)
@@ -45,18 +49,20 @@ func explainSlowCommand(n *Node) *Finding {
 	return f
 }
 
-// heldBySlowCommands leaves out what the copies of pages took of these commands while a child saved: without it they would have been as
-// much shorter, and cow-faults-after-fork claims it. mostNs is the longest that was left out of one wait.
+// heldBySlowCommands leaves out what the copies of pages took of these commands while a child saved: without it they
+// would have been as much shorter, and cow-faults-after-fork claims it. mostNs is the longest that was left out of one
+// wait.
 func (n *Node) heldBySlowCommands() (h Held, mostNs int64) {
 	c := n.copies()
 	if !c.felt() {
 		return n.heldBy("slow-command"), 0
 	}
-	h = n.heldLess(func(s account.Suspect) bool { return n.commandCause(s) == "slow-command" }, func(s account.Segment) int64 {
-		ns := c.in(s.FromNs, s.ToNs)
-		mostNs = max(mostNs, ns)
-		return ns
-	})
+	h = n.heldLess(func(s account.Suspect) bool { return n.commandCause(s) == "slow-command" },
+		func(s account.Segment) int64 {
+			ns := c.in(s.FromNs, s.ToNs)
+			mostNs = max(mostNs, ns)
+			return ns
+		})
 	return h, mostNs
 }
 
@@ -69,35 +75,37 @@ func (f *Finding) doubtStopped(n *Node, h Held) {
 		}
 	}
 	if stopped > 0 && n.watcher() != recording.SourceServer {
-		f.doubt(n.watcher(), fmt.Sprintf("the main thread was also kept from running about the time of %d of these: not all of their time was work", stopped), float64(stopped), "commands")
+		f.doubt(n.watcher(), fmt.Sprintf("the main thread was also kept from running about the time of %d of these: "+
+			"not all of their time was work", stopped), float64(stopped), "commands")
 	}
 }
 
 // instead says per command what to use in its place.
 var instead = map[string]string{
-	"KEYS":      "SCAN with COUNT 100-1000, which gives way to others between its steps",
-	"SMEMBERS":  "SSCAN in steps of COUNT 100-1000",
-	"HGETALL":   "HSCAN in steps, or HMGET of the fields that are needed",
-	"HKEYS":     "HSCAN in steps (redis >= 7.4: with NOVALUES)",
-	"HVALS":     "HSCAN in steps",
-	"LRANGE":    "LRANGE over windows of 100-1000 elements",
-	"ZRANGE":    "ZRANGE over windows of 100-1000 elements, or ZSCAN",
-	"LREM":      "a set or a sorted set, where removing one element is O(log N)",
-	"LINSERT":   "a sorted set, where a place in the middle is O(log N)",
-	"LINDEX":    "LINDEX near the ends, or a sorted set",
-	"LPOS":      "a set beside the list",
-	"SORT":      "a sorted set that is kept in order, or sorting in the client",
-	"SCAN":      "a COUNT of 100-1000",
-	"SSCAN":     "a COUNT of 100-1000",
-	"HSCAN":     "a COUNT of 100-1000",
-	"ZSCAN":     "a COUNT of 100-1000",
-	"SAVE":      "BGSAVE",
-	"DEBUG":     "nothing: DEBUG has no place in production (ACL SETUSER … -debug, enable-debug-command no)",
-	"BITCOUNT":  "BITCOUNT over ranges, or counters kept beside the bitmap",
-	"MGET":      "MGET of at most some 100 keys each",
-	"MSET":      "MSET of at most some 100 keys each",
-	"DEL":       "UNLINK of at most some 100 keys each",
-	"CLUSTER":   "fewer topology refreshes in the clients, from fewer nodes; and a server >= 6.2, where CLUSTER NODES costs a twentieth",
+	"KEYS":     "SCAN with COUNT 100-1000, which gives way to others between its steps",
+	"SMEMBERS": "SSCAN in steps of COUNT 100-1000",
+	"HGETALL":  "HSCAN in steps, or HMGET of the fields that are needed",
+	"HKEYS":    "HSCAN in steps (redis >= 7.4: with NOVALUES)",
+	"HVALS":    "HSCAN in steps",
+	"LRANGE":   "LRANGE over windows of 100-1000 elements",
+	"ZRANGE":   "ZRANGE over windows of 100-1000 elements, or ZSCAN",
+	"LREM":     "a set or a sorted set, where removing one element is O(log N)",
+	"LINSERT":  "a sorted set, where a place in the middle is O(log N)",
+	"LINDEX":   "LINDEX near the ends, or a sorted set",
+	"LPOS":     "a set beside the list",
+	"SORT":     "a sorted set that is kept in order, or sorting in the client",
+	"SCAN":     "a COUNT of 100-1000",
+	"SSCAN":    "a COUNT of 100-1000",
+	"HSCAN":    "a COUNT of 100-1000",
+	"ZSCAN":    "a COUNT of 100-1000",
+	"SAVE":     "BGSAVE",
+	"DEBUG":    "nothing: DEBUG has no place in production (ACL SETUSER … -debug, enable-debug-command no)",
+	"BITCOUNT": "BITCOUNT over ranges, or counters kept beside the bitmap",
+	"MGET":     "MGET of at most some 100 keys each",
+	"MSET":     "MSET of at most some 100 keys each",
+	"DEL":      "UNLINK of at most some 100 keys each",
+	"CLUSTER": "fewer topology refreshes in the clients, from fewer nodes; and a server >= 6.2, where CLUSTER " +
+		"NODES costs a twentieth",
 	"FUNCTION":  "loading functions once, at deployment",
 	"RANDOMKEY": "a set of the keys, with SRANDMEMBER",
 }
@@ -106,8 +114,10 @@ func slowCommandFix(n *Node, name string, s account.Suspect) []string {
 	use, known := instead[name]
 	if !known {
 		use = "smaller keys, or the same work in steps"
-		if strings.HasSuffix(name, "STORE") || strings.HasPrefix(name, "SUNION") || strings.HasPrefix(name, "SINTER") || strings.HasPrefix(name, "SDIFF") || strings.HasPrefix(name, "Z") {
-			use = "smaller sets, or the same work on a replica (replica-read-only no is not needed for reads) or in the client"
+		if strings.HasSuffix(name, "STORE") || strings.HasPrefix(name, "SUNION") || strings.HasPrefix(name, "SINTER") ||
+			strings.HasPrefix(name, "SDIFF") || strings.HasPrefix(name, "Z") {
+			use = "smaller sets, or the same work on a replica (replica-read-only no is not needed for reads) or in " +
+				"the client"
 		}
 	}
 	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.from([]account.Suspect{s}), use)}
@@ -115,7 +125,8 @@ func slowCommandFix(n *Node, name string, s account.Suspect) []string {
 		fix = append(fix, "Send what must walk everything to a replica of its own.")
 	}
 	if since(n, 6, 0) {
-		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s", strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
+		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s",
+			strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
 	} else {
 		fix = append(fix, fmt.Sprintf("To keep it out: rename-command %s \"\" in redis.conf", name))
 	}

@@ -12,7 +12,8 @@ func TestSlowCommand(t *testing.T) {
 		{"absent", newLoopCase().busy(), 0, 0},
 		{"T1 by SLOWLOG", newLoopCase().busy().logged("KEYS", 2, 10), 0.95, 0},
 		{"T1 by commandstats", newLoopCase().busy().counted("smembers", 1, 60_000), 0.95, 0},
-		{"T1 one long among many short", newLoopCase().busy().counted("smembers", 1000, 65_000).info("cmdstat_get.calls", 0, 10), 0, 0},
+		{"T1 one long among many short", newLoopCase().busy().counted("smembers", 1000,
+			65_000).info("cmdstat_get.calls", 0, 10), 0, 0},
 		{"T0 by SLOWLOG", newLoopCase().logged("KEYS", 2, 10), 0.8, 0.9},
 		{"T0 by commandstats", newLoopCase().counted("smembers", 1, 60_000), 0.7, 0.8},
 		{"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("LRANGE", 4, 40), 0, 0},
@@ -21,7 +22,10 @@ func TestSlowCommand(t *testing.T) {
 		{"many keys", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0, 0},
 		{"many keys, by the kernel", newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}), 0, 0},
 		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("KEYS", 2, 10), 0, 0},
-		{"the only command of a transaction", newLoopCase().busy().logged("KEYS", 2, 10).counted("exec", 1, 61_000), 0.95, 0},
+		{
+			"the only command of a transaction", newLoopCase().busy().logged("KEYS", 2, 10).counted("exec", 1, 61_000),
+			0.95, 0,
+		},
 	})
 }
 
@@ -34,13 +38,19 @@ func TestSlowCommandWithoutCopies(t *testing.T) {
 		for s := range int64(11) {
 			lives := child && s >= 2 && s < 9
 			for name, v := range map[string]float64{"main.minflt": faults, "main.run_ns": run} {
-				r.Sample(recording.Sample{TimeNs: s * 1e9, Source: recording.SourceHost, Subject: loopNode, Name: name, Value: v})
+				r.Sample(recording.Sample{
+					TimeNs: s * 1e9, Source: recording.SourceHost, Subject: loopNode, Name: name,
+					Value: v,
+				})
 			}
 			saves := 0.0
 			if lives {
 				saves = 1
 			}
-			r.Sample(recording.Sample{TimeNs: s*1e9 + 50e6, Source: recording.SourceServer, Subject: loopNode, Name: "rdb_bgsave_in_progress", Value: saves})
+			r.Sample(recording.Sample{
+				TimeNs: s*1e9 + 50e6, Source: recording.SourceServer, Subject: loopNode,
+				Name: "rdb_bgsave_in_progress", Value: saves,
+			})
 			run += 0.1e9
 			if lives {
 				faults += with
@@ -87,8 +97,10 @@ func TestSlowCommandWithoutCopies(t *testing.T) {
 }
 
 func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
-	d := newLoopCase().busy().logged("KEYS", 2, 10).clients(`{"id":4,"addr":"` + loopClient + `","cmd":"keys","lib_name":"jedis","lib_ver":"5.1.0"}`).diagnose()
-	if fix := d.Findings[0].Fix[0]; !strings.Contains(fix, "SCAN") || !strings.Contains(fix, loopClient+" (jedis 5.1.0)") {
+	d := newLoopCase().busy().logged("KEYS", 2, 10).clients(`{"id":4,"addr":"` + loopClient +
+		`","cmd":"keys","lib_name":"jedis","lib_ver":"5.1.0"}`).diagnose()
+	if fix := d.Findings[0].Fix[0]; !strings.Contains(fix, "SCAN") || !strings.Contains(fix,
+		loopClient+" (jedis 5.1.0)") {
 		t.Errorf("fix: %s", fix)
 	}
 }
@@ -96,10 +108,18 @@ func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
 // Where the host was not watched, a server that is throttled or frozen looks as if its commands were slow.
 func TestSlowCommandOnAStalledServer(t *testing.T) {
 	checkLoop(t, "slow-command", []loopWant{
-		{"commands of constant time are as long", newLoopCase().logged("LRANGE", 4, 40).logged("GET", 2, 10), 0.3, 0.45},
-		{"all commands lasted longer than the CPU time", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 2_000_000).info("used_cpu_user_main_thread", 1, 0.7).info("used_cpu_sys_main_thread", 1, 0.1), 0.3, 0.45},
-		{"as much CPU time as they lasted", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 2_000_000).info("used_cpu_user_main_thread", 1, 1.7).info("used_cpu_sys_main_thread", 1, 0.3), 0.8, 0.9},
-		{"a script and what it calls", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000, 900_000).counted("eval", 10_000, 1_000_000).info("used_cpu_user_main_thread", 1, 0.9).info("used_cpu_sys_main_thread", 1, 0.2), 0.8, 0.9},
-		{"less CPU time than the commands lasted", newLoopCase().logged("LRANGE", 4, 40).info("used_cpu_user_main_thread", 1, 0.01).info("used_cpu_sys_main_thread", 1, 0.001), 0.3, 0.45},
+		{
+			"commands of constant time are as long", newLoopCase().logged("LRANGE", 4, 40).logged("GET", 2, 10), 0.3,
+			0.45,
+		},
+		{"all commands lasted longer than the CPU time", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000,
+			2_000_000).info("used_cpu_user_main_thread", 1, 0.7).info("used_cpu_sys_main_thread", 1, 0.1), 0.3, 0.45},
+		{"as much CPU time as they lasted", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000,
+			2_000_000).info("used_cpu_user_main_thread", 1, 1.7).info("used_cpu_sys_main_thread", 1, 0.3), 0.8, 0.9},
+		{"a script and what it calls", newLoopCase().logged("LRANGE", 4, 40).counted("hget", 10_000,
+			900_000).counted("eval", 10_000, 1_000_000).info("used_cpu_user_main_thread", 1,
+			0.9).info("used_cpu_sys_main_thread", 1, 0.2), 0.8, 0.9},
+		{"less CPU time than the commands lasted", newLoopCase().logged("LRANGE", 4,
+			40).info("used_cpu_user_main_thread", 1, 0.01).info("used_cpu_sys_main_thread", 1, 0.001), 0.3, 0.45},
 	})
 }

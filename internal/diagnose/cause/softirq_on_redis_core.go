@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs go before every process; what they
-// leave goes to ksoftirqd, which shares the CPU with it. Catalogue F7.
+// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs go
+// before every process; what they leave goes to ksoftirqd, which shares the CPU with it. Catalogue F7.
 var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
 	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
@@ -26,7 +26,8 @@ var softirqOnRedisCore = Cause{
 const (
 	// softirqShare of the CPU: less than a fifth makes nothing slow that was fast.
 	softirqShare = 0.2
-	// segmentNs is what a TCP segment in or out costs in softirqs, an upper bound (about 1 µs with a card's offloads, 2 µs on loopback).
+	// segmentNs is what a TCP segment in or out costs in softirqs, an upper bound (about 1 µs with a card's offloads, 2
+	// µs on loopback).
 	segmentNs = 2000
 )
 
@@ -123,26 +124,38 @@ func explainSoftirq(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.9)
-	f.support(recording.SourceHost, fmt.Sprintf("CPU %d, on which the main thread runs, spent %.0f %% of the time in softirqs (/proc/stat); the server itself used %.0f %% of it", q.cpu, 100*q.share(n), n.Host("main.run_ns").Growth()/1e7/n.Seconds()), q.share(n), "of the time")
-	f.support(recording.SourceHost, fmt.Sprintf("the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)", q.ownNs/1e7/n.Seconds(), q.ownNs/segmentNs/n.Seconds()), q.ownNs, "ns")
+	f.support(recording.SourceHost, fmt.Sprintf("CPU %d, on which the main thread runs, spent %.0f %% of the time in "+
+		"softirqs (/proc/stat); the server itself used %.0f %% of it", q.cpu, 100*q.share(n),
+		n.Host("main.run_ns").Growth()/1e7/n.Seconds()), q.share(n), "of the time")
+	f.support(recording.SourceHost, fmt.Sprintf("the server's own packets need %.0f %% at most (%.0f TCP segments "+
+		"per second in its namespace)", q.ownNs/1e7/n.Seconds(), q.ownNs/segmentNs/n.Seconds()), q.ownNs, "ns")
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit, q.daemon()+"[")
 	})
 	if waits.Calls > 0 {
 		f.Confidence = 0.97
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow), q.daemon(), dur(waits.MaxNs)), float64(waits.Calls), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one "+
+			"call", waits.Calls, len(n.Ledger.Slow), q.daemon(), dur(waits.MaxNs)), float64(waits.Calls), "calls")
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {
 		f.Confidence *= part * 2
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used %.0f %% of that CPU as well", q.othersN/1e7/n.Seconds()), q.othersN, "ns")
+		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used %.0f %% of that CPU as well",
+			q.othersN/1e7/n.Seconds()), q.othersN, "ns")
 	}
 	f.Fix = []string{
-		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' /proc/interrupts, then echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, or exclude CPU %d from it by IRQBALANCE_BANNED_CPULIST)", q.cpu),
-		"Where the card has one queue, spread the handling: echo MASK_OF_OTHER_CPUS > /sys/class/net/DEV/queues/rx-0/rps_cpus",
-		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or server_cpulist in its configuration (redis >= 6.0, valkey)", q.cpu),
+		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' /proc/interrupts, then "+
+			"echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, or exclude CPU %d from it by "+
+			"IRQBALANCE_BANNED_CPULIST)", q.cpu),
+		"Where the card has one queue, spread the handling: echo MASK_OF_OTHER_CPUS > " +
+			"/sys/class/net/DEV/queues/rx-0/rps_cpus",
+		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or server_cpulist in its "+
+			"configuration (redis >= 6.0, valkey)", q.cpu),
 	}
-	f.See = []string{"https://docs.kernel.org/networking/scaling.html", "https://docs.kernel.org/core-api/irq/irq-affinity.html"}
+	f.See = []string{
+		"https://docs.kernel.org/networking/scaling.html",
+		"https://docs.kernel.org/core-api/irq/irq-affinity.html",
+	}
 	return f
 }
 
@@ -154,5 +167,6 @@ func (f *Finding) supportQuiet(n *Node, q Softirq) {
 		return
 	}
 	others := max(all-q.ns, 0) / 1e7 / n.Seconds() / (cpus - 1)
-	f.support(recording.SourceHost, fmt.Sprintf("the other %.0f CPUs spent %.0f %% on them on average", cpus-1, others), others/100, "of the time")
+	f.support(recording.SourceHost, fmt.Sprintf("the other %.0f CPUs spent %.0f %% on them on average", cpus-1, others),
+		others/100, "of the time")
 }

@@ -6,20 +6,24 @@ import (
 	"slowpath/internal/recording"
 )
 
-// staleConnServerTimeout: the server, or what stands before it, closes connections that were idle for a while, and their client finds out
-// when it wants to use them: an error or a silent second try, and a new connection. Catalogue B10.
+// staleConnServerTimeout: the server, or what stands before it, closes connections that were idle for a while, and
+// their client finds out when it wants to use them: an error or a silent second try, and a new connection. Catalogue
+// B10.
 var staleConnServerTimeout = Cause{
-	ID:    "stale-conn-server-timeout",
-	Title: "The server's end closes idle connections that the client's pool keeps: the next calls meet a dead one and pay for another",
+	ID: "stale-conn-server-timeout",
+	Title: "The server's end closes idle connections that the client's pool keeps: the next calls meet a dead one " +
+		"and pay for another",
 	Layer: "client",
 	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
-		T2: "connections that the server's end closes after the same time without a call, and new ones of the same callers right before calls",
+		T2: "connections that the server's end closes after the same time without a call, and new ones of the same " +
+			"callers right before calls",
 	},
 	Explain: explainStale,
 }
 
-// stale are the callers whose connections the other end closed for being idle, and that opened others when they wanted to call.
+// stale are the callers whose connections the other end closed for being idle, and that opened others when they wanted
+// to call.
 func (n *Node) stale(callers []*Caller) []redial {
 	once := map[*Conn]bool{}
 	for _, l := range n.lossesAtOnce(callers) {
@@ -60,28 +64,39 @@ func explainStale(n *Node) *Finding {
 		return nil
 	}
 	idle := spreadOf(all.ended, func(k *Conn) int64 { return k.CutIdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each after %s to %s without one", len(all.ended), all.Name, dur(idle.low), dur(idle.high)), float64(idle.mid), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
+		"after %s to %s without one", len(all.ended), all.Name, dur(idle.low), dur(idle.high)), float64(idle.mid), "ns")
 	limit := n.idleLimitNs()
 	switch _, told := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
-		f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s: the server closes what is idle for longer, and looks once a second or less often", limit/1e9), float64(limit), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s: the server closes what is idle for longer, "+
+			"and looks once a second or less often", limit/1e9), float64(limit), "ns")
 	case told:
-		f.support(recording.SourceServer, "timeout is 0: not the server closes them, but a proxy, a balancer or a firewall before it", 0, "s")
+		f.support(recording.SourceServer, "timeout is 0: not the server closes them, but a proxy, a balancer or a "+
+			"firewall before it", 0, "s")
 	default:
-		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or what stands before it", 0, "")
+		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
+			"what stands before it", 0, "")
 	}
 	if late := lateNotice(all.ended); late.mid > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the next call met it", dur(late.mid)), float64(late.mid), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
+			"next call met it", dur(late.mid)), float64(late.mid), "ns")
 	}
 	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them", len(all.fresh), len(all.opened())), float64(len(all.fresh)), "connections")
+	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
+		"behind the handshake: somebody waited for them", len(all.fresh), len(all.opened())), float64(len(all.fresh)),
+		"connections")
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), callerNames(found)),
+			float64(len(found)), "processes")
 	}
 	f.remote(all.Caller)
 	f.Fix = n.staleFix(limit, idle.low)
-	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts", "https://github.com/redis/node-redis/issues/247"}
+	f.See = []string{
+		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
+		"https://github.com/redis/node-redis/issues/247",
+	}
 	return f
 }
 
@@ -96,7 +111,8 @@ func lateNotice(ended []*Conn) spread {
 	return spreadOf(known, func(k *Conn) int64 { return k.CloseNs - k.CutNs })
 }
 
-// Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the limit.
+// Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the
+// limit.
 const (
 	staleWatches = 4  // times the limit
 	staleCalls   = 50 // commands on each
@@ -106,12 +122,15 @@ const (
 func (n *Node) staleByCounters() *Finding {
 	limit := n.idleLimitNs()
 	c := n.churn()
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < herdLeast/2 || c.PerSecond >= churnSome || c.Commands > staleCalls || c.share() < staleShare {
+	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < herdLeast/2 ||
+		c.PerSecond >= churnSome || c.Commands > staleCalls || c.share() < staleShare {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.share(), Confidence: 0.5}
-	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9, c.PerSecond, c.Commands), c.PerSecond, "per second")
-	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look the same", 0, "")
+	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, "+
+		"with %.3g commands on each", limit/1e9, c.PerSecond, c.Commands), c.PerSecond, "per second")
+	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look "+
+		"the same", 0, "")
 	f.Fix = n.staleFix(limit, limit)
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
@@ -121,14 +140,21 @@ func (n *Node) staleFix(limit, idleNs int64) []string {
 	var fix []string
 	half := max(idleNs/2e9, 1)
 	if limit > 0 {
-		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the same", limit/1e9))
+		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the "+
+			"same", limit/1e9))
 	} else {
-		fix = append(fix, fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout client and timeout server; AWS NLB 350 s) above %s", dur(idleNs)))
+		fix = append(fix, fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
+			"client and timeout server; AWS NLB 350 s) above %s", dur(idleNs)))
 	}
-	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, with some connections kept ready", dur(idleNs))), n.library(map[string]string{
-		"go-redis":   fmt.Sprintf("go-redis v9: ConnMaxIdleTime: %d * time.Second (30 min by default) with MinIdleConns; v8 and before: IdleTimeout and IdleCheckFrequency; v8 does not look at the socket before it uses it", half),
-		"jedis":      fmt.Sprintf("Jedis: setMinEvictableIdleDuration(Duration.ofSeconds(%d)) with setTimeBetweenEvictionRuns and setMinIdle; setTestOnBorrow(true) turns errors into new connections", half),
-		"redis-py":   fmt.Sprintf("redis-py: health_check_interval=%d keeps what is used; there is no idle limit: only the server's side can change", half),
+	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, "+
+		"with some connections kept ready", dur(idleNs))), n.library(map[string]string{
+		"go-redis": fmt.Sprintf("go-redis v9: ConnMaxIdleTime: %d * time.Second (30 min by default) with "+
+			"MinIdleConns; v8 and before: IdleTimeout and IdleCheckFrequency; v8 does not look at the socket before "+
+			"it uses it", half),
+		"jedis": fmt.Sprintf("Jedis: setMinEvictableIdleDuration(Duration.ofSeconds(%d)) with "+
+			"setTimeBetweenEvictionRuns and setMinIdle; setTestOnBorrow(true) turns errors into new connections", half),
+		"redis-py": fmt.Sprintf("redis-py: health_check_interval=%d keeps what is used; there is no idle limit: "+
+			"only the server's side can change", half),
 		"redigo":     fmt.Sprintf("redigo: IdleTimeout: %d * time.Second (0 by default: never)", half),
 		"node-redis": fmt.Sprintf("node-redis: pingInterval: %d", half*1000),
 		"lettuce":    "Lettuce: its connection is shared and comes back by itself; keep it busy, or timeout 0",

@@ -8,22 +8,24 @@ import (
 	"slowpath/internal/recording"
 )
 
-// staleTopology: a master is silent, another has its slots, and callers still wait for the old one: whoever says nothing sends no MOVED, and no
-// connection ends. Catalogue D7.
+// staleTopology: a master is silent, another has its slots, and callers still wait for the old one: whoever says
+// nothing sends no MOVED, and no connection ends. Catalogue D7.
 var staleTopology = Cause{
 	ID:    "stale-topology-silent-master",
 	Title: "Callers go on waiting for a master that is silent, though another node has its slots",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: a server that is silent does not tell who waits for it",
-		T1: "requests of clients that lie unread in the sockets of a stopped server, after CLUSTER NODES of the others has another master for its slots",
-		T2: "connections to the old master that are made, waited on and given up after that, by process; requests that its host never acknowledged",
+		T1: "requests of clients that lie unread in the sockets of a stopped server, after CLUSTER NODES of the " +
+			"others has another master for its slots",
+		T2: "connections to the old master that are made, waited on and given up after that, by process; requests " +
+			"that its host never acknowledged",
 	},
 	Explain: explainStaleTopology,
 }
 
-// settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within milliseconds, the server source sees it within its
-// second, and a call that waits then may do so for another.
+// settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within
+// milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
 const settledIn = int64(2e9)
 
 func explainStaleTopology(n *Node) *Finding {
@@ -39,20 +41,28 @@ func explainStaleTopology(n *Node) *Finding {
 	if t.downNs > 0 && t.takenNs > 0 {
 		before = n.lostIn(span{t.downNs, t.takenNs})
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.95, ExcessShare: float64(s.ns) / float64(s.ns+before+n.Ledger.Users.ExcessNs)}
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.95, ExcessShare: float64(s.ns) /
+		float64(s.ns+before+n.Ledger.Users.ExcessNs)}
 	if s.lasting { // it was so until the end, and no end of it in sight
-		f.ExcessShare = max(f.ExcessShare, float64(s.ns)/float64(s.ns+n.Ledger.Users.ExcessNs), n.finding(n.claimSince(t), 1).ExcessShare)
+		f.ExcessShare = max(f.ExcessShare, float64(s.ns)/float64(s.ns+n.Ledger.Users.ExcessNs),
+			n.finding(n.claimSince(t), 1).ExcessShare)
 	}
 	f.supportStuck(n, t, s)
 	if ms := n.nodeTimeoutMs(); ms > 0 && t.downNs > 0 && t.takenNs > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the failover itself took %s (cluster-node-timeout is %d ms)", dur(t.takenNs-t.downNs), ms), float64(t.takenNs-t.downNs), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("the failover itself took %s (cluster-node-timeout is %d ms)",
+			dur(t.takenNs-t.downNs), ms), float64(t.takenNs-t.downNs), "ns")
 	}
 	f.Fix = staleTopologyFix(n, t)
-	f.See = []string{"https://github.com/redis/lettuce/issues/2082", "https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view", "https://man7.org/linux/man-pages/man7/tcp.7.html"}
+	f.See = []string{
+		"https://github.com/redis/lettuce/issues/2082",
+		"https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view",
+		"https://man7.org/linux/man-pages/man7/tcp.7.html",
+	}
 	return f
 }
 
-// claimSince claims what calls to the old master waited since another had its slots; slowpath's own stand for those of others that wait.
+// claimSince claims what calls to the old master waited since another had its slots; slowpath's own stand for those of
+// others that wait.
 func (n *Node) claimSince(t takeover) Claim {
 	return n.claimOf(func(a account.Account) int64 {
 		return max(0, a.Call.EndNs-max(a.Call.IntendedNs, t.takenNs, n.StartNs))
@@ -120,7 +130,8 @@ func (n *Node) stuckUnread(w span, s *stuck) {
 	count(w.to)
 }
 
-// stuckConns adds those whose connections the kernel source saw: made after the takeover and never answered, or given up while a call waited.
+// stuckConns adds those whose connections the kernel source saw: made after the takeover and never answered, or given
+// up while a call waited.
 func (n *Node) stuckConns(w span, s *stuck) {
 	for _, c := range n.users() {
 		for _, k := range c.Conns {
@@ -168,17 +179,23 @@ func (f *Finding) supportStuck(n *Node, t takeover, s stuck) {
 	}
 	when := "which the others hold for failed since before the watch, its slots with another"
 	if t.by != nil {
-		when = fmt.Sprintf("though %s is the master of its %d slots since %s", t.by.Address, t.slots, ago(n.EndNs-t.takenNs))
+		when = fmt.Sprintf("though %s is the master of its %d slots since %s", t.by.Address, t.slots,
+			ago(n.EndNs-t.takenNs))
 	}
-	f.support(source, fmt.Sprintf("callers wait for this node, %s: %s, connection by connection (%s)", when, dur(s.ns), s.who.list(3)), float64(s.ns), "ns")
+	f.support(source, fmt.Sprintf("callers wait for this node, %s: %s, connection by connection (%s)", when, dur(s.ns),
+		s.who.list(3)), float64(s.ns), "ns")
 	if s.unread {
-		f.support(recording.SourceHost, "their requests lie unread in its sockets: the kernel of its host still acknowledges them, so that no connection fails", 0, "")
+		f.support(recording.SourceHost, "their requests lie unread in its sockets: the kernel of its host still "+
+			"acknowledges them, so that no connection fails", 0, "")
 	}
 	if s.dialled > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were made to it after that, and never had a reply; %d were given up, after up to %s", s.dialled, s.givenUp, dur(s.longest)), float64(s.dialled), "connections")
+		f.support(recording.SourceTap, fmt.Sprintf("%d connections were made to it after that, and never had a "+
+			"reply; %d were given up, after up to %s", s.dialled, s.givenUp, dur(s.longest)), float64(s.dialled),
+			"connections")
 	}
 	if t.stopped > 0 {
-		f.support(n.watcher(), fmt.Sprintf("its process was stopped for %s and more (a signal, a debugger or the freezer)", dur(t.stopped)), float64(t.stopped), "ns")
+		f.support(n.watcher(), fmt.Sprintf("its process was stopped for %s and more (a signal, a debugger or the "+
+			"freezer)", dur(t.stopped)), float64(t.stopped), "ns")
 	}
 }
 
@@ -186,18 +203,25 @@ func ago(ns int64) string { return dur(ns) + " before the end of the watch" }
 
 func staleTopologyFix(n *Node, t takeover) []string {
 	fix := n.library(map[string]string{
-		"lettuce":    "Lettuce: ClusterTopologyRefreshOptions.builder().enablePeriodicRefresh(Duration.ofSeconds(60)).enableAllAdaptiveRefreshTriggers() (before 7.0 neither is on; triggers alone do not fire here, as no connection ends), SocketOptions.tcpUserTimeout(TcpUserTimeoutOptions.builder().enable().tcpUserTimeout(Duration.ofSeconds(20)).build()) for a host that is gone, and a command timeout (60 s by default)",
-		"go-redis":   "go-redis: ReadTimeout some hundred ms (3 s, from v9.22 on 5 s by default) and ClusterOptions.ClusterStateReloadInterval: 10 * time.Second (v9.18 and later; from v9.22 on it is 60 s)",
-		"jedis":      "Jedis: topologyRefreshPeriod(Duration.ofSeconds(60)) (5.1 and later, off by default), and a short socketTimeoutMillis (2 s by default)",
-		"redis-py":   "redis-py: socket_timeout (none before 8.0): only an error makes it ask for the map again",
-		"ioredis":    "ioredis: slotsRefreshInterval: 10000 (from v5 on off by default), redisOptions.commandTimeout or socketTimeout (none by default)",
-		"node-redis": "node-redis: commandOptions.timeout and socket.socketTimeout (off by default), socket.pingInterval",
-		"rueidis":    "rueidis: ClusterOption.ShardsRefreshInterval (off by default), Dialer.KeepAlive and ConnWriteTimeout",
-		"redisson":   "Redisson: scanInterval 5000, pingConnectionInterval 10000, a short timeout",
+		"lettuce": "Lettuce: ClusterTopologyRefreshOptions.builder().enablePeriodicRefresh(Duration.ofSeconds(60)).enableAllAdaptiveRefreshTriggers() (before 7.0 neither is on; triggers alone do not fire here, as no connection ends), SocketOptions.tcpUserTimeout(TcpUserTimeoutOptions.builder().enable().tcpUserTimeout(Duration.ofSeconds(20)).build()) for a host that is gone, and a command timeout (60 s by default)",
+		"go-redis": "go-redis: ReadTimeout some hundred ms (3 s, from v9.22 on 5 s by default) and " +
+			"ClusterOptions.ClusterStateReloadInterval: 10 * time.Second (v9.18 and later; from v9.22 on it is 60 s)",
+		"jedis": "Jedis: topologyRefreshPeriod(Duration.ofSeconds(60)) (5.1 and later, off by default), and a " +
+			"short socketTimeoutMillis (2 s by default)",
+		"redis-py": "redis-py: socket_timeout (none before 8.0): only an error makes it ask for the map again",
+		"ioredis": "ioredis: slotsRefreshInterval: 10000 (from v5 on off by default), redisOptions.commandTimeout " +
+			"or socketTimeout (none by default)",
+		"node-redis": "node-redis: commandOptions.timeout and socket.socketTimeout (off by default), " +
+			"socket.pingInterval",
+		"rueidis": "rueidis: ClusterOption.ShardsRefreshInterval (off by default), Dialer.KeepAlive and " +
+			"ConnWriteTimeout",
+		"redisson": "Redisson: scanInterval 5000, pingConnectionInterval 10000, a short timeout",
 	}, "lettuce", "go-redis", "jedis", "redis-py", "ioredis", "node-redis", "rueidis", "redisson")
-	fix = append(fix, "TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where only its process is stopped: there a command timeout must")
+	fix = append(fix, "TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where "+
+		"only its process is stopped: there a command timeout must")
 	if t.stopped > 0 {
-		fix = append(fix, "Find who stopped the process, and end it or let it go on (kill -CONT): as a replica it would answer MOVED")
+		fix = append(fix, "Find who stopped the process, and end it or let it go on (kill -CONT): as a replica it "+
+			"would answer MOVED")
 	} else {
 		fix = append(fix, "End the old master or its host's network for good, so that connections to it break")
 	}

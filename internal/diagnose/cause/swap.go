@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// swapped: a part of the data is not in memory but in swap, and the main thread waits for the disk when a command touches it. Catalogue L1.
+// swapped: a part of the data is not in memory but in swap, and the main thread waits for the disk when a command
+// touches it. Catalogue L1.
 var swapped = Cause{
 	ID:    "swap",
 	Title: "Memory of the server is swapped out: commands wait until their keys are read from the swap device",
@@ -24,11 +25,13 @@ var swapped = Cause{
 // pageFault is the culprit of a thread that is blocked outside of any system call.
 const pageFault = "page fault"
 
-// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from where on it is named without having been seen blocked.
+// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from where on it is named without
+// having been seen blocked.
 const mostlyKernel = 0.3
 
-// isFault: the server waits for memory. A page that is not there is fetched in the middle of whatever a thread does: of its own code, or of a system call
-// that never sleeps by itself and copies from or to the page. Waits that are too short to be reported have no name.
+// isFault: the server waits for memory. A page that is not there is fetched in the middle of whatever a thread does: of
+// its own code, or of a system call that never sleeps by itself and copies from or to the page. Waits that are too
+// short to be reported have no name.
 func isFault(s account.Segment) bool {
 	if s.Actor != account.Server || s.State != account.Blocked || s.Suspect >= 0 {
 		return false
@@ -62,24 +65,33 @@ func explainSwap(n *Node) *Finding {
 		return nil
 	}
 	f := n.finding(cl, 0.95)
-	f.support(recording.SourceHost, fmt.Sprintf("%.1f MB of the server are in swap, %.1f MB are in memory", inSwap/1e6, last(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread waited for %.0f pages to be read (major faults), %.0f per second", faults, faults/n.Seconds()), faults, "faults")
+	f.support(recording.SourceHost, fmt.Sprintf("%.1f MB of the server are in swap, %.1f MB are in memory", inSwap/1e6,
+		last(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
+	f.support(recording.SourceHost, fmt.Sprintf("the main thread waited for %.0f pages to be read (major faults), "+
+		"%.0f per second", faults, faults/n.Seconds()), faults, "faults")
 	if blocked.Calls > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it was blocked in page faults, up to %s in one call", blocked.Calls, len(n.Ledger.Slow), dur(blocked.MaxNs)), float64(blocked.Calls), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it was blocked in page faults, "+
+			"up to %s in one call", blocked.Calls, len(n.Ledger.Slow), dur(blocked.MaxNs)), float64(blocked.Calls),
+			"calls")
 	}
 	if work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f %% of the main thread's CPU time went to the kernel, beyond what its sockets and forks need: it fetches pages and makes room for them", work*100), work, "of its CPU time")
+		f.support(recording.SourceServer, fmt.Sprintf("%.0f %% of the main thread's CPU time went to the kernel, "+
+			"beyond what its sockets and forks need: it fetches pages and makes room for them", work*100), work,
+			"of its CPU time")
 	}
 	if some := n.Machine("psi.memory.some_us").Growth(); some > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("for %s of %.0f s tasks of this host waited for memory (PSI)", dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
+		f.support(recording.SourceHost, fmt.Sprintf("for %s of %.0f s tasks of this host waited for memory (PSI)",
+			dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
 	}
 	used, rss := last(n.Info("used_memory")), last(n.Info("used_memory_rss"))
 	if used > 0 && rss > 0 && rss < used {
-		f.support(recording.SourceServer, fmt.Sprintf("INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6), rss, "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6,
+			rss/1e6), rss, "bytes")
 	}
 	limit := n.memoryLimit(f)
 	if children, _ := n.Host("children.count").Max(); children > 0 {
-		f.doubt(recording.SourceHost, "a child process lived meanwhile: first writes to shared pages fault as well, but without reading (minor faults)", children, "processes")
+		f.doubt(recording.SourceHost, "a child process lived meanwhile: first writes to shared pages fault as well, "+
+			"but without reading (minor faults)", children, "processes")
 	}
 	f.Fix = swapFix(n, limit)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging", "https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness"}
@@ -103,7 +115,8 @@ func (n *Node) memoryLimit(f *Finding) (path string) {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
-		f.support(recording.SourceHost, fmt.Sprintf("its cgroup %s is full: %.1f of %.1f MB, hit %.0f times", path, usage/1e6, limit/1e6, series("memory.failcnt").Growth()), usage, "bytes")
+		f.support(recording.SourceHost, fmt.Sprintf("its cgroup %s is full: %.1f of %.1f MB, hit %.0f times", path,
+			usage/1e6, limit/1e6, series("memory.failcnt").Growth()), usage, "bytes")
 	}
 	return path
 }
@@ -112,12 +125,15 @@ func swapFix(n *Node, limit string) []string {
 	var fix []string
 	used := last(n.Info("used_memory"))
 	if limit != "" {
-		fix = append(fix, fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data (%.0f MB now), buffers, and as much as is written during a snapshot", limit, used/1e6))
+		fix = append(fix, fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data "+
+			"(%.0f MB now), buffers, and as much as is written during a snapshot", limit, used/1e6))
 	}
 	if max, ok := n.Config("maxmemory"); ok && max == "0" {
-		fix = append(fix, "CONFIG SET maxmemory to what fits in memory with room for buffers and snapshots (it is 0: without bound), with a maxmemory-policy")
+		fix = append(fix, "CONFIG SET maxmemory to what fits in memory with room for buffers and snapshots (it is 0: "+
+			"without bound), with a maxmemory-policy")
 	}
 	return append(fix,
 		"Bring it back into memory once there is room: swapoff -a && swapon -a, or restart the server",
-		"Keep it from being swapped out: vm.swappiness 0 or 1, memory.swap.max 0 for its cgroup, or no swap on this host")
+		"Keep it from being swapped out: vm.swappiness 0 or 1, memory.swap.max 0 for its cgroup, or no swap on this "+
+			"host")
 }

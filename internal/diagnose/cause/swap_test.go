@@ -10,17 +10,31 @@ func TestSwap(t *testing.T) {
 	calls := func(culprit string) edge {
 		e := newPath()
 		for i := range int64(10) {
-			e.seen(pathClient, "MGET", i*1000*edgeMs, 5000, part{"server", "busy", 10, ""}, part{"server", "blocked", 30, culprit}, part{"server", "exec", 2, ""})
+			e.seen(pathClient, "MGET", i*1000*edgeMs, 5000, part{"server", "busy", 10, ""}, part{
+				"server", "blocked",
+				30, culprit,
+			}, part{"server", "exec", 2, ""})
 		}
 		return e
 	}
 	swap := func(e edge, majflt, bytes float64) edge {
-		return e.host(map[string]float64{"main.majflt": majflt}).level(recording.SourceHost, "process.swap_bytes", bytes).level(recording.SourceHost, "process.rss_bytes", 250e6)
+		return e.host(map[string]float64{"main.majflt": majflt}).level(recording.SourceHost, "process.swap_bytes",
+			bytes).level(recording.SourceHost, "process.rss_bytes", 250e6)
 	}
-	work := map[string]float64{"used_cpu_sys_main_thread": 1.3, "used_cpu_user_main_thread": 0.1, "total_reads_processed": 2000, "total_writes_processed": 2000}
+	work := map[string]float64{
+		"used_cpu_sys_main_thread": 1.3, "used_cpu_user_main_thread": 0.1,
+		"total_reads_processed": 2000, "total_writes_processed": 2000,
+	}
 	explainEdge(t, swapped, []edgeCase{
-		{name: "blocked in page faults, most of it in swap", rec: swap(calls("page fault"), 20_000, 600e6), found: true, min: 0.9, evidence: "600.0 MB of the server are in swap", fix: "swappiness"},
-		{name: "and the work of fetching", rec: swap(calls("page fault"), 20_000, 600e6).info(work), found: true, min: 0.9, evidence: "91 %", fix: "swapoff"},
+		{
+			name: "blocked in page faults, most of it in swap", rec: swap(calls("page fault"), 20_000, 600e6),
+			found: true,
+			min:   0.9, evidence: "600.0 MB of the server are in swap", fix: "swappiness",
+		},
+		{
+			name: "and the work of fetching", rec: swap(calls("page fault"), 20_000, 600e6).info(work), found: true,
+			min: 0.9, evidence: "91 %", fix: "swapoff",
+		},
 		{name: "swap from long ago that nobody touches", rec: swap(calls("fdatasync"), 0, 600e6)},
 		{name: "faults of files", rec: swap(calls("page fault"), 200, 0)},
 		{name: "the disk of the append-only file", rec: swap(calls("fdatasync"), 3, 1e6)},

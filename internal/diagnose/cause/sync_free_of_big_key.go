@@ -8,16 +8,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// syncFreeOfBigKey: deleting, overwriting, expiring or evicting one big key frees millions of elements in the main thread.
-// Catalogue I4.
+// syncFreeOfBigKey: deleting, overwriting, expiring or evicting one big key frees millions of elements in the main
+// thread. Catalogue I4.
 var syncFreeOfBigKey = Cause{
 	ID:    "sync-free-of-big-key",
 	Title: "A big key is freed in the main thread, element by element",
 	Layer: "server",
 	Needs: Needs{
-		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and used_memory falling; or memory falling by much for few expired or evicted keys",
+		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
+			"used_memory falling; or memory falling by much for few expired or evicted keys",
 		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "the exact time of each, with the connection and process where a command did it, and the calls that waited for it",
+		T2: "the exact time of each, with the connection and process where a command did it, and the calls that " +
+			"waited for it",
 	},
 	Explain: explainSyncFree,
 }
@@ -37,13 +39,16 @@ func explainSyncFree(n *Node) *Finding {
 		what = worst.Command
 		f.Title = worst.Command + " frees a big key in the main thread, element by element"
 		f.supportCommands(n, h.Suspects)
-		f.support(recording.SourceServer, worst.Command+" does little work of its own: it is as long as the value is big that it frees", float64(worst.DurationNs), "ns")
+		f.support(recording.SourceServer, worst.Command+" does little work of its own: it is as long as the value is "+
+			"big that it frees", float64(worst.DurationNs), "ns")
 	}
 	f.supportWaits(n, h, what)
 	if fell := n.memoryFell(worst); fell >= bigFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB between two polls", fell/1e6), fell, "bytes")
+		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB between two polls", fell/1e6), fell,
+			"bytes")
 	} else {
-		f.doubt(recording.SourceServer, "used_memory was not seen to fall (it may have been filled again between two polls)", 0, "bytes")
+		f.doubt(recording.SourceServer, "used_memory was not seen to fall (it may have been filled again between two "+
+			"polls)", 0, "bytes")
 		if !worst.Busy {
 			f.Confidence = min(f.Confidence, 0.45)
 		}
@@ -65,7 +70,8 @@ func (n *Node) lazy(s account.Suspect) bool {
 	return v == "yes"
 }
 
-// freeFix says how to free it in the background, by the parameters that this server has (6.0 for user-del, 4.0 for the others).
+// freeFix says how to free it in the background, by the parameters that this server has (6.0 for user-del, 4.0 for the
+// others).
 func freeFix(n *Node, s account.Suspect) []string {
 	name, _, _ := strings.Cut(s.Command, " ")
 	userDel := "CONFIG SET lazyfree-lazy-user-del yes"
@@ -75,13 +81,21 @@ func freeFix(n *Node, s account.Suspect) []string {
 	case s.Kind == account.KindFree:
 		return []string{"CONFIG SET lazyfree-lazy-expire yes"}
 	case name == "DEL" && since(n, 6, 0):
-		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).", n.from([]account.Suspect{s})), "Or for all callers: " + userDel}
+		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
+			n.from([]account.Suspect{s})), "Or for all callers: " + userDel}
 	case name == "DEL":
-		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).", n.from([]account.Suspect{s}))}
+		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
+			n.from([]account.Suspect{s}))}
 	case strings.Contains(name, "EXPIRE") || name == "GETDEL":
-		return []string{"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes", "Or UNLINK the big key before its time."}
+		return []string{
+			"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes",
+			"Or UNLINK the big key before its time.",
+		}
 	default:
-		return []string{fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s replaces a big value, and frees the old one itself.", name, n.from([]account.Suspect{s})),
-			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements."}
+		return []string{
+			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s replaces a big value, and frees "+
+				"the old one itself.", name, n.from([]account.Suspect{s})),
+			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements.",
+		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// takeover is a master that fell silent, and who has its slots since. Times in nanoseconds; those of the server source are a second late at most.
+// takeover is a master that fell silent, and who has its slots since. Times in nanoseconds; those of the server source
+// are a second late at most.
 type takeover struct {
 	downNs  int64 // the last sign of life of the old master; 0: before the watch
 	takenNs int64 // its slots had a new master; 0: before the watch, or not yet
@@ -20,7 +21,8 @@ type takeover struct {
 	stopped int64 // of the silence its process was stopped
 }
 
-// takeover tells of this node, an old master; ok is false where it kept its slots, or handed them over while it answered.
+// takeover tells of this node, an old master; ok is false where it kept its slots, or handed them over while it
+// answered.
 func (n *Node) takeover() (t takeover, ok bool) {
 	switch t.by, t.takenNs = n.successor(); {
 	case t.by != nil:
@@ -42,8 +44,8 @@ func (n *Node) takeover() (t takeover, ok bool) {
 	return t, true
 }
 
-// orphan is what a replica tells of a master that is not watched itself, because it could not be reached when the watch began: its link to it is down,
-// and it became the master itself, or nobody has.
+// orphan is what a replica tells of a master that is not watched itself, because it could not be reached when the watch
+// began: its link to it is down, and it became the master itself, or nobody has.
 func (n *Node) orphan() (t takeover, master string, ok bool) {
 	down := n.Info("master_link_down_since_seconds")
 	if len(down) == 0 {
@@ -104,7 +106,8 @@ func (n *Node) followed(master *Node, before int64) bool {
 			continue
 		}
 		port, ok := n.Info("master_port").At(s.TimeNs)
-		if host := stringField(s.Body, "master_host"); ok && host != "" && net.JoinHostPort(host, strconv.Itoa(int(port))) == master.Address {
+		if host := stringField(s.Body, "master_host"); ok && host != "" && net.JoinHostPort(host,
+			strconv.Itoa(int(port))) == master.Address {
 			return true
 		}
 	}
@@ -117,15 +120,16 @@ func (n *Node) deposed() bool {
 	return at > 0 && line.Failed() && line.Primary && len(line.Ranges) == 0 && n.lastAnswer(n.EndNs) == 0
 }
 
-// missed reports that this node had slots, fell silent for good, and others noticed, but nobody took over. A process that is stopped is no
-// case of it: as soon as it goes on it is the master again.
+// missed reports that this node had slots, fell silent for good, and others noticed, but nobody took over. A process
+// that is stopped is no case of it: as soon as it goes on it is the master again.
 func (n *Node) missed() bool {
 	last := n.lastAnswer(n.EndNs)
 	if last == 0 || n.lastHeard()-last < n.answersEvery() || n.stoppedSince(last) > 0 {
 		return false
 	}
 	if replicas, _ := n.Info("connected_slaves").Max(); len(n.views) == 0 && replicas > 0 {
-		return n.turnedAway(last) > 0 // no cluster: a Sentinel or a person has to name another, which may not be watched
+		// no cluster: a Sentinel or a person has to name another, which may not be watched
+		return n.turnedAway(last) > 0
 	}
 	if n.slotsBefore() == 0 {
 		return false

@@ -6,18 +6,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be taken for that of
-// the next call, and dials again. Catalogue B4.
+// timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be
+// taken for that of the next call, and dials again. Catalogue B4.
 var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
 	Title: "The client gives calls up after too short a time, closes their connections and dials again",
 	Layer: "client",
 	Needs: Needs{
 		T0: "total_connections_received rising after each slow moment (a hint)",
-		T2: "connections that the client closes while a call that reached the server waits on them, all at the same age of the call",
+		T2: "connections that the client closes while a call that reached the server waits on them, all at the same " +
+			"age of the call",
 	},
 	// A reply that cannot be read is given up as well, and its connection with it.
-	After:   []string{"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window", "stale-topology-silent-master"},
+	After: []string{
+		"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window",
+		"stale-topology-silent-master",
+	},
 	Explain: explainTimeouts,
 }
 
@@ -51,41 +55,61 @@ func explainTimeouts(n *Node) *Finding {
 		return nil
 	}
 	age := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it closed: %.2g %% of its calls were given up", all.Name, len(all.ended),
-		len(all.conns(func(k *Conn) bool { return k.By == recording.Client })), 100*float64(len(all.ended))/float64(max(all.calls(), 1))), float64(len(all.ended)), "connections")
+	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it "+
+		"closed: %.2g %% of its calls were given up", all.Name, len(all.ended),
+		len(all.conns(func(k *Conn) bool { return k.By == recording.Client })),
+		100*float64(len(all.ended))/float64(max(all.calls(), 1))), float64(len(all.ended)), "connections")
 	if float64(age.low) >= deadlineSharp*float64(age.mid) {
-		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of about %s", dur(age.low), dur(age.high), dur(age.mid), dur(age.low)), float64(age.low), "ns")
+		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of "+
+			"about %s", dur(age.low), dur(age.high), dur(age.mid), dur(age.low)), float64(age.low), "ns")
 	} else {
 		f.Confidence = 0.8
-		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers that go away, or deadlines of whole requests", dur(age.low), dur(age.high)), float64(age.mid), "ns")
+		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers "+
+			"that go away, or deadlines of whole requests", dur(age.low), dur(age.high)), float64(age.mid), "ns")
 	}
 	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections", dur(given), dur(cost)), float64(cost+given), "ns")
+	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections",
+		dur(given), dur(cost)), float64(cost+given), "ns")
 	longest := int64(0)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
 	if longest >= age.low {
-		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is given up", dur(longest)), float64(longest), "ns")
+		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is "+
+			"given up", dur(longest)), float64(longest), "ns")
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)), float64(len(found)), "processes")
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+			float64(len(found)), "processes")
 	}
 	f.remote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the 99.9th percentile, and find out what made them slow", dur(age.low))}, n.library(map[string]string{
-		"go-redis":   "go-redis v9: ReadTimeout: 3 * time.Second (its default up to 9.21, then 5 s) and ContextTimeoutEnabled: false; MaxConcurrentDials (9.17) bounds the dials",
-		"go-redis@8": "go-redis v8: ReadTimeout: 3 * time.Second (its default), and contexts that end later; MaxRetries: 1 (3 by default)",
+	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
+		"99.9th percentile, and find out what made them slow", dur(age.low))}, n.library(map[string]string{
+		"go-redis": "go-redis v9: ReadTimeout: 3 * time.Second (its default up to 9.21, then 5 s) and " +
+			"ContextTimeoutEnabled: false; MaxConcurrentDials (9.17) bounds the dials",
+		"go-redis@8": "go-redis v8: ReadTimeout: 3 * time.Second (its default), and contexts that end later; " +
+			"MaxRetries: 1 (3 by default)",
 		"go-redis@7": "go-redis v7: ReadTimeout: 3 * time.Second (its default), and contexts that end later",
 		"go-redis@6": "go-redis v6: ReadTimeout: 3 * time.Second (its default)",
 		"redis-py":   "redis-py: socket_timeout=5 (its default since 8.0); not asyncio.wait_for around single commands",
-		"jedis":      "Jedis: socketTimeoutMillis (soTimeout) of DefaultJedisClientConfig, 2 s by default; in a cluster maxAttempts (5) bounds what follows",
-		"lettuce":    "Lettuce: RedisURI timeout (60 s by default), which ends the call and keeps the connection",
-		"redigo":     "redigo: DialReadTimeout (none by default), or DoWithTimeout for single commands; a deadline of DoContext costs the connection",
-		"rueidis":    "rueidis: ConnWriteTimeout (10 s by default); contexts that end earlier only give up their own call",
-		"node-redis": "node-redis: socketTimeout (off by default) ends the connection with all of its calls: commandOptions timeout for single ones",
-		"ioredis":    "ioredis: commandTimeout (none by default) gives up the call and keeps the connection; socketTimeout does not keep it",
-	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redis-py", "jedis", "lettuce", "redigo", "rueidis", "node-redis", "ioredis")...)
-	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of dials")
-	f.See = []string{"https://github.com/redis/go-redis/issues/2046", "https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
+		"jedis": "Jedis: socketTimeoutMillis (soTimeout) of DefaultJedisClientConfig, 2 s by default; in a " +
+			"cluster maxAttempts (5) bounds what follows",
+		"lettuce": "Lettuce: RedisURI timeout (60 s by default), which ends the call and keeps the connection",
+		"redigo": "redigo: DialReadTimeout (none by default), or DoWithTimeout for single commands; a deadline " +
+			"of DoContext costs the connection",
+		"rueidis": "rueidis: ConnWriteTimeout (10 s by default); contexts that end earlier only give up their own " +
+			"call",
+		"node-redis": "node-redis: socketTimeout (off by default) ends the connection with all of its calls: " +
+			"commandOptions timeout for single ones",
+		"ioredis": "ioredis: commandTimeout (none by default) gives up the call and keeps the connection; " +
+			"socketTimeout does not keep it",
+	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redis-py", "jedis", "lettuce", "redigo", "rueidis",
+		"node-redis", "ioredis")...)
+	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
+		"dials")
+	f.See = []string{
+		"https://github.com/redis/go-redis/issues/2046",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	}
 	return f
 }

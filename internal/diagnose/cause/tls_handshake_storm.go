@@ -8,14 +8,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// tlsHandshakeStorm: the main thread itself makes each handshake, with a signature that costs as much as a hundred commands, before it serves
-// anybody else. Catalogue C2.
+// tlsHandshakeStorm: the main thread itself makes each handshake, with a signature that costs as much as a hundred
+// commands, before it serves anybody else. Catalogue C2.
 var tlsHandshakeStorm = Cause{
 	ID:    "tls-handshake-storm",
 	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no command accounts for; the TLS phase of the probe's new connections",
+		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no command " +
+			"accounts for; the TLS phase of the probe's new connections",
 		T1: "the main thread's CPU time by the host",
 		T2: "each handshake that held the main thread, and the calls that waited meanwhile",
 	},
@@ -26,19 +27,21 @@ var tlsHandshakeStorm = Cause{
 const (
 	// A few new connections per second are a pool that breathes (catalogue C2: 50 per second and core).
 	stormRate = 20.0
-	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that makes it busy, and not only
-	// their callers who wait for their own.
+	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that
+	// makes it busy, and not only their callers who wait for their own.
 	stormCores = 0.3
 	// freshNs is how long a connection is taken to be new.
 	freshNs = int64(1e9)
-	// stormExcess: below this part of what slow calls lost, they are slow for another reason, and their own handshakes are what is left.
+	// stormExcess: below this part of what slow calls lost, they are slow for another reason, and their own handshakes
+	// are what is left.
 	stormExcess = 0.4
-	// tlsCommandNs is the loop's time for a small command under TLS, beside what commandstats counts: two system calls, a record each way
-	// (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
+	// tlsCommandNs is the loop's time for a small command under TLS, beside what commandstats counts: two system calls,
+	// a record each way (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
 	tlsCommandNs = 20_000.0
 	// plainAcceptNs is the loop's time for a connection without TLS, as far as it goes: what is below is no signature.
 	plainAcceptNs = 100_000.0
-	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); where the time for each connection would be more, it went elsewhere.
+	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); where the time for each connection would be
+	// more, it went elsewhere.
 	dearestNs = 10e6
 )
 
@@ -60,7 +63,8 @@ func (n *Node) speaksTLS() bool {
 	return ok && port != "0" && port != ""
 }
 
-// hellos are the turns of the main thread in which a new connection's first bytes were read: the server's signature is made in it.
+// hellos are the turns of the main thread in which a new connection's first bytes were read: the server's signature is
+// made in it.
 type hellos struct {
 	spans   spans
 	count   float64
@@ -154,24 +158,33 @@ func explainHandshakeStorm(n *Node) *Finding {
 			f.ExcessShare = max(f.ExcessShare, q.share()*part)
 		}
 		f.ExcessShare = max(f.ExcessShare, n.finding(n.waited(), 0).ExcessShare*part, part/2)
-		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run), part, "of its time")
+		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)",
+			part*100, h.cores, d.Run), part, "of its time")
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS", h.count/n.Seconds()), h.count/n.Seconds(), "per second")
-	f.support(h.source, fmt.Sprintf("each takes %s of the main thread's CPU time before its first command", dur(int64(h.costNs))), h.costNs, "ns")
+	f.support(recording.SourceServer, fmt.Sprintf("%.0f new connections per second (total_connections_received; "+
+		"slowpath's own are not counted), under TLS", h.count/n.Seconds()), h.count/n.Seconds(), "per second")
+	f.support(h.source, fmt.Sprintf("each takes %s of the main thread's CPU time before its first command",
+		dur(int64(h.costNs))), h.costNs, "ns")
 	if cl.Calls > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it made handshakes of others, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it made handshakes of others, "+
+			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
 	if h.source != recording.SourceTap {
-		f.doubt(h.source, "that it is handshakes that its CPU time went into follows from what commands do not account for", 0, "")
+		f.doubt(h.source, "that it is handshakes that its CPU time went into follows from what commands do not "+
+			"account for", 0, "")
 	}
 	f.Fix = handshakeStormFix(n)
-	f.See = []string{"https://github.com/redis/redis/issues/10524", "https://github.com/redis/redis/pull/12178", "https://redis.io/docs/latest/operate/oss_and_stack/management/security/encryption/"}
+	f.See = []string{
+		"https://github.com/redis/redis/issues/10524", "https://github.com/redis/redis/pull/12178",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/security/encryption/",
+	}
 	return f
 }
 
-// supportTLSPhase holds the probe's handshakes against its dials: the kernel answers a SYN, the main thread a ClientHello.
+// supportTLSPhase holds the probe's handshakes against its dials: the kernel answers a SYN, the main thread a
+// ClientHello.
 func (f *Finding) supportTLSPhase(n *Node) {
 	var dials, phases []int64
 	for _, c := range n.Rec.Calls {
@@ -192,21 +205,30 @@ func (f *Finding) supportTLSPhase(n *Node) {
 	}
 	sort.Slice(dials, func(i, j int) bool { return dials[i] < dials[j] })
 	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
-	f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for its TLS handshake, up to %s, and %s for TCP's", dur(phases[len(phases)/2]), dur(phases[len(phases)-1]), dur(dials[len(dials)/2])),
+	f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for its TLS handshake, up "+
+		"to %s, and %s for TCP's", dur(phases[len(phases)/2]), dur(phases[len(phases)-1]), dur(dials[len(dials)/2])),
 		float64(phases[len(phases)/2]), "ns")
 }
 
 func handshakeStormFix(n *Node) []string {
-	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait for a random time before it connects, and let retries back off with jitter"}, n.library(keepFix, keepOrder...)...)
-	fix = append(fix, "Wait longer than a handshake takes while many are in line (dial timeouts of 5 s and more): who gives up and dials again only makes the line longer")
+	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
+		"for a random time before it connects, and let retries back off with jitter"}, n.library(keepFix,
+		keepOrder...)...)
+	fix = append(fix, "Wait longer than a handshake takes while many are in line (dial timeouts of 5 s and more): "+
+		"who gives up and dials again only makes the line longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
 	case len(valkey) > 6 && valkey[:6] == "valkey":
-		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs", "max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it only with CPUs to spare")
+		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs",
+			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it "+
+				"only with CPUs to spare")
 	case since(n, 7, 4):
-		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; look whether it was raised")
+		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; "+
+			"look whether it was raised")
 	default:
-		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop (max-new-tls-connections-per-cycle): up to then all that stand in line go first")
+		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
+			"(max-new-tls-connections-per-cycle): up to then all that stand in line go first")
 	}
-	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; or a TLS proxy (stunnel, Envoy) beside the server")
+	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; "+
+		"or a TLS proxy (stunnel, Envoy) beside the server")
 }

@@ -13,7 +13,8 @@ func (e edge) mapped(masters int) edge {
 	var b strings.Builder
 	for i := range masters {
 		from, to := i*16384/masters, (i+1)*16384/masters-1
-		fmt.Fprintf(&b, "%040x 10.0.%d.%d:6379@16379 master - 0 0 %d connected %d-%d\n", i+1, i/200, i%200+1, i+1, from, to)
+		fmt.Fprintf(&b, "%040x 10.0.%d.%d:6379@16379 master - 0 0 %d connected %d-%d\n", i+1, i/200, i%200+1, i+1, from,
+			to)
 	}
 	return e.snapshot(recording.SourceServer, "cluster-nodes", b.String())
 }
@@ -25,35 +26,84 @@ func refreshed(server, stat string, calls, usecEach float64) edge {
 		e.info(map[string]float64{"total_error_replies": 0}) // since 6.2
 	}
 	e = e.kept(1e5, 0, 0).mainThread(calls*usecEach/1e7+0.05, 0)
-	return e.info(map[string]float64{stat + ".calls": calls, stat + ".usec": calls * usecEach, "cmdstat_get.calls": 5000, "cmdstat_get.usec": 5000, "total_commands_processed": calls + 5000})
+	return e.info(map[string]float64{
+		stat + ".calls": calls, stat + ".usec": calls * usecEach,
+		"cmdstat_get.calls": 5000, "cmdstat_get.usec": 5000, "total_commands_processed": calls + 5000,
+	})
 }
 
 func TestTopologyRefreshStorm(t *testing.T) {
 	lettuce := map[string]float64{"cmdstat_info.calls": 1000, "total_connections_received": 1000}
 	const old, now = "redis 6.0.16", "redis 7.0.15"
 	explainEdge(t, topologyRefreshStorm, []edgeCase{
-		{name: "T0: Lettuce on an old server", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce), found: true, min: 0.85, evidence: "so refreshes Lettuce", fix: "dynamicRefreshSources(false)"},
-		{name: "T0: what the upgrade saves", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce), found: true, evidence: "6.7 % of the main thread's time: 100.0 calls per second of 0.668 ms", fix: "Upgrade the servers (Redis ≥ 7.0, Valkey): saves 9"},
-		{name: "T0: on kept connections", rec: refreshed(old, "cmdstat_cluster", 1000, 668), found: true, min: 0.75, max: 0.85, against: "is a guess"},
-		{name: "T0: SLOTS of a newer server", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 2400), found: true, min: 0.85, evidence: "CLUSTER SLOTS takes 24.0 %", fix: "Valkey"},
-		{name: "T0: go-redis says its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 2400).clientsOf(Client{Addr: "10.0.0.9:1", Cmd: "cluster|slots", LibName: "go-redis", LibVer: "9.17.0"}), found: true,
-			evidence: "10.0.0.9 (go-redis 9.17.0)", fix: "ClusterStateReloadInterval"},
-		{name: "T2: the process that asks", rec: refreshed(old, "cmdstat_cluster", 1000, 668).asked("CLUSTER NODES", "lettuce-nioEven[77]"), found: true, min: 0.85, evidence: "lettuce-nioEven[77]"},
-		{name: "on a new connection each, without INFO", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 700).info(map[string]float64{"total_connections_received": 1000}), found: true, max: 0.8, against: "made for each job"},
-		{name: "because slots move", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 700).info(map[string]float64{"errorstat_MOVED.count": 1500})},
-		{name: "a few MOVED beside", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 700).info(map[string]float64{"errorstat_MOVED.count": 20}), found: true, against: "20 calls were answered MOVED"},
-		{name: "an old server whose map changes", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(map[string]float64{"cluster_current_epoch": 5}), found: true, max: 0.6, against: "the map changed"},
-		{name: "an old server on which slots are moved", rec: refreshed(old, "cmdstat_cluster", 1000, 668).all("CLUSTER SETSLOT", 500, 1e5)},
+		{
+			name: "T0: Lettuce on an old server", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
+			found: true, min: 0.85, evidence: "so refreshes Lettuce", fix: "dynamicRefreshSources(false)",
+		},
+		{
+			name: "T0: what the upgrade saves", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
+			found: true, evidence: "6.7 % of the main thread's time: 100.0 calls per second of 0.668 ms",
+			fix: "Upgrade the servers (Redis ≥ 7.0, Valkey): saves 9",
+		},
+		{
+			name: "T0: on kept connections", rec: refreshed(old, "cmdstat_cluster", 1000, 668), found: true, min: 0.75,
+			max: 0.85, against: "is a guess",
+		},
+		{
+			name: "T0: SLOTS of a newer server", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 2400), found: true,
+			min: 0.85, evidence: "CLUSTER SLOTS takes 24.0 %", fix: "Valkey",
+		},
+		{
+			name: "T0: go-redis says its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+				2400).clientsOf(Client{
+				Addr: "10.0.0.9:1", Cmd: "cluster|slots", LibName: "go-redis",
+				LibVer: "9.17.0",
+			}),
+			found:    true,
+			evidence: "10.0.0.9 (go-redis 9.17.0)", fix: "ClusterStateReloadInterval",
+		},
+		{name: "T2: the process that asks", rec: refreshed(old, "cmdstat_cluster", 1000, 668).asked("CLUSTER NODES",
+			"lettuce-nioEven[77]"), found: true, min: 0.85, evidence: "lettuce-nioEven[77]"},
+		{
+			name: "on a new connection each, without INFO", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+				700).info(map[string]float64{"total_connections_received": 1000}), found: true, max: 0.8,
+			against: "made for each job",
+		},
+		{name: "because slots move", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+			700).info(map[string]float64{"errorstat_MOVED.count": 1500})},
+		{
+			name: "a few MOVED beside", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+				700).info(map[string]float64{"errorstat_MOVED.count": 20}), found: true,
+			against: "20 calls were answered MOVED",
+		},
+		{
+			name: "an old server whose map changes", rec: refreshed(old, "cmdstat_cluster", 1000,
+				668).info(map[string]float64{"cluster_current_epoch": 5}), found: true, max: 0.6,
+			against: "the map changed",
+		},
+		{name: "an old server on which slots are moved", rec: refreshed(old, "cmdstat_cluster", 1000,
+			668).all("CLUSTER SETSLOT", 500, 1e5)},
 		{name: "cheap: a newer server", rec: refreshed(now, "cmdstat_cluster|nodes", 1000, 14)},
 		{name: "rare", rec: refreshed(old, "cmdstat_cluster", 5, 668)},
-		{name: "slowpath's own CLUSTER INFO", rec: newEdge(old).mapped(80).info(map[string]float64{"cmdstat_cluster.calls": 11, "cmdstat_cluster.usec": 1000, "self.polls": 10})},
+		{
+			name: "slowpath's own CLUSTER INFO",
+			rec: newEdge(old).mapped(80).info(map[string]float64{
+				"cmdstat_cluster.calls": 11,
+				"cmdstat_cluster.usec":  1000, "self.polls": 10,
+			}),
+		},
 		{name: "a server without commandstats", rec: newEdge(old).mapped(80)},
 	})
 }
 
-// TestRefreshStormComesFirst: that the thread is full, that connections come and go and that INFO is asked follows from it.
+// TestRefreshStormComesFirst: that the thread is full, that connections come and go and that INFO is asked follows from
+// it.
 func TestRefreshStormComesFirst(t *testing.T) {
-	rec := refreshed("redis 6.0.16", "cmdstat_cluster", 14_000, 668).info(map[string]float64{"cmdstat_info.calls": 14_000, "cmdstat_info.usec": 1e6, "total_connections_received": 14_000}).
+	rec := refreshed("redis 6.0.16", "cmdstat_cluster", 14_000,
+		668).info(map[string]float64{
+		"cmdstat_info.calls": 14_000, "cmdstat_info.usec": 1e6,
+		"total_connections_received": 14_000,
+	}).
 		kept(3e6, 0, 0).level(recording.SourceServer, "connected_clients", 20)
 	rec.Index()
 	d := Diagnose(rec.Recording, "test")
@@ -82,7 +132,10 @@ func TestSlowMapIsNoSlowCommand(t *testing.T) {
 // asked is a question for the map that held the main thread, as the kernel source saw it.
 func (e edge) asked(op, process string) edge {
 	tapUsed(e.Recording)
-	return e.event(recording.SourceTap, recording.KindWork, second, 2*edgeMs, recording.WorkDetail{Op: op, Calls: 1, Client: address(7000), Process: process, OnCPUNs: 2 * edgeMs})
+	return e.event(recording.SourceTap, recording.KindWork, second, 2*edgeMs, recording.WorkDetail{
+		Op: op, Calls: 1,
+		Client: address(7000), Process: process, OnCPUNs: 2 * edgeMs,
+	})
 }
 
 // clientsOf are lines of CLIENT LIST.

@@ -27,10 +27,12 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 	}
 	if len(l.Slow) == 0 {
 		if l.Latency.Calls == 0 {
-			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were timed).", seconds)
+			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were "+
+				"timed).", seconds)
 		}
 		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
-		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
+		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls,
+			seconds,
 			dur(l.ThresholdNs), dur(l.Latency.P50Ns), dur(l.Latency.MaxNs)) + unseenClients(c)
 	}
 	slowest := int64(0)
@@ -43,13 +45,16 @@ func verdict(c *Case, d Diagnosis) (string, string) {
 		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
 	}
 	if few && slowest < healthyMaxNs || own > 0.5 {
-		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to call it a pattern.", slowOf(l), seconds, dur(slowest))
+		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to call it a pattern.", slowOf(l), seconds,
+			dur(slowest))
 		if !(few && slowest < healthyMaxNs) {
-			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let slowpath itself run in time.", slowOf(l), dur(slowest))
+			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let "+
+				"slowpath itself run in time.", slowOf(l), dur(slowest))
 		}
 		return Healthy, s + unseenClients(c)
 	}
-	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen explains them.",
+	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen "+
+		"explains them.",
 		slowOf(l), seconds, dur(slowest))
 }
 
@@ -69,11 +74,13 @@ func slowOf(l *account.Ledger) string {
 	case l.Probe.Calls == 0:
 		return fmt.Sprintf("%d of %d calls", l.Users.Slow+l.Probe.Slow, l.Users.Calls)
 	}
-	return fmt.Sprintf("%d of %d calls of the clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls, l.Probe.Slow, l.Probe.Calls)
+	return fmt.Sprintf("%d of %d calls of the clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls,
+		l.Probe.Slow, l.Probe.Calls)
 }
 
-// ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host meanwhile. The
-// probe knows when its process was late in reading a reply, but not whether it was held up before it sent.
+// ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host
+// meanwhile. The probe knows when its process was late in reading a reply, but not whether it was held up before it
+// sent.
 func ownFault(c *Case) float64 {
 	var open int64
 	for _, n := range c.Nodes {

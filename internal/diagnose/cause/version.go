@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// since reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A server that does not
-// say is taken for a new one.
+// since reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A server
+// that does not say is taken for a new one.
 func since(n *Node, major, minor int) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	var a, b int

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and where it runs on this host its process; where only commandstats has the
-// command, the clients whose last command it was.
+// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and where it runs on this
+// host its process; where only commandstats has the command, the clients whose last command it was.
 func (n *Node) who(s account.Suspect) string {
 	who := n.whoByServer(s)
 	if s.Process == "" || who == "" {
@@ -30,7 +30,8 @@ func (n *Node) whoByServer(s account.Suspect) string {
 		switch {
 		case s.Client != "" && c.Addr == s.Client:
 			return s.Client + library(c)
-		case s.Client != "" && hostOf(c.Addr) == hostOf(s.Client) && c.LibName != "", s.Client == "" && sameAs(c.Cmd, s.Command):
+		case s.Client != "" && hostOf(c.Addr) == hostOf(s.Client) && c.LibName != "", s.Client == "" && sameAs(c.Cmd,
+			s.Command):
 			same = &n.clients[i]
 		}
 	}

@@ -59,7 +59,8 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 			continue // is also looked for at its place in Debian
 		}
 		_, err := c.Get(t.Context(), client.Name, nil)
-		if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "https://go.dev/dl/") && !strings.Contains(err.Error(), "apt-get install") {
+		if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "https://go.dev/dl/") &&
+			!strings.Contains(err.Error(), "apt-get install") {
 			t.Error(err)
 		}
 		if tool := client.Tool(t.Context()); !errors.Is(tool, ErrTool) || c.Built(client) {
@@ -79,13 +80,15 @@ func TestUnknownClients(t *testing.T) {
 	if _, err := c.Get(t.Context(), "delphi", nil); err == nil || !strings.Contains(err.Error(), "go-redis-v9") {
 		t.Error(err)
 	}
-	if _, err := c.Get(t.Context(), "./no/such/program", nil); err == nil || !strings.Contains(err.Error(), "./no/such/program") {
+	if _, err := c.Get(t.Context(), "./no/such/program", nil); err == nil || !strings.Contains(err.Error(),
+		"./no/such/program") {
 		t.Error(err)
 	}
 }
 
 func TestPythonWithoutTheLibrary(t *testing.T) {
-	_, err := findPython(t.Context(), "redis.asyncio", "apt-get install python3-redis", "no-such-python", "sh") // a shell has none either
+	// a shell has none either
+	_, err := findPython(t.Context(), "redis.asyncio", "apt-get install python3-redis", "no-such-python", "sh")
 	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "apt-get install python3-redis") {
 		t.Error(err)
 	}
@@ -93,7 +96,8 @@ func TestPythonWithoutTheLibrary(t *testing.T) {
 
 // TestRegistryIsToldApart: what cannot be downloaded is no fault of the program.
 func TestRegistryIsToldApart(t *testing.T) {
-	if err := download(t.Context(), t.TempDir(), nil, "sh", "-c", "echo no route; exit 1"); !errors.Is(err, ErrRegistry) || !strings.Contains(err.Error(), "no route") {
+	if err := download(t.Context(), t.TempDir(), nil, "sh", "-c", "echo no route; exit 1"); !errors.Is(err,
+		ErrRegistry) || !strings.Contains(err.Error(), "no route") {
 		t.Error(err)
 	}
 	if err := run(t.Context(), t.TempDir(), nil, "sh", "-c", "exit 1"); err == nil || errors.Is(err, ErrRegistry) {
@@ -101,7 +105,8 @@ func TestRegistryIsToldApart(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := download(ended, t.TempDir(), nil, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrRegistry) {
+	if err := download(ended, t.TempDir(), nil, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) ||
+		errors.Is(err, ErrRegistry) {
 		t.Error(err)
 	}
 }
@@ -111,8 +116,14 @@ func TestSourceHash(t *testing.T) {
 	if a.hash() != (source{"go.mod": []byte("module lab"), "main.go": []byte("package main")}).hash() {
 		t.Error("the order of the files matters")
 	}
-	for _, b := range []source{{"main.go": []byte("package main")}, {"main.go": []byte("package mai"), "go.mod": []byte("module lab")},
-		{"main2.go": []byte("package main"), "go.mod": []byte("module lab")}} {
+	for _, b := range []source{
+		{"main.go": []byte("package main")},
+		{
+			"main.go": []byte("package mai"),
+			"go.mod":  []byte("module lab"),
+		},
+		{"main2.go": []byte("package main"), "go.mod": []byte("module lab")},
+	} {
 		if a.hash() == b.hash() {
 			t.Errorf("%v has the hash of another source", b)
 		}

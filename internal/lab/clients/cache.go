@@ -23,7 +23,8 @@ var (
 // Cache is a directory of programs: one subdirectory per name and source. Several processes may share it.
 type Cache struct{ dir string }
 
-// OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/clients, else ~/.cache/slowpath/clients.
+// OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/clients, else
+// ~/.cache/slowpath/clients.
 func OpenCache(dir string) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -48,8 +49,8 @@ type Program struct {
 	Argv []string
 }
 
-// Get returns a program, building it first when the cache does not have it. Progress may be nil. Errors match ErrTool, with the package
-// to install, or ErrRegistry where the cause lies outside.
+// Get returns a program, building it first when the cache does not have it. Progress may be nil. Errors match ErrTool,
+// with the package to install, or ErrRegistry where the cause lies outside.
 func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Program, error) {
 	if strings.Contains(string(name), "/") {
 		return own(name)
@@ -120,8 +121,9 @@ func (c *Cache) place(name Name, s source) string {
 	return filepath.Join(c.dir, string(name)+"-"+s.hash())
 }
 
-// install returns the directory of a source in the cache. It is made beside its place and renamed there when build has succeeded, so
-// that a killed attempt is never taken for a program; of two processes that do this at once the first one's stays.
+// install returns the directory of a source in the cache. It is made beside its place and renamed there when build has
+// succeeded, so that a killed attempt is never taken for a program; of two processes that do this at once the first
+// one's stays.
 func (c *Cache) install(name Name, s source, build func(dir string) error) (string, error) {
 	final := c.place(name, s)
 	if _, err := os.Stat(final); err == nil {

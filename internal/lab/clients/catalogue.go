@@ -1,7 +1,9 @@
-// Package clients builds, starts and listens to the lab's client programs: real client libraries, each in a process of its own. A load in
-// the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own to look at.
+// Package clients builds, starts and listens to the lab's client programs: real client libraries, each in a process of
+// its own. A load in the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own to
+// look at.
 //
-// The programs are sources (slowpath/internal/lab/clients/programs), built on first use with pinned versions. docs/clients.md has their protocol.
+// The programs are sources (slowpath/internal/lab/clients/programs), built on first use with pinned versions.
+// docs/clients.md has their protocol.
 package clients
 
 import (
@@ -62,21 +64,62 @@ var (
 	ringed     = []protocol.Mode{protocol.Standalone, protocol.Cluster, protocol.Ring}
 )
 
-// catalogue is in the order in which clients are listed. Versions are those of the module and lock files beside the sources, as a test sees to.
+// catalogue is in the order in which clients are listed. Versions are those of the module and lock files beside the
+// sources, as a test sees to.
 var catalogue = []Client{
-	{Name: GoRedis6, Library: "go-redis", Version: "6.15.9", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
-	{Name: GoRedis8, Library: "go-redis", Version: "8.11.5", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
-	{Name: GoRedis9, Library: "go-redis", Version: "9.23.0", Language: "Go", Modes: ringed, HTTP: true, Pprof: true, recipe: goModule},
-	{Name: Redigo, Library: "redigo", Version: "1.9.3", Language: "Go", Modes: standalone, HTTP: true, Pprof: true, recipe: goModule},
-	{Name: Rueidis, Library: "rueidis", Version: "1.0.79", Language: "Go", Modes: clustered, HTTP: true, Pprof: true, recipe: goModule},
-	{Name: Jedis, Library: "jedis", Version: "7.5.3", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
-	{Name: Lettuce6, Library: "lettuce", Version: "6.8.1", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
-	{Name: Lettuce7, Library: "lettuce", Version: "7.7.0", Language: "Java", Modes: clustered, HTTP: true, recipe: mavenProject},
-	{Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true, recipe: pipPackage},
-	{Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
-	{Name: IORedis, Library: "ioredis", Version: "6.0.0", Language: "JavaScript", Modes: clustered, HTTP: true, recipe: nodePackage},
-	{Name: SpringCache, Library: "spring-data-redis", Version: "3.5.5", Language: "Java", Modes: standalone, HTTP: true, recipe: mavenProject},
-	{Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone, recipe: debianPython},
+	{
+		Name: GoRedis6, Library: "go-redis", Version: "6.15.9", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		recipe: goModule,
+	},
+	{
+		Name: GoRedis8, Library: "go-redis", Version: "8.11.5", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		recipe: goModule,
+	},
+	{
+		Name: GoRedis9, Library: "go-redis", Version: "9.23.0", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		recipe: goModule,
+	},
+	{
+		Name: Redigo, Library: "redigo", Version: "1.9.3", Language: "Go", Modes: standalone, HTTP: true, Pprof: true,
+		recipe: goModule,
+	},
+	{
+		Name: Rueidis, Library: "rueidis", Version: "1.0.79", Language: "Go", Modes: clustered, HTTP: true, Pprof: true,
+		recipe: goModule,
+	},
+	{
+		Name: Jedis, Library: "jedis", Version: "7.5.3", Language: "Java", Modes: clustered, HTTP: true,
+		recipe: mavenProject,
+	},
+	{
+		Name: Lettuce6, Library: "lettuce", Version: "6.8.1", Language: "Java", Modes: clustered, HTTP: true,
+		recipe: mavenProject,
+	},
+	{
+		Name: Lettuce7, Library: "lettuce", Version: "7.7.0", Language: "Java", Modes: clustered, HTTP: true,
+		recipe: mavenProject,
+	},
+	{
+		Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true,
+		recipe: pipPackage,
+	},
+	{
+		Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true,
+		recipe: nodePackage,
+	},
+	{
+		Name: IORedis, Library: "ioredis", Version: "6.0.0", Language: "JavaScript", Modes: clustered, HTTP: true,
+		recipe: nodePackage,
+	},
+	{
+		Name: SpringCache, Library: "spring-data-redis", Version: "3.5.5", Language: "Java", Modes: standalone,
+		HTTP:   true,
+		recipe: mavenProject,
+	},
+	{
+		Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone,
+		recipe: debianPython,
+	},
 }
 
 // Catalogue lists the clients.
@@ -102,5 +145,6 @@ func Lookup(name Name) (Client, error) {
 	for i, c := range catalogue {
 		known[i] = string(c.Name)
 	}
-	return Client{}, fmt.Errorf("unknown client %q; known: %s; or the path of a program of your own, with a slash in it", name, strings.Join(known, " "))
+	return Client{}, fmt.Errorf("unknown client %q; known: %s; or the path of a program of your own, with a slash in "+
+		"it", name, strings.Join(known, " "))
 }

@@ -26,7 +26,8 @@ func cluster(t *testing.T, name servers.Name) *fleet.Cluster {
 	return fleettest.StartCluster(t, name, 3, 0, fleet.Spec{})
 }
 
-// program builds a program in the user's cache, as the lab does. Where its toolchain is missing or has no network, the test is skipped.
+// program builds a program in the user's cache, as the lab does. Where its toolchain is missing or has no network, the
+// test is skipped.
 func program(t *testing.T, name Name) Program {
 	t.Helper()
 	c, err := OpenCache("")
@@ -72,21 +73,26 @@ func ready(t *testing.T, run *Process) {
 
 func TestProgramsCallAndSumUp(t *testing.T) {
 	s := serve(t)
-	o := Options{Addresses: []string{s.Addr}, Password: "secret", Name: "lab", DB: 1, Workers: 2, Rate: 200, Keys: 10, PoolSize: 4, MaxIdle: 4,
-		Commands: mix}
+	o := Options{
+		Addresses: []string{s.Addr}, Password: "secret", Name: "lab", DB: 1, Workers: 2, Rate: 200, Keys: 10,
+		PoolSize: 4, MaxIdle: 4,
+		Commands: mix,
+	}
 	for _, c := range Catalogue() {
 		t.Run(string(c.Name), func(t *testing.T) {
 			run := start(t, c.Name, o)
 			ready(t, run)
 			list, err := s.Do(t.Context(), "CLIENT", "LIST")
-			if text, _ := list.(string); err != nil || !strings.Contains(text, " name=lab ") || !strings.Contains(text, " db=1 ") {
+			if text, _ := list.(string); err != nil || !strings.Contains(text, " name=lab ") || !strings.Contains(text,
+				" db=1 ") {
 				t.Errorf("CLIENT LIST does not show it (%v):\n%v", err, list)
 			}
 			sum, err := run.Stop(endPatience)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum.Calls == 0 || sum.Errors != 0 || sum.Histogram.Quantile(0) <= 0 || sum.Max <= 0 || sum.Ran <= 0 || sum.CPU <= 0 {
+			if sum.Calls == 0 || sum.Errors != 0 || sum.Histogram.Quantile(0) <= 0 || sum.Max <= 0 || sum.Ran <= 0 ||
+				sum.CPU <= 0 {
 				t.Errorf("summary: %+v", sum)
 			}
 			if sum.Dials == 0 || time.Since(time.Unix(0, sum.StartUnix)) > time.Hour {
@@ -99,11 +105,15 @@ func TestProgramsCallAndSumUp(t *testing.T) {
 	}
 }
 
-// TestProgramsRouteInACluster also lets each end by itself after its duration. A client that does not route would count replies of MOVED.
+// TestProgramsRouteInACluster also lets each end by itself after its duration. A client that does not route would count
+// replies of MOVED.
 func TestProgramsRouteInACluster(t *testing.T) {
 	nodes := cluster(t, servers.Redis7015).Addrs()
-	o := Options{Addresses: nodes[:1], Mode: protocol.Cluster, Workers: 4, Rate: 400, Keys: 100, Duration: 300 * time.Millisecond,
-		Warmup: 200 * time.Millisecond, Commands: mix}
+	o := Options{
+		Addresses: nodes[:1], Mode: protocol.Cluster, Workers: 4, Rate: 400, Keys: 100, Duration: 300 *
+			time.Millisecond,
+		Warmup: 200 * time.Millisecond, Commands: mix,
+	}
 	for _, c := range Catalogue() {
 		if c.Name == GoRedis6 || c.Name == GoRedis8 {
 			continue // they fail at the reply of CLUSTER SLOTS of Redis 7, which has a fourth element: TestOldClients
@@ -138,7 +148,8 @@ func TestHTTPServices(t *testing.T) {
 			defer service.Kill()
 			ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
 			defer cancel()
-			if err := ask(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil { // a JVM takes its time for the first
+			// a JVM takes its time for the first
+			if err := ask(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil {
 				t.Fatal(err)
 			}
 			seen, err := Requests{Connections: 3, Duration: 200 * time.Millisecond}.Make(t.Context(), service.Addr())
@@ -164,7 +175,10 @@ func TestProgramsEndWithTheLab(t *testing.T) {
 	s := serve(t)
 	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
-			run := start(t, name, Options{Addresses: []string{s.Addr}, Password: "secret", Workers: 1, Commands: []Command{{Args: []string{"PING"}}}})
+			run := start(t, name, Options{
+				Addresses: []string{s.Addr}, Password: "secret", Workers: 1,
+				Commands: []Command{{Args: []string{"PING"}}},
+			})
 			if err := run.stdin.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -30,8 +30,9 @@ func wantProfile(t *testing.T, addr string) {
 	}
 }
 
-// TestOldClients is incident 000 in small: the old client asks the old server for its commands again before each call, in one lock. The
-// figures differ by two orders of magnitude; what is asserted is the server's own count of what it was asked.
+// TestOldClients is incident 000 in small: the old client asks the old server for its commands again before each call,
+// in one lock. The figures differ by two orders of magnitude; what is asserted is the server's own count of what it was
+// asked.
 func TestOldClients(t *testing.T) {
 	c := cluster(t, servers.Redis6016)
 	asked := func() int {
@@ -45,7 +46,10 @@ func TestOldClients(t *testing.T) {
 		}
 		return n
 	}
-	o := Options{Addresses: c.Addrs(), Mode: protocol.Cluster, Workers: 4, Duration: time.Second, Commands: []Command{{Args: []string{"GET", "k"}}}}
+	o := Options{
+		Addresses: c.Addrs(), Mode: protocol.Cluster, Workers: 4, Duration: time.Second,
+		Commands: []Command{{Args: []string{"GET", "k"}}},
+	}
 	perCall := map[Name]float64{}
 	for _, name := range []Name{GoRedis6, GoRedis8, GoRedis9} {
 		before := asked()
@@ -79,12 +83,16 @@ func TestBadInput(t *testing.T) {
 	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
 			p := program(t, name)
-			for _, line := range []string{"", "nonsense\n", "{}\n", `{"schema":"slowpath.client/v0","addresses":["a:1"],"commands":[{"args":["PING"]}]}` + "\n"} {
+			for _, line := range []string{
+				"", "nonsense\n", "{}\n",
+				`{"schema":"slowpath.client/v0","addresses":["a:1"],"commands":[{"args":["PING"]}]}` + "\n",
+			} {
 				cmd := exec.CommandContext(t.Context(), p.Argv[0], p.Argv[1:]...)
 				cmd.Stdin = strings.NewReader(line)
 				cmd.Dir = t.TempDir()
 				out, err := cmd.CombinedOutput()
-				if said := strings.TrimSpace(string(out)); err == nil || !strings.Contains(said, "options") || strings.Contains(said, "\n") {
+				if said := strings.TrimSpace(string(out)); err == nil || !strings.Contains(said, "options") ||
+					strings.Contains(said, "\n") {
 					t.Errorf("%q: %v: %s", line, err, out)
 				}
 			}
@@ -92,15 +100,19 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a server that is not there makes errors that are connections', or the program says at its start that it cannot connect.
+// TestUnreachable: a server that is not there makes errors that are connections', or the program says at its start that
+// it cannot connect.
 func TestUnreachable(t *testing.T) {
 	for _, c := range Catalogue() {
 		if c.Name == Lettuce6 {
 			continue // is the program of Lettuce7
 		}
 		t.Run(string(c.Name), func(t *testing.T) {
-			o := Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 20, Retries: -1, Duration: 300 * time.Millisecond,
-				DialTimeout: 200 * time.Millisecond, Commands: []Command{{Args: []string{"GET", "k"}}}}
+			o := Options{
+				Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 20, Retries: -1, Duration: 300 *
+					time.Millisecond,
+				DialTimeout: 200 * time.Millisecond, Commands: []Command{{Args: []string{"GET", "k"}}},
+			}
 			sum, err := program(t, c.Name).Run(t.Context(), t.TempDir(), o)
 			if errors.Is(err, ErrConnect) {
 				return
@@ -117,7 +129,10 @@ func TestRefusedHello(t *testing.T) {
 	i := fleettest.Start(t, servers.Redis506, fleet.Spec{})
 	for _, name := range []Name{NodeRedis, RedisPy} {
 		t.Run(string(name), func(t *testing.T) {
-			o := Options{Addresses: []string{i.Addr}, Workers: 1, Rate: 20, Duration: 300 * time.Millisecond, Commands: []Command{{Args: []string{"GET", "k"}}}}
+			o := Options{
+				Addresses: []string{i.Addr}, Workers: 1, Rate: 20, Duration: 300 * time.Millisecond,
+				Commands: []Command{{Args: []string{"GET", "k"}}},
+			}
 			sum, err := program(t, name).Run(t.Context(), t.TempDir(), o)
 			said := sum.LastError
 			if errors.Is(err, ErrConnect) {
@@ -132,7 +147,10 @@ func TestRefusedHello(t *testing.T) {
 
 // TestAClientThatDies: its end is told with what it said, and its pid is not touched any more.
 func TestAClientThatDies(t *testing.T) {
-	run := start(t, GoRedis9, Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 10, Commands: []Command{{Args: []string{"PING"}}}})
+	run := start(t, GoRedis9, Options{
+		Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 10,
+		Commands: []Command{{Args: []string{"PING"}}},
+	})
 	run.Kill()
 	if _, err := run.Stop(time.Second); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Error(err)
@@ -162,7 +180,10 @@ func script(t *testing.T, text string) Program {
 }
 
 // plain is what a script is asked to do; it does not look.
-var plain = Options{Addresses: []string{"127.0.0.1:1"}, Workers: 1, Commands: []Command{{Args: []string{"PING"}}}, Duration: time.Millisecond}
+var plain = Options{
+	Addresses: []string{"127.0.0.1:1"}, Workers: 1, Commands: []Command{{Args: []string{"PING"}}},
+	Duration: time.Millisecond,
+}
 
 const nothing = `{"schema":"slowpath.client/v1","library":"none","calls":0,"errors":0,"start_unix_ns":0,"ran_ns":0,"per_second":[],` +
 	`"histogram":[],"max_ns":0,"cpu_ns":0,"dials":0,"pool":{"connections":0,"idle":0}}`
@@ -214,7 +235,8 @@ func TestStartRefuses(t *testing.T) {
 	if _, err := p.Run(t.Context(), t.TempDir(), Options{}); !errors.Is(err, ErrDuration) {
 		t.Error(err)
 	}
-	if _, err := (Program{Name: "x", Argv: []string{"/nonexistent"}}).Start(t.TempDir(), plain); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (Program{Name: "x", Argv: []string{"/nonexistent"}}).Start(t.TempDir(), plain); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Error(err)
 	}
 	if _, err := (Requests{}).Make(t.Context(), "127.0.0.1:1"); err == nil {
@@ -224,8 +246,10 @@ func TestStartRefuses(t *testing.T) {
 
 // TestServiceThatIsNotOne: answers that are no 200 are counted as such.
 func TestServiceThatIsNotOne(t *testing.T) {
-	service, err := program(t, Redigo).Serve(t.Context(), t.TempDir(), Options{Addresses: []string{"127.0.0.1:1"},
-		Commands: []Command{{Args: []string{"GET", "k"}}}})
+	service, err := program(t, Redigo).Serve(t.Context(), t.TempDir(), Options{
+		Addresses: []string{"127.0.0.1:1"},
+		Commands:  []Command{{Args: []string{"GET", "k"}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

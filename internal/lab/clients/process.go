@@ -24,7 +24,8 @@ var (
 	ErrConnect     = errors.New("cannot connect")
 )
 
-// Process is a client program that runs. It ends by itself when its standard input is closed, and so with whoever started it.
+// Process is a client program that runs. It ends by itself when its standard input is closed, and so with whoever
+// started it.
 type Process struct {
 	PID    int
 	name   Name
@@ -41,7 +42,8 @@ type Process struct {
 // saidLimit bounds what is kept of what a program complains about, in bytes.
 const saidLimit = 4 << 10
 
-// output keeps what a program prints, of a bounded size. The buffer is not embedded: io.Copy would use its ReadFrom, past the bound.
+// output keeps what a program prints, of a bounded size. The buffer is not embedded: io.Copy would use its ReadFrom,
+// past the bound.
 type output struct{ buf bytes.Buffer }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -51,8 +53,9 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// Start runs the program in a directory and tells it its options. The command lead, if any, is executed first and must execute what
-// follows it, keeping the pid; it is where a program is put into a cgroup or on a CPU before it has threads.
+// Start runs the program in a directory and tells it its options. The command lead, if any, is executed first and must
+// execute what follows it, keeping the pid; it is where a program is put into a cgroup or on a CPU before it has
+// threads.
 func (p Program) Start(dir string, o Options, lead ...string) (*Process, error) {
 	failed := func(err error) (*Process, error) { return nil, fmt.Errorf("starting the client %s: %w", p.Name, err) }
 	o.Schema = protocol.Schema
@@ -111,8 +114,8 @@ func (r *Process) listen(stderr io.Reader) {
 	_, _ = io.Copy(io.Discard, stderr) // a line too long for the scanner
 }
 
-// AwaitReady waits until the program has made its first successful call, or listens for HTTP requests. Errors match ErrUnsupported
-// or ErrConnect where the program says so.
+// AwaitReady waits until the program has made its first successful call, or listens for HTTP requests. Errors match
+// ErrUnsupported or ErrConnect where the program says so.
 func (r *Process) AwaitReady(ctx context.Context) error {
 	select {
 	case <-r.ready:
@@ -168,9 +171,9 @@ func (r *Process) Kill() {
 	<-r.exited
 }
 
-// Stop closes the program's standard input, waits for its end and returns what it has measured. A program that does not end within the
-// time is the caller's to kill: Stop fails and can be called again. Errors match ErrUnsupported, ErrConnect or
-// protocol.ErrSummary.
+// Stop closes the program's standard input, waits for its end and returns what it has measured. A program that does not
+// end within the time is the caller's to kill: Stop fails and can be called again. Errors match ErrUnsupported,
+// ErrConnect or protocol.ErrSummary.
 func (r *Process) Stop(patience time.Duration) (Summary, error) {
 	_ = r.stdin.Close() // closed already, or the process is gone
 	select {

@@ -40,7 +40,8 @@ func look(install string, names ...string) (tools, error) {
 // said bounds what an error repeats of a tool's output, in bytes.
 const said = 1000
 
-// run executes a command in a directory. It is a process group of its own, so that a cancelled context also ends compilers under it.
+// run executes a command in a directory. It is a process group of its own, so that a cancelled context also ends
+// compilers under it.
 func run(ctx context.Context, dir string, env []string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir

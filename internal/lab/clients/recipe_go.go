@@ -8,7 +8,10 @@ import (
 // goModule builds a program with the host's go command. The modules come through GOPROXY, once per machine.
 var goModule = recipe{
 	source: func(name Name) (source, error) {
-		return gather([2]string{"", "_go/program"}, [2]string{"", "_go/" + string(name)}, [2]string{"protocol", "protocol"})
+		return gather([2]string{"", "_go/program"}, [2]string{"", "_go/" + string(name)}, [2]string{
+			"protocol",
+			"protocol",
+		})
 	},
 	find: func(context.Context) (tools, error) { return look("Go 1.26 or newer is at https://go.dev/dl/", "go") },
 	build: func(ctx context.Context, t tools, dir string, name Name) error {

@@ -20,7 +20,8 @@ var mavenProject = recipe{
 		return look("apt-get install default-jdk-headless maven", "java", "javac", "mvn")
 	},
 	build: func(ctx context.Context, t tools, dir string, _ Name) error {
-		if err := download(ctx, dir, nil, t["mvn"], "--batch-mode", "--quiet", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+		if err := download(ctx, dir, nil, t["mvn"], "--batch-mode", "--quiet",
+			"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 			"-DoutputDirectory=lib", "-DincludeScope=runtime"); err != nil {
 			return err
 		}
@@ -28,7 +29,8 @@ var mavenProject = recipe{
 		if err != nil {
 			return err
 		}
-		return run(ctx, dir, nil, slices.Concat([]string{t["javac"], "-d", "classes", "-cp", filepath.Join("lib", "*")}, sources)...)
+		return run(ctx, dir, nil, slices.Concat([]string{t["javac"], "-d", "classes", "-cp", filepath.Join("lib", "*")},
+			sources)...)
 	},
 	argv: func(t tools, dir string, _ Name) []string {
 		return []string{t["java"], "-cp", filepath.Join(dir, "classes") + ":" + filepath.Join(dir, "lib", "*"), "Main"}

@@ -12,19 +12,22 @@ var nodePackage = recipe{
 		return gather([2]string{"", "_node/program"}, [2]string{"", "_node/" + string(name)})
 	},
 	find: func(ctx context.Context) (tools, error) {
-		const install = "Node 20 or newer with npm: https://nodejs.org/, or apt-get install nodejs npm from Debian 13 on"
+		const install = "Node 20 or newer with npm: https://nodejs.org/, or apt-get install nodejs npm from Debian " +
+			"13 on"
 		t, err := look(install, "node", "npm")
 		if err != nil {
 			return nil, err
 		}
 		// Both libraries declare "engines": node >= 20; an older one fails at their syntax, without saying so.
-		if run(ctx, "", nil, t["node"], "-e", `process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)`) != nil {
+		if run(ctx, "", nil, t["node"], "-e",
+			`process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)`) != nil {
 			return nil, fmt.Errorf("%w: %s is too old; %s", ErrTool, t["node"], install)
 		}
 		return t, nil
 	},
 	build: func(ctx context.Context, t tools, dir string, _ Name) error {
-		return download(ctx, dir, nil, t["npm"], "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+		return download(ctx, dir, nil, t["npm"], "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+			"--loglevel=error")
 	},
 	argv: func(t tools, dir string, _ Name) []string { return []string{t["node"], filepath.Join(dir, "main.mjs")} },
 }

@@ -24,11 +24,14 @@ var pipPackage = recipe{
 		return findPython(ctx, "pip", "apt-get install python3-pip", "python3", "/usr/bin/python3")
 	},
 	build: func(ctx context.Context, t tools, dir string, name Name) error {
-		return download(ctx, dir, nil, t["python3"], "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
-			"--require-hashes", "--only-binary", ":all:", "--target", filepath.Join(dir, "lib"), "-r", string(name)+"-requirements.txt")
+		return download(ctx, dir, nil, t["python3"], "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+			"--no-input", "--no-deps",
+			"--require-hashes", "--only-binary", ":all:", "--target", filepath.Join(dir, "lib"), "-r",
+			string(name)+"-requirements.txt")
 	},
 	argv: func(t tools, dir string, name Name) []string {
-		return []string{"env", "PYTHONPATH=" + filepath.Join(dir, "lib"), t["python3"], "-B", filepath.Join(dir, string(name)+".py")}
+		return []string{"env", "PYTHONPATH=" + filepath.Join(dir, "lib"), t["python3"], "-B", filepath.Join(dir,
+			string(name)+".py")}
 	},
 }
 
@@ -44,8 +47,8 @@ var debianPython = recipe{
 	},
 }
 
-// findPython takes the first Python that has the module: a Debian package is seen by Debian's own Python only, and another may stand
-// before it in PATH.
+// findPython takes the first Python that has the module: a Debian package is seen by Debian's own Python only, and
+// another may stand before it in PATH.
 func findPython(ctx context.Context, module, install string, candidates ...string) (tools, error) {
 	for _, candidate := range candidates {
 		path, err := exec.LookPath(candidate)

@@ -11,21 +11,27 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// Requests is a load of HTTP requests on a client's service, in a closed loop: each connection waits for its answer before it asks again.
+// Requests is a load of HTTP requests on a client's service, in a closed loop: each connection waits for its answer
+// before it asks again.
 type Requests struct {
 	Connections int
 	Warmup      time.Duration // requests that begin before this are not counted
 	Duration    time.Duration
 }
 
-// Make loads the service at HOST:PORT and returns what its users saw. Answers that are no 200 are errors, of kind "HTTP".
+// Make loads the service at HOST:PORT and returns what its users saw. Answers that are no 200 are errors, of kind
+// "HTTP".
 func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	if q.Connections <= 0 || q.Duration <= 0 {
-		return Summary{}, fmt.Errorf("loading http://%s: %d connections for %v; give at least one, and a time", addr, q.Connections, q.Duration)
+		return Summary{}, fmt.Errorf("loading http://%s: %d connections for %v; give at least one, and a time", addr,
+			q.Connections, q.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Warmup+q.Duration)
 	defer cancel()
-	transport := &http.Transport{MaxIdleConns: 0, MaxIdleConnsPerHost: q.Connections, MaxConnsPerHost: q.Connections, DisableCompression: true}
+	transport := &http.Transport{
+		MaxIdleConns: 0, MaxIdleConnsPerHost: q.Connections, MaxConnsPerHost: q.Connections,
+		DisableCompression: true,
+	}
 	defer transport.CloseIdleConnections()
 	tally := protocol.NewTally(time.Now().Add(q.Warmup))
 	var wg sync.WaitGroup

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// How long a program may take until its first call, and after its end: a JVM or a Python starts, and connections are closed.
+// How long a program may take until its first call, and after its end: a JVM or a Python starts, and connections are
+// closed.
 const (
 	readyPatience = 30 * time.Second
 	endPatience   = 10 * time.Second
@@ -16,9 +17,9 @@ const (
 // ErrDuration says that a run needs a time to end.
 var ErrDuration = errors.New("a run needs a duration")
 
-// Run lets the program make its calls for Options.Warmup and Duration, and returns what it has measured. What does not end in time is
-// killed. A context that ends first ends the run; the summary is then of the time until there. Without any successful call there is a
-// summary, too: of errors.
+// Run lets the program make its calls for Options.Warmup and Duration, and returns what it has measured. What does not
+// end in time is killed. A context that ends first ends the run; the summary is then of the time until there. Without
+// any successful call there is a summary, too: of errors.
 func (p Program) Run(ctx context.Context, dir string, o Options, lead ...string) (Summary, error) {
 	if o.Duration <= 0 {
 		return Summary{}, fmt.Errorf("running the client %s: %w", p.Name, ErrDuration)
@@ -41,8 +42,8 @@ func (p Program) Run(ctx context.Context, dir string, o Options, lead ...string)
 	return s, err
 }
 
-// Serve starts the program as an HTTP service on loopback, at a port that is free, and waits until it listens: one client for all, a call
-// of the mix per request. Stop it with Process.Stop.
+// Serve starts the program as an HTTP service on loopback, at a port that is free, and waits until it listens: one
+// client for all, a call of the mix per request. Stop it with Process.Stop.
 func (p Program) Serve(ctx context.Context, dir string, o Options, lead ...string) (*Process, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"

@@ -18,7 +18,8 @@ import (
 // source is the files of a program by their path in its directory.
 type source map[string][]byte
 
-// add reads a file, or the files of a directory, of the embedded sources to a directory of the program. Tests are left out.
+// add reads a file, or the files of a directory, of the embedded sources to a directory of the program. Tests are left
+// out.
 func (s source) add(to, from string) error {
 	return fs.WalkDir(programs.Sources, from, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") {

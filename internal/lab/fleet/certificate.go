@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// certificates is a CA and one certificate for all servers of a group, which they use as clients of each other too. PEM.
+// certificates is a CA and one certificate for all servers of a group, which they use as clients of each other too.
+// PEM.
 type certificates struct{ ca, cert, key []byte }
 
 const (
@@ -25,7 +26,8 @@ const (
 	clockSkew       = time.Hour
 )
 
-// newKey makes the server's key: RSA costs a server several times as much for each handshake as ECDSA, the more the longer it is.
+// newKey makes the server's key: RSA costs a server several times as much for each handshake as ECDSA, the more the
+// longer it is.
 func newKey(bits int) (crypto.Signer, error) {
 	if bits > 0 {
 		return rsa.GenerateKey(rand.Reader, bits)
@@ -43,8 +45,11 @@ func newCertificates(address net.IP, rsaBits int) (certificates, error) {
 		return fail(err)
 	}
 	now := time.Now()
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "slowpath lab CA"}, IsCA: true,
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(certificateLife), BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "slowpath lab CA"}, IsCA: true,
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(certificateLife), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	}
 	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
 	if err != nil {
 		return fail(err)
@@ -53,10 +58,13 @@ func newCertificates(address net.IP, rsaBits int) (certificates, error) {
 	if err != nil {
 		return fail(err)
 	}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"},
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"},
 		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, address}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, address},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
 	if err != nil {
 		return fail(err)
@@ -71,7 +79,8 @@ func newCertificates(address net.IP, rsaBits int) (certificates, error) {
 
 // write puts the files ca.crt, server.crt and server.key into the directory of a server.
 func (c certificates) write(i *Info) error {
-	i.CACert, i.Cert, i.Key = filepath.Join(i.Dir, "ca.crt"), filepath.Join(i.Dir, "server.crt"), filepath.Join(i.Dir, "server.key")
+	i.CACert, i.Cert, i.Key = filepath.Join(i.Dir, "ca.crt"), filepath.Join(i.Dir, "server.crt"), filepath.Join(i.Dir,
+		"server.key")
 	for path, body := range map[string][]byte{i.CACert: c.ca, i.Cert: c.cert, i.Key: c.key} {
 		if err := os.WriteFile(path, body, 0o600); err != nil {
 			return fmt.Errorf("writing certificates: %w", err)

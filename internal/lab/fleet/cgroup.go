@@ -16,19 +16,23 @@ import (
 // release lists, for both versions of cgroups, the files that hold a process back and what to write to let it go
 // (kernel Documentation/admin-guide/cgroup-v1/*.rst and cgroup-v2.rst).
 var release = []struct{ file, value string }{
-	{"freezer.state", "THAWED"}, {"cgroup.freeze", "0"},
-	{"cpu.cfs_quota_us", "-1"}, {"cpu.max", "max"},
+	{"freezer.state", "THAWED"},
+	{"cgroup.freeze", "0"},
+	{"cpu.cfs_quota_us", "-1"},
+	{"cpu.max", "max"},
 }
 
 // releaseDevices lists files with one line per device, and what to write after its number.
 var releaseDevices = []struct{ file, value string }{
-	{"blkio.throttle.read_bps_device", "0"}, {"blkio.throttle.write_bps_device", "0"},
-	{"blkio.throttle.read_iops_device", "0"}, {"blkio.throttle.write_iops_device", "0"},
+	{"blkio.throttle.read_bps_device", "0"},
+	{"blkio.throttle.write_bps_device", "0"},
+	{"blkio.throttle.read_iops_device", "0"},
+	{"blkio.throttle.write_iops_device", "0"},
 	{"io.max", "rbps=max wbps=max riops=max wiops=max"},
 }
 
-// relax lets go the processes of the cgroups, so that they can be ended: a frozen one does not even die of SIGKILL (version 1), a
-// throttled one may take seconds. It does what it can; what it cannot shows when the cgroup is removed.
+// relax lets go the processes of the cgroups, so that they can be ended: a frozen one does not even die of SIGKILL
+// (version 1), a throttled one may take seconds. It does what it can; what it cannot shows when the cgroup is removed.
 func (h Host) relax(dirs []string) {
 	for _, top := range dirs {
 		for _, dir := range cgroupTree(top) {
@@ -120,8 +124,9 @@ func (h Host) emptyCgroup(ctx context.Context, dir string) error {
 	return nil
 }
 
-// isKernelThread tells the kernel's threads, which no signal ends: a journal's, put there so that the limit of a disk holds for it
-// too. They run no program, so that their command line is empty; a zombie's is as well, but it is in no cgroup any more.
+// isKernelThread tells the kernel's threads, which no signal ends: a journal's, put there so that the limit of a disk
+// holds for it too. They run no program, so that their command line is empty; a zombie's is as well, but it is in no
+// cgroup any more.
 func (h Host) isKernelThread(pid int) bool {
 	body, err := os.ReadFile(filepath.Join(h.Proc, strconv.Itoa(pid), "cmdline"))
 	_, noProgram := os.Readlink(filepath.Join(h.Proc, strconv.Itoa(pid), "exe"))

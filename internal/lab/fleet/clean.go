@@ -113,7 +113,10 @@ func (h Host) removeDir(path string) error {
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(mounts, func(m string) bool { return m == path || strings.HasPrefix(m, path+string(filepath.Separator)) }); i >= 0 {
+	if i := slices.IndexFunc(mounts, func(m string) bool {
+		return m == path || strings.HasPrefix(m,
+			path+string(filepath.Separator))
+	}); i >= 0 {
 		return fmt.Errorf("%s is still mounted; umount it first", mounts[i])
 	}
 	return os.RemoveAll(path)

@@ -13,8 +13,8 @@ import (
 // Slots is the number of hash slots of a cluster.
 const Slots = 16384
 
-// Cluster is a cluster that runs. Nodes holds the masters first, then the replicas; the replica at Nodes[Masters+k] belongs to the
-// master at Nodes[k%Masters].
+// Cluster is a cluster that runs. Nodes holds the masters first, then the replicas; the replica at Nodes[Masters+k]
+// belongs to the master at Nodes[k%Masters].
 type Cluster struct {
 	Nodes   []*Instance
 	Masters int
@@ -23,12 +23,15 @@ type Cluster struct {
 // startsAtOnce bounds how many servers are started side by side.
 const startsAtOnce = 4
 
-// StartCluster starts masters × (1 + replicas) nodes, makes them a cluster with all slots served, and waits until every node says
-// cluster_state:ok and every replica is in sync. replicas is per master. Without a deadline in ctx it waits 90 s. On error nothing is left.
-// spec.Port must be 0.
-func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) (*Cluster, error) {
+// StartCluster starts masters × (1 + replicas) nodes, makes them a cluster with all slots served, and waits until every
+// node says cluster_state:ok and every replica is in sync. replicas is per master. Without a deadline in ctx it waits
+// 90 s. On error nothing is left. spec.Port must be 0.
+func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) (*Cluster,
+	error,
+) {
 	if masters < 1 || masters > Slots || replicas < 0 || spec.Port != 0 {
-		return nil, fmt.Errorf("starting a cluster of %s: wanted at least one master, no negative replicas, and port 0", bin.Name)
+		return nil, fmt.Errorf("starting a cluster of %s: wanted at least one master, no negative replicas, and port 0",
+			bin.Name)
 	}
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -39,7 +42,8 @@ func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, r
 		err = c.form(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting a cluster of %s: %w", bin.Name, err), c.Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("starting a cluster of %s: %w", bin.Name, err),
+			c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }

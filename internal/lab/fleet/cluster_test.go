@@ -41,7 +41,9 @@ func TestCluster(t *testing.T) {
 			}
 			for k, n := range c.Nodes {
 				info := do(t, n, "CLUSTER", "INFO")
-				if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_known_nodes") != strconv.Itoa(len(c.Nodes)) || infoField(info, "cluster_slots_assigned") != "16384" {
+				if infoField(info, "cluster_state") != "ok" || infoField(info,
+					"cluster_known_nodes") != strconv.Itoa(len(c.Nodes)) || infoField(info,
+					"cluster_slots_assigned") != "16384" {
 					t.Errorf("%s: %s", n.Addr, info)
 				}
 				want := "role:master"
@@ -59,7 +61,8 @@ func TestCluster(t *testing.T) {
 func TestClusterRefuses(t *testing.T) {
 	f := newFleet(t)
 	for _, test := range []struct{ masters, replicas, port int }{{0, 1, 0}, {1, -1, 0}, {3, 0, 7000}} {
-		if _, err := f.StartCluster(t.Context(), servers.Binary{}, test.masters, test.replicas, Spec{Port: test.port}); err == nil {
+		if _, err := f.StartCluster(t.Context(), servers.Binary{}, test.masters, test.replicas,
+			Spec{Port: test.port}); err == nil {
 			t.Errorf("%v: no error", test)
 		}
 	}

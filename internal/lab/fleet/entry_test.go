@@ -9,18 +9,45 @@ import (
 
 func TestEntryCheck(t *testing.T) {
 	good := []Entry{
-		{Kind: KindProcess, Process: Process{PID: 2}}, {Kind: KindProcess, Path: "/tmp/slowpath-x"}, {Kind: KindDir, Path: "/tmp/slowpath-x"},
-		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/cpu/lab"}}, {Kind: KindNetNS, Name: "lab"}, {Kind: KindNft, Name: "inet lab_1"},
-		{Kind: KindMount, Path: "/mnt/x"}, {Kind: KindLoop, Path: "/tmp/f"},
+		{Kind: KindProcess, Process: Process{PID: 2}},
+		{Kind: KindProcess, Path: "/tmp/slowpath-x"},
+		{Kind: KindDir, Path: "/tmp/slowpath-x"},
+		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/cpu/lab"}},
+		{Kind: KindNetNS, Name: "lab"},
+		{Kind: KindNft, Name: "inet lab_1"},
+		{Kind: KindMount, Path: "/mnt/x"},
+		{Kind: KindLoop, Path: "/tmp/f"},
 		{Kind: KindSwap, Path: "/tmp/slowpath-x/swap"},
 	}
 	bad := []Entry{
-		{}, {Kind: "other", Path: "/tmp/slowpath-x"}, {Kind: KindProcess}, {Kind: KindProcess, Process: Process{PID: 1}}, {Kind: KindProcess, Process: Process{PID: -5}},
-		{Kind: KindDir, Path: "/"}, {Kind: KindDir, Path: "/home"}, {Kind: KindDir, Path: "slowpath-x"}, {Kind: KindDir, Path: "/tmp/slowpath-x/.."},
-		{Kind: KindCgroup}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup"}}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/../x"}},
-		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/a", "/etc"}}, {Kind: KindNetNS, Name: "-all"}, {Kind: KindNetNS, Name: "../x"},
-		{Kind: KindNft, Name: "inet"}, {Kind: KindNft, Name: "inet a; flush"}, {Kind: KindMount, Path: "/"}, {Kind: KindMount, Path: "x"}, {Kind: KindLoop},
-		{Kind: KindSwap, Path: "/swapfile"}, {Kind: KindSwap, Path: "/dev/vda2"},
+		{},
+		{Kind: "other", Path: "/tmp/slowpath-x"},
+		{Kind: KindProcess},
+		{
+			Kind:    KindProcess,
+			Process: Process{PID: 1},
+		},
+		{Kind: KindProcess, Process: Process{PID: -5}},
+		{Kind: KindDir, Path: "/"},
+		{Kind: KindDir, Path: "/home"},
+		{Kind: KindDir, Path: "slowpath-x"},
+		{Kind: KindDir, Path: "/tmp/slowpath-x/.."},
+		{Kind: KindCgroup},
+		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup"}},
+		{
+			Kind:  KindCgroup,
+			Paths: []string{"/sys/fs/cgroup/../x"},
+		},
+		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/a", "/etc"}},
+		{Kind: KindNetNS, Name: "-all"},
+		{Kind: KindNetNS, Name: "../x"},
+		{Kind: KindNft, Name: "inet"},
+		{Kind: KindNft, Name: "inet a; flush"},
+		{Kind: KindMount, Path: "/"},
+		{Kind: KindMount, Path: "x"},
+		{Kind: KindLoop},
+		{Kind: KindSwap, Path: "/swapfile"},
+		{Kind: KindSwap, Path: "/dev/vda2"},
 	}
 	for _, e := range good {
 		if err := e.check("/sys/fs/cgroup"); err != nil {
@@ -64,7 +91,10 @@ func TestRegistryDirectory(t *testing.T) {
 func TestForeignFilesInTheRegistry(t *testing.T) {
 	r := mustOpen(t, RealHost())
 	e := mustAdd(t, r, Entry{Kind: KindDir, Path: "/tmp/slowpath-absent"})
-	for name, body := range map[string]string{"broken.json": "{", "evil.json": `{"id":"evil","kind":"dir","path":"/home"}`, "moved.json": `{"id":"x"}`, "note": ""} {
+	for name, body := range map[string]string{
+		"broken.json": "{",
+		"evil.json":   `{"id":"evil","kind":"dir","path":"/home"}`, "moved.json": `{"id":"x"}`, "note": "",
+	} {
 		if err := os.WriteFile(filepath.Join(r.Dir(), name), []byte(body), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,8 @@
-// Package fleet starts and stops real servers for the lab: single ones, with replicas, and clusters, each with its data in a directory
-// of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
+// Package fleet starts and stops real servers for the lab: single ones, with replicas, and clusters, each with its data
+// in a directory of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
 //
-// Everything that is made is first written down in a Registry of small files, so that a lab which was killed is cleaned up after by
-// the next one, and never anything else: a process is known by its pid and its start time.
+// Everything that is made is first written down in a Registry of small files, so that a lab which was killed is cleaned
+// up after by the next one, and never anything else: a process is known by its pid and its start time.
 package fleet
 
 import (

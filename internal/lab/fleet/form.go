@@ -128,7 +128,8 @@ func (c *Cluster) awaitOK(ctx context.Context, nodes []node) error {
 	introduce := introductions(nodes)
 	err := each(ctx, nodes, "cluster_state:ok", func(n node) (bool, error) {
 		info, err := n.text(ctx, "CLUSTER", "INFO")
-		if err != nil || infoField(info, "cluster_state") == "ok" && infoField(info, "cluster_slots_ok") == strconv.Itoa(Slots) {
+		if err != nil || infoField(info, "cluster_state") == "ok" && infoField(info,
+			"cluster_slots_ok") == strconv.Itoa(Slots) {
 			return err == nil, err
 		}
 		return false, introduce(ctx)

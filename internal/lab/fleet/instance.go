@@ -23,7 +23,8 @@ type Instance struct {
 	exitErr  error         // valid after exited
 }
 
-// exec starts the process in its directory, as the leader of its own session: neither Ctrl-C for the lab nor its end reaches it.
+// exec starts the process in its directory, as the leader of its own session: neither Ctrl-C for the lab nor its end
+// reaches it.
 func (i *Instance) exec() error {
 	log, err := os.OpenFile(i.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -51,7 +52,8 @@ func (i *Instance) exec() error {
 	return i.registry.Update(i.process)
 }
 
-// Stop ends the server with SIGTERM, after two seconds with SIGKILL, and removes its directory. Stopping twice is no error.
+// Stop ends the server with SIGTERM, after two seconds with SIGKILL, and removes its directory. Stopping twice is no
+// error.
 func (i *Instance) Stop(ctx context.Context) error {
 	made := slices.DeleteFunc([]Entry{i.process, i.dir}, func(e Entry) bool { return e.ID == "" })
 	if err := i.registry.Release(ctx, made...); err != nil {
@@ -92,7 +94,8 @@ func (i *Instance) Restart(ctx context.Context) error {
 // Running says whether the process is there.
 func (i *Instance) Running() bool { return i.registry.host.alive(i.process.Process) }
 
-// Do sends one command on a fresh connection, logged in with the password of the Spec. The reply is string, int64, []any or nil.
+// Do sends one command on a fresh connection, logged in with the password of the Spec. The reply is string, int64,
+// []any or nil.
 func (i *Instance) Do(ctx context.Context, args ...string) (any, error) {
 	c, err := i.login(ctx)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// MapSpec is the map of a cluster of which one node runs: what a command that writes the map costs does not depend on who answers.
+// MapSpec is the map of a cluster of which one node runs: what a command that writes the map costs does not depend on
+// who answers.
 type MapSpec struct {
 	Masters          int // 1 … 9999; the first is the server that runs
 	Replicas         int // per master
@@ -20,8 +21,9 @@ type MapSpec struct {
 
 const dayMillis = 86_400_000
 
-// StartMap starts one server which knows a cluster of spec.Masters × (1 + spec.Replicas) nodes. The others are at addresses of 127.77.0.0/16 where nobody
-// listens, so that it costs a few file descriptors and no process to have a map of hundreds of nodes. Otherwise as Start.
+// StartMap starts one server which knows a cluster of spec.Masters × (1 + spec.Replicas) nodes. The others are at
+// addresses of 127.77.0.0/16 where nobody listens, so that it costs a few file descriptors and no process to have a map
+// of hundreds of nodes. Otherwise as Start.
 func (f *Fleet) StartMap(ctx context.Context, bin servers.Binary, m MapSpec, spec Spec) (*Instance, error) {
 	if m.RangesPerMaster == 0 {
 		m.RangesPerMaster = 1
@@ -29,16 +31,19 @@ func (f *Fleet) StartMap(ctx context.Context, bin servers.Binary, m MapSpec, spe
 	if m.BusTimeoutMillis == 0 {
 		m.BusTimeoutMillis = dayMillis
 	}
-	if m.Masters < 1 || m.Replicas < 0 || m.Masters*(1+m.Replicas) > 9999 || m.RangesPerMaster < 1 || m.Masters > Slots ||
+	if m.Masters < 1 || m.Replicas < 0 || m.Masters*(1+m.Replicas) > 9999 || m.RangesPerMaster < 1 ||
+		m.Masters > Slots ||
 		m.MigratingSlots > 0 && m.Masters < 2 || m.MigratingSlots > Slots/m.Masters || m.UncoveredSlots >= Slots {
-		return nil, fmt.Errorf("starting %s with a map: %d masters with %d replicas and %d ranges each cannot be", bin.Name, m.Masters, m.Replicas, m.RangesPerMaster)
+		return nil, fmt.Errorf("starting %s with a map: %d masters with %d replicas and %d ranges each cannot be",
+			bin.Name, m.Masters, m.Replicas, m.RangesPerMaster)
 	}
 	spec.cluster, spec.nodes = true, &m
 	spec.Config = append([]string{fmt.Sprintf("cluster-node-timeout %d", m.BusTimeoutMillis)}, spec.Config...)
 	return f.start(ctx, bin, spec, newGroup(), "master")
 }
 
-// shardIDs are in nodes.conf since Redis 7.2; without them CLUSTER SHARDS of 8.0.2 and of Valkey 8.1.1 ends the server by an assertion.
+// shardIDs are in nodes.conf since Redis 7.2; without them CLUSTER SHARDS of 8.0.2 and of Valkey 8.1.1 ends the server
+// by an assertion.
 func (i Info) hasShardIDs() bool {
 	return strings.HasPrefix(string(i.Server), "valkey-") || i.Version >= "7.2"
 }

@@ -12,7 +12,10 @@ func TestMap(t *testing.T) {
 	for _, name := range []servers.Name{servers.Redis6016, servers.Redis7015, servers.Valkey811} {
 		t.Run(string(name), func(t *testing.T) {
 			f := newFleet(t)
-			i, err := f.StartMap(t.Context(), get(t, name), MapSpec{Masters: 40, Replicas: 1, RangesPerMaster: 6, MigratingSlots: 2, UncoveredSlots: 10}, Spec{})
+			i, err := f.StartMap(t.Context(), get(t, name), MapSpec{
+				Masters: 40, Replicas: 1, RangesPerMaster: 6,
+				MigratingSlots: 2, UncoveredSlots: 10,
+			}, Spec{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,7 +28,8 @@ func TestMap(t *testing.T) {
 			if got := strings.Count(nodes, "\n"); got != 80 || replicasIn(nodes) != 40 {
 				t.Errorf("%d nodes, %d replicas:\n%s", got, replicasIn(nodes), nodes)
 			}
-			if !strings.Contains(nodes, "127.0.0.1:"+strconv.Itoa(i.Port)+"@") || !strings.Contains(nodes, "[1->-"+nodeID(1)+"]") {
+			if !strings.Contains(nodes, "127.0.0.1:"+strconv.Itoa(i.Port)+"@") || !strings.Contains(nodes,
+				"[1->-"+nodeID(1)+"]") {
 				t.Errorf("not itself, or no open slots:\n%s", nodes)
 			}
 			if got := infoField(info, "cluster_slots_assigned"); got != strconv.Itoa(Slots-10) {
@@ -42,7 +46,13 @@ func TestMap(t *testing.T) {
 
 func TestMapRefuses(t *testing.T) {
 	f := newFleet(t)
-	for _, m := range []MapSpec{{}, {Masters: 1, MigratingSlots: 1}, {Masters: 10_000}, {Masters: 2, Replicas: -1}, {Masters: 2, UncoveredSlots: Slots}} {
+	for _, m := range []MapSpec{
+		{},
+		{Masters: 1, MigratingSlots: 1},
+		{Masters: 10_000},
+		{Masters: 2, Replicas: -1},
+		{Masters: 2, UncoveredSlots: Slots},
+	} {
 		if _, err := f.StartMap(t.Context(), servers.Binary{}, m, Spec{}); err == nil {
 			t.Errorf("%+v: no error", m)
 		}

@@ -21,10 +21,21 @@ func TestReply(t *testing.T) {
 		want any
 		err  error
 	}{
-		{"+PONG\r\n", "PONG", nil}, {":42\r\n", int64(42), nil}, {"$3\r\na\r\n\r\n", "a\r\n", nil}, {"$-1\r\n", nil, nil}, {"*-1\r\n", nil, nil},
-		{"*2\r\n:1\r\n-ERR x\r\n", []any{int64(1), refusal("ERR x")}, nil}, {"-NOAUTH x\r\n", nil, refusal("NOAUTH x")},
-		{"HTTP/1.1 400\r\n", nil, errNotRESP}, {"\r\n", nil, errNotRESP}, {"$-2\r\n", nil, errNotRESP}, {"$99999999999\r\n", nil, errNotRESP},
-		{"*9999999\r\n", nil, errNotRESP}, {strings.Repeat("*1\r\n", 20), nil, errNotRESP}, {"$3\r\na", nil, nil}, {"", nil, nil},
+		{"+PONG\r\n", "PONG", nil},
+		{":42\r\n", int64(42), nil},
+		{"$3\r\na\r\n\r\n", "a\r\n", nil},
+		{"$-1\r\n", nil, nil},
+		{"*-1\r\n", nil, nil},
+		{"*2\r\n:1\r\n-ERR x\r\n", []any{int64(1), refusal("ERR x")}, nil},
+		{"-NOAUTH x\r\n", nil, refusal("NOAUTH x")},
+		{"HTTP/1.1 400\r\n", nil, errNotRESP},
+		{"\r\n", nil, errNotRESP},
+		{"$-2\r\n", nil, errNotRESP},
+		{"$99999999999\r\n", nil, errNotRESP},
+		{"*9999999\r\n", nil, errNotRESP},
+		{strings.Repeat("*1\r\n", 20), nil, errNotRESP},
+		{"$3\r\na", nil, nil},
+		{"", nil, nil},
 		{strings.Repeat("x", 9000), nil, bufio.ErrBufferFull},
 	} {
 		got, err := said(test.text).reply(0)
@@ -49,7 +60,8 @@ func TestParseStat(t *testing.T) {
 	if err != nil || st != (procStat{state: 'S', session: 7, tty: 34816, start: 8812}) {
 		t.Errorf("%+v, %v", st, err)
 	}
-	for _, bad := range []string{"", "12 (a", "12 (a) S 1 2", "1 (a) S 1 1 x 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8812 0 0"} {
+	for _, bad := range []string{"", "12 (a", "12 (a) S 1 2", "1 (a) S 1 1 x 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8812 0 " +
+		"0"} {
 		if _, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
@@ -62,7 +74,8 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func TestReplicasIn(t *testing.T) {
-	list := "a 127.0.0.1:1@2 myself,slave m 0 0 1 connected\nm 127.0.0.1:3@4 master - 0 0 1 connected 0-16383\nb :0@0 slave,noaddr - 0 0 1 disconnected\n"
+	list := "a 127.0.0.1:1@2 myself,slave m 0 0 1 connected\nm 127.0.0.1:3@4 master - 0 0 1 connected 0-16383\nb " +
+		":0@0 slave,noaddr - 0 0 1 disconnected\n"
 	if got := replicasIn(list); got != 1 {
 		t.Errorf("%d", got)
 	}

@@ -12,8 +12,8 @@ const (
 	portTries   = 1000
 )
 
-// freePorts finds n ports below portCeiling which are free together with their bus ports. All are held until the last is found, so
-// they differ. They are only free now: who starts a server on one must be ready to find it taken.
+// freePorts finds n ports below portCeiling which are free together with their bus ports. All are held until the last
+// is found, so they differ. They are only free now: who starts a server on one must be ready to find it taken.
 func freePorts(n int) ([]int, error) {
 	var held []net.Listener
 	defer func() {
@@ -42,5 +42,6 @@ func freePorts(n int) ([]int, error) {
 		held = append(held, bus)
 		ports = append(ports, port)
 	}
-	return nil, fmt.Errorf("found %d of %d free ports below %d; widen net.ipv4.ip_local_port_range downwards", len(ports), n, portCeiling)
+	return nil, fmt.Errorf("found %d of %d free ports below %d; widen net.ipv4.ip_local_port_range downwards",
+		len(ports), n, portCeiling)
 }

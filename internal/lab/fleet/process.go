@@ -81,8 +81,8 @@ func (h Host) pids() []int {
 	return pids
 }
 
-// inDirectory finds processes which work in dir and have no terminal: what a killed lab had started there, but had no time to
-// write the pid down. A user's shell in the same directory has a terminal.
+// inDirectory finds processes which work in dir and have no terminal: what a killed lab had started there, but had no
+// time to write the pid down. A user's shell in the same directory has a terminal.
 func (h Host) inDirectory(dir string) []Process {
 	var out []Process
 	for _, pid := range h.pids() {
@@ -160,8 +160,8 @@ func (h Host) awaitExit(ctx context.Context, p Process) error {
 	return poll(ctx, exitPoll, func() (bool, error) { return !h.alive(p), nil })
 }
 
-// signal goes through a pidfd (os.FindProcess) that is opened before the start time is compared, so it cannot hit a reused pid.
-// A process that is gone is no error.
+// signal goes through a pidfd (os.FindProcess) that is opened before the start time is compared, so it cannot hit a
+// reused pid. A process that is gone is no error.
 func (h Host) signal(p Process, sig syscall.Signal) error {
 	if p.PID <= 1 {
 		return fmt.Errorf("refusing to signal process %d", p.PID)

@@ -24,10 +24,12 @@ type proxy struct {
 	args         func(i Info, conf string) []string
 }
 
-var twemproxy = proxy{"nutcracker", "nutcracker",
+var twemproxy = proxy{
+	"nutcracker", "nutcracker",
 	func(i Info, backends []string) string {
 		var b strings.Builder
-		fmt.Fprintf(&b, "lab:\n  listen: %s\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n  preconnect: true\n  auto_eject_hosts: false\n  servers:\n", i.Addr)
+		fmt.Fprintf(&b, "lab:\n  listen: %s\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n  preconnect: "+
+			"true\n  auto_eject_hosts: false\n  servers:\n", i.Addr)
 		for _, addr := range backends {
 			fmt.Fprintf(&b, "   - %s:1\n", addr)
 		}
@@ -35,26 +37,35 @@ var twemproxy = proxy{"nutcracker", "nutcracker",
 	},
 	func(i Info, conf string) []string {
 		// Its page of statistics has a port too, which cannot be switched off.
-		return []string{"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p", filepath.Join(i.Dir, "pid")}
-	}}
+		return []string{
+			"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p",
+			filepath.Join(i.Dir, "pid"),
+		}
+	},
+}
 
-var haproxy = proxy{"haproxy", "haproxy",
+var haproxy = proxy{
+	"haproxy", "haproxy",
 	func(i Info, backends []string) string {
 		var b strings.Builder
-		fmt.Fprintf(&b, "global\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  timeout server 1h\nlisten lab\n  bind %s\n", i.Addr)
+		fmt.Fprintf(&b, "global\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  "+
+			"timeout server 1h\nlisten lab\n  bind %s\n", i.Addr)
 		for k, addr := range backends {
 			fmt.Fprintf(&b, "  server s%d %s\n", k, addr)
 		}
 		return b.String()
 	},
-	func(_ Info, conf string) []string { return []string{"-db", "-f", conf} }}
+	func(_ Info, conf string) []string { return []string{"-db", "-f", conf} },
+}
 
-// StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. Where it is not installed the error is ErrNoProxy.
+// StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. Where it is not installed the error is
+// ErrNoProxy.
 func (f *Fleet) StartTwemproxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, twemproxy, backends)
 }
 
-// StartHAProxy starts an HAProxy that passes connections on to servers in turn. Where it is not installed the error is ErrNoProxy.
+// StartHAProxy starts an HAProxy that passes connections on to servers in turn. Where it is not installed the error is
+// ErrNoProxy.
 func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, haproxy, backends)
 }
@@ -72,8 +83,12 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (
 	}
 	g := newGroup()
 	dir := filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(ports[0]))
-	i := &Instance{registry: f.Registry, Info: Info{Group: g.id, Server: servers.Name(p.program), Role: "proxy", Dir: dir,
-		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), Port: ports[0]}}
+	i := &Instance{registry: f.Registry, Info: Info{
+		Group: g.id, Server: servers.Name(p.program), Role: "proxy",
+		Dir:     dir,
+		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
+		Port: ports[0],
+	}}
 	conf := filepath.Join(dir, "proxy.conf")
 	i.argv = append([]string{path}, p.args(i.Info, conf)...)
 	if err = i.prepare(g, conf); err == nil {

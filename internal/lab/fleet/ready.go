@@ -69,7 +69,8 @@ func (i *Instance) ping(ctx context.Context) error {
 	return i.identify(text)
 }
 
-// serving recognises the refusals of a server that is up: it wants a password, loads its data, or the user may not do that.
+// serving recognises the refusals of a server that is up: it wants a password, loads its data, or the user may not do
+// that.
 func serving(err error) bool {
 	var r refusal
 	if !errors.As(err, &r) {
@@ -107,7 +108,8 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// AwaitLoaded waits until the server has loaded its data, which Start does not: an incident may want to see the LOADING.
+// AwaitLoaded waits until the server has loaded its data, which Start does not: an incident may want to see the
+// LOADING.
 func (i *Instance) AwaitLoaded(ctx context.Context) error {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()

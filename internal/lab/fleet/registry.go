@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Registry is a directory with one JSON file for each thing that the lab made and has not yet removed. Several labs may share it.
+// Registry is a directory with one JSON file for each thing that the lab made and has not yet removed. Several labs may
+// share it.
 type Registry struct {
 	dir  string
 	host Host
@@ -19,8 +20,8 @@ type Registry struct {
 }
 
 // OpenRegistry opens the registry of this user, making its directory when missing. An empty dir means
-// $XDG_STATE_HOME/slowpath/lab, else /tmp/slowpath-lab-UID. The directory must belong to the user alone, because whoever can write
-// there decides what Sweep removes.
+// $XDG_STATE_HOME/slowpath/lab, else /tmp/slowpath-lab-UID. The directory must belong to the user alone, because
+// whoever can write there decides what Sweep removes.
 func OpenRegistry(dir string) (*Registry, error) {
 	return openRegistry(dir, RealHost())
 }
@@ -41,7 +42,8 @@ func openRegistry(dir string, host Host) (*Registry, error) {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("opening the lab's registry: %s must be a directory that belongs to you and that nobody else can write; remove it or set XDG_STATE_HOME", dir)
+		return nil, fmt.Errorf("opening the lab's registry: %s must be a directory that belongs to you and that "+
+			"nobody else can write; remove it or set XDG_STATE_HOME", dir)
 	}
 	me, err := host.process(os.Getpid())
 	if err != nil {
@@ -88,7 +90,8 @@ func (r *Registry) Forget(id string) error {
 
 func (r *Registry) path(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// Entries reads all entries, oldest first. Files that cannot be read as entries are reported in the error, beside the others.
+// Entries reads all entries, oldest first. Files that cannot be read as entries are reported in the error, beside the
+// others.
 func (r *Registry) Entries() ([]Entry, error) {
 	files, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -106,7 +109,8 @@ func (r *Registry) Entries() ([]Entry, error) {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("reading %s of the lab's registry: %w; look at it and remove it", f.Name(), err))
+			errs = append(errs, fmt.Errorf("reading %s of the lab's registry: %w; look at it and remove it", f.Name(),
+				err))
 			continue
 		}
 		out = append(out, e)

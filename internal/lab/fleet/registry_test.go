@@ -22,15 +22,17 @@ func fakeHost(t *testing.T, mounts string, out string, err error) (Host, *[]stri
 	h := RealHost()
 	h.Sys, h.Proc = filepath.Join(dir, "sys"), filepath.Join(dir, "proc")
 	for path, body := range map[string]string{
-		"sys/block/loop3/loop/backing_file":           "/tmp/slowpath-x/disk\n",
-		"sys/block/loop4/loop/backing_file":           "/home/disk\n",
-		"proc/self/mountinfo":                         mounts,
-		"proc/swaps":                                  "Filename Type Size Used Priority\n/tmp/slowpath-x/swap\t\tfile\t1\t0\t-2\n/swapfile   file\t1\t0\t-3\n",
+		"sys/block/loop3/loop/backing_file": "/tmp/slowpath-x/disk\n",
+		"sys/block/loop4/loop/backing_file": "/home/disk\n",
+		"proc/self/mountinfo":               mounts,
+		"proc/swaps": "Filename Type Size Used " +
+			"Priority\n/tmp/slowpath-x/swap\t\tfile\t1\t0\t-2\n/swapfile   file\t1\t0\t-3\n",
 		"proc/sys/kernel/random/boot_id":              "boot\n",
 		"proc/" + strconv.Itoa(os.Getpid()) + "/stat": "1 (me) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n",
 	} {
 		path = filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(body), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(body),
+			0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,10 +88,16 @@ func TestSweepOrderAndCommands(t *testing.T) {
 	h, ran := fakeHost(t, "1 2 3:4 / /tmp/slowpath-x/mnt\\040a rw - ext4 /dev/loop3 rw\n", "", nil)
 	r := mustOpen(t, h)
 	for _, e := range []Entry{
-		{Kind: KindDir, Path: "/tmp/slowpath-absent"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/disk"}, {Kind: KindLoop, Path: "/tmp/slowpath-x/never"},
-		{Kind: KindMount, Path: "/tmp/slowpath-x/mnt a"}, {Kind: KindMount, Path: "/mnt/never"}, {Kind: KindNetNS, Name: "slowpath-n"},
-		{Kind: KindNft, Name: "inet slowpath"}, {Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/slowpath-absent"}},
-		{Kind: KindSwap, Path: "/tmp/slowpath-x/swap"}, {Kind: KindSwap, Path: "/tmp/slowpath-x/never"},
+		{Kind: KindDir, Path: "/tmp/slowpath-absent"},
+		{Kind: KindLoop, Path: "/tmp/slowpath-x/disk"},
+		{Kind: KindLoop, Path: "/tmp/slowpath-x/never"},
+		{Kind: KindMount, Path: "/tmp/slowpath-x/mnt a"},
+		{Kind: KindMount, Path: "/mnt/never"},
+		{Kind: KindNetNS, Name: "slowpath-n"},
+		{Kind: KindNft, Name: "inet slowpath"},
+		{Kind: KindCgroup, Paths: []string{"/sys/fs/cgroup/slowpath-absent"}},
+		{Kind: KindSwap, Path: "/tmp/slowpath-x/swap"},
+		{Kind: KindSwap, Path: "/tmp/slowpath-x/never"},
 	} {
 		orphan(t, r, mustAdd(t, r, e))
 	}
@@ -100,8 +108,10 @@ func TestSweepOrderAndCommands(t *testing.T) {
 	if err != nil || len(swept) != 10 {
 		t.Errorf("swept %v, %v", swept, err)
 	}
-	want := []string{"nft delete table inet slowpath", "ip netns del slowpath-n", "umount -l /tmp/slowpath-x/mnt a",
-		"swapoff /tmp/slowpath-x/swap", "losetup -d /dev/loop3"}
+	want := []string{
+		"nft delete table inet slowpath", "ip netns del slowpath-n", "umount -l /tmp/slowpath-x/mnt a",
+		"swapoff /tmp/slowpath-x/swap", "losetup -d /dev/loop3",
+	}
 	if !slices.Equal(*ran, want) {
 		t.Errorf("ran %q, wanted %q", *ran, want)
 	}
@@ -117,7 +127,10 @@ func TestAfterARebootOnlyDirectoriesAreRemoved(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []Entry{{Kind: KindDir, Path: dir}, {Kind: KindNetNS, Name: "n"}, {Kind: KindProcess, Process: Process{PID: os.Getpid()}}} {
+	for _, e := range []Entry{{Kind: KindDir, Path: dir}, {Kind: KindNetNS, Name: "n"}, {
+		Kind:    KindProcess,
+		Process: Process{PID: os.Getpid()},
+	}} {
 		e = mustAdd(t, r, e)
 		e.BootID = "before"
 		if err := r.Update(e); err != nil {
@@ -183,7 +196,8 @@ func TestReusedPidIsNotKilled(t *testing.T) {
 	if err := sleep.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Release(t.Context(), mustAdd(t, r, Entry{Kind: KindProcess, Process: p})); err != nil || r.host.alive(p) {
+	if err := r.Release(t.Context(), mustAdd(t, r, Entry{Kind: KindProcess, Process: p})); err != nil ||
+		r.host.alive(p) {
 		t.Errorf("a stopped process is left: %v", err)
 	}
 }

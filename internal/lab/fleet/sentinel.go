@@ -13,9 +13,12 @@ import (
 // SentinelMaster is the name under which sentinels of the lab watch their master.
 const SentinelMaster = "mymaster"
 
-// StartSentinel starts a sentinel that watches a master alone (quorum 1), and waits until it knows so many of the master's replicas. It takes the
-// master for down after one second. Without a deadline in ctx it waits 30 s. On error nothing is left.
-func (f *Fleet) StartSentinel(ctx context.Context, bin servers.Binary, master *Instance, replicas int) (*Instance, error) {
+// StartSentinel starts a sentinel that watches a master alone (quorum 1), and waits until it knows so many of the
+// master's replicas. It takes the master for down after one second. Without a deadline in ctx it waits 30 s. On error
+// nothing is left.
+func (f *Fleet) StartSentinel(ctx context.Context, bin servers.Binary, master *Instance, replicas int) (*Instance,
+	error,
+) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
 	i, err := f.start(ctx, bin, Spec{sentinelOf: &master.Info}, newGroup(), "sentinel")
@@ -33,7 +36,8 @@ func (f *Fleet) StartSentinel(ctx context.Context, bin servers.Binary, master *I
 		return false, err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for the sentinel %s to find %d replicas: %w; %s", i.Addr, replicas, err, i.logTail()), i.Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("waiting for the sentinel %s to find %d replicas: %w; %s", i.Addr, replicas,
+			err, i.logTail()), i.Stop(context.WithoutCancel(ctx)))
 	}
 	return i, nil
 }
@@ -41,6 +45,8 @@ func (f *Fleet) StartSentinel(ctx context.Context, bin servers.Binary, master *I
 // sentinelConfig is the sentinel.conf, which the sentinel itself writes to later.
 func (s Spec) sentinelConfig(i Info) string {
 	host, port, _ := net.SplitHostPort(s.sentinelOf.Addr) // an address of this package
-	return fmt.Sprintf("bind %s\nport %d\ndir %s\nprotected-mode no\ndaemonize no\nlogfile \"\"\nsentinel monitor %[4]s %s %s 1\n"+
-		"sentinel down-after-milliseconds %[4]s 1000\nsentinel failover-timeout %[4]s 5000\n", s.bind(), i.Port, quote(i.Dir), SentinelMaster, host, port)
+	return fmt.Sprintf("bind %s\nport %d\ndir %s\nprotected-mode no\ndaemonize no\nlogfile \"\"\nsentinel monitor "+
+		"%[4]s %s %s 1\n"+
+		"sentinel down-after-milliseconds %[4]s 1000\nsentinel failover-timeout %[4]s 5000\n", s.bind(), i.Port,
+		quote(i.Dir), SentinelMaster, host, port)
 }

@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Spec says how a server is to run. The zero value is a server on a free port of 127.0.0.1 without persistence or password.
+// Spec says how a server is to run. The zero value is a server on a free port of 127.0.0.1 without persistence or
+// password.
 type Spec struct {
 	Bind       string   // address to listen on; empty means 127.0.0.1
 	Port       int      // 0 means a free one below 55000, whose cluster bus port (+10000) is free too
@@ -26,7 +27,8 @@ type Spec struct {
 	CgroupProcs []string // files cgroup.procs (or tasks) that the process joins before it is executed
 	CPUs        []int    // run on these CPUs only
 	Nice        int      // -20 … 19
-	NetNS       string   // run in this network namespace (`ip netns`); implies UnixSocket, which is the way in from outside
+	// run in this network namespace (`ip netns`); implies UnixSocket, which is the way in from outside
+	NetNS string
 
 	Persistent bool // stays when the lab ends, until `lab down`
 
@@ -68,11 +70,13 @@ func (s Spec) check(bin servers.Binary) error {
 	return nil
 }
 
-// joinCgroups is a shell program: its first argument is how many of the next are cgroup.procs files to join, the rest is executed.
+// joinCgroups is a shell program: its first argument is how many of the next are cgroup.procs files to join, the rest
+// is executed.
 const joinCgroups = `n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1" || exit 70; shift; n=$((n-1)); done; exec "$@"`
 
-// argv is the command line of the server with all that must happen before it. Each step executes the next, so that the pid stays the
-// same. The environment of the server goes through env(1), as it may name libraries that would break the steps before.
+// argv is the command line of the server with all that must happen before it. Each step executes the next, so that the
+// pid stays the same. The environment of the server goes through env(1), as it may name libraries that would break the
+// steps before.
 func (s Spec) argv(bin servers.Binary, args ...string) []string {
 	var argv []string
 	if len(s.CgroupProcs) > 0 {

@@ -12,8 +12,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Start starts one server and waits until it answers PING. Without a deadline in ctx it waits 30 s. The error ends with the last lines of
-// the server's log, and then nothing is left behind.
+// Start starts one server and waits until it answers PING. Without a deadline in ctx it waits 30 s. The error ends with
+// the last lines of the server's log, and then nothing is left behind.
 func (f *Fleet) Start(ctx context.Context, bin servers.Binary, spec Spec) (*Instance, error) {
 	return f.start(ctx, bin, spec, newGroup(), "standalone")
 }
@@ -66,11 +66,15 @@ func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *gro
 	}
 }
 
-func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string, port int) (*Instance, error) {
+func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string, port int) (*Instance,
+	error,
+) {
 	dir := filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(port))
 	i := &Instance{spec: spec, registry: f.Registry, Info: Info{
-		Group: g.id, Server: bin.Name, Version: bin.Version, Role: role, Cluster: spec.cluster, Dir: dir, LogPath: filepath.Join(dir, "server.log"),
-		Addr: net.JoinHostPort(spec.bind(), strconv.Itoa(port)), Port: port, TLS: spec.TLS, NetNS: spec.NetNS}}
+		Group: g.id, Server: bin.Name, Version: bin.Version, Role: role, Cluster: spec.cluster, Dir: dir,
+		LogPath: filepath.Join(dir, "server.log"),
+		Addr:    net.JoinHostPort(spec.bind(), strconv.Itoa(port)), Port: port, TLS: spec.TLS, NetNS: spec.NetNS,
+	}}
 	if spec.UnixSocket || spec.NetNS != "" {
 		i.Socket = filepath.Join(dir, "redis.sock")
 	}
@@ -95,10 +99,16 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 // prepare writes the registry, the directory and what the server reads from it.
 func (i *Instance) prepare(g *group, conf string) error {
 	var err error
-	if i.dir, err = i.registry.Add(Entry{Kind: KindDir, Group: g.id, Persistent: i.spec.Persistent, Path: i.Dir}); err != nil {
+	if i.dir, err = i.registry.Add(Entry{
+		Kind: KindDir, Group: g.id, Persistent: i.spec.Persistent,
+		Path: i.Dir,
+	}); err != nil {
 		return err
 	}
-	if i.process, err = i.registry.Add(Entry{Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent, Path: i.Dir}); err != nil {
+	if i.process, err = i.registry.Add(Entry{
+		Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent,
+		Path: i.Dir,
+	}); err != nil {
 		return err
 	}
 	if err := os.Mkdir(i.Dir, 0o700); err != nil {

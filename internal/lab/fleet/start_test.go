@@ -108,7 +108,8 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
-	if _, err := newFleet(t).Start(t.Context(), servers.Binary{Server: servers.Server{Name: "redis-5.0.6"}}, Spec{TLS: true}); err == nil {
+	if _, err := newFleet(t).Start(t.Context(), servers.Binary{Server: servers.Server{Name: "redis-5.0.6"}},
+		Spec{TLS: true}); err == nil {
 		t.Error("TLS of a server without TLS: no error")
 	}
 }
@@ -178,7 +179,8 @@ func TestCPUsNiceAndCgroup(t *testing.T) {
 		}
 	}()
 	// 6.0.16 needs an environment of its own, which must not reach sh, taskset and nice.
-	i := start(t, get(t, servers.Redis6016), Spec{CPUs: []int{0}, Nice: 5, CgroupProcs: []string{filepath.Join(dir, "cgroup.procs")}})
+	i := start(t, get(t, servers.Redis6016), Spec{CPUs: []int{0}, Nice: 5, CgroupProcs: []string{filepath.Join(dir,
+		"cgroup.procs")}})
 	if !slices.Contains(cgroupPIDs(dir), i.PID) {
 		t.Errorf("process %d is not in %s", i.PID, dir)
 	}
@@ -224,8 +226,10 @@ func TestNetNS(t *testing.T) {
 func TestSpecCheck(t *testing.T) {
 	bin := servers.Binary{}
 	for name, s := range map[string]Spec{
-		"bind": {Bind: "example.org"}, "port": {Port: 70000}, "bus port": {Port: 60000, cluster: true}, "nice": {Nice: 20},
-		"netns": {NetNS: "-all"}, "line break": {Config: []string{"a\nb"}}, "password": {Password: "a\r"}, "procs": {CgroupProcs: []string{"/etc/passwd"}},
+		"bind": {Bind: "example.org"}, "port": {Port: 70000}, "bus port": {Port: 60000, cluster: true},
+		"nice":  {Nice: 20},
+		"netns": {NetNS: "-all"}, "line break": {Config: []string{"a\nb"}}, "password": {Password: "a\r"},
+		"procs": {CgroupProcs: []string{"/etc/passwd"}},
 	} {
 		if err := s.check(bin); err == nil {
 			t.Errorf("%s: no error", name)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Sweep removes the leftovers of labs that are dead, but not what `lab up` made. It returns what it removed; an entry that could not be
-// removed stays and is reported in the error.
+// Sweep removes the leftovers of labs that are dead, but not what `lab up` made. It returns what it removed; an entry
+// that could not be removed stays and is reported in the error.
 func (r *Registry) Sweep(ctx context.Context) ([]Entry, error) {
 	return r.removeIf(ctx, func(e Entry) bool { return !e.Persistent && r.orphaned(e) })
 }

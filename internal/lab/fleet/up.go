@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Up starts what stays when the lab ends: a cluster when masters ≥ 1 (replicas is per master), else one server and its replicas.
-// Without a deadline in ctx it waits 90 s. On error nothing is left.
+// Up starts what stays when the lab ends: a cluster when masters ≥ 1 (replicas is per master), else one server and its
+// replicas. Without a deadline in ctx it waits 90 s. On error nothing is left.
 func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) ([]Info, error) {
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -25,7 +25,8 @@ func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas in
 	return infos(all), err
 }
 
-// StartReplicated starts one server and its replicas without a cluster, and waits until they are in sync. The first one is the master.
+// StartReplicated starts one server and its replicas without a cluster, and waits until they are in sync. The first one
+// is the master.
 func (f *Fleet) StartReplicated(ctx context.Context, bin servers.Binary, replicas int, spec Spec) ([]*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Start runs a server of that version until the test ends. Where the version cannot be had, since a registry or a tool is missing, the test is
-// skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
+// Start runs a server of that version until the test ends. Where the version cannot be had, since a registry or a tool
+// is missing, the test is skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
 func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
 	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
@@ -37,7 +37,9 @@ func StartCluster(t testing.TB, name servers.Name, masters, replicas int, spec f
 }
 
 // started gives what start made of that version, and stops it at the end of the test.
-func started[T interface{ Stop(context.Context) error }](t testing.TB, name servers.Name, start func(*fleet.Fleet, servers.Binary) (T, error)) T {
+func started[T interface{ Stop(context.Context) error }](t testing.TB, name servers.Name, start func(*fleet.Fleet,
+	servers.Binary) (T, error),
+) T {
 	t.Helper()
 	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Doctor asks for the verdict on a target. The real one is a process of its own, so that the lab's load does not weigh on it.
+// Doctor asks for the verdict on a target. The real one is a process of its own, so that the lab's load does not weigh
+// on it.
 type Doctor func(ctx context.Context, args []string) (cause.Diagnosis, error)
 
 // Process is the doctor that runs an executable of slowpath.
@@ -92,7 +93,8 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	if watch == 0 {
 		watch = incident.DefaultWatch
 	}
-	d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args, in.Args)...))
+	d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
+		in.Args)...))
 	if err != nil {
 		r.Error = err.Error()
 		return r

@@ -36,7 +36,8 @@ func Line(w io.Writer, r Result) {
 	}
 }
 
-// Table prints the confusion matrix, a row per truth with what was said instead of it, and how much of the excess stayed unexplained.
+// Table prints the confusion matrix, a row per truth with what was said instead of it, and how much of the excess
+// stayed unexplained.
 func Table(w io.Writer, s Summary) {
 	truths := make([]string, 0, len(s.Confusion))
 	for t := range s.Confusion {
@@ -58,6 +59,7 @@ func Table(w io.Writer, s Summary) {
 		slices.Sort(instead)
 		fmt.Fprintf(w, "%-30s %6d %6d  %s\n", t, right, wrong, strings.Join(instead, ", "))
 	}
-	fmt.Fprintf(w, "\nnamed first: %d of %d incidents; healthy stayed healthy: %d of %d; skipped: %d\n", s.Named, s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
+	fmt.Fprintf(w, "\nnamed first: %d of %d incidents; healthy stayed healthy: %d of %d; skipped: %d\n", s.Named,
+		s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
 	unexplainedTable(w, s)
 }

@@ -67,6 +67,7 @@ func unexplainedTable(w io.Writer, s Summary) {
 		fmt.Fprintf(w, "%-32s %10.2f s %10.1f %%\n", r.Incident, float64(r.Excess.Ns)/1e9, share*100)
 	}
 	u := s.Unexplained
-	fmt.Fprintf(w, "\nunexplained: %.1f %% of the excess of %d runs together; median %.1f %% (%s), worst %.1f %% (%s)\n",
+	fmt.Fprintf(w, "\nunexplained: %.1f %% of the excess of %d runs together; median %.1f %% (%s), worst %.1f %% "+
+		"(%s)\n",
 		u.Share*100, u.Runs, u.Median*100, u.MedianOf, u.Worst*100, u.WorstOf)
 }

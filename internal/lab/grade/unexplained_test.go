@@ -15,20 +15,27 @@ const (
 	ms   = int64(1e6)
 )
 
-// run is a graded recording of calls of 1 ms, the usual, and of slow ones: of each its time, and how much of that the server was throttled.
+// run is a graded recording of calls of 1 ms, the usual, and of slow ones: of each its time, and how much of that the
+// server was throttled.
 func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 	t.Helper()
 	rec := recording.New()
 	rec.SetMeta(recording.MetaTarget, node)
 	call := func(from, ns int64, segs ...recording.Segment) {
-		rec.Call(recording.Call{Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: from, StartNs: from, EndNs: from + ns}, segs...)
+		rec.Call(recording.Call{
+			Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: node, IntendedNs: from,
+			StartNs: from, EndNs: from + ns,
+		}, segs...)
 	}
 	for i := range int64(50) {
 		call(i*10*ms, ms)
 	}
 	for i, s := range slow {
 		from := 1000*ms + int64(i)*1000*ms
-		call(from, s[0], recording.Segment{Actor: recording.Server, State: recording.Throttled, FromNs: from, ToNs: from + s[1]})
+		call(from, s[0], recording.Segment{
+			Actor: recording.Server, State: recording.Throttled, FromNs: from,
+			ToNs: from + s[1],
+		})
 	}
 	rec.Index()
 	r := Result{Incident: in, Truth: truth}
@@ -72,7 +79,10 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 	}
 	var out bytes.Buffer
 	Table(&out, s)
-	for _, line := range []string{"half                                   0.10 s       50.0 %", "unexplained: 12.0 % of the excess of 3 runs together; median 10.0 % (tenth), worst 50.0 % (half)"} {
+	for _, line := range []string{
+		"half                                   0.10 s       50.0 %",
+		"unexplained: 12.0 % of the excess of 3 runs together; median 10.0 % (tenth), worst 50.0 % (half)",
+	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no line %q in:\n%s", line, out.String())
 		}

@@ -20,11 +20,13 @@ var activeExpireCycle = Incident{
 			return Scene{}, err
 		}
 		// First without: what expires while the others are made is gone before the watch.
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','token:'..i,'v','PX','600000') end", 2_000_000); err != nil {
+		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','token:'..i,'v','PX','600000') end",
+			2_000_000); err != nil {
 			return Scene{}, err
 		}
 		at := strconv.FormatInt(time.Now().Add(5*time.Second).UnixMilli(), 10)
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,ARGV[3]) end", 2_000_000, at); err != nil {
+		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,ARGV[3]) end", 2_000_000,
+			at); err != nil {
 			return Scene{}, err
 		}
 		if err := sleepUntil(ctx, at); err != nil {
@@ -35,8 +37,8 @@ var activeExpireCycle = Incident{
 	},
 }
 
-// sleepUntil waits for a moment in milliseconds since the epoch, the expiry of keys; no state can be polled for that is not expiry
-// itself.
+// sleepUntil waits for a moment in milliseconds since the epoch, the expiry of keys; no state can be polled for that is
+// not expiry itself.
 func sleepUntil(ctx context.Context, unixMilli string) error {
 	ms, err := strconv.ParseInt(unixMilli, 10, 64)
 	if err != nil {

@@ -10,13 +10,17 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// askRedirect is a resharding that was broken off: the keys of a busy slot have gone, and the slot still belongs to the node that they left.
+// askRedirect is a resharding that was broken off: the keys of a busy slot have gone, and the slot still belongs to the
+// node that they left.
 var askRedirect = Incident{
 	ID:    "ask-redirect-during-migration",
 	Cause: "ask-redirect-during-migration",
 	Title: "a slot half moved, whose keys go-redis reads: each call is sent on",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.halfMoved(ctx, clients.GoRedis9, []clients.Command{{Args: []string{"GET", movedKey("{n}")}}, {Args: []string{"GET", "doc:{n}"}}}, documents)
+		return l.halfMoved(ctx, clients.GoRedis9, []clients.Command{
+			{Args: []string{"GET", movedKey("{n}")}},
+			{Args: []string{"GET", "doc:{n}"}},
+		}, documents)
 	},
 }
 
@@ -26,7 +30,10 @@ var askRedirectTryAgain = Incident{
 	Cause: "ask-redirect-during-migration",
 	Title: "a slot half moved, of which ioredis reads two keys at a time, one on either node: TRYAGAIN",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.halfMoved(ctx, clients.IORedis, []clients.Command{{Args: []string{"MGET", movedKey("1"), movedKey("99")}}, {Args: []string{"GET", "doc:{n}"}, Weight: 9}}, documents/2)
+		return l.halfMoved(ctx, clients.IORedis, []clients.Command{{Args: []string{
+			"MGET", movedKey("1"),
+			movedKey("99"),
+		}}, {Args: []string{"GET", "doc:{n}"}, Weight: 9}}, documents/2)
 	},
 }
 
@@ -55,6 +62,11 @@ func (l *Lab) halfMoved(ctx context.Context, who clients.Name, commands []client
 	if err := a.migrate(0, 1, keys[:gone]...); err != nil {
 		return Scene{}, err
 	}
-	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: who, Options: clients.Options{Addresses: c.Addrs(), Mode: protocol.Cluster,
-		Commands: commands, Keys: documents, Workers: 10, Rate: 500}})
+	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{
+		Program: who,
+		Options: clients.Options{
+			Addresses: c.Addrs(), Mode: protocol.Cluster,
+			Commands: commands, Keys: documents, Workers: 10, Rate: 500,
+		},
+	})
 }

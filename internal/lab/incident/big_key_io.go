@@ -22,7 +22,11 @@ var bigKeyIO = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 8, Command: func(r *rand.Rand, _ int) []string { return []string{"GET", "blob:" + itoa(r.IntN(8))} }})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 8, Command: func(r *rand.Rand,
+			_ int,
+		) []string {
+			return []string{"GET", "blob:" + itoa(r.IntN(8))}
+		}})
 		return Scene{Target: s.Addr}, nil
 	},
 }
@@ -38,13 +42,18 @@ var bigKeyIOCollection = Incident{
 			return Scene{}, err
 		}
 		for h := range 4 {
-			script := "for i=ARGV[1],ARGV[2] do redis.call('HSET',ARGV[3],'field:'..i,string.rep('0123456789',10000)) end"
+			script := "for i=ARGV[1],ARGV[2] do " +
+				"redis.call('HSET',ARGV[3],'field:'..i,string.rep('0123456789',10000)) end"
 			if err := steps(ctx, s, script, 500, "doc:"+itoa(h)); err != nil {
 				return Scene{}, err
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand, _ int) []string { return []string{"HGETALL", "doc:" + itoa(r.IntN(4))} }})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand,
+			_ int,
+		) []string {
+			return []string{"HGETALL", "doc:" + itoa(r.IntN(4))}
+		}})
 		return Scene{Target: s.Addr}, nil
 	},
 }

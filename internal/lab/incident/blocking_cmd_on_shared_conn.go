@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// blockingOnSharedConn waits for the entries of a stream on the connection that all callers of a client share. The server serves
-// nobody else on it meanwhile; its loop is well, and other connections are.
+// blockingOnSharedConn waits for the entries of a stream on the connection that all callers of a client share. The
+// server serves nobody else on it meanwhile; its loop is well, and other connections are.
 var blockingOnSharedConn = Incident{
 	ID:    "blocking-cmd-on-shared-conn",
 	Cause: "blocking-cmd-on-shared-conn",
@@ -24,7 +24,8 @@ var blockingOnSharedConn = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		took, others := l.timings("small calls on the shared connection"), l.timings("callers with connections of their own")
+		took, others := l.timings("small calls on the shared connection"),
+			l.timings("callers with connections of their own")
 		l.callers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
 			return took.time(func() error { return c.do(ctx, "GET", "lab:"+itoa(rand.IntN(10_000))) })
 		})

@@ -27,7 +27,8 @@ func dialCaller(ctx context.Context, d net.Dialer, addr string) (*caller, error)
 
 // endWith makes what the caller waits for fail when ctx ends, until it is undone.
 func (c *caller) endWith(ctx context.Context) (undo func() bool) {
-	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // fails on a closed connection, which waits for nothing
+	// fails on a closed connection, which waits for nothing
+	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 }
 
 // ask sends one command and waits for its reply.
@@ -47,8 +48,8 @@ func (c *caller) reply() error {
 	return sum.Err()
 }
 
-// repeat calls use, again and again with a pause of about gap, on a connection that it opens before it returns. That ends with the
-// incident, or with an error, which goes to the log.
+// repeat calls use, again and again with a pause of about gap, on a connection that it opens before it returns. That
+// ends with the incident, or with an error, which goes to the log.
 func (l *Lab) repeat(ctx context.Context, d net.Dialer, addr string, gap time.Duration, use func(*caller) error) error {
 	c, err := dialCaller(ctx, d, addr)
 	if err != nil {
@@ -62,8 +63,8 @@ func (l *Lab) repeat(ctx context.Context, d net.Dialer, addr string, gap time.Du
 	return nil
 }
 
-// callers runs n goroutines that call and pause, for half of gap to one and a half so that they do not march in step. They end with
-// the incident, each before that at its first error.
+// callers runs n goroutines that call and pause, for half of gap to one and a half so that they do not march in step.
+// They end with the incident, each before that at its first error.
 func (l *Lab) callers(ctx context.Context, n int, gap time.Duration, call func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{}, n)

@@ -7,7 +7,8 @@ import (
 
 // Catalogue lists every incident, those of a cause first.
 func Catalogue() []Incident {
-	return slices.Concat(hostIncidents, loopIncidents, edgeIncidents, clientIncidents, poolIncidents, pathIncidents, clusterIncidents, healthyLoads)
+	return slices.Concat(hostIncidents, loopIncidents, edgeIncidents, clientIncidents, poolIncidents, pathIncidents,
+		clusterIncidents, healthyLoads)
 }
 
 // hostIncidents keep the server's process from running.

@@ -1,6 +1,7 @@
 package incident
 
-// clientIncidents are faults of the client: its host, its runtime, its connection pool. The server is well in all of them.
+// clientIncidents are faults of the client: its host, its runtime, its connection pool. The server is well in all of
+// them.
 var clientIncidents = []Incident{
 	clientCFSThrottled,
 	clientCPUSaturated,

@@ -1,6 +1,7 @@
 package incident
 
-// clusterIncidents are about the topology of a cluster: who asks for it, calls that are sent on, and nodes that are gone, hot or not ready.
+// clusterIncidents are about the topology of a cluster: who asks for it, calls that are sent on, and nodes that are
+// gone, hot or not ready.
 var clusterIncidents = []Incident{
 	topologyRefreshStorm,
 	topologyRefreshStorm300,

@@ -23,7 +23,8 @@ func (l *Lab) CPUCgroup(ctx context.Context, name string) (*cpuCgroup, error) {
 	return &cpuCgroup{Dir: dir, v2: v2}, err
 }
 
-// cgroup makes an empty cgroup of a controller that ends with the lab; v1File is a file that the controller has in version 1.
+// cgroup makes an empty cgroup of a controller that ends with the lab; v1File is a file that the controller has in
+// version 1.
 func (l *Lab) cgroup(name, controller, v1File string) (dir string, v2 bool, err error) {
 	if err := needRoot("a cgroup"); err != nil {
 		return "", false, err
@@ -33,7 +34,8 @@ func (l *Lab) cgroup(name, controller, v1File string) (dir string, v2 bool, err 
 	if _, err := os.Stat(filepath.Join(root, controller, v1File)); err != nil {
 		controllers, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control"))
 		if !hasWord(string(controllers), controller) {
-			return "", false, fmt.Errorf("%w: neither cgroup v1 nor v2 offers a writable %s controller", ErrCannot, controller)
+			return "", false, fmt.Errorf("%w: neither cgroup v1 nor v2 offers a writable %s controller", ErrCannot,
+				controller)
 		}
 		dir, v2 = filepath.Join(root, filepath.Base(dir)), true
 	}

@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientCFSThrottled is the twin of server-cfs-throttled: the client's container may use a fifth of a core, and its replies want more.
+// clientCFSThrottled is the twin of server-cfs-throttled: the client's container may use a fifth of a core, and its
+// replies want more.
 var clientCFSThrottled = Incident{
 	ID:    "client-cfs-throttled",
 	Cause: "client-cfs-throttled",
@@ -27,7 +28,11 @@ var clientCFSThrottled = Incident{
 		if err := fillDocuments(ctx, s, documents, 20); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Cgroup: g, Options: clients.Options{
-			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 4, DecodesPerCall: 1}})
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.GoRedis9, Cgroup: g,
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 4, DecodesPerCall: 1,
+			},
+		})
 	},
 }

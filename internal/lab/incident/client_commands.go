@@ -16,7 +16,10 @@ func smallReads() []clients.Command {
 
 // readsAndWrites are four reads to a write.
 func readsAndWrites() []clients.Command {
-	return []clients.Command{{Args: []string{"GET", "doc:{n}"}, Weight: 4}, {Args: []string{"SET", "doc:{n}", "some value"}}}
+	return []clients.Command{
+		{Args: []string{"GET", "doc:{n}"}, Weight: 4},
+		{Args: []string{"SET", "doc:{n}", "some value"}},
+	}
 }
 
 // fillDocuments stores n JSON documents of so many items, of about 60 bytes each: what a client has to take apart.
@@ -34,8 +37,8 @@ func fillDocuments(ctx context.Context, s *fleet.Instance, n, items int) error {
 	return nil
 }
 
-// distantServer starts a server with documents behind a proxy that holds each reply for some milliseconds, as one in another
-// datacentre; addr is where clients find it.
+// distantServer starts a server with documents behind a proxy that holds each reply for some milliseconds, as one in
+// another datacentre; addr is where clients find it.
 func (l *Lab) distantServer(ctx context.Context, spec fleet.Spec, ms int) (s *fleet.Instance, addr string, err error) {
 	if s, err = l.Start(ctx, spec); err != nil {
 		return nil, "", err

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientCPUSaturated gives a client with thirty callers one CPU for eight threads, and each reply work that its caller does at once.
-// The server has the other CPU to itself.
+// clientCPUSaturated gives a client with thirty callers one CPU for eight threads, and each reply work that its caller
+// does at once. The server has the other CPU to itself.
 var clientCPUSaturated = Incident{
 	ID:    "client-cpu-saturated",
 	Cause: "client-cpu-saturated",
@@ -26,7 +26,12 @@ var clientCPUSaturated = Incident{
 		if err := fillDocuments(ctx, s, documents, 20); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30, DecodesPerCall: 4, Procs: 8}})
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.GoRedis9, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30,
+				DecodesPerCall: 4, Procs: 8,
+			},
+		})
 	},
 }

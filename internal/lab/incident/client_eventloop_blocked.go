@@ -21,8 +21,12 @@ var clientEventLoopBlocked = Incident{
 		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.PyAsync, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
-			BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond}})
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.PyAsync, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
+				BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond,
+			},
+		})
 	},
 }

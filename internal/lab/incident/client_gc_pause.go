@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientGCPause keeps a cache of 200 000 containers in a Python process and replaces entries with what each reply brings. Once a quarter
-// is new CPython walks it all and nothing else runs: some 60 to 100 ms, about once a second.
+// clientGCPause keeps a cache of 200 000 containers in a Python process and replaces entries with what each reply
+// brings. Once a quarter is new CPython walks it all and nothing else runs: some 60 to 100 ms, about once a second.
 var clientGCPause = Incident{
 	ID:    "client-gc-pause",
 	Cause: "client-gc-pause",
@@ -21,8 +21,12 @@ var clientGCPause = Incident{
 		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.PyAsync, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 240,
-			HeapObjects: 200_000, HeapPerCall: 600}})
+		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.PyAsync, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 240,
+				HeapObjects: 200_000, HeapPerCall: 600,
+			},
+		})
 	},
 }

@@ -29,9 +29,9 @@ const (
 	clientEnd   = 3 * time.Second
 )
 
-// Client starts a client process and waits for its first reply. It ends with the lab: its standard input is a pipe of this process, and
-// it is in the registry by its directory. At its end the lab's log has what it measured itself, which says that the incident was one
-// without asking the tool that is graded by it.
+// Client starts a client process and waits for its first reply. It ends with the lab: its standard input is a pipe of
+// this process, and it is in the registry by its directory. At its end the lab's log has what it measured itself, which
+// says that the incident was one without asking the tool that is graded by it.
 func (l *Lab) Client(ctx context.Context, s clientSpec) error {
 	_, err := l.ClientProcess(ctx, s)
 	return err
@@ -104,5 +104,6 @@ func (s clientSpec) lead() []string {
 	return append(argv, s.Lead...)
 }
 
-// otherCPU is a CPU for clients whose server has CPU 0, so that it is not the server that waits for them. A machine with one has no choice.
+// otherCPU is a CPU for clients whose server has CPU 0, so that it is not the server that waits for them. A machine
+// with one has no choice.
 func otherCPU() string { return itoa(min(1, runtime.NumCPU()-1)) }

@@ -24,7 +24,9 @@ type admin struct {
 const adminTimeout = 20 * time.Second
 
 // startCluster runs a cluster of so many masters for the incident.
-func (l *Lab) startCluster(ctx context.Context, server servers.Name, masters int, spec fleet.Spec) (*fleet.Cluster, error) {
+func (l *Lab) startCluster(ctx context.Context, server servers.Name, masters int, spec fleet.Spec) (*fleet.Cluster,
+	error,
+) {
 	bin, err := l.Cache.Get(ctx, server, l.Log)
 	if err != nil {
 		return nil, err
@@ -130,7 +132,8 @@ func (a *admin) settle(to int, slots ...int) error {
 	return nil
 }
 
-// moveToOther moves a slot with its only key between the first two nodes. Whoever has the key now is the owner: a move that was broken off before is settled first.
+// moveToOther moves a slot with its only key between the first two nodes. Whoever has the key now is the owner: a move
+// that was broken off before is settled first.
 func (a *admin) moveToOther(slot int, key string) error {
 	keys, err := a.pipeline(0, []string{"CLUSTER", "COUNTKEYSINSLOT", itoa(slot)})
 	if err != nil {

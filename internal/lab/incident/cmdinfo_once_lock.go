@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// cmdinfoOnceLock is incident 000: go-redis v6 cannot read what Redis 6 answers to COMMAND, asks again for each call, and does so under
-// one lock. Doctor is not told of the application's profiles.
+// cmdinfoOnceLock is incident 000: go-redis v6 cannot read what Redis 6 answers to COMMAND, asks again for each call,
+// and does so under one lock. Doctor is not told of the application's profiles.
 var cmdinfoOnceLock = Incident{
 	ID:     "cmdinfo-once-lock",
 	Cause:  "cmdinfo-once-lock",
@@ -21,8 +21,12 @@ var cmdinfoOnceLock = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis6, Options: clients.Options{
-			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50}})
+		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{
+			Program: clients.GoRedis6,
+			Options: clients.Options{
+				Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50,
+			},
+		})
 	},
 }
 
@@ -38,7 +42,9 @@ var cmdinfoOnceLockProfile = Incident{
 			return Scene{}, err
 		}
 		p, err := l.ClientProcess(ctx, clientSpec{Program: clients.GoRedis6, Options: clients.Options{
-			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50, Listen: "127.0.0.1:0"}})
+			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50,
+			Listen: "127.0.0.1:0",
+		}})
 		if err != nil {
 			return Scene{}, err
 		}
@@ -46,16 +52,18 @@ var cmdinfoOnceLockProfile = Incident{
 	},
 }
 
-// ringLock is the same library two major versions later, which spreads keys over servers by itself (a ring), at servers newer than it.
+// ringLock is the same library two major versions later, which spreads keys over servers by itself (a ring), at servers
+// newer than it.
 func ringLock(suffix string, server servers.Name, shards, workers int, rate float64) Incident {
 	calls := "as fast as they can"
 	if rate > 0 {
 		calls = fmt.Sprintf("%g times per second", rate)
 	}
 	return Incident{
-		ID:     "cmdinfo-once-lock-" + suffix,
-		Cause:  "cmdinfo-once-lock",
-		Title:  fmt.Sprintf("a go-redis v8 ring over %d servers (%s), with %d callers that call %s", shards, server, workers, calls),
+		ID:    "cmdinfo-once-lock-" + suffix,
+		Cause: "cmdinfo-once-lock",
+		Title: fmt.Sprintf("a go-redis v8 ring over %d servers (%s), with %d callers that call %s", shards, server,
+			workers, calls),
 		Server: server,
 		Make: func(ctx context.Context, l *Lab) (Scene, error) {
 			var addrs []string
@@ -66,8 +74,13 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 				}
 				addrs = append(addrs, s.Addr)
 			}
-			return Scene{Target: addrs[0]}, l.Client(ctx, clientSpec{Program: clients.GoRedis8, Options: clients.Options{
-				Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: documents, Workers: workers, Rate: rate}})
+			return Scene{Target: addrs[0]}, l.Client(ctx, clientSpec{
+				Program: clients.GoRedis8,
+				Options: clients.Options{
+					Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: documents, Workers: workers,
+					Rate: rate,
+				},
+			})
 		},
 	}
 }

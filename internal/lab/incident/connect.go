@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// storm opens n connections at the same moment, again and again; each asks PING once and leaves. Those that the server has not let
-// in after 5 s give up, so that at most a few thousand wait at a time.
+// storm opens n connections at the same moment, again and again; each asks PING once and leaves. Those that the server
+// has not let in after 5 s give up, so that at most a few thousand wait at a time.
 func (l *Lab) storm(ctx context.Context, addr string, n int, gap time.Duration) {
 	var wg sync.WaitGroup
 	l.Defer(func(context.Context) error { wg.Wait(); return nil })

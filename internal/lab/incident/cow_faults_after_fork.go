@@ -17,9 +17,10 @@ const (
 	saveTakes   = 4 * time.Second // most pages were written to by then
 )
 
-// cowFaultsAfterFork sets bits all over 768 MB while a snapshot is saved: after the fork the first write to a page faults, and the
-// kernel copies it. 2 000 bits that are otherwise set within 2 ms take three times as long, and so do the callers behind. The saving
-// child sleeps most of its time, so that it uses neither the CPUs nor the disk; only from Redis 6.0 on it can be told to.
+// cowFaultsAfterFork sets bits all over 768 MB while a snapshot is saved: after the fork the first write to a page
+// faults, and the kernel copies it. 2 000 bits that are otherwise set within 2 ms take three times as long, and so do
+// the callers behind. The saving child sleeps most of its time, so that it uses neither the CPUs nor the disk; only
+// from Redis 6.0 on it can be told to.
 var cowFaultsAfterFork = Incident{
 	ID:    "cow-faults-after-fork",
 	Cause: "cow-faults-after-fork",

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// steps runs a script over [0, n) in steps short enough not to trip the server's script limit. ARGV[1] is the first, ARGV[2] the
-// last index of a step, KEYS and further arguments follow.
+// steps runs a script over [0, n) in steps short enough not to trip the server's script limit. ARGV[1] is the first,
+// ARGV[2] the last index of a step, KEYS and further arguments follow.
 func steps(ctx context.Context, s *fleet.Instance, script string, n int, args ...string) error {
 	const step = 50_000
 	for from := 0; from < n; from += step {
@@ -35,7 +35,8 @@ func fillSet(ctx context.Context, s *fleet.Instance, key string, n int) error {
 // fillBig makes n strings of a size in bytes.
 func fillBig(ctx context.Context, s *fleet.Instance, prefix string, n, bytes int) error {
 	for i := range n {
-		if _, err := s.Do(ctx, "EVAL", "redis.call('SET',ARGV[1],string.rep('0123456789abcdef',ARGV[2]))", "0", prefix+itoa(i), itoa(bytes/16)); err != nil {
+		if _, err := s.Do(ctx, "EVAL", "redis.call('SET',ARGV[1],string.rep('0123456789abcdef',ARGV[2]))", "0",
+			prefix+itoa(i), itoa(bytes/16)); err != nil {
 			return fmt.Errorf("filling: %w", err)
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// dialHerd starts instances of an application one after the other, as a rolling deployment does, behind a proxy that takes a while for each
-// new connection. The pool of each instance is cold: sixty callers come at once and each dials, though a few connections would do for them.
+// dialHerd starts instances of an application one after the other, as a rolling deployment does, behind a proxy that
+// takes a while for each new connection. The pool of each instance is cold: sixty callers come at once and each dials,
+// though a few connections would do for them.
 var dialHerd = Incident{
 	ID:    "dial-herd-or-serialised-dial",
 	Cause: "dial-herd-or-serialised-dial",
-	Title: "instances of go-redis that start one after the other with cold pools, 60 callers each, behind a proxy that takes 300 ms for a connection",
+	Title: "instances of go-redis that start one after the other with cold pools, 60 callers each, behind a proxy " +
+		"that takes 300 ms for a connection",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -25,7 +27,8 @@ var dialHerd = Incident{
 var dialHerdRedisPy = Incident{
 	ID:    "dial-herd-or-serialised-dial-redis-py",
 	Cause: "dial-herd-or-serialised-dial",
-	Title: "instances of redis-py that start one after the other, 30 threads each, behind a proxy that takes 300 ms for a connection",
+	Title: "instances of redis-py that start one after the other, 30 threads each, behind a proxy that takes 300 ms " +
+		"for a connection",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -47,7 +50,8 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 	}
 	spec := clientSpec{Program: program, Options: clients.Options{
 		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
-		Workers: workers, PoolSize: workers, Rate: float64(5 * workers)}}
+		Workers: workers, PoolSize: workers, Rate: float64(5 * workers),
+	}}
 	if err := l.Client(ctx, spec); err != nil {
 		return Scene{}, err
 	}

@@ -9,13 +9,15 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// evictionCycle writes values of 8 MB into a server that is full of small keys: each must wait for some 50 000 evictions.
+// evictionCycle writes values of 8 MB into a server that is full of small keys: each must wait for some 50 000
+// evictions.
 var evictionCycle = Incident{
 	ID:    "eviction-cycle",
 	Cause: "eviction-cycle",
 	Title: "maxmemory reached by small keys, then writes of 8 MB values",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory-policy allkeys-lru"}, l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})
+		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory-policy allkeys-lru"},
+			l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})
 		if err != nil {
 			return Scene{}, err
 		}

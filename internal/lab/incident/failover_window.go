@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/lab/clients"
 )
 
-// failoverWindow kills a master in the middle of the watch: nobody serves its slots until the others have given it up and elected its replica.
+// failoverWindow kills a master in the middle of the watch: nobody serves its slots until the others have given it up
+// and elected its replica.
 var failoverWindow = Incident{
 	ID:    "failover-window",
 	Cause: "failover-window",
@@ -29,7 +30,8 @@ var failoverWindowJedis = Incident{
 	},
 }
 
-// failoverWindowBegun is a master that is gone when doctor comes, so that it cannot be watched; its replica tells of it.
+// failoverWindowBegun is a master that is gone when doctor comes, so that it cannot be watched; its replica tells of
+// it.
 var failoverWindowBegun = Incident{
 	ID:    "failover-window-begun",
 	Cause: "failover-window",

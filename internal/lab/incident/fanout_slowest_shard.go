@@ -11,14 +11,17 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// fanoutPipeline: a page that needs keys of all nodes asks for them in one pipeline, which ends with the node that is slow now and then.
+// fanoutPipeline: a page that needs keys of all nodes asks for them in one pipeline, which ends with the node that is
+// slow now and then.
 var fanoutPipeline = Incident{
 	ID:    "fanout-slowest-shard",
 	Cause: "fanout-slowest-shard",
 	Title: "pipelines of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8, Rate: 400, Random: true}})
+			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8,
+			Rate: 400, Random: true,
+		}})
 	},
 }
 
@@ -29,7 +32,8 @@ var fanoutMGET = Incident{
 	Title: "rueidis.MGet of 48 keys over three masters, of which one has a CPU quota that it uses up",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 3, clientSpec{Program: clients.Rueidis, Options: clients.Options{
-			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true}})
+			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true,
+		}})
 	},
 }
 
@@ -62,8 +66,14 @@ var fanoutProxy = Incident{
 		for _, s := range shards[1:] {
 			scene.Args = append(scene.Args, s.Addr)
 		}
-		return scene, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{Addresses: []string{proxy.Addr},
-			Commands: []clients.Command{{Args: mget(48, "{n}:profile")}}, Keys: documents, Workers: 8, PoolSize: 8, Rate: 400, Random: true}})
+		return scene, l.Client(ctx, clientSpec{
+			Program: clients.Redigo,
+			Options: clients.Options{
+				Addresses: []string{proxy.Addr},
+				Commands:  []clients.Command{{Args: mget(48, "{n}:profile")}}, Keys: documents, Workers: 8, PoolSize: 8,
+				Rate: 400, Random: true,
+			},
+		})
 	},
 }
 
@@ -74,7 +84,9 @@ var throttledShardAlone = Incident{
 	Title: "single GETs of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Workers: 8, PoolSize: 8, Rate: 6000, Random: true}})
+			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Workers: 8, PoolSize: 8, Rate: 6000,
+			Random: true,
+		}})
 	},
 }
 

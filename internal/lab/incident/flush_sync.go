@@ -14,12 +14,14 @@ var flushSync = Incident{
 	Cause: "flush-sync",
 	Title: "FLUSHDB of databases with 300 000 keys",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"databases 16"}, l.since(6, 2, "lazyfree-lazy-user-flush no")...)})
+		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"databases 16"},
+			l.since(6, 2, "lazyfree-lazy-user-flush no")...)})
 		if err != nil {
 			return Scene{}, err
 		}
 		for db := 1; db < 13; db++ {
-			if err := steps(ctx, s, "redis.call('SELECT',ARGV[3]) for i=ARGV[1],ARGV[2] do redis.call('SET','key:'..i,'v') end", 300_000, itoa(db)); err != nil {
+			if err := steps(ctx, s, "redis.call('SELECT',ARGV[3]) for i=ARGV[1],ARGV[2] do "+
+				"redis.call('SET','key:'..i,'v') end", 300_000, itoa(db)); err != nil {
 				return Scene{}, err
 			}
 		}
@@ -29,13 +31,16 @@ var flushSync = Incident{
 			// From 8.0 a FLUSHDB alone waits for a background thread, but one in a transaction does its work at once.
 			batch = [][]string{{"SELECT", ""}, {"MULTI"}, {"FLUSHDB"}, {"EXEC"}}
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Pipeline: len(batch), Rate: 1.3 * float64(len(batch)), Command: func(_ *rand.Rand, k int) []string {
-			cmd := batch[k%len(batch)]
-			if cmd[0] == "SELECT" {
-				return []string{"SELECT", itoa(1 + k/len(batch)%12)}
-			}
-			return cmd
-		}})
+		l.Load(ctx, traffic.Spec{
+			Addr: s.Addr, Conns: 1, Pipeline: len(batch), Rate: 1.3 * float64(len(batch)),
+			Command: func(_ *rand.Rand, k int) []string {
+				cmd := batch[k%len(batch)]
+				if cmd[0] == "SELECT" {
+					return []string{"SELECT", itoa(1 + k/len(batch)%12)}
+				}
+				return cmd
+			},
+		})
 		return Scene{Target: s.Addr}, nil
 	},
 }

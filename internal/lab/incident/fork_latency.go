@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// forkLatency begins a snapshot of 1.5 GB of memory every 600 ms; each fork copies its page tables. The child is ended at once: it is
-// the fork that is to be seen, and not the child's use of CPU and disk.
+// forkLatency begins a snapshot of 1.5 GB of memory every 600 ms; each fork copies its page tables. The child is ended
+// at once: it is the fork that is to be seen, and not the child's use of CPU and disk.
 var forkLatency = Incident{
 	ID:    "fork-latency",
 	Cause: "fork-latency",

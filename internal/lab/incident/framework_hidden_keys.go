@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// frameworkHiddenKeys has a Spring application clear a cache now and then, as @CacheEvict(allEntries = true) does. What Spring Data Redis sends
-// for that is KEYS, over all keys that others have in the same database.
+// frameworkHiddenKeys has a Spring application clear a cache now and then, as @CacheEvict(allEntries = true) does. What
+// Spring Data Redis sends for that is KEYS, over all keys that others have in the same database.
 var frameworkHiddenKeys = Incident{
 	ID:    "framework-hidden-keys",
 	Cause: "framework-hidden-keys",
@@ -25,6 +25,14 @@ var frameworkHiddenKeys = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.SpringCache, Options: clients.Options{
 			Addresses: []string{s.Addr}, Keys: documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
-			Commands: []clients.Command{{Args: []string{"GET", "prices:{n}"}, Weight: 150}, {Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48}, {Args: []string{"DEL", "prices"}, Weight: 2}}}})
+			Commands: []clients.Command{
+				{Args: []string{"GET", "prices:{n}"}, Weight: 150},
+				{Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48},
+				{
+					Args:   []string{"DEL", "prices"},
+					Weight: 2,
+				},
+			},
+		}})
 	},
 }

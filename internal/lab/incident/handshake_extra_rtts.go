@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// handshakeExtraRTTs makes connections that are used for two calls and pay for it with a series of round trips: HELLO with AUTH, SELECT
-// and CLIENT SETNAME, CLIENT SETINFO, … of go-redis, 5 ms each.
+// handshakeExtraRTTs makes connections that are used for two calls and pay for it with a series of round trips: HELLO
+// with AUTH, SELECT and CLIENT SETNAME, CLIENT SETINFO, … of go-redis, 5 ms each.
 var handshakeExtraRTTs = Incident{
 	ID:    "handshake-extra-rtts",
 	Cause: "handshake-extra-rtts",
@@ -20,7 +20,9 @@ var handshakeExtraRTTs = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(), Keys: documents,
-			Workers: 4, Rate: 40, CallsPerClient: 2}})
+			Addresses: []string{addr}, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(),
+			Keys:    documents,
+			Workers: 4, Rate: 40, CallsPerClient: 2,
+		}})
 	},
 }

@@ -10,7 +10,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// healthyBGSave saves a small keyspace in the background, time and again: the fork takes a millisecond, the disk has time.
+// healthyBGSave saves a small keyspace in the background, time and again: the fork takes a millisecond, the disk has
+// time.
 var healthyBGSave = Incident{
 	ID:    "healthy-bgsave",
 	Cause: HealthyCause,

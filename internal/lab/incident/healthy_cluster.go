@@ -9,7 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// healthyCluster is a cluster whose clients fetch the map as they should: often enough to be seen, and too cheap to be felt.
+// healthyCluster is a cluster whose clients fetch the map as they should: often enough to be seen, and too cheap to be
+// felt.
 var healthyCluster = Incident{
 	ID:    "healthy-cluster",
 	Cause: HealthyCause,
@@ -19,8 +20,11 @@ var healthyCluster = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		reads := clients.Options{Addresses: c.Addrs(), Mode: protocol.Cluster, Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}, {Args: []string{"SET", "doc:{n}", "x"}}},
-			Keys: documents, Workers: 4, Rate: 200}
+		reads := clients.Options{
+			Addresses: c.Addrs(), Mode: protocol.Cluster,
+			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}, {Args: []string{"SET", "doc:{n}", "x"}}},
+			Keys:     documents, Workers: 4, Rate: 200,
+		}
 		if err := l.Client(ctx, clientSpec{Program: clients.NodeRedis, Options: reads}); err != nil {
 			return Scene{}, err
 		}

@@ -14,7 +14,8 @@ var hotKey = Incident{
 	Title: "two sets that every request of 100 rueidis callers intersects, in a cluster of three masters",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.hotShard(ctx, clients.Rueidis, 100, []clients.Command{
-			{Args: []string{"SINTER", "{hot}online", "{hot}friends"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}}})
+			{Args: []string{"SINTER", "{hot}online", "{hot}friends"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}},
+		})
 	},
 }
 
@@ -25,7 +26,8 @@ var hotTag = Incident{
 	Title: "all keys of the largest tenant share one hash tag: 100 callers of go-redis at one of three masters",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.hotShard(ctx, clients.GoRedis9, 100, []clients.Command{
-			{Args: []string{"BITCOUNT", "{hot}days:{n}"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}}})
+			{Args: []string{"BITCOUNT", "{hot}days:{n}"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}},
+		})
 	},
 }
 
@@ -39,7 +41,8 @@ func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, m
 	if err != nil {
 		return Scene{}, err
 	}
-	const fill = "for j=1,600 do redis.call('SADD',KEYS[1],'player:'..j) redis.call('SADD',KEYS[2],'player:'..j+590) end for i=0,49 do redis.call('SET',KEYS[3]..i,string.rep('U',500000)) end"
+	const fill = "for j=1,600 do redis.call('SADD',KEYS[1],'player:'..j) redis.call('SADD',KEYS[2],'player:'..j+590) " +
+		"end for i=0,49 do redis.call('SET',KEYS[3]..i,string.rep('U',500000)) end"
 	if _, err := c.Nodes[1].Do(ctx, "EVAL", fill, "3", tag+"online", tag+"friends", tag+"days:"); err != nil {
 		return Scene{}, err
 	}
@@ -49,5 +52,6 @@ func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, m
 		}
 	}
 	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: library, Options: clients.Options{
-		Addresses: c.Addrs(), Mode: "cluster", Commands: mix, Keys: 50, Workers: workers, PoolSize: workers}})
+		Addresses: c.Addrs(), Mode: "cluster", Commands: mix, Keys: 50, Workers: workers, PoolSize: workers,
+	}})
 }

@@ -16,9 +16,10 @@ const (
 	callerTimeout = time.Second     // after which a caller gives a connection up
 )
 
-// idleConnBlackholed puts a firewall before the server that tracks connections, forgets those that were silent for 2 s, and then
-// drops what belongs to none, without a word. Callers that pause longer send into nothing: their kernel sends again and again, until
-// they give up after 1 s and open another connection. Others who use theirs all the time notice nothing.
+// idleConnBlackholed puts a firewall before the server that tracks connections, forgets those that were silent for 2 s,
+// and then drops what belongs to none, without a word. Callers that pause longer send into nothing: their kernel sends
+// again and again, until they give up after 1 s and open another connection. Others who use theirs all the time notice
+// nothing.
 var idleConnBlackholed = Incident{
 	ID:    "idle-conn-blackholed",
 	Cause: "idle-conn-blackholed",
@@ -47,11 +48,13 @@ var idleConnBlackholed = Incident{
 	},
 }
 
-// forget lets connection tracking drop flows after a silence. With tcp_loose off a packet in the middle of a flow does not begin a
-// new one (kernel Documentation/networking/nf_conntrack-sysctl.rst); the rules make tracking begin, and are what firewalls have. The
-// FINs of a server that ended get no answer either, and their sockets hold on to the namespace: tcp_orphan_retries shortens that.
+// forget lets connection tracking drop flows after a silence. With tcp_loose off a packet in the middle of a flow does
+// not begin a new one (kernel Documentation/networking/nf_conntrack-sysctl.rst); the rules make tracking begin, and are
+// what firewalls have. The FINs of a server that ended get no answer either, and their sockets hold on to the
+// namespace: tcp_orphan_retries shortens that.
 func (n *netNS) forget(ctx context.Context, after time.Duration) error {
-	const rules = "table inet firewall {\n chain in {\n  type filter hook input priority 0;\n  ct state invalid drop;\n }\n}\n"
+	const rules = "table inet firewall {\n chain in {\n  type filter hook input priority 0;\n  ct state invalid " +
+		"drop;\n }\n}\n"
 	if err := n.Rules(ctx, rules); err != nil {
 		return err
 	}

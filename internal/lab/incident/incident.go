@@ -1,5 +1,5 @@
-// Package incident makes faults with real means on real servers, each with its known cause: the truth that verdicts are graded
-// against. One file per incident.
+// Package incident makes faults with real means on real servers, each with its known cause: the truth that verdicts are
+// graded against. One file per incident.
 package incident
 
 import (
@@ -25,7 +25,8 @@ type Incident struct {
 	Title string
 	Watch time.Duration // how long doctor watches; 0: DefaultWatch
 	Args  []string      // more arguments for doctor
-	// Server is the version that it needs, where it is of one: what goes wrong is between a client and what it does not know.
+	// Server is the version that it needs, where it is of one: what goes wrong is between a client and what it does not
+	// know.
 	Server servers.Name
 	// Make makes the fault and returns when it is under way. What it starts through the Lab ends with the Lab.
 	Make func(ctx context.Context, l *Lab) (Scene, error)
@@ -43,8 +44,8 @@ type Scene struct {
 // ErrCannot says that this machine cannot make an incident, and what would be needed.
 var ErrCannot = errors.New("this machine cannot make the incident")
 
-// Lab is what incidents are made with. Everything it starts is in the registry before it exists, so that the next lab removes it
-// should this one be killed.
+// Lab is what incidents are made with. Everything it starts is in the registry before it exists, so that the next lab
+// removes it should this one be killed.
 type Lab struct {
 	Fleet    *fleet.Fleet
 	Registry *fleet.Registry

@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// introspectionLoad is an exporter that asks too much: CLIENT LIST with 300 clients connected, and the exact size of a big hash.
+// introspectionLoad is an exporter that asks too much: CLIENT LIST with 300 clients connected, and the exact size of a
+// big hash.
 var introspectionLoad = Incident{
 	ID:    "introspection-load",
 	Cause: "introspection-load",
@@ -21,7 +22,8 @@ var introspectionLoad = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 300, Rate: 1000, Command: traffic.Mixed(10_000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 5, Command: traffic.Always("MEMORY", "USAGE", "big:hash", "SAMPLES", "0")})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 5, Command: traffic.Always("MEMORY", "USAGE", "big:hash",
+			"SAMPLES", "0")})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 50, Command: traffic.Always("CLIENT", "LIST")})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 100, Command: traffic.Always("INFO", "all")})
 		return Scene{Target: s.Addr}, nil

@@ -47,13 +47,14 @@ func needFiles(n uint64) error {
 		return fmt.Errorf("%w: %w", ErrCannot, err)
 	}
 	if limit.Max < n {
-		return fmt.Errorf("%w: it needs %d open files, the limit is %d; raise it with ulimit -Hn", ErrCannot, n, limit.Max)
+		return fmt.Errorf("%w: it needs %d open files, the limit is %d; raise it with ulimit -Hn", ErrCannot, n,
+			limit.Max)
 	}
 	return nil
 }
 
-// hold opens n connections and keeps them idle until the incident ends. They come from several addresses of loopback, since one has
-// about 28 000 ports.
+// hold opens n connections and keeps them idle until the incident ends. They come from several addresses of loopback,
+// since one has about 28 000 ports.
 func (l *Lab) hold(ctx context.Context, addr string, n int) error {
 	conns := make([]net.Conn, n)
 	l.Defer(func(context.Context) error {

@@ -9,7 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// movedRefreshStorm is a resharding that comes back again and again: calls to a slot that went are answered MOVED, and the library fetches the map anew.
+// movedRefreshStorm is a resharding that comes back again and again: calls to a slot that went are answered MOVED, and
+// the library fetches the map anew.
 var movedRefreshStorm = Incident{
 	ID:    "moved-refresh-storm",
 	Cause: "moved-refresh-storm",
@@ -35,7 +36,8 @@ const (
 	readsOfEach   = 40 // per second and process: two between two changes
 )
 
-// reshard starts a cluster of which some slots change their owner all the time, and some processes that read keys of them.
+// reshard starts a cluster of which some slots change their owner all the time, and some processes that read keys of
+// them.
 func (l *Lab) reshard(ctx context.Context, who clients.Name, processes int) (Scene, error) {
 	c, err := l.startCluster(ctx, l.Server, 3, fleet.Spec{})
 	if err != nil {
@@ -51,8 +53,11 @@ func (l *Lab) reshard(ctx context.Context, who clients.Name, processes int) (Sce
 		slots, reads = append(slots, slot), append(reads, readsOfSlot(uint16(slot))...)
 	}
 	for range processes {
-		if err := l.Client(ctx, clientSpec{Program: who, Options: clients.Options{Addresses: c.Addrs(), Mode: protocol.Cluster,
-			Commands: reads, Keys: documents, Workers: 2, Rate: readsOfEach}}); err != nil {
+		if err := l.Client(ctx, clientSpec{Program: who, Options: clients.Options{
+			Addresses: c.Addrs(),
+			Mode:      protocol.Cluster,
+			Commands:  reads, Keys: documents, Workers: 2, Rate: readsOfEach,
+		}}); err != nil {
 			return Scene{}, err
 		}
 	}

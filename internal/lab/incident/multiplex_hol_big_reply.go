@@ -14,8 +14,8 @@ import (
 // bigReplyBytes takes 96 ms on the link of the incident.
 const bigReplyBytes = 12 << 20
 
-// multiplexBigReply reads a value of 12 MB now and then on the connection that all callers of a client share, over a link of
-// 1 Gbit/s, of which that is a sixth. The replies behind it on the connection wait until it is through.
+// multiplexBigReply reads a value of 12 MB now and then on the connection that all callers of a client share, over a
+// link of 1 Gbit/s, of which that is a sixth. The replies behind it on the connection wait until it is through.
 var multiplexBigReply = Incident{
 	ID:    "multiplex-hol-big-reply",
 	Cause: "multiplex-hol-big-reply",
@@ -52,9 +52,9 @@ var multiplexBigReply = Incident{
 	},
 }
 
-// limitReplies gives what leaves the namespace only so much bandwidth, in the words of tc(8). The bucket holds one burst of
-// segmentation offload; a sender keeps no more than a few milliseconds of data in the queue (tcp_limit_output_bytes), so that other
-// connections hardly wait.
+// limitReplies gives what leaves the namespace only so much bandwidth, in the words of tc(8). The bucket holds one
+// burst of segmentation offload; a sender keeps no more than a few milliseconds of data in the queue
+// (tcp_limit_output_bytes), so that other connections hardly wait.
 func (n *netNS) limitReplies(ctx context.Context, rate string) error {
 	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s burst 128kb latency 100ms", n.Name, n.device, rate)
 	return run(ctx, "", strings.Fields(line)...)

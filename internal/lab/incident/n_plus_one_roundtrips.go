@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// nPlusOneRoundtrips makes a page of 100 GETs, one after the other, on a path of 2 ms. No call is slow; the page is. What its callers
-// are said to have waited for is the page.
+// nPlusOneRoundtrips makes a page of 100 GETs, one after the other, on a path of 2 ms. No call is slow; the page is.
+// What its callers are said to have waited for is the page.
 var nPlusOneRoundtrips = Incident{
 	ID:    "n-plus-one-roundtrips",
 	Cause: "n-plus-one-roundtrips",

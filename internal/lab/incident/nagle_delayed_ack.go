@@ -12,9 +12,9 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// nagleDelayedACK has clients that write the head of a SET and then its value, without TCP_NODELAY. Their kernel holds the value until
-// the head is acknowledged (RFC 896), which the server's kernel puts off for 40 ms, in the hope of a reply that could carry it
-// (TCP_DELACK_MIN of include/net/tcp.h).
+// nagleDelayedACK has clients that write the head of a SET and then its value, without TCP_NODELAY. Their kernel holds
+// the value until the head is acknowledged (RFC 896), which the server's kernel puts off for 40 ms, in the hope of a
+// reply that could carry it (TCP_DELACK_MIN of include/net/tcp.h).
 var nagleDelayedACK = Incident{
 	ID:    "nagle-delayed-ack",
 	Cause: "nagle-delayed-ack",

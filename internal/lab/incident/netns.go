@@ -22,8 +22,8 @@ type netNS struct {
 // namespaces counts those that this process made: the devices of one that was removed may linger.
 var namespaces atomic.Int32
 
-// NetNS makes a namespace that ends with the lab; the pair of devices goes with it. Its addresses are of 198.18.0.0/15, which RFC
-// 2544 keeps for tests like this.
+// NetNS makes a namespace that ends with the lab; the pair of devices goes with it. Its addresses are of 198.18.0.0/15,
+// which RFC 2544 keeps for tests like this.
 func (l *Lab) NetNS(ctx context.Context) (*netNS, error) {
 	if err := needRoot("a network namespace"); err != nil {
 		return nil, err
@@ -31,7 +31,10 @@ func (l *Lab) NetNS(ctx context.Context) (*netNS, error) {
 	id := (os.Getpid()*4 + int(namespaces.Add(1))) % (1 << 15)
 	subnet := fmt.Sprintf("198.%d.%d", 18+id>>14, id>>6&0xff)
 	host := id & 0x3f << 2
-	n := &netNS{Name: fmt.Sprintf("slowpath-lab-%d", id), Addr: fmt.Sprintf("%s.%d", subnet, host+2), device: fmt.Sprintf("splab%dp", id)}
+	n := &netNS{
+		Name: fmt.Sprintf("slowpath-lab-%d", id), Addr: fmt.Sprintf("%s.%d", subnet, host+2),
+		device: fmt.Sprintf("splab%dp", id),
+	}
 	e, err := l.Registry.Add(fleet.Entry{Kind: fleet.KindNetNS, Name: n.Name})
 	if err != nil {
 		return nil, err

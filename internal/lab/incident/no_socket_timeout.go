@@ -12,8 +12,9 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// noSocketTimeout drops what belongs to three connections of a client, without a word, as a host does that has died or a firewall that
-// forgot them. The library has no timeout of its own, and three workers wait until TCP gives up, in a quarter of an hour. All others are served.
+// noSocketTimeout drops what belongs to three connections of a client, without a word, as a host does that has died or
+// a firewall that forgot them. The library has no timeout of its own, and three workers wait until TCP gives up, in a
+// quarter of an hour. All others are served.
 var noSocketTimeout = Incident{
 	ID:    "no-socket-timeout",
 	Cause: "no-socket-timeout",
@@ -29,8 +30,9 @@ var noSocketTimeoutIORedis = Incident{
 	Make:  dropped(clients.IORedis, clients.Options{Workers: 12, Rate: 600, Random: true}, 1),
 }
 
-// noSocketTimeoutLostReply loses single replies after the server sent them, as a proxy does that lost its own connection: the requests are
-// acknowledged, TCP has nothing to send again, and one worker after the other waits for ever.
+// noSocketTimeoutLostReply loses single replies after the server sent them, as a proxy does that lost its own
+// connection: the requests are acknowledged, TCP has nothing to send again, and one worker after the other waits for
+// ever.
 var noSocketTimeoutLostReply = Incident{
 	ID:    "no-socket-timeout-lost-reply",
 	Cause: "no-socket-timeout",
@@ -39,7 +41,8 @@ var noSocketTimeoutLostReply = Incident{
 	Make:  lostReplies(clients.Redigo, clients.Options{Workers: 30, Rate: 600, Random: true, MaxIdle: 30}, 500),
 }
 
-// dropped runs a client of a server in another namespace, which drops what belongs to some of its connections from a moment on.
+// dropped runs a client of a server in another namespace, which drops what belongs to some of its connections from a
+// moment on.
 func dropped(program clients.Name, o clients.Options, conns int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
 		ns, err := l.NetNS(ctx)
@@ -62,12 +65,15 @@ func dropped(program clients.Name, o clients.Options, conns int) func(context.Co
 		if err != nil {
 			return Scene{}, err
 		}
-		rules := fmt.Sprintf("table inet gone {\n chain in {\n  type filter hook input priority 0;\n  tcp sport { %[1]s } drop;\n }\n chain out {\n  type filter hook output priority 0;\n  tcp dport { %[1]s } drop;\n }\n}\n", strings.Join(ports, ", "))
+		rules := fmt.Sprintf("table inet gone {\n chain in {\n  type filter hook input priority 0;\n  tcp sport { "+
+			"%[1]s } drop;\n }\n chain out {\n  type filter hook output priority 0;\n  tcp dport { %[1]s } drop;\n "+
+			"}\n}\n", strings.Join(ports, ", "))
 		return Scene{Target: s.Addr}, ns.Rules(ctx, rules)
 	}
 }
 
-// portsOf finds the ports of so many connections that a server has from a client of some name, and waits until it has them.
+// portsOf finds the ports of so many connections that a server has from a client of some name, and waits until it has
+// them.
 func portsOf(ctx context.Context, s *fleet.Instance, name string, conns int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
@@ -81,7 +87,8 @@ func portsOf(ctx context.Context, s *fleet.Instance, name string, conns int) ([]
 			return ports[:conns], nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return nil, fmt.Errorf("%s has %d connections by the name of %s, not %d: %w", s.Addr, len(ports), name, conns, ctx.Err())
+			return nil, fmt.Errorf("%s has %d connections by the name of %s, not %d: %w", s.Addr, len(ports), name,
+				conns, ctx.Err())
 		}
 	}
 }

@@ -19,9 +19,10 @@ const (
 	batchKeys     = 200_000
 )
 
-// oversizedPipeline runs a batch job beside everyday callers: once per second, 12 connections each send 20 000 commands at once, and
-// twice MGET asks for 30 000 keys. None of the commands of a pipeline is slow, so that SLOWLOG has none of them; but each turn of the
-// loop serves what it could read of all 12, 16 kB each, and every reply waits for those before it.
+// oversizedPipeline runs a batch job beside everyday callers: once per second, 12 connections each send 20 000 commands
+// at once, and twice MGET asks for 30 000 keys. None of the commands of a pipeline is slow, so that SLOWLOG has none of
+// them; but each turn of the loop serves what it could read of all 12, 16 kB each, and every reply waits for those
+// before it.
 var oversizedPipeline = Incident{
 	ID:    "oversized-pipeline-or-multikey",
 	Cause: "oversized-pipeline-or-multikey",
@@ -34,7 +35,8 @@ var oversizedPipeline = Incident{
 		if err := fill(ctx, s, batchKeys); err != nil {
 			return Scene{}, err
 		}
-		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"), l.timings("other callers")
+		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"),
+			l.timings("other callers")
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		if err := l.batchJob(ctx, s.Addr, pipelines); err != nil {
 			return Scene{}, err

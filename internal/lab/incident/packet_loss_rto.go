@@ -27,7 +27,8 @@ func lossy(hook, port string) func(context.Context, *Lab) (Scene, error) {
 		if err != nil {
 			return Scene{}, err
 		}
-		rules := fmt.Sprintf("table inet loss {\n chain lose {\n  type filter hook %s priority 0;\n  tcp %s %d numgen random mod 100 < 3 drop;\n }\n}\n", hook, port, s.Port)
+		rules := fmt.Sprintf("table inet loss {\n chain lose {\n  type filter hook %s priority 0;\n  tcp %s %d "+
+			"numgen random mod 100 < 3 drop;\n }\n}\n", hook, port, s.Port)
 		if err := ns.Rules(ctx, rules); err != nil {
 			return Scene{}, err
 		}

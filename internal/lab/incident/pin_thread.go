@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinThread lets the calling goroutine run on one CPU only, on a thread of its own that ends with it: no other goroutine is to
-// inherit the pin.
+// pinThread lets the calling goroutine run on one CPU only, on a thread of its own that ends with it: no other
+// goroutine is to inherit the pin.
 func pinThread(cpu int) error {
 	runtime.LockOSThread()
 	var set unix.CPUSet

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolExhaustedWait has three connections for thirty callers. Each is in use all the time, for 2 ms of way to a server that does next to
-// nothing, and calls wait inside of the client before they are sent.
+// poolExhaustedWait has three connections for thirty callers. Each is in use all the time, for 2 ms of way to a server
+// that does next to nothing, and calls wait inside of the client before they are sent.
 var poolExhaustedWait = Incident{
 	ID:    "pool-exhausted-wait",
 	Cause: "pool-exhausted-wait",
@@ -19,6 +19,8 @@ var poolExhaustedWait = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500, Random: true}})
+			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500,
+			Random: true,
+		}})
 	},
 }

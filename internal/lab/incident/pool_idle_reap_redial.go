@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolIdleReapRedial is incident 001 in small: each client calls less often than its pool keeps an idle connection, so that every call
-// pays for a new one, 4 ms for each round trip of its handshake.
+// poolIdleReapRedial is incident 001 in small: each client calls less often than its pool keeps an idle connection, so
+// that every call pays for a new one, 4 ms for each round trip of its handshake.
 var poolIdleReapRedial = Incident{
 	ID:    "pool-idle-reap-redial",
 	Cause: "pool-idle-reap-redial",
@@ -32,15 +32,20 @@ var poolIdleReapRedialV8 = Incident{
 	},
 }
 
-// reapedPools starts instances of an application that each make so many calls per second, less often than their pools keep an idle connection.
-func (l *Lab) reapedPools(ctx context.Context, program clients.Name, instances int, rate float64, limit time.Duration) (Scene, error) {
+// reapedPools starts instances of an application that each make so many calls per second, less often than their pools
+// keep an idle connection.
+func (l *Lab) reapedPools(ctx context.Context, program clients.Name, instances int, rate float64,
+	limit time.Duration,
+) (Scene, error) {
 	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
 	if err != nil {
 		return Scene{}, err
 	}
 	for range instances {
 		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: rate, IdleLimit: limit}}); err != nil {
+			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
+			Rate: rate, IdleLimit: limit,
+		}}); err != nil {
 			return Scene{}, err
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolLeak forgets now and then to give a connection back: the pool has fewer and fewer, and dials others while those that are out do nothing.
+// poolLeak forgets now and then to give a connection back: the pool has fewer and fewer, and dials others while those
+// that are out do nothing.
 var poolLeak = Incident{
 	ID:    "pool-leak",
 	Cause: "pool-leak",
@@ -36,5 +37,6 @@ func (l *Lab) leak(ctx context.Context, program clients.Name) (Scene, error) {
 	}
 	return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
 		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
-		Workers: 10, Rate: 120, Random: true, PoolSize: 500, MaxIdle: 500, LeakEvery: 15}})
+		Workers: 10, Rate: 120, Random: true, PoolSize: 500, MaxIdle: 500, LeakEvery: 15,
+	}})
 }

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolMaxIdleChurn has twenty callers and keeps one idle connection: the others are closed when they are given back, and dialled again
-// for the next call.
+// poolMaxIdleChurn has twenty callers and keeps one idle connection: the others are closed when they are given back,
+// and dialled again for the next call.
 var poolMaxIdleChurn = Incident{
 	ID:    "pool-maxidle-churn",
 	Cause: "pool-maxidle-churn",
@@ -20,6 +20,8 @@ var poolMaxIdleChurn = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents, Workers: 20, Rate: 500, Random: true, MaxIdle: 1}})
+			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+			Workers: 20, Rate: 500, Random: true, MaxIdle: 1,
+		}})
 	},
 }

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolOversized has a connection for each of its hundreds of callers, who call as fast as they can: nearly all of them stand in line at the
-// server, which would do as much work for a tenth of them.
+// poolOversized has a connection for each of its hundreds of callers, who call as fast as they can: nearly all of them
+// stand in line at the server, which would do as much work for a tenth of them.
 var poolOversized = Incident{
 	ID:    "pool-oversized",
 	Cause: "pool-oversized",
@@ -29,8 +29,8 @@ var poolOversizedRedigo = Incident{
 	},
 }
 
-// seenBits is the size of a bitmap that takes the server some hundred microseconds to count, which is far more than a client needs for its call,
-// and keeps the number of calls, all of which are slow, to a few thousand per second.
+// seenBits is the size of a bitmap that takes the server some hundred microseconds to count, which is far more than a
+// client needs for its call, and keeps the number of calls, all of which are slow, to a few thousand per second.
 const seenBits = 16 << 20
 
 func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) (Scene, error) {
@@ -42,6 +42,8 @@ func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) 
 		return Scene{}, err
 	}
 	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, CPU: otherCPU(), Options: clients.Options{
-		Addresses: []string{s.Addr}, Commands: []clients.Command{{Args: []string{"BITCOUNT", "seen:0"}}}, Workers: conns, PoolSize: conns, MaxIdle: conns,
-		PoolTimeout: 10 * time.Second}})
+		Addresses: []string{s.Addr}, Commands: []clients.Command{{Args: []string{"BITCOUNT", "seen:0"}}},
+		Workers: conns, PoolSize: conns, MaxIdle: conns,
+		PoolTimeout: 10 * time.Second,
+	}})
 }

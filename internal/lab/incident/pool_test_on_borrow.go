@@ -18,6 +18,8 @@ var poolTestOnBorrow = Incident{
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
-			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200, MaxIdle: 10, TestOnBorrow: true}})
+			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200, MaxIdle: 10,
+			TestOnBorrow: true,
+		}})
 	},
 }

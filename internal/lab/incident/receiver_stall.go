@@ -22,8 +22,8 @@ const (
 	stallRcvBuf     = 64 << 10 // SO_RCVBUF; the kernel doubles it (socket(7))
 )
 
-// receiverStall has clients that work off a value of 2 MB while they read it, 64 kB every 10 ms. Their receive buffer fills, the
-// window closes, and the server's kernel holds the rest.
+// receiverStall has clients that work off a value of 2 MB while they read it, 64 kB every 10 ms. Their receive buffer
+// fills, the window closes, and the server's kernel holds the rest.
 var receiverStall = Incident{
 	ID:    "receiver-stall",
 	Cause: "receiver-stall",
@@ -39,9 +39,10 @@ var receiverStall = Incident{
 		took, others := l.timings("GETs of 2 MB by slow readers"), l.timings("other callers")
 		const clients = 3
 		for range clients {
-			err := l.repeat(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond, func(c *caller) error {
-				return took.time(func() error { return getSlowly(c, "blob") })
-			})
+			err := l.repeat(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond,
+				func(c *caller) error {
+					return took.time(func() error { return getSlowly(c, "blob") })
+				})
 			if err != nil {
 				return Scene{}, err
 			}
@@ -54,7 +55,10 @@ var receiverStall = Incident{
 // smallReceiveBuffer is set before the connection is opened, since the window's scale is agreed on then.
 func smallReceiveBuffer(_, _ string, c syscall.RawConn) error {
 	var set error
-	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, stallRcvBuf) })
+	err := c.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF,
+			stallRcvBuf)
+	})
 	if err != nil {
 		return err
 	}

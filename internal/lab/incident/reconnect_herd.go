@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// reconnectHerd restarts a server under 600 connections of three instances of an application. Each comes back at once, with a handshake of
-// its own, and the calls of all wait for the new connections.
+// reconnectHerd restarts a server under 600 connections of three instances of an application. Each comes back at once,
+// with a handshake of its own, and the calls of all wait for the new connections.
 var reconnectHerd = Incident{
 	ID:    "reconnect-herd",
 	Cause: "reconnect-herd",
@@ -23,8 +23,10 @@ var reconnectHerd = Incident{
 		}
 		for range 3 { // instances of the application
 			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-				Addresses: []string{s.Addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
-				Workers: 200, PoolSize: 200, MinIdle: 200, Rate: 1000, Random: true}}); err != nil {
+				Addresses: []string{s.Addr}, Password: labPassword, Name: "orders", Commands: smallReads(),
+				Keys:    documents,
+				Workers: 200, PoolSize: 200, MinIdle: 200, Rate: 1000, Random: true,
+			}}); err != nil {
 				return Scene{}, err
 			}
 		}
@@ -52,8 +54,10 @@ var reconnectHerdKilled = Incident{
 		}
 		for range 2 {
 			if err := l.Client(ctx, clientSpec{Program: clients.Jedis, Options: clients.Options{
-				Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
-				Workers: 150, PoolSize: 150, MinIdle: 150, Rate: 4000, Random: true}}); err != nil {
+				Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(),
+				Keys:    documents,
+				Workers: 150, PoolSize: 150, MinIdle: 150, Rate: 4000, Random: true,
+			}}); err != nil {
 				return Scene{}, err
 			}
 		}

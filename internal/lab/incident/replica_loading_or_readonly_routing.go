@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the reads that are sent to it,
-// with CLUSTERDOWN: while it loads its own file it has not heard from its cluster.
+// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the
+// reads that are sent to it, with CLUSTERDOWN: while it loads its own file it has not heard from its cluster.
 var replicaLoading = Incident{
 	ID:    "replica-loading-or-readonly-routing",
 	Cause: "replica-loading-or-readonly-routing",
@@ -26,14 +26,23 @@ var replicaLoading = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000, tag); err != nil {
+		if err := steps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000,
+			tag); err != nil {
 			return Scene{}, err
 		}
 		if err := saved(ctx, c.Nodes[c.Masters]); err != nil { // which it loads when it starts
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
-			Commands: []clients.Command{{Args: []string{"GET", tag + "{n}"}, Weight: 2}, {Args: []string{"GET", "doc:{n}"}}}, Keys: documents, Workers: 10, Rate: 400}}); err != nil {
+		if err := l.Client(ctx, clientSpec{
+			Program: clients.RedisPy, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
+				Commands: []clients.Command{
+					{Args: []string{"GET", tag + "{n}"}, Weight: 2},
+					{Args: []string{"GET", "doc:{n}"}},
+				}, Keys: documents, Workers: 10, Rate: 400,
+			},
+		}); err != nil {
 			return Scene{}, err
 		}
 		l.after(ctx, beforeFault, func(ctx context.Context) error {
@@ -47,13 +56,15 @@ var replicaLoading = Incident{
 	},
 }
 
-// saved waits until a server has written its data to its disk: by a child, as a reply to SAVE may be longer in coming than one waits for it.
+// saved waits until a server has written its data to its disk: by a child, as a reply to SAVE may be longer in coming
+// than one waits for it.
 func saved(ctx context.Context, s *fleet.Instance) error {
 	if _, err := s.Do(ctx, "BGSAVE"); err != nil {
 		return err
 	}
 	for {
-		if v, err := s.Do(ctx, "INFO", "persistence"); err == nil && strings.Contains(fmt.Sprint(v), "rdb_bgsave_in_progress:0") {
+		if v, err := s.Do(ctx, "INFO", "persistence"); err == nil && strings.Contains(fmt.Sprint(v),
+			"rdb_bgsave_in_progress:0") {
 			if !strings.Contains(fmt.Sprint(v), "rdb_last_bgsave_status:ok") {
 				return fmt.Errorf("BGSAVE of %s failed: see its log", s.Addr)
 			}
@@ -74,7 +85,8 @@ func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 		return err
 	}
 	for begin := time.Now(); ; {
-		if v, err := replica.Do(ctx, "INFO"); err == nil && strings.Contains(fmt.Sprint(v), "loading:0") && strings.Contains(fmt.Sprint(v), "master_link_status:up") {
+		if v, err := replica.Do(ctx, "INFO"); err == nil && strings.Contains(fmt.Sprint(v), "loading:0") &&
+			strings.Contains(fmt.Sprint(v), "master_link_status:up") {
 			fmt.Fprintf(l.Log, "%s had its data after %v\n", replica.Addr, time.Since(begin).Round(time.Millisecond))
 			return nil
 		}
@@ -94,8 +106,13 @@ var replicaReadOnly = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: replica.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{Addresses: []string{replica.Addr},
-			Commands: readsAndWrites(), Keys: documents, Workers: 20, Rate: 300, Random: true}})
+		return Scene{Target: replica.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.GoRedis9, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{replica.Addr},
+				Commands:  readsAndWrites(), Keys: documents, Workers: 20, Rate: 300, Random: true,
+			},
+		})
 	},
 }
 
@@ -109,8 +126,13 @@ var replicaMasterDown = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{Addresses: []string{replica.Addr},
-			Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200}}); err != nil {
+		if err := l.Client(ctx, clientSpec{
+			Program: clients.RedisPy, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{replica.Addr},
+				Commands:  smallReads(), Keys: documents, Workers: 10, Rate: 200,
+			},
+		}); err != nil {
 			return Scene{}, err
 		}
 		_, err = replica.Do(ctx, "REPLICAOF", "127.0.0.1", "1") // nobody listens there

@@ -29,8 +29,8 @@ type resolver struct {
 // labName is what the clients of the lab dial; .test is kept for tests (RFC 2606).
 const labName = "redis.lab.test"
 
-// slowNames starts a resolver on a loopback address of its own, and returns what is executed before a client that is to ask it: in a mount
-// namespace of its own, which ends with it, /etc/resolv.conf is another file.
+// slowNames starts a resolver on a loopback address of its own, and returns what is executed before a client that is to
+// ask it: in a mount namespace of its own, which ends with it, /etc/resolv.conf is another file.
 func (l *Lab) slowNames(delay time.Duration, lose int) (lead []string, err error) {
 	if err := needRoot("a name server at port 53"); err != nil {
 		return nil, err
@@ -56,7 +56,10 @@ func (l *Lab) slowNames(delay time.Duration, lose int) (lead []string, err error
 	if err := os.WriteFile(conf, []byte("nameserver "+addr+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	return []string{"unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/resolv.conf && shift && exec "$@"`, "sh", conf}, nil
+	return []string{
+		"unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/resolv.conf && shift && exec "$@"`, "sh",
+		conf,
+	}, nil
 }
 
 // serve answers until the connection is closed.
@@ -91,8 +94,13 @@ func (r *resolver) reply(question []byte) (packed []byte, ok bool) {
 	q := m.Questions[0]
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if q.Type == dnsmessage.TypeA {
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
-			Body: &dnsmessage.AResource{A: r.answer.As4()}}}
+		m.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{
+				Name: q.Name, Type: q.Type, Class: q.Class,
+				TTL: 1,
+			},
+			Body: &dnsmessage.AResource{A: r.answer.As4()},
+		}}
 	}
 	packed, err := m.Pack()
 	return packed, err == nil && !lost

@@ -7,7 +7,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// rttFloor puts 8 ms between the callers and an idle server, as a region far away, or a proxy that holds on to what it gets.
+// rttFloor puts 8 ms between the callers and an idle server, as a region far away, or a proxy that holds on to what it
+// gets.
 var rttFloor = Incident{
 	ID:    "rtt-floor",
 	Cause: "rtt-floor",

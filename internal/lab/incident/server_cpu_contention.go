@@ -30,11 +30,12 @@ var serverCPUContention = Incident{
 	},
 }
 
-// spin runs a process that does nothing but use a CPU. It ends with the lab, and by its own limit of CPU time should the lab be
-// killed before its end.
+// spin runs a process that does nothing but use a CPU. It ends with the lab, and by its own limit of CPU time should
+// the lab be killed before its end.
 func (l *Lab) spin(cpu int) error {
 	c := exec.Command("taskset", "-c", itoa(cpu), "sh", "-c", "ulimit -t 120; while :; do :; done")
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // a session of its own: autogroup gives each an equal share
+	// a session of its own: autogroup gives each an equal share
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("%w: starting a busy neighbour: %w", ErrCannot, err)
 	}

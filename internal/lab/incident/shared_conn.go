@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// sharedConn is a connection that many callers share, as Lettuce, StackExchange.Redis or ioredis have it: commands go out as they
-// come, and replies come back in their order. Who waits for a reply waits for all before it.
+// sharedConn is a connection that many callers share, as Lettuce, StackExchange.Redis or ioredis have it: commands go
+// out as they come, and replies come back in their order. Who waits for a reply waits for all before it.
 type sharedConn struct {
 	*caller
 	sending sync.Mutex // held while a command takes its place in the line and is written

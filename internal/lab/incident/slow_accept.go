@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// slowAccept puts a proxy before a server that needs a while for each new connection, and passes on at once what is said on it later: as one
-// that asks another service first who may come in. It returns the proxy's address.
+// slowAccept puts a proxy before a server that needs a while for each new connection, and passes on at once what is
+// said on it later: as one that asks another service first who may come in. It returns the proxy's address.
 func (l *Lab) slowAccept(ctx context.Context, addr string, delay time.Duration) (string, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +55,8 @@ func passOn(ctx context.Context, in net.Conn, addr string, delay time.Duration) 
 	both.Wait()
 }
 
-// copyAll reads and writes, as most proxies do, where io.Copy between two connections would splice. An end is an end, whatever the reason.
+// copyAll reads and writes, as most proxies do, where io.Copy between two connections would splice. An end is an end,
+// whatever the reason.
 func copyAll(to io.Writer, from io.Reader) {
 	_, _ = io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 }

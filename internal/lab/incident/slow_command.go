@@ -34,7 +34,8 @@ var slowCommand = Incident{
 func fill(ctx context.Context, s *fleet.Instance, n int) error {
 	const step = 50_000
 	for from := 0; from < n; from += step {
-		if _, err := s.Do(ctx, "EVAL", "for i=ARGV[1],ARGV[1]+ARGV[2]-1 do redis.call('SET','fill:'..i,'v') end", "0", itoa(from), itoa(min(step, n-from))); err != nil {
+		if _, err := s.Do(ctx, "EVAL", "for i=ARGV[1],ARGV[1]+ARGV[2]-1 do redis.call('SET','fill:'..i,'v') end", "0",
+			itoa(from), itoa(min(step, n-from))); err != nil {
 			return err
 		}
 	}

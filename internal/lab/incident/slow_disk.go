@@ -24,21 +24,26 @@ const (
 	throttle   = "blkio.throttle.write_bps_device"
 )
 
-// SlowDisk makes a file system whose cgroup may write bytesPerSecond to it. The limit is that of cgroup v1, which counts an fsync to
-// who calls it, and a journal to the thread that writes it; so that thread is in the cgroup too. All data goes through a journal of
-// 4 MB: where it is full, write() waits, as it does on any disk that is too slow.
+// SlowDisk makes a file system whose cgroup may write bytesPerSecond to it. The limit is that of cgroup v1, which
+// counts an fsync to who calls it, and a journal to the thread that writes it; so that thread is in the cgroup too. All
+// data goes through a journal of 4 MB: where it is full, write() waits, as it does on any disk that is too slow.
 func (l *Lab) SlowDisk(ctx context.Context, bytesPerSecond int) (*slowDisk, error) {
 	if err := needRoot("a throttled disk"); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(blkioMount, throttle)); err != nil {
-		return nil, fmt.Errorf("%w: a throttled disk needs the blkio controller of cgroup v1 at %s", ErrCannot, blkioMount)
+		return nil, fmt.Errorf("%w: a throttled disk needs the blkio controller of cgroup v1 at %s", ErrCannot,
+			blkioMount)
 	}
 	base := filepath.Join(os.TempDir(), fmt.Sprintf("slowpath-disk-%d", os.Getpid()))
 	d := &slowDisk{Mount: filepath.Join(base, "mnt"), dir: filepath.Join(blkioMount, filepath.Base(base))}
 	image := filepath.Join(base, "disk.img")
-	for _, e := range []fleet.Entry{{Kind: fleet.KindDir, Path: base}, {Kind: fleet.KindLoop, Path: image}, {Kind: fleet.KindMount, Path: d.Mount},
-		{Kind: fleet.KindCgroup, Paths: []string{d.dir}}} {
+	for _, e := range []fleet.Entry{
+		{Kind: fleet.KindDir, Path: base},
+		{Kind: fleet.KindLoop, Path: image},
+		{Kind: fleet.KindMount, Path: d.Mount},
+		{Kind: fleet.KindCgroup, Paths: []string{d.dir}},
+	} {
 		added, err := l.Registry.Add(e)
 		if err != nil {
 			return nil, err
@@ -100,8 +105,10 @@ func (d *slowDisk) catchJournal(name string) error {
 
 // Spec is a server that keeps its append-only file on the disk.
 func (d *slowDisk) Spec(config ...string) fleet.Spec {
-	return fleet.Spec{AOF: true, CgroupProcs: []string{filepath.Join(d.dir, "cgroup.procs")},
-		Config: append([]string{"dir " + d.Mount, "auto-aof-rewrite-percentage 0"}, config...)}
+	return fleet.Spec{
+		AOF: true, CgroupProcs: []string{filepath.Join(d.dir, "cgroup.procs")},
+		Config: append([]string{"dir " + d.Mount, "auto-aof-rewrite-percentage 0"}, config...),
+	}
 }
 
 // Release lifts the limit, so that the server can end: it waits for the disk in a sleep that no signal ends.

@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// What arrives beside the server, and what it is compared with: a burst took 7 ms of a virtual machine on an AMD EPYC, which makes
-// half of the CPU.
+// What arrives beside the server, and what it is compared with: a burst took 7 ms of a virtual machine on an AMD EPYC,
+// which makes half of the CPU.
 const (
 	packetsPerBurst = 600 // below net.core.netdev_max_backlog (1000): the server's own replies wait in the same queue
 	burstGap        = 15 * time.Millisecond
@@ -22,8 +22,8 @@ const (
 	discardPort     = 9
 )
 
-// softirqOnRedisCore has the kernel receive the packets of another service on the only CPU that the server may use, through a
-// firewall with many rules. That happens in softirqs, which go before every process, and in ksoftirqd.
+// softirqOnRedisCore has the kernel receive the packets of another service on the only CPU that the server may use,
+// through a firewall with many rules. That happens in softirqs, which go before every process, and in ksoftirqd.
 var softirqOnRedisCore = Incident{
 	ID:    "softirq-on-redis-core",
 	Cause: "softirq-on-redis-core",

@@ -11,8 +11,8 @@ import (
 // staleTimeout is the server's own limit of idle time, which it looks at once a second.
 const staleTimeout = "timeout 1"
 
-// staleConnServerTimeout has a server that closes what is idle for a second, and a pool that keeps connections for longer: the call after
-// a pause finds its connection closed, and pays for a new one.
+// staleConnServerTimeout has a server that closes what is idle for a second, and a pool that keeps connections for
+// longer: the call after a pause finds its connection closed, and pays for a new one.
 var staleConnServerTimeout = Incident{
 	ID:    "stale-conn-server-timeout",
 	Cause: "stale-conn-server-timeout",
@@ -55,7 +55,9 @@ func (l *Lab) staleServer(ctx context.Context, program clients.Name) (Scene, err
 	}
 	for range 4 { // instances of the application
 		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1, Rate: 0.4}}); err != nil {
+			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
+			Rate: 0.4,
+		}}); err != nil {
 			return Scene{}, err
 		}
 	}

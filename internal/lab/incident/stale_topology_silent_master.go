@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// staleTopologySilentMaster stops a master for good. Its replica takes over, but Lettuce 6 as it comes asks for the map only when it begins, and a master
-// that says nothing sends no MOVED: its callers go on waiting for it.
+// staleTopologySilentMaster stops a master for good. Its replica takes over, but Lettuce 6 as it comes asks for the map
+// only when it begins, and a master that says nothing sends no MOVED: its callers go on waiting for it.
 var staleTopologySilentMaster = Incident{
 	ID:    "stale-topology-silent-master",
 	Cause: "stale-topology-silent-master",
@@ -20,7 +20,8 @@ var staleTopologySilentMaster = Incident{
 	},
 }
 
-// staleTopologyGoRedis has timeouts that free its callers after 5 s each, and a library that hears of the new master by MOVED only.
+// staleTopologyGoRedis has timeouts that free its callers after 5 s each, and a library that hears of the new master by
+// MOVED only.
 var staleTopologyGoRedis = Incident{
 	ID:    "stale-topology-silent-master-go-redis",
 	Cause: "stale-topology-silent-master",
@@ -35,7 +36,8 @@ var staleTopologyGoRedis = Incident{
 var staleTopologyLong = Incident{
 	ID:    "stale-topology-silent-master-long-since",
 	Cause: "stale-topology-silent-master",
-	Title: "a master of three was stopped for good under Lettuce 6 without topology refresh, and replaced before doctor looks",
+	Title: "a master of three was stopped for good under Lettuce 6 without topology refresh, and replaced before " +
+		"doctor looks",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.callersOfCluster(ctx, clients.Lettuce6, clients.Options{Workers: 20, Rate: 300, Random: true})
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// swallowProxy is a proxy before a server that loses one reply of so many to a client: it reads it, and sends nothing on. The connection stays,
-// and TCP has nothing to send again: that a reply is missing only its caller can notice, by a timeout. Others' replies, doctor's own among them,
-// are passed on.
+// swallowProxy is a proxy before a server that loses one reply of so many to a client: it reads it, and sends nothing
+// on. The connection stays, and TCP has nothing to send again: that a reply is missing only its caller can notice, by a
+// timeout. Others' replies, doctor's own among them, are passed on.
 type swallowProxy struct {
 	net.Listener
 	server string
@@ -73,7 +73,8 @@ func (p *swallowProxy) requests(far, near net.Conn, of *atomic.Bool) {
 	}
 }
 
-// replies passes on what the server sends, except for what is lost. What it sends at once are the replies to what was asked at once.
+// replies passes on what the server sends, except for what is lost. What it sends at once are the replies to what was
+// asked at once.
 func (p *swallowProxy) replies(near, far net.Conn, of *atomic.Bool) {
 	buf := make([]byte, 64<<10)
 	for {

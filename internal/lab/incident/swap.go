@@ -21,8 +21,8 @@ const (
 	swapMinFree = 4 << 30 // of disk, before a swap file is made
 )
 
-// swapIncident lets a server of 750 MB have 256 MB of memory; the kernel moves the rest to a swap file. Of three keys that are read
-// two have to be fetched from it first, in the main thread, and other pages must go for them.
+// swapIncident lets a server of 750 MB have 256 MB of memory; the kernel moves the rest to a swap file. Of three keys
+// that are read two have to be fetched from it first, in the main thread, and other pages must go for them.
 var swapIncident = Incident{
 	ID:    "swap",
 	Cause: "swap",
@@ -62,7 +62,8 @@ func randomKeys(command string, n int) func(*rand.Rand, int) []string {
 
 // fillValues makes n keys fill:0 … with values of a size in bytes.
 func fillValues(ctx context.Context, s *fleet.Instance, n, bytes int) error {
-	const script = "local v=string.rep('0123456789abcdef',ARGV[3]/16) for i=ARGV[1],ARGV[2] do redis.call('SET','fill:'..i,v) end"
+	const script = "local v=string.rep('0123456789abcdef',ARGV[3]/16) for i=ARGV[1],ARGV[2] do " +
+		"redis.call('SET','fill:'..i,v) end"
 	return steps(ctx, s, script, n, itoa(bytes))
 }
 
@@ -109,7 +110,8 @@ func allocate(dir, file string) error {
 	return unix.Fallocate(int(f.Fd()), 0, 0, swapBytes)
 }
 
-// memoryLimit makes a cgroup that may have so much memory and as much swap as there is; it returns the file that a process joins it by.
+// memoryLimit makes a cgroup that may have so much memory and as much swap as there is; it returns the file that a
+// process joins it by.
 func (l *Lab) memoryLimit(bytes int) (procs string, err error) {
 	dir, v2, err := l.cgroup("memory", "memory", "memory.limit_in_bytes")
 	if err != nil {

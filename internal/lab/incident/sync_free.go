@@ -57,7 +57,8 @@ var syncFreeByExpiry = Incident{
 			}
 		}
 		for h := range bigHashes {
-			if _, err := s.Do(ctx, "PEXPIRE", "session:"+itoa(h), itoa(int(time.Second.Milliseconds())+h*int(bigHashGap.Milliseconds()))); err != nil {
+			if _, err := s.Do(ctx, "PEXPIRE", "session:"+itoa(h),
+				itoa(int(time.Second.Milliseconds())+h*int(bigHashGap.Milliseconds()))); err != nil {
 				return Scene{}, err
 			}
 		}

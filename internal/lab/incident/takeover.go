@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// nodeTimeout is the cluster-node-timeout of the lab, in milliseconds: a failover takes about as long and a second more. The default is 15 s.
+// nodeTimeout is the cluster-node-timeout of the lab, in milliseconds: a failover takes about as long and a second
+// more. The default is 15 s.
 const nodeTimeout = 3000
 
 // noFailover makes nodes that are busy for seconds keep their slots.
@@ -19,7 +20,8 @@ const noFailover = "cluster-node-timeout 60000"
 
 // cacheCluster is three masters with a replica each.
 func (l *Lab) cacheCluster(ctx context.Context, config ...string) (*fleet.Cluster, error) {
-	return l.Cluster(ctx, 3, 1, fleet.Spec{Config: append([]string{"cluster-node-timeout " + itoa(nodeTimeout)}, config...)})
+	return l.Cluster(ctx, 3, 1, fleet.Spec{Config: append([]string{"cluster-node-timeout " + itoa(nodeTimeout)},
+		config...)})
 }
 
 // after does something once, so long from now; its error goes to the log.
@@ -52,18 +54,20 @@ func (l *Lab) stop(s *fleet.Instance) error {
 	return nil
 }
 
-// takeoverPatience bounds the wait for an election: cluster-node-timeout, 0.5 to 1 s of delay, the votes, and again if they fail.
+// takeoverPatience bounds the wait for an election: cluster-node-timeout, 0.5 to 1 s of delay, the votes, and again if
+// they fail.
 const takeoverPatience = time.Minute
 
-// awaitTakeover waits until a replica says that it is a master now, and logs how long that took: the truth of the incident does not rest on the tool
-// that it grades.
+// awaitTakeover waits until a replica says that it is a master now, and logs how long that took: the truth of the
+// incident does not rest on the tool that it grades.
 func (l *Lab) awaitTakeover(ctx context.Context, replica *fleet.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, takeoverPatience)
 	defer cancel()
 	for begin := time.Now(); ; {
 		if v, err := replica.Do(ctx, "ROLE"); err == nil {
 			if role, ok := v.([]any); ok && len(role) > 0 && role[0] == "master" {
-				fmt.Fprintf(l.Log, "%s has taken over after %v\n", replica.Addr, time.Since(begin).Round(time.Millisecond))
+				fmt.Fprintf(l.Log, "%s has taken over after %v\n", replica.Addr,
+					time.Since(begin).Round(time.Millisecond))
 				return nil
 			}
 		}

@@ -9,14 +9,15 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// timeoutDiscardChurn gives a reply 10 ms, on a way of 4 ms. A report's KEYS holds the server a little longer, five times a second: each
-// call that meets it gives its connection up, waits before it tries again, and then for a new connection with all its handshake. With
-// the library's own ReadTimeout the same calls would only wait for KEYS.
+// timeoutDiscardChurn gives a reply 10 ms, on a way of 4 ms. A report's KEYS holds the server a little longer, five
+// times a second: each call that meets it gives its connection up, waits before it tries again, and then for a new
+// connection with all its handshake. With the library's own ReadTimeout the same calls would only wait for KEYS.
 var timeoutDiscardChurn = Incident{
 	ID:    "timeout-discard-churn",
 	Cause: "timeout-discard-churn",
-	Title: "a go-redis client with ReadTimeout 10 ms, 4 ms from a server that KEYS holds a little longer, five times a second",
-	Args:  []string{"-a", labPassword},
+	Title: "a go-redis client with ReadTimeout 10 ms, 4 ms from a server that KEYS holds a little longer, five times " +
+		"a second",
+	Args: []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
 		if err != nil {
@@ -25,10 +26,12 @@ var timeoutDiscardChurn = Incident{
 		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 90_000); err != nil {
 			return Scene{}, err
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS", "invoice:*")})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS",
+			"invoice:*")})
 		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
 			Workers: 30, PoolSize: 30, Rate: 600, Random: true,
-			ReadTimeout: 10 * time.Millisecond}})
+			ReadTimeout: 10 * time.Millisecond,
+		}})
 	},
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// timings are how long the callers of an incident waited by their own clocks. The lab's log has them when the incident ends: they
-// say that it was one, without asking the tool that is graded by it.
+// timings are how long the callers of an incident waited by their own clocks. The lab's log has them when the incident
+// ends: they say that it was one, without asking the tool that is graded by it.
 type timings struct {
 	who string
 	mu  sync.Mutex

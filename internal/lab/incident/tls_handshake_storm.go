@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// tlsHandshakeStorm has many callers open TLS connections at once: each costs the server's main thread as much as some hundred commands,
-// and all who are connected wait for it.
+// tlsHandshakeStorm has many callers open TLS connections at once: each costs the server's main thread as much as some
+// hundred commands, and all who are connected wait for it.
 var tlsHandshakeStorm = Incident{
 	ID:    "tls-handshake-storm",
 	Cause: "tls-handshake-storm",
@@ -22,11 +22,18 @@ var tlsHandshakeStorm = Incident{
 			return Scene{}, err
 		}
 		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 4, Rate: 200}}); err != nil {
+			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 4,
+			Rate: 200,
+		}}); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 60, CallsPerClient: 2, DialTimeout: 10 * time.Second}})
+		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.GoRedis9, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 60,
+				CallsPerClient: 2, DialTimeout: 10 * time.Second,
+			},
+		})
 	},
 }
 
@@ -41,8 +48,12 @@ var tlsHandshakeStormRedigo = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 30}})
+		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{
+			Program: clients.Redigo, CPU: otherCPU(),
+			Options: clients.Options{
+				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 30,
+			},
+		})
 	},
 }
 

@@ -11,14 +11,16 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// topologyRefreshStorm is incident 002: Lettuce asks for CLUSTER NODES and INFO, each client in its period and on new connections. What one node sees of
-// 4000 clients that ask all nodes each minute is seen of ten that ask it each 150 ms. They ask their seeds only, since of the other nodes none runs.
+// topologyRefreshStorm is incident 002: Lettuce asks for CLUSTER NODES and INFO, each client in its period and on new
+// connections. What one node sees of 4000 clients that ask all nodes each minute is seen of ten that ask it each 150
+// ms. They ask their seeds only, since of the other nodes none runs.
 var topologyRefreshStorm = Incident{
 	ID:    "topology-refresh-storm",
 	Cause: "topology-refresh-storm",
 	Title: "ten Lettuce 6 clients that refresh their topology each 150 ms: a map of 80 masters, Redis 6.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6, 150*time.Millisecond)
+		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6,
+			150*time.Millisecond)
 	},
 }
 
@@ -26,28 +28,36 @@ var topologyRefreshStorm = Incident{
 var topologyRefreshStorm300 = Incident{
 	ID:    "topology-refresh-storm-300-nodes",
 	Cause: "topology-refresh-storm",
-	Title: "ten Lettuce 7 clients that refresh their topology each 300 ms: a map of 150 masters with a replica each, Redis 5.0",
+	Title: "ten Lettuce 7 clients that refresh their topology each 300 ms: a map of 150 masters with a replica each, " +
+		"Redis 5.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6}, clients.Lettuce7, 300*time.Millisecond)
+		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6},
+			clients.Lettuce7, 300*time.Millisecond)
 	},
 }
 
 // refreshingClients are in one process: each has its own map, timer and connections, as in a process of its own.
 const refreshingClients = 10
 
-// refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose keys are all on that node, to
-// which no map matters.
-func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, who clients.Name, period time.Duration) (Scene, error) {
+// refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose
+// keys are all on that node, to which no map matters.
+func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, who clients.Name,
+	period time.Duration,
+) (Scene, error) {
 	s, err := l.startMap(ctx, server, m, fleet.Spec{CPUs: []int{0}})
 	if err != nil {
 		return Scene{}, err
 	}
-	reads := clients.Options{Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20, PoolSize: 20, Rate: 500}
+	reads := clients.Options{
+		Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20,
+		PoolSize: 20, Rate: 500,
+	}
 	if err := l.Client(ctx, clientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
 		return Scene{}, err
 	}
 	asks := reads
-	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20, refreshingClients, period, true
+	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20,
+		refreshingClients, period, true
 	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: who, CPU: otherCPU(), Options: asks})
 }
 
@@ -57,7 +67,9 @@ func readsOfSlot(slot uint16) []clients.Command {
 }
 
 // startMap is Start for a server of some version which knows a cluster of nodes that do not run.
-func (l *Lab) startMap(ctx context.Context, server servers.Name, m fleet.MapSpec, spec fleet.Spec) (*fleet.Instance, error) {
+func (l *Lab) startMap(ctx context.Context, server servers.Name, m fleet.MapSpec, spec fleet.Spec) (*fleet.Instance,
+	error,
+) {
 	bin, err := l.Cache.Get(ctx, server, l.Log)
 	if err != nil {
 		return nil, err

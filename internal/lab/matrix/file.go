@@ -32,8 +32,10 @@ func Parse(text []byte) (*Matrix, error) {
 	for i, c := range m.Cells {
 		switch {
 		case c.Client == "" || c.Server == "" || !slices.Contains(Topologies(), c.Topology):
-			return nil, fmt.Errorf("%w: cell %d is of client %.40q, server %.40q, topology %.40q", ErrFile, i, c.Client, c.Server, c.Topology)
-		case c.Calls < 0 || c.Errors < 0 || c.Errors > c.Calls || c.RequestsPerSecond < 0 || c.P50Ns < 0 || c.P99Ns < c.P50Ns || c.MaxNs < 0:
+			return nil, fmt.Errorf("%w: cell %d is of client %.40q, server %.40q, topology %.40q", ErrFile, i, c.Client,
+				c.Server, c.Topology)
+		case c.Calls < 0 || c.Errors < 0 || c.Errors > c.Calls || c.RequestsPerSecond < 0 || c.P50Ns < 0 ||
+			c.P99Ns < c.P50Ns || c.MaxNs < 0:
 			return nil, fmt.Errorf("%w: the figures of %.80q contradict each other", ErrFile, c.String())
 		case slices.ContainsFunc(m.Cells[:i], c.Is):
 			return nil, fmt.Errorf("%w: %.80q is there twice", ErrFile, c.String())
@@ -45,8 +47,9 @@ func Parse(text []byte) (*Matrix, error) {
 	return &m, nil
 }
 
-// Resume reads the matrix that a run has kept; where there is no file, it is a new one. A file whose cells were measured in another way is
-// refused, since they could not stand in one table. Errors match ErrFile, or are those of the file.
+// Resume reads the matrix that a run has kept; where there is no file, it is a new one. A file whose cells were
+// measured in another way is refused, since they could not stand in one table. Errors match ErrFile, or are those of
+// the file.
 func Resume(path string, fresh *Matrix) (*Matrix, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -66,7 +69,8 @@ func Resume(path string, fresh *Matrix) (*Matrix, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if m.Settings != fresh.Settings {
-		return nil, fmt.Errorf("%s: %w: its cells were measured otherwise (quick %v, http %v, %d workers, %v counted, %v watched): use the same options, or another file",
+		return nil, fmt.Errorf("%s: %w: its cells were measured otherwise (quick %v, http %v, %d workers, %v "+
+			"counted, %v watched): use the same options, or another file",
 			path, ErrFile, m.Settings.Quick, m.Settings.HTTP, m.Settings.Workers, m.Settings.Duration, m.Settings.Watch)
 	}
 	m.Version = fresh.Version

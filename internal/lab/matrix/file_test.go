@@ -12,9 +12,16 @@ import (
 
 // sample is a matrix of incident 000 in small.
 func sample() *Matrix {
-	m := &Matrix{Schema: Schema, Version: "test", Start: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), CPUs: 2, Settings: Quick(), Cells: []Cell{}}
-	for i, c := range (Plan{Clients: []string{"go-redis-v6", "go-redis-v8"}, Servers: []string{"redis-6.0.16"}, Topologies: []string{Cluster}}).Cells() {
-		c.Calls, c.RequestsPerSecond, c.P50Ns, c.P99Ns, c.MaxNs, c.Finding = 200, 100+float64(i)*10_000, 1000, 2000, 3000, "healthy"
+	m := &Matrix{
+		Schema: Schema, Version: "test", Start: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), CPUs: 2,
+		Settings: Quick(), Cells: []Cell{},
+	}
+	for i, c := range (Plan{
+		Clients: []string{"go-redis-v6", "go-redis-v8"}, Servers: []string{"redis-6.0.16"},
+		Topologies: []string{Cluster},
+	}).Cells() {
+		c.Calls, c.RequestsPerSecond, c.P50Ns, c.P99Ns, c.MaxNs, c.Finding = 200, 100+float64(i)*10_000, 1000, 2000,
+			3000, "healthy"
 		m.Put(c)
 	}
 	return m
@@ -72,7 +79,8 @@ func TestParseRefuses(t *testing.T) {
 		"more errors":         {body(func(m *Matrix) { m.Cells[0].Errors = 201 }), "contradict"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Parse([]byte(test.text)); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), test.says) {
+			if _, err := Parse([]byte(test.text)); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(),
+				test.says) {
 				t.Error(err)
 			}
 		})
@@ -124,7 +132,8 @@ func TestOnly(t *testing.T) {
 func TestSummary(t *testing.T) {
 	m := sample()
 	m.Cells[0].Finding = "cmdinfo-once-lock"
-	if got, want := m.Summary(), "2 of 2 cells have figures; from 100 calls per second (go-redis-v6 on redis-6.0.16, cluster: cmdinfo-once-lock) to 10100 (go-redis-v8 on redis-6.0.16, cluster)."; got != want {
+	if got, want := m.Summary(), "2 of 2 cells have figures; from 100 calls per second (go-redis-v6 on redis-6.0.16, "+
+		"cluster: cmdinfo-once-lock) to 10100 (go-redis-v8 on redis-6.0.16, cluster)."; got != want {
 		t.Errorf("%q", got)
 	}
 	m.Cells[0].Empty = "no Go"
@@ -135,10 +144,14 @@ func TestSummary(t *testing.T) {
 
 func TestTodo(t *testing.T) {
 	m := sample()
-	p := Plan{Clients: []string{"go-redis-v6", "go-redis-v8", "jedis"}, Servers: []string{"redis-6.0.16"}, Topologies: []string{Cluster}}
+	p := Plan{
+		Clients: []string{"go-redis-v6", "go-redis-v8", "jedis"}, Servers: []string{"redis-6.0.16"},
+		Topologies: []string{Cluster},
+	}
 	m.Put(Cell{Client: "go-redis-v6", Server: "redis-6.0.16", Topology: Cluster, Empty: "no Go", Again: true})
 	todo := p.Todo(m)
-	if len(m.Cells) != 2 || len(todo) != 2 || todo[0].Client != "go-redis-v6" || todo[0].Empty != "" || todo[1].Client != "jedis" {
+	if len(m.Cells) != 2 || len(todo) != 2 || todo[0].Client != "go-redis-v6" || todo[0].Empty != "" ||
+		todo[1].Client != "jedis" {
 		t.Errorf("%+v of %+v", todo, m.Cells)
 	}
 	if s := m.Settings; Expected(todo, s) <= 2*(s.Warmup+s.Duration+s.Watch) || Expected(nil, s) != 0 {
@@ -148,8 +161,10 @@ func TestTodo(t *testing.T) {
 
 func TestCheckSettings(t *testing.T) {
 	for name, change := range map[string]func(*Settings){
-		"no workers": func(s *Settings) { s.Workers = 0 }, "too many": func(s *Settings) { s.Workers = 1e6 }, "no time": func(s *Settings) { s.Duration = 0 },
-		"a negative watch": func(s *Settings) { s.Watch = -1 }, "no keys": func(s *Settings) { s.Keys = 0 }, "two masters": func(s *Settings) { s.Masters = 2 },
+		"no workers": func(s *Settings) { s.Workers = 0 }, "too many": func(s *Settings) { s.Workers = 1e6 },
+		"no time":          func(s *Settings) { s.Duration = 0 },
+		"a negative watch": func(s *Settings) { s.Watch = -1 }, "no keys": func(s *Settings) { s.Keys = 0 },
+		"two masters": func(s *Settings) { s.Masters = 2 },
 	} {
 		s := Quick()
 		if err := s.Check(); err != nil {

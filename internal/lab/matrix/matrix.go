@@ -1,5 +1,5 @@
-// Package matrix measures client libraries against server versions, each pair standalone and in a cluster: how many calls, how late, what
-// limited them, and what doctor finds. Both ends are real programs, which the lab starts.
+// Package matrix measures client libraries against server versions, each pair standalone and in a cluster: how many
+// calls, how late, what limited them, and what doctor finds. Both ends are real programs, which the lab starts.
 package matrix
 
 import (
@@ -59,7 +59,8 @@ type Cell struct {
 	Errors            int64   `json:"errors"`
 	LastError         string  `json:"last_error,omitempty"`
 	LimitedBy         string  `json:"limited_by,omitempty"` // as in slowpath.bench/v1, but client-cpu for generator-cpu
-	// Finding is the cause that doctor named first, or its verdict where it found none. It is empty where doctor was not asked.
+	// Finding is the cause that doctor named first, or its verdict where it found none. It is empty where doctor was
+	// not asked.
 	Finding     string   `json:"finding"`
 	Confidence  float64  `json:"confidence,omitempty"`
 	ExcessShare float64  `json:"excess_share,omitempty"`

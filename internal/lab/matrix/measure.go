@@ -15,7 +15,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// measure lets the client make its calls, and fills the cell's figures in. A client of which no call succeeded is errSilent.
+// measure lets the client make its calls, and fills the cell's figures in. A client of which no call succeeded is
+// errSilent.
 func (p *pair) measure(ctx context.Context) error {
 	load := p.workers
 	if p.settings.HTTP {
@@ -64,7 +65,8 @@ func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) 
 	return sum, watch, err
 }
 
-// service makes the calls through the client's HTTP service. They count as its users see them; the library is what the service says.
+// service makes the calls through the client's HTTP service. They count as its users see them; the library is what the
+// service says.
 func (p *pair) service(ctx context.Context) (clients.Summary, *observer, error) {
 	run, err := p.program.Start(p.dir, p.options)
 	if err != nil {
@@ -105,7 +107,8 @@ type observer struct {
 	start int64
 }
 
-// observe begins the watch of a client that makes calls. It is nil where the servers have no addresses that can be read.
+// observe begins the watch of a client that makes calls. It is nil where the servers have no addresses that can be
+// read.
 func observe(ctx context.Context, p *pair, pid int) *observer {
 	var targets []target.Target
 	for _, addr := range p.addrs {
@@ -116,19 +119,25 @@ func observe(ctx context.Context, p *pair, pid int) *observer {
 		targets = append(targets, t)
 	}
 	b := &observer{clock: clock.New()}
-	b.Watch = monitor.Find(ctx, monitor.Options{Targets: targets, Clock: b.clock, PID: pid, AtOnce: atOnce[p.about.Language]})
+	b.Watch = monitor.Find(ctx, monitor.Options{
+		Targets: targets, Clock: b.clock, PID: pid,
+		AtOnce: atOnce[p.about.Language],
+	})
 	b.Begin()
 	b.start = b.clock.Now()
 	return b
 }
 
-// atOnce is how many threads of a program compute at once, where that is fewer than the CPUs: Python has one lock for all (the GIL), and
-// JavaScript one event loop.
+// atOnce is how many threads of a program compute at once, where that is fewer than the CPUs: Python has one lock for
+// all (the GIL), and JavaScript one event loop.
 var atOnce = map[string]int{"Python": 1, "JavaScript": 1}
 
 // limitedBy names what kept the calls from being more. The sentence of the verdict is for users of bench.
 func (b *observer) limitedBy(sum clients.Summary, workers int) string {
-	o := bottleneck.Observations{Window: sum.Ran, Load: bottleneck.Load{Calls: sum.Calls, Connections: workers, Pipeline: 1, Service: mean(sum)}}
+	o := bottleneck.Observations{Window: sum.Ran, Load: bottleneck.Load{
+		Calls: sum.Calls, Connections: workers,
+		Pipeline: 1, Service: mean(sum),
+	}}
 	b.Seen(b.start, b.start+int64(sum.Ran), &o)
 	if by := bottleneck.Of(o).By; by != bottleneck.ByGeneratorCPU {
 		return by

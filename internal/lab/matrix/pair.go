@@ -29,7 +29,8 @@ type pair struct {
 	entries []fleet.Entry
 }
 
-// How long a client may take to its first reply, and to its end after the time of its calls: a JVM starts and compiles, connections are closed.
+// How long a client may take to its first reply, and to its end after the time of its calls: a JVM starts and compiles,
+// connections are closed.
 const (
 	readyWithin = 30 * time.Second
 	endWithin   = 10 * time.Second
@@ -41,16 +42,23 @@ const judgeWithin = 2 * time.Minute
 // lookup knows nothing of somebody's own program: it says itself what it cannot do.
 func lookup(name clients.Name) (clients.Client, error) {
 	if strings.Contains(string(name), "/") {
-		return clients.Client{Name: name, HTTP: true, Modes: []protocol.Mode{protocol.Standalone, protocol.Cluster}}, nil
+		return clients.Client{Name: name, HTTP: true, Modes: []protocol.Mode{protocol.Standalone, protocol.Cluster}},
+			nil
 	}
 	return clients.Lookup(name)
 }
 
-// options are the same for all clients: nine reads for each write of a value of one byte. The pool has a connection for each worker, so that the
-// figures are those of the library and not of the size of its default pool.
+// options are the same for all clients: nine reads for each write of a value of one byte. The pool has a connection for
+// each worker, so that the figures are those of the library and not of the size of its default pool.
 func (s Settings) options(topology string) clients.Options {
-	o := clients.Options{Mode: protocol.Mode(topology), Workers: s.Workers, Keys: s.Keys, Warmup: s.Warmup, PoolSize: s.Workers, MaxIdle: s.Workers,
-		Commands: []clients.Command{{Args: []string{"GET", "slowpath:{n}"}, Weight: 9}, {Args: []string{"SET", "slowpath:{n}", "x"}}}}
+	o := clients.Options{
+		Mode: protocol.Mode(topology), Workers: s.Workers, Keys: s.Keys, Warmup: s.Warmup,
+		PoolSize: s.Workers, MaxIdle: s.Workers,
+		Commands: []clients.Command{
+			{Args: []string{"GET", "slowpath:{n}"}, Weight: 9},
+			{Args: []string{"SET", "slowpath:{n}", "x"}},
+		},
+	}
 	if s.HTTP {
 		o.Workers, o.Listen = 0, anyPort
 	}
@@ -89,7 +97,8 @@ func (p *pair) close(ctx context.Context) {
 	}
 }
 
-// diagnose starts the client again and lets doctor watch it. What was measured is not of this run: a watch and profiles have their cost.
+// diagnose starts the client again and lets doctor watch it. What was measured is not of this run: a watch and profiles
+// have their cost.
 func (p *pair) diagnose(ctx context.Context) error {
 	o := p.options
 	if p.about.Pprof {

@@ -57,10 +57,14 @@ func (p Plan) Todo(m *Matrix) []Cell {
 	return todo
 }
 
-// Full and Quick are the usual settings. Doctor watches for so long as the lab's incidents need it to, and in quick mode for so long as gives the
-// profile source time for a profile of the CPU. Incident 000 had three masters, three replicas and 100 connections.
+// Full and Quick are the usual settings. Doctor watches for so long as the lab's incidents need it to, and in quick
+// mode for so long as gives the profile source time for a profile of the CPU. Incident 000 had three masters, three
+// replicas and 100 connections.
 func Full() Settings {
-	return Settings{Workers: 100, Keys: 1000, Warmup: 2 * time.Second, Duration: 10 * time.Second, Watch: 8 * time.Second, Masters: 3, Replicas: 1}
+	return Settings{
+		Workers: 100, Keys: 1000, Warmup: 2 * time.Second, Duration: 10 * time.Second,
+		Watch: 8 * time.Second, Masters: 3, Replicas: 1,
+	}
 }
 
 // Quick is for CI.

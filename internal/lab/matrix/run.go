@@ -30,8 +30,9 @@ type Options struct {
 	End     func(c Cell, nth, of int) error // and after it; an error ends the run
 }
 
-// Run measures the cells that are still to be measured, and puts them into it. What keeps a single cell from being measured is in the
-// cell. Run ends early, with the error of the context and without the cell that was under way, when the context ends.
+// Run measures the cells that are still to be measured, and puts them into it. What keeps a single cell from being
+// measured is in the cell. Run ends early, with the error of the context and without the cell that was under way, when
+// the context ends.
 func Run(ctx context.Context, o Options, m *Matrix) (err error) {
 	todo := o.Plan.Todo(m)
 	r := &runner{Options: o, settings: m.Settings}

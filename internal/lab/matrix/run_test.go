@@ -55,8 +55,10 @@ func options(t *testing.T, p Plan) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Plan: p, Fleet: f, Servers: cache, Clients: programs, Log: t.Output(), Doctor: sees("healthy"),
-		Begin: func(Cell, int, int) {}, End: func(c Cell, _, _ int) error { t.Logf("%+v", c); return nil }}
+	return Options{
+		Plan: p, Fleet: f, Servers: cache, Clients: programs, Log: t.Output(), Doctor: sees("healthy"),
+		Begin: func(Cell, int, int) {}, End: func(c Cell, _, _ int) error { t.Logf("%+v", c); return nil },
+	}
 }
 
 // sees is a doctor of whom only the answer matters here; the real one is asked by the scripts of the command.
@@ -79,10 +81,13 @@ func short() Settings {
 
 func fresh(s Settings) *Matrix { return &Matrix{Schema: Schema, Settings: s, Cells: []Cell{}} }
 
-// TestRun measures a real client, and has the reason where one cannot be: a library without clusters, a client too old for the server, a program
-// that is not there. A second run has nothing to do but for the last.
+// TestRun measures a real client, and has the reason where one cannot be: a library without clusters, a client too old
+// for the server, a program that is not there. A second run has nothing to do but for the last.
 func TestRun(t *testing.T) {
-	p := Plan{Clients: []string{"go-redis-v9", "redigo", "go-redis-v6", "./nosuch"}, Servers: []string{"redis-7.0.15"}, Topologies: []string{Standalone, Cluster}}
+	p := Plan{
+		Clients: []string{"go-redis-v9", "redigo", "go-redis-v6", "./nosuch"}, Servers: []string{"redis-7.0.15"},
+		Topologies: []string{Standalone, Cluster},
+	}
 	o := options(t, p)
 	var asked [][]string
 	o.Doctor = func(ctx context.Context, args []string) (cause.Diagnosis, error) {
@@ -99,12 +104,14 @@ func TestRun(t *testing.T) {
 	reasons := []string{"", "", "", "nosuch", "", "has [standalone]", "no call succeeded", "nosuch"}
 	for i, c := range m.Cells {
 		if want := reasons[i]; want != "" {
-			if !strings.Contains(c.Empty, want) || c.Finding != "" || c.RequestsPerSecond != 0 || c.Again != (want == "nosuch") {
+			if !strings.Contains(c.Empty, want) || c.Finding != "" || c.RequestsPerSecond != 0 ||
+				c.Again != (want == "nosuch") {
 				t.Errorf("%s: %+v", c, c)
 			}
 			continue
 		}
-		if c.Empty != "" || c.Errors > 0 || c.Calls == 0 || c.RequestsPerSecond <= 0 || c.P50Ns <= 0 || c.P99Ns < c.P50Ns || c.LimitedBy == "" || c.Library == "" {
+		if c.Empty != "" || c.Errors > 0 || c.Calls == 0 || c.RequestsPerSecond <= 0 || c.P50Ns <= 0 ||
+			c.P99Ns < c.P50Ns || c.LimitedBy == "" || c.Library == "" {
 			t.Errorf("%s: %+v", c, c)
 		}
 		if c.Finding != "slow-command" || !slices.Equal(c.Others, []string{"fork-latency"}) || c.Confidence != 0.9 {
@@ -123,21 +130,28 @@ func TestRun(t *testing.T) {
 
 // TestRunThroughHTTP loads the client's service.
 func TestRunThroughHTTP(t *testing.T) {
-	o := options(t, Plan{Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"}, Topologies: []string{Standalone}})
+	o := options(t, Plan{
+		Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"},
+		Topologies: []string{Standalone},
+	})
 	s := short()
 	s.HTTP = true
 	m := fresh(s)
 	if err := Run(t.Context(), o, m); err != nil {
 		t.Fatal(err)
 	}
-	if c := m.Cells[0]; !c.Measured() || c.Errors > 0 || c.Calls == 0 || c.LimitedBy == "" || c.Finding != "healthy" || c.Unwatched != "" || !strings.Contains(c.Library, "go-redis") {
+	if c := m.Cells[0]; !c.Measured() || c.Errors > 0 || c.Calls == 0 || c.LimitedBy == "" || c.Finding != "healthy" ||
+		c.Unwatched != "" || !strings.Contains(c.Library, "go-redis") {
 		t.Errorf("%+v", c)
 	}
 }
 
 // TestRunIsResumed: a run that ends early keeps the cells that it has, and the next does the rest.
 func TestRunIsResumed(t *testing.T) {
-	o := options(t, Plan{Clients: []string{"go-redis-v9", "redigo"}, Servers: []string{"redis-7.0.15"}, Topologies: []string{Standalone}})
+	o := options(t, Plan{
+		Clients: []string{"go-redis-v9", "redigo"}, Servers: []string{"redis-7.0.15"},
+		Topologies: []string{Standalone},
+	})
 	s := short()
 	s.Watch = 0
 	path := filepath.Join(t.TempDir(), "m.json")
@@ -157,14 +171,18 @@ func TestRunIsResumed(t *testing.T) {
 	if err := Run(t.Context(), o, m); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(done, []string{"redigo"}) || len(m.Cells) != 2 || m.Cells[0].Calls != first.Calls || m.Cells[1].Finding != "" {
+	if !slices.Equal(done, []string{"redigo"}) || len(m.Cells) != 2 || m.Cells[0].Calls != first.Calls ||
+		m.Cells[1].Finding != "" {
 		t.Errorf("done %v: %+v", done, m.Cells)
 	}
 }
 
 // TestDoctorWithoutAnswer leaves the figures.
 func TestDoctorWithoutAnswer(t *testing.T) {
-	o := options(t, Plan{Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"}, Topologies: []string{Standalone}})
+	o := options(t, Plan{
+		Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"},
+		Topologies: []string{Standalone},
+	})
 	o.Doctor = func(context.Context, []string) (cause.Diagnosis, error) {
 		return cause.Diagnosis{}, errors.New("no way in")
 	}

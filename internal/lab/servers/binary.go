@@ -15,8 +15,9 @@ import (
 // Binary is a server on disk that was executed with --version and answered with its own.
 type Binary struct {
 	Server
-	Dir  string   // directory in the cache
-	Path string   // what is executed; its base name becomes the comm of the process, always redis-server or valkey-server
+	Dir string // directory in the cache
+	// what is executed; its base name becomes the comm of the process, always redis-server or valkey-server
+	Path string
 	File string   // the ELF file with the server's code, for uprobes; Path is the dynamic loader when they differ
 	Lead []string // arguments before the server's own
 	Env  []string // additions to the environment, KEY=value
@@ -36,7 +37,8 @@ func (b Binary) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// manifest is server.json in the directory of a server: how to execute it, with paths relative to that directory where they lie in it.
+// manifest is server.json in the directory of a server: how to execute it, with paths relative to that directory where
+// they lie in it.
 type manifest struct {
 	Origin  string   `json:"origin"`
 	Program string   `json:"program"` // executed file
@@ -67,8 +69,8 @@ func readManifest(dir string) (manifest, error) {
 	return m, nil
 }
 
-// binary makes the manifest absolute. The loader is executed through a link named like the server: the kernel takes the comm of a
-// process from the executed path, so the process is found by name although /proc/PID/exe is the loader.
+// binary makes the manifest absolute. The loader is executed through a link named like the server: the kernel takes the
+// comm of a process from the executed path, so the process is found by name although /proc/PID/exe is the loader.
 func (m manifest) binary(s Server, dir string) Binary {
 	abs := func(path string) string {
 		if filepath.IsAbs(path) {

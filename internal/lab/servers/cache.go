@@ -15,7 +15,8 @@ type Cache struct {
 	dir string
 }
 
-// OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/servers, else ~/.cache/slowpath/servers.
+// OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/servers, else
+// ~/.cache/slowpath/servers.
 func OpenCache(dir string) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -77,9 +78,9 @@ func (j job) say(format string, args ...any) {
 	fmt.Fprintf(j.progress, "%s: %s\n", j.server, fmt.Sprintf(format, args...))
 }
 
-// Get returns the server, obtaining it first when the cache has none that works. It is safe to call from several processes; a failed
-// or killed attempt leaves the cache as it was. Progress may be nil. Errors are one line and match ErrRegistry or ErrTool where the
-// cause lies outside.
+// Get returns the server, obtaining it first when the cache has none that works. It is safe to call from several
+// processes; a failed or killed attempt leaves the cache as it was. Progress may be nil. Errors are one line and match
+// ErrRegistry or ErrTool where the cause lies outside.
 func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary, error) {
 	s, err := Lookup(name)
 	if err != nil {
@@ -114,7 +115,8 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary,
 	return Binary{}, fmt.Errorf("obtaining %s: %w", name, oneLine(failures))
 }
 
-// build runs a recipe in a directory beside the final place and renames it there once the server has answered --version.
+// build runs a recipe in a directory beside the final place and renames it there once the server has answered
+// --version.
 func (c *Cache) build(ctx context.Context, s Server, r recipe, progress io.Writer) error {
 	prefix := ".tmp-" + string(s.Name) + "-"
 	leftovers, _ := filepath.Glob(filepath.Join(c.dir, prefix+"*")) // of a killed attempt: the lock is ours

@@ -18,8 +18,10 @@ func fake(version string, builds *int) Server {
 		func(ctx context.Context, s Server, j job) (manifest, error) {
 			*builds++
 			script := fmt.Sprintf("#!/bin/sh\necho Redis server v=%s sha=0\n", version)
-			return manifest{Program: "redis-server", File: "redis-server"}, os.WriteFile(filepath.Join(j.dir, "redis-server"), []byte(script), 0o755)
-		}}}
+			return manifest{Program: "redis-server", File: "redis-server"},
+				os.WriteFile(filepath.Join(j.dir, "redis-server"), []byte(script), 0o755)
+		},
+	}}
 }
 
 func withCatalogue(t *testing.T, s ...Server) {
@@ -123,12 +125,27 @@ func TestArgv(t *testing.T) {
 		m         manifest
 		argv, env []string
 	}{
-		{"plain", manifest{Program: "/usr/bin/redis-server", File: "/usr/bin/redis-check-rdb"},
-			[]string{"/usr/bin/redis-server", "x.conf"}, nil},
-		{"libraries", manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a", "b"}},
-			[]string{"/c/bin/redis-server", "x.conf"}, []string{"LD_LIBRARY_PATH=/c/a:/c/b"}},
-		{"loader", manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a"}, Loader: true},
-			[]string{"/c/bin/redis-server", "--library-path", "/c/a", "--argv0", "/c/bin/redis-server", "/c/f", "x.conf"}, nil},
+		{
+			"plain",
+			manifest{Program: "/usr/bin/redis-server", File: "/usr/bin/redis-check-rdb"},
+			[]string{"/usr/bin/redis-server", "x.conf"},
+			nil,
+		},
+		{
+			"libraries",
+			manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a", "b"}},
+			[]string{"/c/bin/redis-server", "x.conf"},
+			[]string{"LD_LIBRARY_PATH=/c/a:/c/b"},
+		},
+		{
+			"loader",
+			manifest{Program: "bin/redis-server", File: "f", Libs: []string{"a"}, Loader: true},
+			[]string{
+				"/c/bin/redis-server", "--library-path", "/c/a", "--argv0", "/c/bin/redis-server", "/c/f",
+				"x.conf",
+			},
+			nil,
+		},
 	} {
 		b := test.m.binary(s, "/c")
 		if got := b.Argv("x.conf"); !slices.Equal(got, test.argv) || !slices.Equal(b.Env, test.env) {

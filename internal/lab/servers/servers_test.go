@@ -73,7 +73,8 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 		Redis7015: "apt-get install apt", Redis802: "apt-get install apt", Valkey811: "apt-get install apt",
 	} {
 		_, err := c.Get(t.Context(), name, nil)
-		if err == nil || !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, wanted %q", name, err, want)
 		}
 	}

@@ -43,8 +43,8 @@ func (t tool) find() (string, error) {
 // outputLimit bounds what is kept of a tool's output, in bytes; only its end goes into an error.
 const outputLimit = 64 << 10
 
-// run executes the tool in dir and returns the end of its output. It runs in a process group of its own, so that a cancelled context
-// also ends the compilers under make.
+// run executes the tool in dir and returns the end of its output. It runs in a process group of its own, so that a
+// cancelled context also ends the compilers under make.
 func (t tool) run(ctx context.Context, dir string, args ...string) (string, error) {
 	path, err := t.find()
 	if err != nil {

@@ -32,7 +32,8 @@ func unzipFile(archive, name, to string) error {
 	return err
 }
 
-// untar unpacks the directories and regular files of a .tar.gz under dir; entries that lead out of dir are refused (os.Root).
+// untar unpacks the directories and regular files of a .tar.gz under dir; entries that lead out of dir are refused
+// (os.Root).
 func untar(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

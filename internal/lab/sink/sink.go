@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package sink is a server that answers every command at once, with +OK or a value: against it a load generator shows its own limit.
+// Package sink is a server that answers every command at once, with +OK or a value: against it a load generator shows
+// its own limit.
 package sink
 
 import (
@@ -23,7 +24,8 @@ var (
 	errNotCommand = errors.New("not a command")
 )
 
-// Serve answers on all connections of l, by one thread, until ctx ends: with a string of valueBytes, or +OK where that is 0.
+// Serve answers on all connections of l, by one thread, until ctx ends: with a string of valueBytes, or +OK where that
+// is 0.
 func Serve(ctx context.Context, l *net.TCPListener, valueBytes int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +89,8 @@ func (s *server) close() {
 
 func (s *server) turn() error {
 	const look = 100 // ms, after which the context is looked at
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), look, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])),
+		uintptr(len(s.events)), look, 0, 0)
 	if errno == unix.EINTR {
 		return nil
 	}
@@ -125,7 +128,8 @@ func (s *server) accept() {
 func (s *server) serve(fd int, c *conn) bool {
 	for {
 		kept := copy(s.buf, c.carry)
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&s.buf[kept])), uintptr(len(s.buf)-kept), 0, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&s.buf[kept])),
+			uintptr(len(s.buf)-kept), 0, 0, 0)
 		if errno == unix.EAGAIN {
 			return true
 		}
@@ -158,7 +162,8 @@ func (s *server) answer(fd, calls int) bool {
 		s.out = append(s.out, s.reply...)
 	}
 	for b := s.out[:calls*len(s.reply)]; len(b) > 0; {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
 			b = b[n:]

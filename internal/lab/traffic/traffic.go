@@ -1,5 +1,5 @@
-// Package traffic is the load that incidents run under: real connections that send real commands at a bounded rate. It is not the
-// load generator of `slowpath bench`: its times are for the lab's log only.
+// Package traffic is the load that incidents run under: real connections that send real commands at a bounded rate. It
+// is not the load generator of `slowpath bench`: its times are for the lab's log only.
 package traffic
 
 import (
@@ -26,7 +26,8 @@ type Spec struct {
 	Command func(r *rand.Rand, k int) []string
 	// PerCall opens a new connection for every batch, as a client without a pool.
 	PerCall bool
-	// Took is told by every connection how long each of its batches took, from the first write to the last reply; nil: nobody asks.
+	// Took is told by every connection how long each of its batches took, from the first write to the last reply; nil:
+	// nobody asks.
 	Took func(time.Duration)
 }
 

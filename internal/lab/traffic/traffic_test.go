@@ -16,7 +16,10 @@ func TestLastError(t *testing.T) {
 	}{
 		{"none", nil},
 		{"one", []error{io.EOF}},
-		{"of different types", []error{io.EOF, fmt.Errorf("load: %w", io.EOF), &net.OpError{Op: "dial", Err: io.EOF}, errors.Join(io.EOF)}},
+		{"of different types", []error{
+			io.EOF, fmt.Errorf("load: %w", io.EOF), &net.OpError{Op: "dial", Err: io.EOF},
+			errors.Join(io.EOF),
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l Load

@@ -20,18 +20,19 @@ type Options struct {
 	Target  Target         // as it presented itself
 	// Workload is what the settings of the result say of it.
 	Workload any
-	// StartAt, if set, is a start barrier: the moment of the wall clock at which the load begins, after its connections stand.
+	// StartAt, if set, is a start barrier: the moment of the wall clock at which the load begins, after its connections
+	// stand.
 	StartAt time.Time
-	// OnSecond, if set, is told of each second in order, shortly after its end; the tally is valid until it returns. It may take up to a
-	// second without harm to the load.
+	// OnSecond, if set, is told of each second in order, shortly after its end; the tally is valid until it returns. It
+	// may take up to a second without harm to the load.
 	OnSecond func(Second, *engine.Tally)
 }
 
 // ErrStartPassed is an Options.StartAt that was over before the load could begin.
 var ErrStartPassed = errors.New("the moment to start at has passed")
 
-// Run makes the load. It ends by its time, its number of calls or with ctx; none of them is an error. Errors are those of load.Run: of the
-// first connections, and of the host.
+// Run makes the load. It ends by its time, its number of calls or with ctx; none of them is an error. Errors are those
+// of load.Run: of the first connections, and of the host.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Load.Clock == nil {
 		o.Load.Clock = clock.New()

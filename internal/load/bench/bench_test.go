@@ -53,13 +53,17 @@ func TestClosedLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Requests != calls || series != calls || r.Latency.Calls != calls || h.TotalCount() != calls || r.Ops[0].Requests != calls || r.Misses != calls {
-		t.Errorf("%d requests, %d in the series, %d latencies, %d in the histogram, %d of GET, %d misses", r.Requests, series, r.Latency.Calls, h.TotalCount(), r.Ops[0].Requests, r.Misses)
+	if r.Requests != calls || series != calls || r.Latency.Calls != calls || h.TotalCount() != calls ||
+		r.Ops[0].Requests != calls || r.Misses != calls {
+		t.Errorf("%d requests, %d in the series, %d latencies, %d in the histogram, %d of GET, %d misses", r.Requests,
+			series, r.Latency.Calls, h.TotalCount(), r.Ops[0].Requests, r.Misses)
 	}
-	if r.Latency != r.Service || r.Latency.P50Ns <= 0 || r.Latency.P99Ns < r.Latency.P50Ns || r.Latency.MaxNs < r.Latency.P99Ns {
+	if r.Latency != r.Service || r.Latency.P50Ns <= 0 || r.Latency.P99Ns < r.Latency.P50Ns ||
+		r.Latency.MaxNs < r.Latency.P99Ns {
 		t.Errorf("latency %+v, service %+v", r.Latency, r.Service)
 	}
-	if r.RequestsPerSecond <= 0 || r.Generator.CPUNs <= 0 || r.Generator.WorkersCPUNs <= 0 || r.Generator.SystemCallsPerRequest <= 0 || r.Schedule != nil || r.Interrupted || len(r.Errors) > 0 {
+	if r.RequestsPerSecond <= 0 || r.Generator.CPUNs <= 0 || r.Generator.WorkersCPUNs <= 0 ||
+		r.Generator.SystemCallsPerRequest <= 0 || r.Schedule != nil || r.Interrupted || len(r.Errors) > 0 {
 		t.Errorf("%+v", r)
 	}
 	notes := strings.Join(r.Notes, "\n")
@@ -68,7 +72,8 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestOpenLoopOfAFrozenServer: calls that never came back, and those that could not even be sent, are counted with their age.
+// TestOpenLoopOfAFrozenServer: calls that never came back, and those that could not even be sent, are counted with
+// their age.
 func TestOpenLoopOfAFrozenServer(t *testing.T) {
 	i := redis(t)
 	o := options(t, i)
@@ -89,17 +94,22 @@ func TestOpenLoopOfAFrozenServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Requests + r.Unanswered.InFlight + r.Unanswered.Unsent; got < 2*perSecond-2 || got > 2*perSecond+2 || r.Unanswered.InFlight != 12 || r.Unanswered.Unsent == 0 {
+	if got := r.Requests + r.Unanswered.InFlight + r.Unanswered.Unsent; got < 2*perSecond-2 || got > 2*perSecond+2 ||
+		r.Unanswered.InFlight != 12 || r.Unanswered.Unsent == 0 {
 		t.Errorf("%d calls of a schedule of %d: %+v", got, 2*perSecond, r.Unanswered)
 	}
-	if r.Latency.Calls != r.Requests+r.Unanswered.InFlight+r.Unanswered.Unsent || r.Service.Calls != r.Requests+r.Unanswered.InFlight {
-		t.Errorf("%d latencies, %d from the send: %d requests, %+v", r.Latency.Calls, r.Service.Calls, r.Requests, r.Unanswered)
+	if r.Latency.Calls != r.Requests+r.Unanswered.InFlight+r.Unanswered.Unsent ||
+		r.Service.Calls != r.Requests+r.Unanswered.InFlight {
+		t.Errorf("%d latencies, %d from the send: %d requests, %+v", r.Latency.Calls, r.Service.Calls, r.Requests,
+			r.Unanswered)
 	}
-	// The calls that were due in the second half waited for up to a second, evenly; a server that did not stop at once makes it a little less.
+	// The calls that were due in the second half waited for up to a second, evenly; a server that did not stop at once
+	// makes it a little less.
 	if r.Latency.MaxNs < int64(500*time.Millisecond) || r.Latency.P90Ns < int64(100*time.Millisecond) {
 		t.Errorf("max %v, p90 %v", time.Duration(r.Latency.MaxNs), time.Duration(r.Latency.P90Ns))
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "never sent") || !strings.Contains(notes, "12 calls were without a reply") || r.Schedule.Kept {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "never sent") || !strings.Contains(notes,
+		"12 calls were without a reply") || r.Schedule.Kept {
 		t.Errorf("notes: %s, schedule %+v", notes, r.Schedule)
 	}
 }

@@ -33,8 +33,10 @@ type second struct {
 }
 
 func newCollector(ops int, two bool, workers int) *collector {
-	return &collector{ops: ops, two: two, workers: workers, onSecond: func(Second, *engine.Tally) {},
-		total: engine.NewTally(ops, two), under: map[int]*second{}, heard: map[int]int{}}
+	return &collector{
+		ops: ops, two: two, workers: workers, onSecond: func(Second, *engine.Tally) {},
+		total: engine.NewTally(ops, two), under: map[int]*second{}, heard: map[int]int{},
+	}
 }
 
 // add takes what a worker counted.
@@ -59,7 +61,8 @@ func (c *collector) add(t *engine.Tally) {
 	c.close()
 }
 
-// close adds up the seconds of which all workers have told. A worker that could not run for long leaves seconds out: they are empty.
+// close adds up the seconds of which all workers have told. A worker that could not run for long leaves seconds out:
+// they are empty.
 func (c *collector) close() {
 	if len(c.heard) < c.workers {
 		return
@@ -101,8 +104,11 @@ func (c *collector) empty() *engine.Tally {
 // rowOf gives the figures of a second.
 func rowOf(n int, s *second) Second {
 	t := s.tally
-	r := Second{Second: n, Seconds: 1, Requests: t.Calls() - t.Drained, InFlight: s.inFlight, Connected: s.connected, Reconnected: t.Reconnected,
-		BytesOut: t.BytesOut, BytesIn: t.BytesIn, WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs}
+	r := Second{
+		Second: n, Seconds: 1, Requests: t.Calls() - t.Drained, InFlight: s.inFlight, Connected: s.connected,
+		Reconnected: t.Reconnected,
+		BytesOut:    t.BytesOut, BytesIn: t.BytesIn, WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs,
+	}
 	if rest := s.endNs - int64(n)*1e9; rest > 0 && rest < 1e9 {
 		r.Seconds = float64(rest) / 1e9
 	}
@@ -128,8 +134,8 @@ func rowOf(n int, s *second) Second {
 	return r
 }
 
-// Histograms adds up the ops of a tally: from the intended time, and from the send, with the calls that have no reply. Those of one op are the
-// tally's own where they are all there is: they are to be read only.
+// Histograms adds up the ops of a tally: from the intended time, and from the send, with the calls that have no reply.
+// Those of one op are the tally's own where they are all there is: they are to be read only.
 func Histograms(t *engine.Tally) (latency, service *hdrhistogram.Histogram) {
 	if len(t.Ops) == 1 && t.AgeFromSend == nil && t.AgeFromIntended == nil {
 		one := t.Ops[0]

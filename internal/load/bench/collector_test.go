@@ -63,7 +63,8 @@ func TestCollector(t *testing.T) {
 	if c.total.Calls() != 46 || c.total.Drained != 2 || c.total.Ops[0].Response.TotalCount() != 46 {
 		t.Errorf("in all: %d calls, %d late", c.total.Calls(), c.total.Drained)
 	}
-	if s := seen[0]; s.P50Ns < 1_990_000 || s.P50Ns > 2_010_000 || s.ServiceP50Ns < 990_000 || s.ServiceP50Ns > 1_010_000 {
+	if s := seen[0]; s.P50Ns < 1_990_000 || s.P50Ns > 2_010_000 || s.ServiceP50Ns < 990_000 ||
+		s.ServiceP50Ns > 1_010_000 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -101,7 +102,12 @@ func TestHistogramLog(t *testing.T) {
 		}
 		got = append(got, found{h.Tag(), h.StartTimeMs(), h.TotalCount()})
 	}
-	want := []found{{"CLIENT_LIST_x", start / 1e6, 10}, {"CLIENT_LIST_x:send", start / 1e6, 10}, {"CLIENT_LIST_x", start/1e6 + 2000, 30}, {"CLIENT_LIST_x:send", start/1e6 + 2000, 30}}
+	want := []found{
+		{"CLIENT_LIST_x", start / 1e6, 10},
+		{"CLIENT_LIST_x:send", start / 1e6, 10},
+		{"CLIENT_LIST_x", start/1e6 + 2000, 30},
+		{"CLIENT_LIST_x:send", start/1e6 + 2000, 30},
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
@@ -116,7 +122,8 @@ func TestCSV(t *testing.T) {
 		t.Fatalf("%v, %v: %v", err, c.Err(), rows)
 	}
 	cell := func(name string) string { return rows[1][slices.Index(rows[0], name)] }
-	if cell("second") != "7" || cell("seconds") != "0.25" || cell("requests") != "12" || cell("workers_run_queue_ns") != "99" || cell("p99_ns") != "0" {
+	if cell("second") != "7" || cell("seconds") != "0.25" || cell("requests") != "12" ||
+		cell("workers_run_queue_ns") != "99" || cell("p99_ns") != "0" {
 		t.Errorf("%v", rows)
 	}
 }

@@ -11,13 +11,16 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// TestPoolIsTheLimit: the workers of incident 003 wait for a pool that is too small, and do not for one of their number. The calls take time without
-// work for anybody, as those to a server far away do.
+// TestPoolIsTheLimit: the workers of incident 003 wait for a pool that is too small, and do not for one of their
+// number. The calls take time without work for anybody, as those to a server far away do.
 func TestPoolIsTheLimit(t *testing.T) {
 	i := redis(t)
 	for _, pool := range []int{10, 200} {
 		o := options(t, i)
-		w, err := workload.Compile(workload.Options{Commands: []string{"BLPOP {key} 0.3"}, Keys: workload.Keys{High: 9}})
+		w, err := workload.Compile(workload.Options{
+			Commands: []string{"BLPOP {key} 0.3"},
+			Keys:     workload.Keys{High: 9},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,12 +29,15 @@ func TestPoolIsTheLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.PoolWait == nil || r.Settings.Pool != pool || r.Settings.Connections != pool || r.Dials["whole"].Calls != int64(pool) {
-			t.Fatalf("pool of %d: wait %+v, settings %+v, %d dials", pool, r.PoolWait, r.Settings, r.Dials["whole"].Calls)
+		if r.PoolWait == nil || r.Settings.Pool != pool || r.Settings.Connections != pool ||
+			r.Dials["whole"].Calls != int64(pool) {
+			t.Fatalf("pool of %d: wait %+v, settings %+v, %d dials", pool, r.PoolWait, r.Settings,
+				r.Dials["whole"].Calls)
 		}
 		waits := r.PoolWait.MeanNs > r.Service.MeanNs
 		if small := pool < 200; waits != small || r.Latency.MeanNs < r.Service.MeanNs {
-			t.Errorf("pool of %d: waits %v for calls of %v", pool, time.Duration(r.PoolWait.MeanNs), time.Duration(r.Service.MeanNs))
+			t.Errorf("pool of %d: waits %v for calls of %v", pool, time.Duration(r.PoolWait.MeanNs),
+				time.Duration(r.Service.MeanNs))
 		}
 		// On a machine that others fill the CPUs are named first.
 		if named := r.LimitedBy == bottleneck.ByPool; named != (pool < 200) && r.LimitedBy != bottleneck.BySharedCPU {

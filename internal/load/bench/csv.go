@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// CSV writes the seconds of a load as lines of comma-separated values, as they pass. The columns are the fields of Second, by their JSON names.
+// CSV writes the seconds of a load as lines of comma-separated values, as they pass. The columns are the fields of
+// Second, by their JSON names.
 type CSV struct {
 	w   *csv.Writer
 	err error

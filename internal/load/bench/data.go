@@ -99,7 +99,8 @@ func (d *Data) Close() {
 // randomKeys is how many keys are looked at to tell whether a server has keys of others.
 const randomKeys = 16
 
-// Foreign tells how many keys there are, 0 where all that were looked at are of loads. Where the server will not say it is 0.
+// Foreign tells how many keys there are, 0 where all that were looked at are of loads. Where the server will not say it
+// is 0.
 func (d *Data) Foreign(ctx context.Context) (keys int64, err error) {
 	for _, h := range d.hands {
 		questions := [][]string{{"DBSIZE"}}
@@ -133,7 +134,8 @@ func (d *Data) Setup(ctx context.Context) error {
 	return nil
 }
 
-// Bounds of what is written before replies are read: the sockets' buffers hold it, so that neither side waits for the other.
+// Bounds of what is written before replies are read: the sockets' buffers hold it, so that neither side waits for the
+// other.
 const (
 	prefillBytes    = 32 << 10
 	prefillRequests = 256
@@ -146,7 +148,9 @@ type pipe struct {
 }
 
 // Prefill writes every key of a workload's range; progress is told how many of all are written.
-func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, progress func(written, of uint64)) (written uint64, err error) {
+func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, progress func(written,
+	of uint64),
+) (written uint64, err error) {
 	p := w.Prefill()
 	pipes := map[*Hand]*pipe{}
 	for _, h := range d.hands {

@@ -14,8 +14,8 @@ import (
 // handTimeout bounds a round trip of a hand.
 const handTimeout = 10 * time.Second
 
-// Hand is a connection that prepares the data of a load and clears them away. Unlike a session it may write. It is a workload.Node, for one
-// goroutine.
+// Hand is a connection that prepares the data of a load and clears them away. Unlike a session it may write. It is a
+// workload.Node, for one goroutine.
 type Hand struct {
 	conn   *target.Conn
 	reader *resp.Reader
@@ -53,7 +53,8 @@ func (h *Hand) exchange(ctx context.Context, requests []byte, replies int) ([]re
 	if err := h.conn.SetDeadline(time.Now().Add(handTimeout)); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.addr, err)
 	}
-	// The bytes of a pipeline are fewer than what the sockets hold, so that the server can answer before it has read all.
+	// The bytes of a pipeline are fewer than what the sockets hold, so that the server can answer before it has read
+	// all.
 	if _, err := h.conn.Write(requests); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.addr, err)
 	}

@@ -13,8 +13,9 @@ import (
 // FromSend ends the tag of a histogram that counts from the send; the others count from the intended time.
 const FromSend = ":send"
 
-// HistogramLog writes the latencies of each second and op in the HdrHistogram log format 1.3, which the tools of hdrhistogram.org read. Tags are
-// the ops; in an open loop there is a second histogram of each, whose tag ends in FromSend. Values are nanoseconds, maxima in the lines milliseconds.
+// HistogramLog writes the latencies of each second and op in the HdrHistogram log format 1.3, which the tools of
+// hdrhistogram.org read. Tags are the ops; in an open loop there is a second histogram of each, whose tag ends in
+// FromSend. Values are nanoseconds, maxima in the lines milliseconds.
 type HistogramLog struct {
 	log     *hdrhistogram.HistogramLogWriter
 	ops     []string
@@ -28,7 +29,8 @@ func NewHistogramLog(w io.Writer, ops []string, startNs int64) *HistogramLog {
 	for _, op := range ops {
 		l.ops = append(l.ops, strings.Map(tagRune, op))
 	}
-	l.keep(l.log.OutputComment("[Logged by slowpath bench: nanoseconds from the intended time; tags that end in " + FromSend + ": from the send]"))
+	l.keep(l.log.OutputComment("[Logged by slowpath bench: nanoseconds from the intended time; tags that end in " +
+		FromSend + ": from the send]"))
 	l.keep(l.log.OutputLogFormatVersion())
 	l.keep(l.log.OutputStartTime(startNs / 1e6))
 	l.keep(l.log.OutputLegend())

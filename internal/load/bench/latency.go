@@ -6,7 +6,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latency is the figures of a histogram of nanoseconds, and the histogram itself, so that results can be added up exactly.
+// Latency is the figures of a histogram of nanoseconds, and the histogram itself, so that results can be added up
+// exactly.
 type Latency struct {
 	Calls   int64  `json:"calls"`
 	MinNs   int64  `json:"min_ns"`

@@ -16,8 +16,12 @@ func TestNothingIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for command, leaves := range map[string]bool{"get": false, "mget": false, "ping": false, "publish": false, "set": true, "getset": true, "incr": true,
-		"LMOVE a:{key} b:{key} LEFT RIGHT": true, "GETEX key:{key} EX 100": true, "evalsha": true, "MULTI; SET key:{key} x; EXEC": true} {
+	for command, leaves := range map[string]bool{
+		"get": false, "mget": false, "ping": false, "publish": false,
+		"set": true, "getset": true, "incr": true,
+		"LMOVE a:{key} b:{key} LEFT RIGHT": true, "GETEX key:{key} EX 100": true, "evalsha": true,
+		"MULTI; SET key:{key} x; EXEC": true,
+	} {
 		w, err := workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: 9}})
 		if err != nil {
 			t.Fatal(err)

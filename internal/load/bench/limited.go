@@ -22,8 +22,13 @@ type observer struct {
 }
 
 func newObserver(ctx context.Context, o Options) *observer {
-	return &observer{watch: monitor.Find(ctx, monitor.Options{Targets: []target.Target{o.Load.Target}, Clock: o.Load.Clock, OwnThreads: o.Load.Pool > 0}),
-		workers: make([]bottleneck.Thread, workersOf(o.Load)), startAt: o.StartAt}
+	return &observer{
+		watch: monitor.Find(ctx, monitor.Options{
+			Targets: []target.Target{o.Load.Target},
+			Clock:   o.Load.Clock, OwnThreads: o.Load.Pool > 0,
+		}),
+		workers: make([]bottleneck.Thread, workersOf(o.Load)), startAt: o.StartAt,
+	}
 }
 
 // workersOf is how many threads the load has.
@@ -44,7 +49,8 @@ func (b *observer) begin(ctx context.Context) error {
 	}
 	defer alarm.Close()
 	if late := time.Since(b.startAt); late > 0 {
-		return fmt.Errorf("%w: it was %s when the connections stood, %v after; name a later time", ErrStartPassed, time.Now().UTC().Format(time.RFC3339Nano), late.Round(time.Millisecond))
+		return fmt.Errorf("%w: it was %s when the connections stood, %v after; name a later time", ErrStartPassed,
+			time.Now().UTC().Format(time.RFC3339Nano), late.Round(time.Millisecond))
 	}
 	if !alarm.Sleep(time.Until(b.startAt) - readingBefore) {
 		return ctx.Err()
@@ -79,9 +85,16 @@ func (b *observer) pool(s *summary, o *bottleneck.Observations) {
 
 // verdict says what limited the load.
 func (b *observer) verdict(s *summary, r *Result) bottleneck.Verdict {
-	o := bottleneck.Observations{Window: time.Duration(s.ran.EndNs - s.ran.StartNs), Generator: bottleneck.Generator{Threads: b.workers, BusyPoll: s.Load.BusyPoll}}
-	o.Load = bottleneck.Load{Open: s.Load.Open(), Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent, InFlight: s.ran.InFlight + s.total.Drained,
-		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs), ResponseP99: time.Duration(r.Latency.P99Ns)}
+	o := bottleneck.Observations{
+		Window:    time.Duration(s.ran.EndNs - s.ran.StartNs),
+		Generator: bottleneck.Generator{Threads: b.workers, BusyPoll: s.Load.BusyPoll},
+	}
+	o.Load = bottleneck.Load{
+		Open: s.Load.Open(), Calls: r.Requests - s.total.Drained, Unsent: s.ran.Unsent,
+		InFlight:    s.ran.InFlight + s.total.Drained,
+		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs),
+		ResponseP99: time.Duration(r.Latency.P99Ns),
+	}
 	if s.Load.PerCall && !s.Load.Open() { // a call is due when its connection is begun
 		o.Load.Service = time.Duration(r.Latency.MeanNs)
 		o.Load.Connecting = max(0, time.Duration(r.Latency.MeanNs-r.Service.MeanNs))

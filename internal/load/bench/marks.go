@@ -16,8 +16,8 @@ func limitText(by string, v bottleneck.Verdict) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Limit ends the lines of a load that the generator limited with a comment, "# LIMITED BY …": who reads them without looking at comments is to stumble.
-// Of other loads there is no comment.
+// Limit ends the lines of a load that the generator limited with a comment, "# LIMITED BY …": who reads them without
+// looking at comments is to stumble. Of other loads there is no comment.
 func (c *CSV) Limit(by string, v bottleneck.Verdict) {
 	if v.GeneratorLimited {
 		c.write([]string{"# " + strings.NewReplacer(",", ";", `"`, "'").Replace(limitText(by, v))})

@@ -17,7 +17,10 @@ func TestMarks(t *testing.T) {
 		by        string
 		generator bool
 	}{{bottleneck.ByGeneratorCPU, true}, {bottleneck.BySharedCPU, true}, {bottleneck.ByServerCPU, false}} {
-		v := bottleneck.Verdict{By: c.by, Sentence: "thread at 99 %, \"mostly\"\nnot idle", GeneratorLimited: c.generator}
+		v := bottleneck.Verdict{
+			By: c.by, Sentence: "thread at 99 %, \"mostly\"\nnot idle",
+			GeneratorLimited: c.generator,
+		}
 		var rows, log bytes.Buffer
 		csv := NewCSV(&rows)
 		csv.Second(Second{Seconds: 1})
@@ -33,12 +36,16 @@ func TestMarks(t *testing.T) {
 		if err := r.Record(rec, 1); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"csv": rows.String(), "hlog": log.String(), "recording": rec.Meta[recording.MetaLimitedBy]} {
+		for name, text := range map[string]string{
+			"csv": rows.String(), "hlog": log.String(),
+			"recording": rec.Meta[recording.MetaLimitedBy],
+		} {
 			if strings.Contains(text, "LIMITED BY THE GENERATOR") != c.generator {
 				t.Errorf("%s of %s: %s", name, c.by, text)
 			}
 		}
-		if n := strings.Count(strings.TrimSpace(rows.String()), "\n"); c.generator && (n != 2 || !strings.Contains(rows.String(), "\n# LIMITED")) {
+		if n := strings.Count(strings.TrimSpace(rows.String()), "\n"); c.generator &&
+			(n != 2 || !strings.Contains(rows.String(), "\n# LIMITED")) {
 			t.Errorf("the lines are %q", rows.String())
 		}
 		if _, err := hdrhistogram.NewHistogramLogReader(&log).NextIntervalHistogram(); err != nil {

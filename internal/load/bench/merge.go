@@ -35,8 +35,9 @@ var (
 	ErrScale = errors.New("has histograms of another scale: it is of another version of slowpath; make the load again")
 )
 
-// Merge adds up the results of one load that several processes made. Histograms are added exactly; the rate is that of the time that all had in
-// common, and is 0 where they had none. What makes the sum other than that of one load is in its notes.
+// Merge adds up the results of one load that several processes made. Histograms are added exactly; the rate is that of
+// the time that all had in common, and is 0 where they had none. What makes the sum other than that of one load is in
+// its notes.
 func Merge(parts []Named) (*Result, error) {
 	if len(parts) < 2 {
 		return nil, ErrFew
@@ -54,7 +55,9 @@ func Merge(parts []Named) (*Result, error) {
 func distinct(parts []Named) error {
 	for i, a := range parts {
 		for _, b := range parts[:i] {
-			if a.Result.Start.Equal(b.Result.Start) && a.Result.Settings.Seed == b.Result.Settings.Seed && a.Result.Requests == b.Result.Requests && a.Result.Service.HDR == b.Result.Service.HDR && a.Result.Requests > 0 {
+			if a.Result.Start.Equal(b.Result.Start) && a.Result.Settings.Seed == b.Result.Settings.Seed &&
+				a.Result.Requests == b.Result.Requests && a.Result.Service.HDR == b.Result.Service.HDR &&
+				a.Result.Requests > 0 {
 				return fmt.Errorf("%s and %s %w", b.Name, a.Name, ErrSame)
 			}
 		}
@@ -70,8 +73,11 @@ type merging struct {
 
 func (m *merging) sum() (*Result, error) {
 	first := m.parts[0].Result
-	r := &Result{Schema: Schema, Version: first.Version, Target: first.Target, Settings: m.settings(), Start: first.Start,
-		Errors: map[string]int64{}, Ops: []Op{}, Notes: []string{}}
+	r := &Result{
+		Schema: Schema, Version: first.Version, Target: first.Target, Settings: m.settings(),
+		Start:  first.Start,
+		Errors: map[string]int64{}, Ops: []Op{}, Notes: []string{},
+	}
 	m.out = r
 	end := first.Start
 	for _, p := range m.parts {
@@ -93,8 +99,12 @@ func (m *merging) sum() (*Result, error) {
 		r.Bytes.Out += x.Bytes.Out
 		r.Bytes.In += x.Bytes.In
 		m.generator(&x.Generator)
-		r.Parts = append(r.Parts, Part{Name: p.Name, Target: x.Target.Address, Start: x.Start, Seconds: x.Seconds, Requests: x.Requests,
-			RequestsPerSecond: x.RequestsPerSecond, P99Ns: x.Latency.P99Ns, LimitedBy: x.LimitedBy, GeneratorLimited: x.Limit.GeneratorLimited})
+		r.Parts = append(r.Parts, Part{
+			Name: p.Name, Target: x.Target.Address, Start: x.Start, Seconds: x.Seconds,
+			Requests:          x.Requests,
+			RequestsPerSecond: x.RequestsPerSecond, P99Ns: x.Latency.P99Ns, LimitedBy: x.LimitedBy,
+			GeneratorLimited: x.Limit.GeneratorLimited,
+		})
 	}
 	r.Seconds = end.Sub(first.Start).Seconds()
 	r.RequestsPerSecond = m.commonRate()
@@ -156,14 +166,16 @@ func (m *merging) schedule() {
 			return
 		}
 		s.PerSecond += x.PerSecond
-		s.LateP50Ns, s.LateP99Ns, s.LateMaxNs = max(s.LateP50Ns, x.LateP50Ns), max(s.LateP99Ns, x.LateP99Ns), max(s.LateMaxNs, x.LateMaxNs)
+		s.LateP50Ns, s.LateP99Ns, s.LateMaxNs = max(s.LateP50Ns, x.LateP50Ns), max(s.LateP99Ns, x.LateP99Ns),
+			max(s.LateMaxNs, x.LateMaxNs)
 		kept = kept && x.Kept
 	}
 	s.Kept = kept
 	m.out.Schedule = &s
 }
 
-// limit is the verdict of the part that is surest of it; a part that its generator limited makes it that of the sum, which is then too low.
+// limit is the verdict of the part that is surest of it; a part that its generator limited makes it that of the sum,
+// which is then too low.
 func (m *merging) limit() bottleneck.Verdict {
 	var best bottleneck.Verdict
 	for _, p := range m.parts {
@@ -171,13 +183,17 @@ func (m *merging) limit() bottleneck.Verdict {
 		if p.Result.LimitedBy == "" {
 			continue
 		}
-		if best.By == "" || v.GeneratorLimited && !best.GeneratorLimited || v.GeneratorLimited == best.GeneratorLimited && v.Certainty > best.Certainty {
+		if best.By == "" || v.GeneratorLimited && !best.GeneratorLimited ||
+			v.GeneratorLimited == best.GeneratorLimited && v.Certainty > best.Certainty {
 			best = v
 			best.Sentence = p.Name + ": " + v.Sentence
 		}
 	}
 	if best.By == "" {
-		return bottleneck.Verdict{By: bottleneck.ByUnknown, Sentence: "no part says what limited it", Evidence: []bottleneck.Fact{}}
+		return bottleneck.Verdict{
+			By: bottleneck.ByUnknown, Sentence: "no part says what limited it",
+			Evidence: []bottleneck.Fact{},
+		}
 	}
 	return best
 }

@@ -81,7 +81,9 @@ func (m *merging) histograms(pick func(*Result) *Latency) (Latency, error) {
 		switch {
 		case sum == nil:
 			sum = h
-		case h.HighestTrackableValue() != sum.HighestTrackableValue() || h.SignificantFigures() != sum.SignificantFigures() || h.LowestTrackableValue() != sum.LowestTrackableValue():
+		case h.HighestTrackableValue() != sum.HighestTrackableValue() ||
+			h.SignificantFigures() != sum.SignificantFigures() ||
+			h.LowestTrackableValue() != sum.LowestTrackableValue():
 			return Latency{}, fmt.Errorf("%s %w", p.Name, ErrScale)
 		default:
 			sum.Merge(h)

@@ -10,7 +10,8 @@ import (
 
 // notes say what makes a sum other than one load.
 func (m *merging) notes() []string {
-	out := []string{fmt.Sprintf("Added up from %d results. Percentiles are of all their calls; those of a second in the series are the highest of the parts'.", len(m.parts))}
+	out := []string{fmt.Sprintf("Added up from %d results. Percentiles are of all their calls; those of a second in "+
+		"the series are the highest of the parts'.", len(m.parts))}
 	out = append(out, m.shared()...)
 	out = append(out, m.windows()...)
 	out = append(out, m.differences()...)
@@ -21,7 +22,8 @@ func (m *merging) notes() []string {
 		}
 	}
 	if len(names) > 0 {
-		out = append(out, fmt.Sprintf("Limited by the generator or its host: %s. The sum is less than the server can do.", strings.Join(names, ", ")))
+		out = append(out, fmt.Sprintf("Limited by the generator or its host: %s. The sum is less than the server can "+
+			"do.", strings.Join(names, ", ")))
 	}
 	return append(out, m.alike()...)
 }
@@ -48,9 +50,11 @@ func (m *merging) windows() []string {
 	if !to.After(from) {
 		var spans []string
 		for _, p := range m.parts {
-			spans = append(spans, fmt.Sprintf("%s %s to %s", p.Name, clockTime(p.Result.Start), clockTime(ended(p.Result))))
+			spans = append(spans, fmt.Sprintf("%s %s to %s", p.Name, clockTime(p.Result.Start),
+				clockTime(ended(p.Result))))
 		}
-		return []string{"The parts have no time in common, so there is no rate of all together: " + strings.Join(spans, ", ") + ". Start them with the same --start-at."}
+		return []string{"The parts have no time in common, so there is no rate of all together: " + strings.Join(spans,
+			", ") + ". Start them with the same --start-at."}
 	}
 	var out []string
 	longest := 0.0
@@ -58,9 +62,11 @@ func (m *merging) windows() []string {
 		longest = max(longest, p.Result.Seconds)
 	}
 	if common := to.Sub(from).Seconds(); common < commonShare*longest {
-		out = append(out, fmt.Sprintf("The parts have %.3g s of %.3g s in common, and the rate is of these. Start them with the same --start-at and --for.", common, longest))
+		out = append(out, fmt.Sprintf("The parts have %.3g s of %.3g s in common, and the rate is of these. Start "+
+			"them with the same --start-at and --for.", common, longest))
 	} else if apart := m.parts[len(m.parts)-1].Result.Start.Sub(m.parts[0].Result.Start); apart > startsApart {
-		out = append(out, fmt.Sprintf("The parts began within %s of each other. --start-at starts them together.", spelled(int64(apart))))
+		out = append(out, fmt.Sprintf("The parts began within %s of each other. --start-at starts them together.",
+			spelled(int64(apart))))
 	}
 	return out
 }
@@ -75,16 +81,23 @@ func (m *merging) differences() []string {
 		name string
 		of   func(*Result) any
 	}{
-		{"target", func(r *Result) any { return r.Target.Address }}, {"server", func(r *Result) any { return r.Target.Server }},
-		{"loop", func(r *Result) any { return r.Settings.Loop }}, {"pipeline", func(r *Result) any { return r.Settings.Pipeline }},
-		{"pipeline mode", func(r *Result) any { return r.Settings.PipelineMode }}, {"arrivals", func(r *Result) any { return r.Settings.Arrivals }},
-		{"busy polling", func(r *Result) any { return r.Settings.BusyPoll }}, {"protocol", func(r *Result) any { return r.Settings.Protocol }},
-		{"TLS", func(r *Result) any { return r.Settings.TLS }}, {"workload", func(r *Result) any { return r.Settings.Workload }},
-		{"replay speed", replaySpeed}, {"version of slowpath", func(r *Result) any { return r.Version }},
+		{"target", func(r *Result) any { return r.Target.Address }},
+		{"server", func(r *Result) any { return r.Target.Server }},
+		{"loop", func(r *Result) any { return r.Settings.Loop }},
+		{"pipeline", func(r *Result) any { return r.Settings.Pipeline }},
+		{"pipeline mode", func(r *Result) any { return r.Settings.PipelineMode }},
+		{"arrivals", func(r *Result) any { return r.Settings.Arrivals }},
+		{"busy polling", func(r *Result) any { return r.Settings.BusyPoll }},
+		{"protocol", func(r *Result) any { return r.Settings.Protocol }},
+		{"TLS", func(r *Result) any { return r.Settings.TLS }},
+		{"workload", func(r *Result) any { return r.Settings.Workload }},
+		{"replay speed", replaySpeed},
+		{"version of slowpath", func(r *Result) any { return r.Version }},
 	} {
 		for _, p := range m.parts[1:] {
 			if a, b := s.of(first.Result), s.of(p.Result); !reflect.DeepEqual(a, b) {
-				out = append(out, fmt.Sprintf("The parts differ: %s is %v in %s and %v in %s.", s.name, a, first.Name, b, p.Name))
+				out = append(out, fmt.Sprintf("The parts differ: %s is %v in %s and %v in %s.", s.name, a, first.Name,
+					b, p.Name))
 				break
 			}
 		}
@@ -92,13 +105,15 @@ func (m *merging) differences() []string {
 	return out
 }
 
-// alike: parts of the same seed draw the same keys in the same order, and Poisson arrivals at the same moments, as if there were one user less.
+// alike: parts of the same seed draw the same keys in the same order, and Poisson arrivals at the same moments, as if
+// there were one user less.
 func (m *merging) alike() []string {
 	seeds := map[uint64]string{}
 	for _, p := range m.parts {
 		seed := p.Result.Settings.Seed
 		if other, had := seeds[seed]; had {
-			return []string{fmt.Sprintf("%s and %s drew the same keys and arrivals (--seed %d): give each its own.", other, p.Name, seed)}
+			return []string{fmt.Sprintf("%s and %s drew the same keys and arrivals (--seed %d): give each its own.",
+				other, p.Name, seed)}
 		}
 		seeds[seed] = p.Name
 	}

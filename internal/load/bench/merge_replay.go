@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// replay adds up what the parts sent of their logs, which may be one log that each sent, or a log of each; nil where none did.
+// replay adds up what the parts sent of their logs, which may be one log that each sent, or a log of each; nil where
+// none did.
 func (m *merging) replay() *Replay {
 	var sum *Replay
 	skipped := map[Skip]int64{} // by all but the count

@@ -20,7 +20,8 @@ func (m *merging) common() (from, to time.Time) {
 	return from, to
 }
 
-// commonRate is what all did together per second of the common time. A second that is in it in part counts in that proportion.
+// commonRate is what all did together per second of the common time. A second that is in it in part counts in that
+// proportion.
 func (m *merging) commonRate() float64 {
 	from, to := m.common()
 	window := to.Sub(from).Seconds()
@@ -40,7 +41,8 @@ func (m *merging) commonRate() float64 {
 	return calls / window
 }
 
-// series adds up the seconds, counted from the first start. Percentiles of a second are the highest of the parts', which no sum exceeds.
+// series adds up the seconds, counted from the first start. Percentiles of a second are the highest of the parts',
+// which no sum exceeds.
 func (m *merging) series() []Second {
 	seconds := map[int]*Second{}
 	for _, p := range m.parts {
@@ -68,8 +70,10 @@ func (t *Second) add(s Second) {
 	t.Errors += s.Errors
 	t.Misses += s.Misses
 	t.SentAgain += s.SentAgain
-	t.P50Ns, t.P99Ns, t.P999Ns, t.MaxNs = max(t.P50Ns, s.P50Ns), max(t.P99Ns, s.P99Ns), max(t.P999Ns, s.P999Ns), max(t.MaxNs, s.MaxNs)
-	t.ServiceP50Ns, t.ServiceP99Ns, t.ServiceMaxNs = max(t.ServiceP50Ns, s.ServiceP50Ns), max(t.ServiceP99Ns, s.ServiceP99Ns), max(t.ServiceMaxNs, s.ServiceMaxNs)
+	t.P50Ns, t.P99Ns, t.P999Ns, t.MaxNs = max(t.P50Ns, s.P50Ns), max(t.P99Ns, s.P99Ns), max(t.P999Ns, s.P999Ns),
+		max(t.MaxNs, s.MaxNs)
+	t.ServiceP50Ns, t.ServiceP99Ns, t.ServiceMaxNs = max(t.ServiceP50Ns, s.ServiceP50Ns), max(t.ServiceP99Ns,
+		s.ServiceP99Ns), max(t.ServiceMaxNs, s.ServiceMaxNs)
 	t.LateP99Ns = max(t.LateP99Ns, s.LateP99Ns)
 	t.InFlight += s.InFlight
 	t.Connected += s.Connected

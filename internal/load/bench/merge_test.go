@@ -23,16 +23,28 @@ var someTime = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 // part is a result of whole seconds with so many calls of these latencies in each.
 func part(t require, start time.Duration, seconds int, seed uint64, latencies ...int64) *Result {
 	h := hdrhistogram.New(1, int64(time.Hour), 3)
-	r := &Result{Schema: Schema, Version: "v", Target: Target{Address: "a:1", Server: "redis 7.0.15"}, Start: someTime.Add(start), Seconds: float64(seconds),
-		Errors: map[string]int64{"ERR": 2}, Settings: Settings{Loop: Closed, Connections: 10, Pipeline: 1, PipelineMode: "window", Threads: 1, Seed: seed, Protocol: 2},
-		LimitedBy: bottleneck.ByServerCPU, Limit: bottleneck.Verdict{By: bottleneck.ByServerCPU, Sentence: "server main thread at 99 %", Certainty: 0.9}}
+	r := &Result{
+		Schema: Schema, Version: "v", Target: Target{Address: "a:1", Server: "redis 7.0.15"},
+		Start: someTime.Add(start), Seconds: float64(seconds),
+		Errors: map[string]int64{"ERR": 2}, Settings: Settings{
+			Loop: Closed, Connections: 10, Pipeline: 1,
+			PipelineMode: "window", Threads: 1, Seed: seed, Protocol: 2,
+		},
+		LimitedBy: bottleneck.ByServerCPU, Limit: bottleneck.Verdict{
+			By:       bottleneck.ByServerCPU,
+			Sentence: "server main thread at 99 %", Certainty: 0.9,
+		},
+	}
 	for s := range seconds {
 		for _, l := range latencies {
 			if err := h.RecordValue(l); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r.Series = append(r.Series, Second{Second: s, Seconds: 1, Requests: int64(len(latencies)), InFlight: 5, P99Ns: int64(seed)})
+		r.Series = append(r.Series, Second{
+			Second: s, Seconds: 1, Requests: int64(len(latencies)), InFlight: 5,
+			P99Ns: int64(seed),
+		})
 	}
 	r.Requests = h.TotalCount()
 	r.RequestsPerSecond = float64(len(latencies))
@@ -62,17 +74,24 @@ func notesOf(t *testing.T, r *Result) string {
 // TestMergeReplays: what was sent of the logs is added up, and so is what was left out.
 func TestMergeReplays(t *testing.T) {
 	a, b, none := part(t, 0, 4, 1, 10), part(t, 0, 4, 2, 10), part(t, 0, 4, 3, 10)
-	a.Replay = &Replay{Requests: 100, Sent: 90, Clients: 3, LengthNs: 4e9, Speed: 2, Notes: []string{"x", "y"},
-		Skipped: []Skip{{"FLUSHALL", "harm", 2}, {"BLPOP", "blocks", 1}}}
-	b.Replay = &Replay{Requests: 50, Sent: 50, Clients: 2, LengthNs: 5e9, Speed: 2, Notes: []string{"y", "z"},
-		Skipped: []Skip{{"BLPOP", "blocks", 4}, {"MONITOR", "state", 2}}}
-	want := &Replay{Requests: 150, Sent: 140, Clients: 5, LengthNs: 5e9, Speed: 2, Notes: []string{"x", "y", "z"},
-		Skipped: []Skip{{"BLPOP", "blocks", 5}, {"FLUSHALL", "harm", 2}, {"MONITOR", "state", 2}}}
+	a.Replay = &Replay{
+		Requests: 100, Sent: 90, Clients: 3, LengthNs: 4e9, Speed: 2, Notes: []string{"x", "y"},
+		Skipped: []Skip{{"FLUSHALL", "harm", 2}, {"BLPOP", "blocks", 1}},
+	}
+	b.Replay = &Replay{
+		Requests: 50, Sent: 50, Clients: 2, LengthNs: 5e9, Speed: 2, Notes: []string{"y", "z"},
+		Skipped: []Skip{{"BLPOP", "blocks", 4}, {"MONITOR", "state", 2}},
+	}
+	want := &Replay{
+		Requests: 150, Sent: 140, Clients: 5, LengthNs: 5e9, Speed: 2, Notes: []string{"x", "y", "z"},
+		Skipped: []Skip{{"BLPOP", "blocks", 5}, {"FLUSHALL", "harm", 2}, {"MONITOR", "state", 2}},
+	}
 	r, err := Merge(named(a, b))
 	if err != nil || !reflect.DeepEqual(r.Replay, want) || strings.Contains(notesOf(t, r), "replay speed") {
 		t.Errorf("%v: %+v, want %+v; %s", err, r.Replay, want, notesOf(t, r))
 	}
-	if r, err = Merge(named(a, none)); err != nil || r.Replay == nil || r.Replay.Sent != 90 || !strings.Contains(notesOf(t, r), "replay speed is 2 in a.json and none in b.json") {
+	if r, err = Merge(named(a, none)); err != nil || r.Replay == nil || r.Replay.Sent != 90 ||
+		!strings.Contains(notesOf(t, r), "replay speed is 2 in a.json and none in b.json") {
 		t.Errorf("%v: %+v; %s", err, r, notesOf(t, r))
 	}
 	if r, err = Merge(named(none, part(t, 0, 4, 4, 10))); err != nil || r.Replay != nil {
@@ -89,23 +108,50 @@ func TestMerge(t *testing.T) {
 		notes   []string
 		not     []string
 	}{
-		{name: "together", parts: named(part(t, 0, 4, 1, 10, 20, 30), part(t, 3*time.Millisecond, 4, 2, 40, 50)), rate: 5, seconds: 4.003,
-			notes: []string{"Added up from 2 results"}, not: []string{"in common", "differ", "--start-at", "Limited by the generator"}},
-		{name: "half a second apart", parts: named(part(t, 0, 20, 1, 10), part(t, 500*time.Millisecond, 20, 2, 10)), rate: 2, seconds: 20.5,
-			notes: []string{"began within 500 ms of each other"}},
-		{name: "half of the time", parts: named(part(t, 0, 4, 1, 10, 20), part(t, 2*time.Second, 4, 2, 10)), rate: 3, seconds: 6,
-			notes: []string{"have 2 s of 4 s in common"}},
-		{name: "in the wrong order", parts: named(part(t, 2*time.Second, 4, 1, 10, 20), part(t, 0, 4, 2, 10)), rate: 3, seconds: 6},
-		{name: "never", parts: named(part(t, 0, 2, 1, 10), part(t, 2*time.Second, 2, 2, 10)), rate: 0, seconds: 4,
-			notes: []string{"no time in common", "a.json 18:00:00.000 to 18:00:02.000"}},
-		{name: "same seed", parts: named(part(t, 0, 2, 7, 10), part(t, 0, 2, 7, 10, 20)), rate: 3, seconds: 2, notes: []string{"--seed 7"}},
+		{
+			name: "together", parts: named(part(t, 0, 4, 1, 10, 20, 30), part(t, 3*time.Millisecond, 4, 2, 40, 50)),
+			rate: 5, seconds: 4.003,
+			notes: []string{"Added up from 2 results"}, not: []string{
+				"in common", "differ", "--start-at",
+				"Limited by the generator",
+			},
+		},
+		{
+			name: "half a second apart", parts: named(part(t, 0, 20, 1, 10), part(t, 500*time.Millisecond, 20, 2, 10)),
+			rate: 2, seconds: 20.5,
+			notes: []string{"began within 500 ms of each other"},
+		},
+		{
+			name: "half of the time", parts: named(part(t, 0, 4, 1, 10, 20), part(t, 2*time.Second, 4, 2, 10)), rate: 3,
+			seconds: 6,
+			notes:   []string{"have 2 s of 4 s in common"},
+		},
+		{
+			name: "in the wrong order", parts: named(part(t, 2*time.Second, 4, 1, 10, 20), part(t, 0, 4, 2, 10)),
+			rate:    3,
+			seconds: 6,
+		},
+		{
+			name: "never", parts: named(part(t, 0, 2, 1, 10), part(t, 2*time.Second, 2, 2, 10)), rate: 0, seconds: 4,
+			notes: []string{"no time in common", "a.json 18:00:00.000 to 18:00:02.000"},
+		},
+		{
+			name: "same seed", parts: named(part(t, 0, 2, 7, 10), part(t, 0, 2, 7, 10, 20)), rate: 3, seconds: 2,
+			notes: []string{"--seed 7"},
+		},
 		{name: "other settings", parts: named(part(t, 0, 2, 1, 10), change(part(t, 0, 2, 2, 10), func(r *Result) {
 			r.Settings.Pipeline, r.Target.Address = 16, "b:2"
 			r.Settings.Workload = map[string]any{"command": "set"}
-		})), rate: 2, seconds: 2, notes: []string{"pipeline is 1 in a.json and 16 in b.json", "target is a:1 in a.json and b:2 in b.json", "workload is"}},
+		})), rate: 2, seconds: 2, notes: []string{
+			"pipeline is 1 in a.json and 16 in b.json",
+			"target is a:1 in a.json and b:2 in b.json", "workload is",
+		}},
 		{name: "a generator's limit", parts: named(part(t, 0, 2, 1, 10), change(part(t, 0, 2, 2, 10), func(r *Result) {
 			r.LimitedBy = bottleneck.ByGeneratorCPU
-			r.Limit = bottleneck.Verdict{By: bottleneck.ByGeneratorCPU, Sentence: "the generator is the limit", GeneratorLimited: true, Certainty: 0.1}
+			r.Limit = bottleneck.Verdict{
+				By: bottleneck.ByGeneratorCPU, Sentence: "the generator is the limit",
+				GeneratorLimited: true, Certainty: 0.1,
+			}
 		})), rate: 2, seconds: 2, notes: []string{"Limited by the generator or its host: b.json. The sum is less"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +169,9 @@ func TestMerge(t *testing.T) {
 			for _, s := range r.Series {
 				series += s.Requests
 			}
-			if r.Requests != requests || series != requests || r.Latency.Calls != requests || r.Ops[0].Requests != requests || r.Errors["ERR"] != 4 || r.Settings.Connections != 20 || len(r.Parts) != 2 {
+			if r.Requests != requests || series != requests || r.Latency.Calls != requests ||
+				r.Ops[0].Requests != requests || r.Errors["ERR"] != 4 || r.Settings.Connections != 20 ||
+				len(r.Parts) != 2 {
 				t.Errorf("%d calls of %d, %d in the series, %+v", r.Requests, requests, series, r)
 			}
 			for _, n := range c.notes {
@@ -136,7 +184,8 @@ func TestMerge(t *testing.T) {
 					t.Errorf("%q in: %s", n, notesOf(t, r))
 				}
 			}
-			if generator := strings.Contains(c.name, "generator"); r.Limit.GeneratorLimited != generator || r.LimitedBy == "" {
+			if generator := strings.Contains(c.name, "generator"); r.Limit.GeneratorLimited != generator ||
+				r.LimitedBy == "" {
 				t.Errorf("limited by %s, %+v", r.LimitedBy, r.Limit)
 			}
 		})
@@ -148,7 +197,8 @@ func change(r *Result, f func(*Result)) *Result {
 	return r
 }
 
-// TestMergeIsExact: the percentiles of the sum are those of all calls in one histogram, however the calls are dealt out.
+// TestMergeIsExact: the percentiles of the sum are those of all calls in one histogram, however the calls are dealt
+// out.
 func TestMergeIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := hdrhistogram.New(1, int64(time.Hour), 3)
@@ -199,7 +249,8 @@ func TestMergeRefuses(t *testing.T) {
 		{"other scale", named(part(t, 0, 2, 1, 10), other), ErrScale, "b.json"},
 		{"broken", named(part(t, 0, 2, 1, 10), broken), nil, "b.json: the histogram"},
 	} {
-		if _, err := Merge(c.parts); err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, err := Merge(c.parts); err == nil || c.want != nil && !errors.Is(err, c.want) ||
+			!strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -227,8 +278,12 @@ func TestRecorded(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	for _, text := range []string{"", "[]", "{}", `{"schema":"slowpath.diagnosis/v1"}`, `{"schema":"slowpath.bench/v1","seconds":-1}`, "\x00",
-		`{"schema":"slowpath.bench/v1","start":"2026-11-21T18:00:00Z","series":[{"second":-5}]}`, `{"schema":"slowpath.bench/v1","start":"2026-11-21T18:00:00Z","requests":"x"}`} {
+	for _, text := range []string{
+		"", "[]", "{}", `{"schema":"slowpath.diagnosis/v1"}`,
+		`{"schema":"slowpath.bench/v1","seconds":-1}`, "\x00",
+		`{"schema":"slowpath.bench/v1","start":"2026-11-21T18:00:00Z","series":[{"second":-5}]}`,
+		`{"schema":"slowpath.bench/v1","start":"2026-11-21T18:00:00Z","requests":"x"}`,
+	} {
 		if _, err := Read(strings.NewReader(text)); !errors.Is(err, ErrNotResult) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -261,7 +316,10 @@ func TestMergeLosesNoCount(t *testing.T) {
 		r.Unanswered = Unanswered{InFlight: 1, Unsent: 1, Failed: 1}
 		r.Connections = Connections{Lost: 1, Reconnected: 1, Retired: 1}
 		r.Bytes, r.Mismatches = Bytes{Out: 1, In: 1}, map[string]int64{"wrong": 1}
-		r.Routing = &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 1}, SentAgain: map[string]int64{"MOVED": 1}}
+		r.Routing = &Routing{
+			ReadFrom: "any", Nodes: map[string]int64{"a:1": 1},
+			SentAgain: map[string]int64{"MOVED": 1},
+		}
 		for i := range r.Series {
 			r.Series[i].SentAgain = 1
 		}
@@ -271,10 +329,15 @@ func TestMergeLosesNoCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 2}, SentAgain: map[string]int64{"MOVED": 2}}
-	two := map[string]int64{"misses": sum.Misses, "timed out": sum.TimedOut, "delivered": sum.Delivered, "errors": sum.Errors["ERR"],
-		"in flight": sum.Unanswered.InFlight, "unsent": sum.Unanswered.Unsent, "failed": sum.Unanswered.Failed, "lost": sum.Connections.Lost,
-		"reconnected": sum.Connections.Reconnected, "retired": sum.Connections.Retired, "out": sum.Bytes.Out, "in": sum.Bytes.In,
-		"mismatches": sum.Mismatches["wrong"], "sent again": sum.Series[0].SentAgain}
+	two := map[string]int64{
+		"misses": sum.Misses, "timed out": sum.TimedOut, "delivered": sum.Delivered,
+		"errors":    sum.Errors["ERR"],
+		"in flight": sum.Unanswered.InFlight, "unsent": sum.Unanswered.Unsent, "failed": sum.Unanswered.Failed,
+		"lost":        sum.Connections.Lost,
+		"reconnected": sum.Connections.Reconnected, "retired": sum.Connections.Retired, "out": sum.Bytes.Out,
+		"in":         sum.Bytes.In,
+		"mismatches": sum.Mismatches["wrong"], "sent again": sum.Series[0].SentAgain,
+	}
 	for what, n := range two {
 		if n != 2 {
 			t.Errorf("%s: %d, want 2", what, n)

@@ -51,7 +51,10 @@ func (r *Result) Record(sink recording.Sink, atNs int64) error {
 		return fmt.Errorf("encoding the result: %w", err)
 	}
 	sink.SetMeta(recording.MetaLimitedBy, limitText(r.LimitedBy, r.Limit))
-	sink.Snapshot(recording.Snapshot{TimeNs: atNs, Source: recording.SourceLoad, Subject: r.Target.Address, Name: recording.SnapshotResult, Body: string(body)})
+	sink.Snapshot(recording.Snapshot{
+		TimeNs: atNs, Source: recording.SourceLoad, Subject: r.Target.Address,
+		Name: recording.SnapshotResult, Body: string(body),
+	})
 	return nil
 }
 

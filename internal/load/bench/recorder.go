@@ -22,8 +22,8 @@ const (
 	kindsPerSecond = 20 // of errors
 )
 
-// Recorder writes a load into a recording, as source load: the latencies of every second and op, calls that were slow and a sample of the others,
-// and errors.
+// Recorder writes a load into a recording, as source load: the latencies of every second and op, calls that were slow
+// and a sample of the others, and errors.
 type Recorder struct {
 	sink    recording.Sink
 	node    string
@@ -43,18 +43,22 @@ type Recorder struct {
 	finished atomic.Bool
 }
 
-// NewRecorder records the load of o against a node; calls are slow from slow on. It sets the hooks of o.Load; OnStart and OnSecond are the
-// caller's to call, and Close when the load has ended.
+// NewRecorder records the load of o against a node; calls are slow from slow on. It sets the hooks of o.Load; OnStart
+// and OnSecond are the caller's to call, and Close when the load has ended.
 func NewRecorder(o *Options, sink recording.Sink, slow time.Duration) *Recorder {
-	r := &Recorder{sink: sink, node: o.Target.Address, open: o.Load.Open(), slow: int64(slow), rows: make(chan engine.Slow, rowsWaiting),
-		stop: make(chan struct{}), ended: make(chan struct{})}
+	r := &Recorder{
+		sink: sink, node: o.Target.Address, open: o.Load.Open(), slow: int64(slow),
+		rows: make(chan engine.Slow, rowsWaiting),
+		stop: make(chan struct{}), ended: make(chan struct{}),
+	}
 	for _, op := range o.Load.Ops() {
 		r.ops = append(r.ops, op.Name)
 	}
 	r.usual.Store(r.slow)
 	r.from.Store(r.slow)
 	o.Load.SlowFrom, o.Load.OnSlow = &r.from, r.onSlow
-	sink.SetMeta(recording.MetaSource+recording.SourceLoad, recording.Detail(recording.SourceStatus{Name: recording.SourceLoad, Used: true}))
+	sink.SetMeta(recording.MetaSource+recording.SourceLoad,
+		recording.Detail(recording.SourceStatus{Name: recording.SourceLoad, Used: true}))
 	go r.write()
 	return r
 }
@@ -98,7 +102,10 @@ func (r *Recorder) write() {
 }
 
 func (r *Recorder) row(s engine.Slow) {
-	c := recording.Call{Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: r.ops[s.Op], IntendedNs: s.IntendedNs, StartNs: s.SentNs, EndNs: s.EndNs, Node: r.node, Slot: -1}
+	c := recording.Call{
+		Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: r.ops[s.Op],
+		IntendedNs: s.IntendedNs, StartNs: s.SentNs, EndNs: s.EndNs, Node: r.node, Slot: -1,
+	}
 	if s.Unanswered {
 		c.Error = recording.LoadUnanswered
 	}
@@ -119,15 +126,22 @@ func (r *Recorder) Second(s Second, t *engine.Tally) {
 	}
 	r.cpuNs, r.runQueueNs = r.cpuNs+t.CPUNs, r.runQueueNs+t.RunQueueNs
 	for name, ns := range map[string]int64{"workers.cpu_ns": r.cpuNs, "workers.run_queue_ns": r.runQueueNs} {
-		r.sink.Sample(recording.Sample{TimeNs: at + int64(s.Seconds*1e9), Source: recording.SourceLoad, Subject: recording.SubjectSelf, Name: name, Value: float64(ns)})
+		r.sink.Sample(recording.Sample{
+			TimeNs: at + int64(s.Seconds*1e9), Source: recording.SourceLoad,
+			Subject: recording.SubjectSelf, Name: name, Value: float64(ns),
+		})
 	}
 	kinds := 0
 	for kind, n := range t.Errors {
 		if kinds++; kinds > kindsPerSecond {
 			break
 		}
-		r.sink.Event(recording.Event{TimeNs: at, DurationNs: int64(s.Seconds * 1e9), Source: recording.SourceLoad, Subject: r.node, Kind: recording.KindError,
-			Detail: recording.Detail(recording.ErrorDetail{Phase: "command", Message: fmt.Sprintf("%d x %s", n, kind)})})
+		r.sink.Event(recording.Event{
+			TimeNs: at, DurationNs: int64(s.Seconds * 1e9), Source: recording.SourceLoad,
+			Subject: r.node, Kind: recording.KindError,
+			Detail: recording.Detail(recording.ErrorDetail{Phase: "command", Message: fmt.Sprintf("%d x %s", n,
+				kind)}),
+		})
 	}
 	r.adapt(t)
 }
@@ -148,7 +162,10 @@ func (r *Recorder) histogram(atNs int64, name string, h *hdrhistogram.Histogram)
 		return
 	}
 	if b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
-		r.sink.Histogram(recording.Histogram{Second: atNs / 1e9, Source: recording.SourceLoad, Node: r.node, Op: name, HDR: b})
+		r.sink.Histogram(recording.Histogram{
+			Second: atNs / 1e9, Source: recording.SourceLoad, Node: r.node, Op: name,
+			HDR: b,
+		})
 	}
 }
 

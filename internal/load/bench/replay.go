@@ -15,8 +15,11 @@ func (s *summary) replayed() *Replay {
 	if log == nil {
 		return nil
 	}
-	r := &Replay{Requests: int64(log.Requests()), Sent: s.total.Begun, Clients: log.Clients(), LengthNs: int64(log.Length), Speed: s.Load.ReplaySpeed,
-		Skipped: []Skip{}, Notes: append([]string{}, log.Notes...)}
+	r := &Replay{
+		Requests: int64(log.Requests()), Sent: s.total.Begun, Clients: log.Clients(),
+		LengthNs: int64(log.Length), Speed: s.Load.ReplaySpeed,
+		Skipped: []Skip{}, Notes: append([]string{}, log.Notes...),
+	}
 	for _, k := range log.Skipped {
 		r.Skipped = append(r.Skipped, Skip{k.Command, k.Why, k.Count})
 	}
@@ -32,10 +35,12 @@ func orderOf(o *engine.Options, routed bool) []string {
 	}
 	out := []string{fmt.Sprintf("the order of each client's requests is kept, %s", among)}
 	if routed && o.Pipeline > 1 {
-		out[0] = fmt.Sprintf("the order of each client's requests is kept per node, since %d may be in flight to several; %s", o.Pipeline, among)
+		out[0] = fmt.Sprintf("the order of each client's requests is kept per node, since %d may be in flight to "+
+			"several; %s", o.Pipeline, among)
 	}
 	if clients := o.Replay.Clients(); clients > o.Connections && o.Paced() {
-		out = append(out, fmt.Sprintf("%d clients of the log share %d connections, and may wait for each other: --connections %d gives each its own", clients, o.Connections, clients))
+		out = append(out, fmt.Sprintf("%d clients of the log share %d connections, and may wait for each other: "+
+			"--connections %d gives each its own", clients, o.Connections, clients))
 	}
 	return out
 }

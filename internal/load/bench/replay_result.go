@@ -9,7 +9,8 @@ type Replay struct {
 	Sent     int64 `json:"sent"`      // of them, in this load
 	Clients  int   `json:"clients"`   // of the log, whose requests these are
 	LengthNs int64 `json:"length_ns"` // from the first request to the last, at the log's own pace
-	// Speed is how much faster than the log the requests are due; 0: without pace, as fast as connections and pipeline allow.
+	// Speed is how much faster than the log the requests are due; 0: without pace, as fast as connections and pipeline
+	// allow.
 	Speed   float64  `json:"speed"`
 	Skipped []Skip   `json:"skipped"` // the most frequent first
 	Notes   []string `json:"notes"`   // what differs from the log

@@ -33,13 +33,16 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := r.Replay
-		if p == nil || r.Requests != 3 || p.Requests != 3 || p.Sent != 3 || p.Clients != 3 || p.LengthNs != 20e6 || p.Speed != speed || len(p.Skipped) != 1 || p.Skipped[0].Command != "FLUSHALL" {
+		if p == nil || r.Requests != 3 || p.Requests != 3 || p.Sent != 3 || p.Clients != 3 || p.LengthNs != 20e6 ||
+			p.Speed != speed || len(p.Skipped) != 1 || p.Skipped[0].Command != "FLUSHALL" {
 			t.Errorf("%d requests, %+v", r.Requests, p)
 		}
-		if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, among) || strings.Contains(notes, "--connections 3") != (speed > 0) {
+		if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, among) || strings.Contains(notes,
+			"--connections 3") != (speed > 0) {
 			t.Errorf("speed %v: %s", speed, notes)
 		}
-		if open := speed > 0; open != (r.Schedule != nil) || open != (r.Settings.Loop == Open) || open != (r.Settings.Arrivals == ReplayOf) {
+		if open := speed > 0; open != (r.Schedule != nil) || open != (r.Settings.Loop == Open) ||
+			open != (r.Settings.Arrivals == ReplayOf) {
 			t.Errorf("speed %v: %+v, %+v", speed, r.Settings, r.Schedule)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package bench makes one load and its result: it collects what the workers of internal/load/engine count, per second and in all, and says beside the
-// figures what they cannot show.
+// Package bench makes one load and its result: it collects what the workers of internal/load/engine count, per second
+// and in all, and says beside the figures what they cannot show.
 package bench
 
 import (
@@ -24,16 +24,16 @@ type Result struct {
 
 	Requests          int64   `json:"requests"` // that had a reply, after the end of sending too
 	RequestsPerSecond float64 `json:"requests_per_second"`
-	// Latency counts from the intended time, with the calls that have no reply at the end as long as they had waited by then; Service
-	// counts from the send. In a closed loop they are the same.
+	// Latency counts from the intended time, with the calls that have no reply at the end as long as they had waited by
+	// then; Service counts from the send. In a closed loop they are the same.
 	Latency Latency          `json:"latency"`
 	Service Latency          `json:"service"`
 	Ops     []Op             `json:"ops"`
 	Errors  map[string]int64 `json:"errors"` // error replies by their code, and what went wrong with connections
 	Misses  int64            `json:"misses"` // reads that found nothing
 
-	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence, with the evidence. With
-	// Limit.GeneratorLimited the figures are as much those of the generator as of the server.
+	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence,
+	// with the evidence. With Limit.GeneratorLimited the figures are as much those of the generator as of the server.
 	LimitedBy string             `json:"limited_by"`
 	Limit     bottleneck.Verdict `json:"limit"`
 
@@ -43,17 +43,18 @@ type Result struct {
 	Routing     *Routing    `json:"routing,omitempty"`  // where the target has several nodes
 	Connections Connections `json:"connections"`
 	// Dials is the phases of connections that were opened: dns, connect, tls, handshake, whole.
-	Dials      map[string]Latency `json:"dials"`
-	PoolWait   *Latency           `json:"pool_wait,omitempty"` // from the time a call was due until it had a connection
-	TimedOut   int64              `json:"timed_out"`           // calls without a reply within settings.timeout_ns
-	Delivered  int64              `json:"delivered"`           // messages that subscribers got
-	Delivery   *Latency           `json:"delivery,omitempty"`  // from the time a call was due until a subscriber had its message
-	Mismatches map[string]int64   `json:"mismatches"`          // wrong replies, with --verify
-	Bytes      Bytes              `json:"bytes"`
-	Generator  Generator          `json:"generator"`
-	Series     []Second           `json:"series"`
-	Parts      []Part             `json:"parts,omitempty"` // of a result that several were added up to
-	Notes      []string           `json:"notes"`           // what one must know to read the figures, for people
+	Dials     map[string]Latency `json:"dials"`
+	PoolWait  *Latency           `json:"pool_wait,omitempty"` // from the time a call was due until it had a connection
+	TimedOut  int64              `json:"timed_out"`           // calls without a reply within settings.timeout_ns
+	Delivered int64              `json:"delivered"`           // messages that subscribers got
+	// from the time a call was due until a subscriber had its message
+	Delivery   *Latency         `json:"delivery,omitempty"`
+	Mismatches map[string]int64 `json:"mismatches"` // wrong replies, with --verify
+	Bytes      Bytes            `json:"bytes"`
+	Generator  Generator        `json:"generator"`
+	Series     []Second         `json:"series"`
+	Parts      []Part           `json:"parts,omitempty"` // of a result that several were added up to
+	Notes      []string         `json:"notes"`           // what one must know to read the figures, for people
 }
 
 // Target is the server that was loaded.
@@ -116,27 +117,29 @@ type Op struct {
 	Service           Latency `json:"service"`
 }
 
-// Unanswered counts the calls that have no latency of their own: they count with their age, which is less than what they would have taken.
+// Unanswered counts the calls that have no latency of their own: they count with their age, which is less than what
+// they would have taken.
 type Unanswered struct {
 	InFlight int64 `json:"in_flight"` // no reply when the load ended
 	Unsent   int64 `json:"unsent"`    // due by the schedule, and never sent
 	Failed   int64 `json:"failed"`    // their connection ended before the reply, or it came too late; without a latency
 }
 
-// Routing is how the calls were spread over the nodes of a cluster, a master and its replicas, or the masters that sentinels named.
+// Routing is how the calls were spread over the nodes of a cluster, a master and its replicas, or the masters that
+// sentinels named.
 type Routing struct {
 	ReadFrom string           `json:"read_from"` // master, replica, any
 	Nodes    map[string]int64 `json:"nodes"`     // requests that had a reply, by the node's address
-	// SentAgain counts what calls met that were sent again, by the code of the reply: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, ….
-	// They are no errors: the time of such a call goes on until its last reply.
+	// SentAgain counts what calls met that were sent again, by the code of the reply: MOVED, ASK, TRYAGAIN,
+	// CLUSTERDOWN, LOADING, READONLY, …. They are no errors: the time of such a call goes on until its last reply.
 	SentAgain map[string]int64 `json:"sent_again"`
 }
 
 // Schedule says how well an open loop kept its own.
 type Schedule struct {
 	PerSecond float64 `json:"per_second"` // mean rate that was asked for
-	// How much later than intended calls were sent that could have been: the generator's own delay. A call that waits for a connection with
-	// room is not late by this measure; its latency has that time.
+	// How much later than intended calls were sent that could have been: the generator's own delay. A call that waits
+	// for a connection with room is not late by this measure; its latency has that time.
 	LateP50Ns int64 `json:"late_p50_ns"`
 	LateP99Ns int64 `json:"late_p99_ns"`
 	LateMaxNs int64 `json:"late_max_ns"`
@@ -159,11 +162,12 @@ type Bytes struct {
 // Generator is what the load cost on its own side.
 type Generator struct {
 	// CPUNs is the CPU time of the process during the load, with what collects and shows the figures.
-	CPUNs                 int64   `json:"cpu_ns"`
-	CPUSecondsPerMillion  float64 `json:"cpu_seconds_per_million_requests"`
-	WorkersCPUNs          int64   `json:"workers_cpu_ns"`       // of the threads that send and receive
-	WorkersRunQueueNs     int64   `json:"workers_run_queue_ns"` // that these threads stood ready without a CPU
-	WorkersSpunNs         int64   `json:"workers_spun_ns"`      // of WorkersCPUNs, about: they looked whether something had come, and nothing had
+	CPUNs                int64   `json:"cpu_ns"`
+	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_requests"`
+	WorkersCPUNs         int64   `json:"workers_cpu_ns"`       // of the threads that send and receive
+	WorkersRunQueueNs    int64   `json:"workers_run_queue_ns"` // that these threads stood ready without a CPU
+	// of WorkersCPUNs, about: they looked whether something had come, and nothing had
+	WorkersSpunNs         int64   `json:"workers_spun_ns"`
 	SystemCallsPerRequest float64 `json:"system_calls_per_request"`
 }
 

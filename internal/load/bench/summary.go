@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept. It is an aim: what was measured
-// is in docs/benchmarks.md.
+// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept. It is
+// an aim: what was measured is in docs/benchmarks.md.
 const KeptWithin = 50 * time.Microsecond
 
 // summary makes the result of what was collected.
@@ -25,7 +25,8 @@ type summary struct {
 	cpu         time.Duration
 	interrupted bool
 	observer    *observer
-	figures     map[*hdrhistogram.Histogram]Latency // that were made, since one histogram can have several names in the result
+	// that were made, since one histogram can have several names in the result
+	figures map[*hdrhistogram.Histogram]Latency
 }
 
 // latencyOf is the package's latencyOf, once for each histogram: to encode one takes a millisecond.
@@ -44,13 +45,21 @@ func (s *summary) latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
 func (s *summary) result() (*Result, error) {
 	t := s.total
 	seconds := float64(s.ran.EndNs-s.ran.StartNs) / 1e9
-	r := &Result{Schema: Schema, Version: s.Version, Target: s.Target, Settings: s.settings(), Start: time.Unix(0, s.ran.StartNs).UTC(), Seconds: seconds,
-		Interrupted: s.interrupted, Requests: t.Calls(), Errors: allErrors(t), Series: s.series, Ops: []Op{}, Notes: []string{},
+	r := &Result{
+		Schema: Schema, Version: s.Version, Target: s.Target, Settings: s.settings(), Start: time.Unix(0,
+			s.ran.StartNs).UTC(), Seconds: seconds,
+		Interrupted: s.interrupted, Requests: t.Calls(), Errors: allErrors(t), Series: s.series, Ops: []Op{},
+		Notes:       []string{},
 		Unanswered:  Unanswered{InFlight: s.ran.InFlight, Unsent: s.ran.Unsent, Failed: t.Failed},
-		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected, Retired: t.Retired}, Bytes: Bytes{Out: t.BytesOut, In: t.BytesIn}}
+		Connections: Connections{Lost: t.Lost, Reconnected: t.Reconnected, Retired: t.Retired},
+		Bytes:       Bytes{Out: t.BytesOut, In: t.BytesIn},
+	}
 	r.RequestsPerSecond = rate(r.Requests-t.Drained, seconds)
-	r.Generator = Generator{CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
-		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, WorkersSpunNs: t.SpunNs, SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests))}
+	r.Generator = Generator{
+		CPUNs: int64(s.cpu), CPUSecondsPerMillion: rate(int64(s.cpu), float64(r.Requests)*1e3),
+		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, WorkersSpunNs: t.SpunNs,
+		SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests)),
+	}
 	var err error
 	latency, service := Histograms(t)
 	if r.Latency, err = s.latencyOf(latency); err != nil {
@@ -111,7 +120,10 @@ func allErrors(t *engine.Tally) map[string]int64 {
 // dialsOf gives the phases of the connections that were opened in the course of the load, those that took place.
 func dialsOf(t *engine.Tally) (map[string]Latency, error) {
 	d, out := t.Dials, map[string]Latency{}
-	for name, h := range map[string]*hdrhistogram.Histogram{"dns": d.DNS, "connect": d.Connect, "tls": d.TLS, "handshake": d.Handshake, "whole": d.Whole} {
+	for name, h := range map[string]*hdrhistogram.Histogram{
+		"dns": d.DNS, "connect": d.Connect, "tls": d.TLS,
+		"handshake": d.Handshake, "whole": d.Whole,
+	} {
 		if h == nil || h.TotalCount() == 0 {
 			continue
 		}
@@ -134,7 +146,10 @@ func rate(n int64, units float64) float64 {
 
 func (s *summary) op(i int, seconds float64) (Op, error) {
 	o, t := s.Load.Ops()[i], s.total.Ops[i]
-	op := Op{Op: o.Name, Ratio: o.Ratio, Requests: t.Calls, RequestsPerSecond: rate(t.Calls, seconds), Errors: t.Errors, Misses: t.Misses}
+	op := Op{
+		Op: o.Name, Ratio: o.Ratio, Requests: t.Calls, RequestsPerSecond: rate(t.Calls, seconds), Errors: t.Errors,
+		Misses: t.Misses,
+	}
 	service, err := s.latencyOf(t.Service)
 	if err != nil {
 		return op, fmt.Errorf("%s: %w", o.Name, err)
@@ -148,10 +163,15 @@ func (s *summary) op(i int, seconds float64) (Op, error) {
 
 func (s *summary) settings() Settings {
 	o := &s.Load
-	out := Settings{Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window", Threads: s.workers, BusyPoll: o.BusyPoll,
-		PerCall: o.PerCall, ReconnectEvery: o.ReconnectEvery, ColdStart: o.ColdStart, TimeoutNs: int64(o.Timeout), Pool: o.Pool, PoolWorkers: o.Workers, Subscribers: o.Subscribers,
+	out := Settings{
+		Loop: Closed, Connections: o.Connections, Pipeline: o.Pipeline, PipelineMode: "window",
+		Threads: s.workers, BusyPoll: o.BusyPoll,
+		PerCall: o.PerCall, ReconnectEvery: o.ReconnectEvery, ColdStart: o.ColdStart, TimeoutNs: int64(o.Timeout),
+		Pool: o.Pool, PoolWorkers: o.Workers, Subscribers: o.Subscribers,
 		Verify:     o.Verify,
-		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2), TLS: o.Target.TLS != nil, Workload: s.Workload}
+		DurationNs: int64(o.Duration), Requests: o.Requests, Seed: o.Seed, Protocol: max(o.Target.Protocol, 2),
+		TLS: o.Target.TLS != nil, Workload: s.Workload,
+	}
 	if !s.StartAt.IsZero() {
 		at := s.StartAt.UTC()
 		out.StartAt = &at

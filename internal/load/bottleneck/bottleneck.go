@@ -1,9 +1,9 @@
-// Package bottleneck says what limited a load, in one sentence: the server, the generator, the way between, a pool, a quota, or the rate that was
-// asked for. It is a pure function of what was observed.
+// Package bottleneck says what limited a load, in one sentence: the server, the generator, the way between, a pool, a
+// quota, or the rate that was asked for. It is a pure function of what was observed.
 //
-// The rule is that of a closed pipeline of stations: the one that is never idle is the limit. A thread is not idle while it is on a CPU, ready
-// but without one, throttled, or blocked on the disk. Where all are idle at times, calls wait for the way there and back, and by Little's law the
-// rate is what is in flight divided by the time of a call.
+// The rule is that of a closed pipeline of stations: the one that is never idle is the limit. A thread is not idle
+// while it is on a CPU, ready but without one, throttled, or blocked on the disk. Where all are idle at times, calls
+// wait for the way there and back, and by Little's law the rate is what is in flight divided by the time of a call.
 package bottleneck
 
 import (
@@ -44,17 +44,19 @@ type Fact struct {
 	Unit  string  `json:"unit"`
 }
 
-// GeneratorSleeps reports whether the generator's busiest thread had time left, and a CPU whenever it was ready. A verdict that was read from a
-// document does not know.
+// GeneratorSleeps reports whether the generator's busiest thread had time left, and a CPU whenever it was ready. A
+// verdict that was read from a document does not know.
 func (v Verdict) GeneratorSleeps() bool { return v.sleeps }
 
 // Bounds. Shares are of the window.
 const (
-	// full is a thread without time left. schedstat lags by up to a timer tick of 4 ms (HZ=250), and both ends of the window by a reading.
+	// full is a thread without time left. schedstat lags by up to a timer tick of 4 ms (HZ=250), and both ends of the
+	// window by a reading.
 	full = 0.95
 	// nearFull: doubling the load could still not give a fifth more.
 	nearFull = 0.85
-	// contended is the share of ready time beyond which it is another's doing, and not the wake-ups that every thread waits for a little.
+	// contended is the share of ready time beyond which it is another's doing, and not the wake-ups that every thread
+	// waits for a little.
 	contended = 0.15
 	// noticeable is a share that shows in the figures.
 	noticeable = 0.10
@@ -64,7 +66,8 @@ const (
 	kept = 0.99
 	// linkFull leaves the frames' headers: 78 of 1 538 bytes (Ethernet, IPv4 and TCP with time stamps).
 	linkFull = 0.9
-	// wakeUps is the time of a call that no thread's CPU time shows: two wake-ups of a sleeping thread, each some ten µs and more on a busy host.
+	// wakeUps is the time of a call that no thread's CPU time shows: two wake-ups of a sleeping thread, each some ten
+	// µs and more on a busy host.
 	wakeUps = 100 * time.Microsecond
 	// lateBeyond is lateness that is more than a wake-up's.
 	lateBeyond = 200 * time.Microsecond
@@ -76,7 +79,8 @@ func Of(o Observations) Verdict {
 	c := newCase(o)
 	v := c.judge()
 	if c.Load.Open && v.By != ByRate && !c.keptRate() {
-		v.Sentence = fmt.Sprintf("the schedule was not kept, %s of %s: %s", rate(c.PerSecond()), rate(c.Load.AskedPerSecond), v.Sentence)
+		v.Sentence = fmt.Sprintf("the schedule was not kept, %s of %s: %s", rate(c.PerSecond()),
+			rate(c.Load.AskedPerSecond), v.Sentence)
 	}
 	v.Evidence = c.evidence()
 	v.sleeps = len(c.threads) > 0 && c.generator.sleeps()
@@ -97,7 +101,8 @@ func (c *reasoning) judge() Verdict {
 	}
 	server, generator := c.server.busy(), c.generator.busy()
 	switch {
-	// A quota stops a thread that is not busy all the time, too: few calls in flight, and the rest of each period is lost.
+	// A quota stops a thread that is not busy all the time, too: few calls in flight, and the rest of each period is
+	// lost.
 	case max(c.server.throttled, c.generator.throttled) >= noticeable:
 		return c.throttled()
 	case max(server, generator) < nearFull:

@@ -14,7 +14,8 @@ func (c *reasoning) throttled() Verdict {
 	if s.throttled >= g.throttled {
 		return verdict(ByThrottled, 0.97, "the %sserver was throttled: %s; raise the quota", c.node(), quota(s.quota))
 	}
-	v := verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota", quota(g.quota))
+	v := verdict(ByGeneratorCPU, 0.97, "the generator is the limit: it was throttled itself, %s; raise its quota",
+		quota(g.quota))
 	v.GeneratorLimited = true
 	return v
 }
@@ -36,7 +37,8 @@ func (c *reasoning) serverBound() Verdict {
 }
 
 func (c *reasoning) blocked() Verdict {
-	return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU %s; look at appendfsync and at swapping: slowpath doctor",
+	return verdict(ByServerBlocked, 0.9, "the %s was blocked on its disk or for pages %s of the time, and on a CPU "+
+		"%s; look at appendfsync and at swapping: slowpath doctor",
 		c.who(), percent(c.server.blocked), percent(c.server.run))
 }
 
@@ -56,9 +58,11 @@ func (c *reasoning) generatorBound() Verdict {
 	case g.ready >= contended && c.oneHost():
 		return c.competing("generator", g.ready)
 	case g.ready >= contended:
-		v = verdict(ByGeneratorCPU, 0.85, "the generator is the limit: it stood ready without a CPU for %s of the time; give it CPUs of its own", percent(g.ready))
+		v = verdict(ByGeneratorCPU, 0.85, "the generator is the limit: it stood ready without a CPU for %s of the "+
+			"time; give it CPUs of its own", percent(g.ready))
 	default:
-		v = verdict(ByGeneratorCPU, sure(g.busy()), "the generator is the limit: its %s at %s; %s", c.busyThreads(n), percent(g.busy()), c.moreThreads())
+		v = verdict(ByGeneratorCPU, sure(g.busy()), "the generator is the limit: its %s at %s; %s", c.busyThreads(n),
+			percent(g.busy()), c.moreThreads())
 	}
 	v.GeneratorLimited = true
 	return v
@@ -115,27 +119,33 @@ func (c *reasoning) competing(side string, ready float64) Verdict {
 	others := max(0, c.busyCPUs(shared)-server-generator)
 	switch {
 	case !c.oneHost() || len(shared) == 0:
-		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time: something else has it; give it CPUs of its own", side, percent(ready))
+		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time: something else has it; give "+
+			"it CPUs of its own", side, percent(ready))
 		v.GeneratorLimited = side == "generator"
 	case c.oneCPU() && others < contended:
-		v.Sentence = fmt.Sprintf("the two share one CPU: server and generator both run on CPU %d only, and the %s stood ready for %s of the time; give them a CPU each", shared[0], side, percent(ready))
+		v.Sentence = fmt.Sprintf("the two share one CPU: server and generator both run on CPU %d only, and the %s "+
+			"stood ready for %s of the time; give them a CPU each", shared[0], side, percent(ready))
 	case others >= contended && !c.machineFull():
-		v.Sentence = fmt.Sprintf("others use %.1f of the %s of this machine, and the %s stood ready without one for %s of the time; let the machine come to rest, or use another",
+		v.Sentence = fmt.Sprintf("others use %.1f of the %s of this machine, and the %s stood ready without one for "+
+			"%s of the time; let the machine come to rest, or use another",
 			others, plural(len(shared), "CPU"), side, percent(ready))
 		v.Certainty = 0.8
 	case others >= contended:
-		v.Sentence = fmt.Sprintf("the CPUs are full: others use %.1f of the %s of this machine, and the %s stood ready without one for %s of the time; let the machine come to rest, or use another",
+		v.Sentence = fmt.Sprintf("the CPUs are full: others use %.1f of the %s of this machine, and the %s stood "+
+			"ready without one for %s of the time; let the machine come to rest, or use another",
 			others, plural(len(shared), "CPU"), side, percent(ready))
 		v.Certainty = 0.8
 	case !c.machineFull():
-		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time though there was room on others: the scheduler put the two together; pin them to different CPUs (taskset)", side, percent(ready))
+		v.Sentence = fmt.Sprintf("the %s stood ready without a CPU for %s of the time though there was room on "+
+			"others: the scheduler put the two together; pin them to different CPUs (taskset)", side, percent(ready))
 		v.Certainty = 0.7
 	default:
 		do := "use fewer --threads, or another machine for the generator"
 		if c.Pool != nil {
 			do = "use another machine for the generator"
 		}
-		v.Sentence = fmt.Sprintf("the CPUs are full: server and generator together use %.1f of %d, and the %s stood ready without one for %s of the time; %s",
+		v.Sentence = fmt.Sprintf("the CPUs are full: server and generator together use %.1f of %d, and the %s stood "+
+			"ready without one for %s of the time; %s",
 			server+generator, len(shared), side, percent(ready), do)
 	}
 	return v
@@ -160,7 +170,8 @@ func sure(busy float64) float64 {
 // keptRate: an open loop that sent what was due.
 func (c *reasoning) keptRate() bool {
 	l := c.Load
-	return l.Open && c.Load.AskedPerSecond > 0 && (float64(l.Calls)+float64(l.InFlight))/c.Window.Seconds() >= kept*l.AskedPerSecond
+	return l.Open && c.Load.AskedPerSecond > 0 &&
+		(float64(l.Calls)+float64(l.InFlight))/c.Window.Seconds() >= kept*l.AskedPerSecond
 }
 
 func (c *reasoning) rate() Verdict {
@@ -180,7 +191,8 @@ func (c *reasoning) rate() Verdict {
 		case !c.Generator.BusyPoll && c.generator.sleeps():
 			do = "it is the waking up that takes so long: --busy-poll does not sleep"
 		}
-		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but 1 %% of them %s or more too late, of a p99 of %s; %s; %s",
+		v := verdict(ByGeneratorCPU, 0.85, "the generator was late itself: %s were asked for and sent, but 1 %% of "+
+			"them %s or more too late, of a p99 of %s; %s; %s",
 			rate(l.AskedPerSecond), span(l.LateP99), span(l.ResponseP99), why, do)
 		v.GeneratorLimited = true
 		return v
@@ -192,8 +204,10 @@ func (c *reasoning) rate() Verdict {
 func (c *reasoning) waiting() Verdict {
 	l, n := c.Load, c.Network
 	inFlight := l.Connections * l.Pipeline
-	if mean, threads := c.ioThreads(); threads > 0 && mean >= full { // those of Redis 8 sleep when they have nothing to do
-		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads", plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
+	// those of Redis 8 sleep when they have nothing to do
+	if mean, threads := c.ioThreads(); threads > 0 && mean >= full {
+		return verdict(ByServerCPU, 0.75, "the server's %s are at %s, its main thread at %s: give it more io-threads",
+			plural(threads, "I/O thread"), percent(mean), percent(c.server.busy()))
 	}
 	switch {
 	case c.oneHost() && c.server.ready+c.generator.ready >= 2*contended && (c.machineFull() || c.oneCPU()):
@@ -203,20 +217,26 @@ func (c *reasoning) waiting() Verdict {
 	case c.server.blocked >= most:
 		return c.blocked()
 	case c.Pool != nil && c.Pool.Wait.Seconds() >= most*(c.Pool.Wait+l.Service).Seconds():
-		return verdict(ByPool, 0.9, "neither is busy: your pool of %d hands back under a lock, and its %d callers wait %s for a connection before calls of %s (%s)",
+		return verdict(ByPool, 0.9, "neither is busy: your pool of %d hands back under a lock, and its %d callers "+
+			"wait %s for a connection before calls of %s (%s)",
 			c.Pool.Size, c.Pool.Callers, span(c.Pool.Wait), span(l.Service), c.both())
 	case l.Connecting.Seconds() >= most*l.Service.Seconds() && l.Connecting > 0:
-		return verdict(ByRoundTrip, 0.9, "opening connections is the limit: %s in flight at %s, %s of them for the connection of each call, gives %s (%s); keep connections open, or use more --connections",
+		return verdict(ByRoundTrip, 0.9, "opening connections is the limit: %s in flight at %s, %s of them for the "+
+			"connection of each call, gives %s (%s); keep connections open, or use more --connections",
 			c.flights(), span(l.Service), span(l.Connecting), rate(c.PerSecond()), c.both())
 	case n.LinkBits > 0 && n.LinkUsedBits >= linkFull*n.LinkBits:
-		return verdict(ByNetwork, 0.95, "the link is the limit: %s of %s on %s (%s)", bits(n.LinkUsedBits), bits(n.LinkBits), n.Link, c.both())
+		return verdict(ByNetwork, 0.95, "the link is the limit: %s of %s on %s (%s)", bits(n.LinkUsedBits),
+			bits(n.LinkBits), n.Link, c.both())
 	case n.RwndLimited >= 3*noticeable || n.Queued >= most || c.server.Queued >= most:
-		return verdict(ByNetwork, 0.8, "the network is the limit: %s wait to get onto the way, at %s/s (%s)", c.waitingBytes(), size(n.BytesPerSec), c.both())
+		return verdict(ByNetwork, 0.8, "the network is the limit: %s wait to get onto the way, at %s/s (%s)",
+			c.waitingBytes(), size(n.BytesPerSec), c.both())
 	case n.MinRTT > 0 && n.MinRTT.Seconds() >= most*l.Service.Seconds():
-		return verdict(ByRoundTrip, 0.95, "the round trip is the limit: %s in flight at %s, %s of them the network's, gives %s (%s); use more --connections or --pipeline, or be nearer",
+		return verdict(ByRoundTrip, 0.95, "the round trip is the limit: %s in flight at %s, %s of them the "+
+			"network's, gives %s (%s); use more --connections or --pipeline, or be nearer",
 			c.flights(), span(l.Service), span(n.MinRTT), rate(c.PerSecond()), c.both())
 	}
-	// What both sides do for what is in flight, the wake-ups and the network are all that a call has to wait for when nothing else holds it up.
+	// What both sides do for what is in flight, the wake-ups and the network are all that a call has to wait for when
+	// nothing else holds it up.
 	own := l.Service.Seconds()*(c.server.busy()+c.generator.busy()) + (n.MinRTT + wakeUps).Seconds()
 	if c.server.Sight == SightNone {
 		return c.unseen(own)
@@ -226,10 +246,12 @@ func (c *reasoning) waiting() Verdict {
 		if inFlight > 16 {
 			certainty = 0.7
 		}
-		return verdict(ByRoundTrip, certainty, "the round trip is the limit: %s in flight at %s gives %s (%s); use more --connections or --pipeline",
+		return verdict(ByRoundTrip, certainty, "the round trip is the limit: %s in flight at %s gives %s (%s); use "+
+			"more --connections or --pipeline",
 			c.flights(), span(l.Service), rate(c.PerSecond()), c.both())
 	}
-	return verdict(ByUnknown, 0.5, "cannot tell: neither is busy (%s), yet a call takes %s, of which their work, the wake-ups and the network explain %s; something holds calls up: slowpath doctor may name it",
+	return verdict(ByUnknown, 0.5, "cannot tell: neither is busy (%s), yet a call takes %s, of which their work, the "+
+		"wake-ups and the network explain %s; something holds calls up: slowpath doctor may name it",
 		c.both(), span(l.Service), span(time.Duration(own*1e9)))
 }
 
@@ -242,10 +264,12 @@ func (c *reasoning) unseen(own float64) Verdict {
 		}
 	}
 	if own >= most*c.Load.Service.Seconds() {
-		return verdict(ByRoundTrip, 0.6, "the round trip is probably the limit: %s in flight at %s gives %s, with %s; the server cannot be seen (%s)",
+		return verdict(ByRoundTrip, 0.6, "the round trip is probably the limit: %s in flight at %s gives %s, with "+
+			"%s; the server cannot be seen (%s)",
 			c.flights(), span(c.Load.Service), rate(c.PerSecond()), c.generatorAt(), why)
 	}
-	return verdict(ByUnknown, 0.5, "cannot tell: the generator is not the limit (%s), and the server cannot be seen (%s); let it answer INFO, or run this on its host",
+	return verdict(ByUnknown, 0.5, "cannot tell: the generator is not the limit (%s), and the server cannot be seen "+
+		"(%s); let it answer INFO, or run this on its host",
 		c.generatorAt(), why)
 }
 

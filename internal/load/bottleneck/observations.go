@@ -21,11 +21,12 @@ type Load struct {
 	Unsent         int64   // calls of the schedule that were due and could not be sent
 	InFlight       int64   // at the end
 	Connections    int
-	Pipeline       int           // calls that may be in flight on each
-	Service        time.Duration // mean of what a call holds its connection for: from the send to the reply, and with Connecting
-	Connecting     time.Duration // of Service, what opening the connection takes, where each call has one of its own
-	ResponseP99    time.Duration // from the intended time
-	LateP99        time.Duration // how much later than intended the generator sent what it could have sent
+	Pipeline       int // calls that may be in flight on each
+	// mean of what a call holds its connection for: from the send to the reply, and with Connecting
+	Service     time.Duration
+	Connecting  time.Duration // of Service, what opening the connection takes, where each call has one of its own
+	ResponseP99 time.Duration // from the intended time
+	LateP99     time.Duration // how much later than intended the generator sent what it could have sent
 }
 
 // PerSecond is the rate that came about.
@@ -82,21 +83,24 @@ type Server struct {
 	Blocked float64  // share of looks at which the main thread was in uninterruptible sleep: disk, page faults
 	Quotas  []Quota
 	CPUs    []int // where it may run
-	// Queued is the share of looks at which replies waited in its sockets to get onto the way; -1 where that is not to be seen.
+	// Queued is the share of looks at which replies waited in its sockets to get onto the way; -1 where that is not to
+	// be seen.
 	Queued float64
 }
 
 // Network is the way between, seen from the generator's sockets.
 type Network struct {
-	Remote       bool          // the server is on another host
-	MinRTT       time.Duration // least round trip of the kernels, 0 where unknown
-	Retransmits  int64         // segments that the generator sent again
-	RwndLimited  float64       // share of the window in which a socket could not send since the server did not read, on average
-	Queued       float64       // share of looks at the generator's sockets at which requests waited in them to get onto the way
-	BytesPerSec  float64       // of payload, the larger direction
-	Link         string        // interface
-	LinkBits     float64       // its speed per second, 0 where unknown
-	LinkUsedBits float64       // of the larger direction per second, all that went over it
+	Remote      bool          // the server is on another host
+	MinRTT      time.Duration // least round trip of the kernels, 0 where unknown
+	Retransmits int64         // segments that the generator sent again
+	// share of the window in which a socket could not send since the server did not read, on average
+	RwndLimited float64
+	// share of looks at the generator's sockets at which requests waited in them to get onto the way
+	Queued       float64
+	BytesPerSec  float64 // of payload, the larger direction
+	Link         string  // interface
+	LinkBits     float64 // its speed per second, 0 where unknown
+	LinkUsedBits float64 // of the larger direction per second, all that went over it
 }
 
 // Pool is a pool of connections that callers share.

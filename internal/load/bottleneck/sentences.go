@@ -77,8 +77,8 @@ func quota(q Quota) string {
 	return text
 }
 
-// who names the busiest thread of the busiest server: "server main thread", "main thread of 10.0.0.1:7001, the busiest of 3 nodes,", and a process
-// that is no server: "nutcracker (the proxy)".
+// who names the busiest thread of the busiest server: "server main thread", "main thread of 10.0.0.1:7001, the busiest
+// of 3 nodes,", and a process that is no server: "nutcracker (the proxy)".
 func (c *reasoning) who() string {
 	s := c.server
 	thread := "main thread"
@@ -118,7 +118,8 @@ func (c *reasoning) serverAt() string {
 	return at
 }
 
-// generatorAt says how busy the generator is. The time of one that spins says nothing, but how much of it was in vain does.
+// generatorAt says how busy the generator is. The time of one that spins says nothing, but how much of it was in vain
+// does.
 func (c *reasoning) generatorAt() string {
 	if c.Generator.BusyPoll {
 		return fmt.Sprintf("the generator spinning, %s of it in vain", percent(c.Generator.Spinning))
@@ -147,12 +148,22 @@ func (c *reasoning) both() string {
 // evidence is the figures behind any verdict.
 func (c *reasoning) evidence() []Fact {
 	facts := []Fact{
-		{"calls", float64(c.Load.Calls), "calls"}, {"rate", c.PerSecond(), "calls/s"}, {"service_mean_ns", float64(c.Load.Service), "ns"},
-		{"generator_busy", c.generator.busy(), "share"}, {"generator_on_cpu", c.generator.run, "share"}, {"generator_ready", c.generator.ready, "share"},
+		{"calls", float64(c.Load.Calls), "calls"},
+		{"rate", c.PerSecond(), "calls/s"},
+		{
+			"service_mean_ns",
+			float64(c.Load.Service), "ns",
+		},
+		{"generator_busy", c.generator.busy(), "share"},
+		{"generator_on_cpu", c.generator.run, "share"},
+		{"generator_ready", c.generator.ready, "share"},
 		{"generator_throttled", c.generator.throttled, "share"},
 	}
 	if c.Load.Open {
-		facts = append(facts, Fact{"rate_asked", c.Load.AskedPerSecond, "calls/s"}, Fact{"late_p99_ns", float64(c.Load.LateP99), "ns"})
+		facts = append(facts, Fact{"rate_asked", c.Load.AskedPerSecond, "calls/s"}, Fact{
+			"late_p99_ns",
+			float64(c.Load.LateP99), "ns",
+		})
 	}
 	if c.Generator.Spinning > 0 {
 		facts = append(facts, Fact{"generator_spun", c.Generator.Spinning, "share of its CPU time"})
@@ -167,7 +178,10 @@ func (c *reasoning) evidence() []Fact {
 		name := "server " + s.Address
 		facts = append(facts, Fact{name + " busy", s.busy(), "share"}, Fact{name + " on_cpu", s.run, "share"})
 		if s.Sight == SightHost {
-			facts = append(facts, Fact{name + " ready", s.ready, "share"}, Fact{name + " throttled", s.throttled, "share"}, Fact{name + " blocked", s.blocked, "share"})
+			facts = append(facts, Fact{name + " ready", s.ready, "share"}, Fact{
+				name + " throttled", s.throttled,
+				"share",
+			}, Fact{name + " blocked", s.blocked, "share"})
 		}
 	}
 	if c.Network.MinRTT > 0 {
@@ -190,15 +204,22 @@ func (c *reasoning) beside(by string) []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	say(by != ByThrottled && c.server.quota.Throttled > 0 && c.server.throttled >= noticeable/10, "the server was throttled at times: %s; it shows in the latencies", quota(c.server.quota))
+	say(by != ByThrottled && c.server.quota.Throttled > 0 && c.server.throttled >= noticeable/10,
+		"the server was throttled at times: %s; it shows in the latencies", quota(c.server.quota))
 	if mean, n := c.ioThreads(); n > 0 && mean >= full && c.server.busy() >= nearFull {
-		say(true, "the server's %s at %s too (they spin while there is work in Redis 6 and 7): try other io-threads", plural(n, "I/O thread"), percent(mean))
+		say(true, "the server's %s at %s too (they spin while there is work in Redis 6 and 7): try other io-threads",
+			plural(n, "I/O thread"), percent(mean))
 	}
-	say(by == ByServerCPU && c.generator.busy() >= nearFull, "the generator is not far from its limit either, at %s", percent(c.generator.busy()))
-	say(by == ByGeneratorCPU && c.server.busy() >= nearFull, "the server is not far from its limit either, at %s", percent(c.server.busy()))
-	say(by != BySharedCPU && c.server.ready >= noticeable, "the server's thread stood ready without a CPU for %s of the time", percent(c.server.ready))
-	say(by != BySharedCPU && by != ByGeneratorCPU && c.generator.ready >= noticeable, "the generator's thread stood ready without a CPU for %s of the time: some of the latency is its own", percent(c.generator.ready))
-	say(by != ByGeneratorCPU && c.generator.throttled >= noticeable/10, "the generator was throttled at times: %s; some of the latency is its own", quota(c.generator.quota))
+	say(by == ByServerCPU && c.generator.busy() >= nearFull, "the generator is not far from its limit either, at %s",
+		percent(c.generator.busy()))
+	say(by == ByGeneratorCPU && c.server.busy() >= nearFull, "the server is not far from its limit either, at %s",
+		percent(c.server.busy()))
+	say(by != BySharedCPU && c.server.ready >= noticeable, "the server's thread stood ready without a CPU for %s of "+
+		"the time", percent(c.server.ready))
+	say(by != BySharedCPU && by != ByGeneratorCPU && c.generator.ready >= noticeable, "the generator's thread stood "+
+		"ready without a CPU for %s of the time: some of the latency is its own", percent(c.generator.ready))
+	say(by != ByGeneratorCPU && c.generator.throttled >= noticeable/10, "the generator was throttled at times: %s; "+
+		"some of the latency is its own", quota(c.generator.quota))
 	if n := c.Network.Retransmits; n > 0 && by != ByNetwork {
 		say(true, "%s sent again by TCP on the connections that were looked at", plural(int(n), "segment"))
 	}

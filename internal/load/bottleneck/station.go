@@ -67,7 +67,8 @@ func (c *reasoning) share(t Thread, quotas []Quota) station {
 		}
 	}
 	held := s.quota.Held.Seconds() / window
-	// The wait that is open at the end is not in Ready yet (kernel/sched/stats.h): a throttled thread was on no CPU either.
+	// The wait that is open at the end is not in Ready yet (kernel/sched/stats.h): a throttled thread was on no CPU
+	// either.
 	s.throttled = min(held, max(s.ready, 1-s.run))
 	s.ready = max(0, s.ready-s.throttled)
 	s.ready = min(s.ready, max(0, 1-s.run-s.throttled))
@@ -78,8 +79,8 @@ func (c *reasoning) serverStation(s Server) station {
 	best := c.share(s.Main, s.Quotas)
 	best.blocked = s.Blocked
 	for _, t := range s.Others {
-		// Threads that serve beside the main one are those of KeyDB, Dragonfly, HAProxy. I/O threads are told apart, those of the background
-		// hold nobody up.
+		// Threads that serve beside the main one are those of KeyDB, Dragonfly, HAProxy. I/O threads are told apart,
+		// those of the background hold nobody up.
 		if isIOThread(t.Name) || isBackground(t.Name) {
 			continue
 		}

@@ -19,8 +19,8 @@ type Stretch struct {
 	From, To float64 // calls per second
 }
 
-// arrivals gives the moments at which the calls of one worker are due. Workers share one schedule: with w of n the k-th call of a uniform
-// process is call k*n+w of all; thinned by n, a Poisson process is one again.
+// arrivals gives the moments at which the calls of one worker are due. Workers share one schedule: with w of n the k-th
+// call of a uniform process is call k*n+w of all; thinned by n, a Poisson process is one again.
 type arrivals struct {
 	stretches []Stretch
 	rng       *rand.Rand // nil: uniform

@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// book is what some of the clients count in. Of its lock a call takes a few tens of ns; there is a book per thread, so that clients seldom wait
-// for it.
+// book is what some of the clients count in. Of its lock a call takes a few tens of ns; there is a book per thread, so
+// that clients seldom wait for it.
 type book struct {
 	mu       sync.Mutex
 	r        *run

@@ -126,8 +126,8 @@ func (w *worker) flush(c *conn) {
 	}
 }
 
-// draft is what the next requests of a connection are appended to. Connections share these buffers, the last used first, so that they stay in
-// the caches.
+// draft is what the next requests of a connection are appended to. Connections share these buffers, the last used
+// first, so that they stay in the caches.
 func (w *worker) draft(c *conn) []byte {
 	n := len(w.drafts) - 1
 	if c.out != nil || n < 0 {

@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// TwoTimes tells whether a call can be due before it is sent, so that its time from then (Response) is not that from the send (Service).
+// TwoTimes tells whether a call can be due before it is sent, so that its time from then (Response) is not that from
+// the send (Service).
 func (o *Options) TwoTimes() bool {
 	return o.Open() || o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0
 }
@@ -27,15 +28,19 @@ func (o *Options) Check() error {
 	}
 	switch {
 	case plans > 1:
-		return fmt.Errorf("%w: a connection per call, connections that are opened again, and a pool: choose one", ErrOptions)
+		return fmt.Errorf("%w: a connection per call, connections that are opened again, and a pool: choose one",
+			ErrOptions)
 	case (o.PerCall || o.Pool > 0) && o.Pipeline > 1:
-		return fmt.Errorf("%w: a pipeline of %d, and one call per turn of a connection: leave out the pipeline", ErrOptions, o.Pipeline)
+		return fmt.Errorf("%w: a pipeline of %d, and one call per turn of a connection: leave out the pipeline",
+			ErrOptions, o.Pipeline)
 	case o.Pool > 0 && o.Workers < 1:
 		return fmt.Errorf("%w: a pool of %d and no workers: say how many share it", ErrOptions, o.Pool)
 	case o.Pool == 0 && o.Workers > 0:
-		return fmt.Errorf("%w: %d workers and no pool that they share: say how many connections it has", ErrOptions, o.Workers)
+		return fmt.Errorf("%w: %d workers and no pool that they share: say how many connections it has", ErrOptions,
+			o.Workers)
 	case o.Pool > 0 && o.BusyPoll:
-		return fmt.Errorf("%w: busy polling, and the workers of a pool, which sleep as those of an application: leave out one", ErrOptions)
+		return fmt.Errorf("%w: busy polling, and the workers of a pool, which sleep as those of an application: "+
+			"leave out one", ErrOptions)
 	case o.Subscribers > 0 && o.Workload != nil && len(o.Workload.Channels) == 0:
 		return errNothingPublished
 	}

@@ -13,8 +13,9 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// clients is a load as an application with a pool makes it: goroutines that each take a connection, make a call, and hand it back. It is no
-// event loop, since what it is to show is the wait for a connection and the price of the hand-over (docs/decisions/0012-pool.md).
+// clients is a load as an application with a pool makes it: goroutines that each take a connection, make a call, and
+// hand it back. It is no event loop, since what it is to show is the wait for a connection and the price of the
+// hand-over (docs/decisions/0012-pool.md).
 type clients struct {
 	r      *run
 	pool   *pool
@@ -74,8 +75,8 @@ func (r *run) runPool(ctx context.Context) (Result, error) {
 	return res, nil
 }
 
-// connect makes the places of the pool, and connects them unless they are to begin cold; one is connected in any case, which tells what is
-// wrong with the target or the login.
+// connect makes the places of the pool, and connects them unless they are to begin cold; one is connected in any case,
+// which tells what is wrong with the target or the login.
 func (k *clients) connect(ctx context.Context) error {
 	for i := range k.r.Threads {
 		k.books = append(k.books, newBook(k.r, i))
@@ -118,7 +119,10 @@ func (k *clients) work() error {
 			wg.Wait()
 			return err
 		}
-		c := &client{clients: k, stream: k.r.Workload.Stream(k.r.Seed, i, k.r.Workers), book: k.books[i%len(k.books)], alarm: alarm}
+		c := &client{
+			clients: k, stream: k.r.Workload.Stream(k.r.Seed, i, k.r.Workers), book: k.books[i%len(k.books)],
+			alarm: alarm,
+		}
 		c.flight = c.book.open()
 		wg.Go(c.run)
 	}

@@ -20,12 +20,19 @@ func TestClusterIsRouted(t *testing.T) {
 	c := l.cluster(t, 3, 0, fleet.Spec{})
 	const calls = 10_000
 	for name, o := range map[string]engine.Options{
-		"closed":   {Connections: 5, Pipeline: 4, Threads: 2},
-		"batch":    {Connections: 5, Pipeline: 4, Threads: 2, Batch: true},
-		"one":      {Connections: 1, Pipeline: 1, Threads: 1},
-		"open":     {Connections: 5, Pipeline: 4, Threads: 2, Schedule: []engine.Stretch{{Lasts: time.Minute, From: 20_000, To: 20_000}}},
-		"narrow":   {Connections: 1, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{Lasts: time.Minute, From: 1e6, To: 1e6}}},
-		"replicas": {Connections: 5, Pipeline: 4, Threads: 1, ReadFrom: engine.Replica}, // there are none: the masters serve
+		"closed": {Connections: 5, Pipeline: 4, Threads: 2},
+		"batch":  {Connections: 5, Pipeline: 4, Threads: 2, Batch: true},
+		"one":    {Connections: 1, Pipeline: 1, Threads: 1},
+		"open": {Connections: 5, Pipeline: 4, Threads: 2, Schedule: []engine.Stretch{{
+			Lasts: time.Minute,
+			From:  20_000, To: 20_000,
+		}}},
+		"narrow": {Connections: 1, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{
+			Lasts: time.Minute, From: 1e6,
+			To: 1e6,
+		}}},
+		// there are none: the masters serve
+		"replicas": {Connections: 5, Pipeline: 4, Threads: 1, ReadFrom: engine.Replica},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range c.Nodes {
@@ -62,8 +69,8 @@ func commandCalls(t *testing.T, i *fleet.Instance, command string) int64 {
 	return 0
 }
 
-// TestSlotsMoveToANewNode adds a node to a cluster under load and moves slots to it, key by key: calls meet MOVED and ASK, and all are answered,
-// each by exactly one execution.
+// TestSlotsMoveToANewNode adds a node to a cluster under load and moves slots to it, key by key: calls meet MOVED and
+// ASK, and all are answered, each by exactly one execution.
 func TestSlotsMoveToANewNode(t *testing.T) {
 	l := newLab(t)
 	c := l.cluster(t, 3, 0, fleet.Spec{})
@@ -74,7 +81,8 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 		for _, n := range append([]*fleet.Instance{added}, c.Nodes...) {
 			text, _ := do(t, n, "CLUSTER", "NODES").(string)
 			state, _ := do(t, n, "CLUSTER", "INFO").(string)
-			if strings.Count(text, "connected") != 4 || strings.Contains(text, "handshake") || !strings.Contains(state, "cluster_state:ok") {
+			if strings.Count(text, "connected") != 4 || strings.Contains(text, "handshake") || !strings.Contains(state,
+				"cluster_state:ok") {
 				return false
 			}
 		}
@@ -83,7 +91,8 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 	for _, n := range append([]*fleet.Instance{added}, c.Nodes...) {
 		do(t, n, "CONFIG", "RESETSTAT")
 	}
-	u := startLoad(t, engine.Options{Cluster: true, Connections: 8, Pipeline: 4, Threads: 2}, c.Nodes[2].Addr, "set", 2000)
+	u := startLoad(t, engine.Options{Cluster: true, Connections: 8, Pipeline: 4, Threads: 2}, c.Nodes[2].Addr, "set",
+		2000)
 	from := c.Nodes[0]
 	fromID, addedID := do(t, from, "CLUSTER", "MYID").(string), do(t, added, "CLUSTER", "MYID").(string)
 	for slot := 0; slot < 400; slot++ {
@@ -139,7 +148,10 @@ func TestAskIsFollowed(t *testing.T) {
 	}
 	for name, o := range map[string]engine.Options{
 		"closed": {Connections: 3, Pipeline: 4, Threads: 1},
-		"open":   {Connections: 3, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{Lasts: time.Minute, From: 20_000, To: 20_000}}},
+		"open": {Connections: 3, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{
+			Lasts: time.Minute,
+			From:  20_000, To: 20_000,
+		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range c.Nodes {
@@ -165,7 +177,8 @@ func TestKeysOfOneRequest(t *testing.T) {
 	const keys = 1000
 	for _, command := range []string{"mset", "mget", "MULTI; SET key:{key} {value}; GET key:{same}; EXEC"} {
 		o := engine.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 2, Requests: 4000}
-		if sum := startLoad(t, o, from.Addr, command, keys).wait(t); sum.Calls() != o.Requests || len(sum.Errors) > 0 || len(sum.Again) > 0 {
+		if sum := startLoad(t, o, from.Addr, command, keys).wait(t); sum.Calls() != o.Requests || len(sum.Errors) > 0 ||
+			len(sum.Again) > 0 {
 			t.Errorf("%s: %d calls, errors %v, again %v", command, sum.Calls(), sum.Errors, sum.Again)
 		}
 	}
@@ -173,10 +186,13 @@ func TestKeysOfOneRequest(t *testing.T) {
 	// What a request wants of a slot of which some keys are gone is refused until the slot has moved.
 	block := startLoad(t, engine.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 1}, from.Addr,
 		"MULTI; SET key:{key} {value}; GET key:{same}; EXEC", keys)
-	several := startLoad(t, engine.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 1,
-		Schedule: []engine.Stretch{{Lasts: time.Hour, From: 1000, To: 1000}}}, from.Addr, "mset", keys)
+	several := startLoad(t, engine.Options{
+		Cluster: true, Connections: 4, Pipeline: 4, Threads: 1,
+		Schedule: []engine.Stretch{{Lasts: time.Hour, From: 1000, To: 1000}},
+	}, from.Addr, "mset", keys)
 	eventually(t, "TRYAGAIN and ASK", func() bool {
-		return several.seen(func(sum *engine.Tally) bool { return sum.Again["TRYAGAIN"] > 0 }) && block.seen(func(sum *engine.Tally) bool { return sum.Again["ASK"] > 0 })
+		return several.seen(func(sum *engine.Tally) bool { return sum.Again["TRYAGAIN"] > 0 }) &&
+			block.seen(func(sum *engine.Tally) bool { return sum.Again["ASK"] > 0 })
 	})
 	toID := do(t, to, "CLUSTER", "MYID").(string)
 	for _, slot := range moving {
@@ -219,7 +235,10 @@ func TestMasterFails(t *testing.T) {
 		o      engine.Options
 		master int
 	}{
-		{"open", engine.Options{Connections: 6, Pipeline: 2, Threads: 2, Schedule: []engine.Stretch{{Lasts: time.Hour, From: 3000, To: 3000}}}, 0},
+		{"open", engine.Options{Connections: 6, Pipeline: 2, Threads: 2, Schedule: []engine.Stretch{{
+			Lasts: time.Hour,
+			From:  3000, To: 3000,
+		}}}, 0},
 		{"closed", engine.Options{Connections: 3, Pipeline: 2, Threads: 2}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -246,15 +265,16 @@ func TestMasterFails(t *testing.T) {
 			eventually(t, "a healthy cluster", func() bool {
 				return slices.IndexFunc(c.Nodes, func(n *fleet.Instance) bool {
 					text, _ := do(t, n, "CLUSTER", "NODES").(string)
-					return strings.Contains(text, "fail") || !strings.Contains(do(t, n, "CLUSTER", "INFO").(string), "cluster_state:ok")
+					return strings.Contains(text, "fail") || !strings.Contains(do(t, n, "CLUSTER", "INFO").(string),
+						"cluster_state:ok")
 				}) < 0
 			})
 		})
 	}
 }
 
-// awaitReplicas waits until a node of a cluster names so many replicas of each master: CLUSTER SLOTS leaves them out before something was
-// replicated (isReplicaAvailable in Redis' cluster.c).
+// awaitReplicas waits until a node of a cluster names so many replicas of each master: CLUSTER SLOTS leaves them out
+// before something was replicated (isReplicaAvailable in Redis' cluster.c).
 func awaitReplicas(t *testing.T, n *fleet.Instance, replicas int) {
 	t.Helper()
 	eventually(t, "all replicas in CLUSTER SLOTS", func() bool {
@@ -290,12 +310,21 @@ func TestReadsFromReplicas(t *testing.T) {
 		{"cluster, writes", c.Nodes[0].Addr, true, engine.Any, "set", nil, c.Addrs()[:2]},
 		{"cluster replica, several keys", c.Nodes[0].Addr, true, engine.Replica, "mget", nil, c.Addrs()[2:]},
 		{"cluster, reads that write", c.Nodes[0].Addr, true, engine.Replica, "getset", nil, c.Addrs()[:2]},
-		{"replicas of one", single[0].Addr, false, engine.Replica, "get", nil, []string{single[1].Addr, single[2].Addr}},
-		{"seed is a replica", single[1].Addr, false, engine.Any, "get", nil, []string{single[0].Addr, single[1].Addr, single[2].Addr}},
+		{"replicas of one", single[0].Addr, false, engine.Replica, "get", nil, []string{
+			single[1].Addr,
+			single[2].Addr,
+		}},
+		{"seed is a replica", single[1].Addr, false, engine.Any, "get", nil, []string{
+			single[0].Addr, single[1].Addr,
+			single[2].Addr,
+		}},
 		{"writes, seed is a replica", single[1].Addr, false, engine.Replica, "set", nil, []string{single[0].Addr}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := engine.Options{Cluster: test.cluster, ReadFrom: test.readFrom, Connections: 4, Pipeline: 2, Threads: 2, Requests: 10_000, Schedule: test.schedule}
+			o := engine.Options{
+				Cluster: test.cluster, ReadFrom: test.readFrom, Connections: 4, Pipeline: 2, Threads: 2,
+				Requests: 10_000, Schedule: test.schedule,
+			}
 			sum := startLoad(t, o, test.seed, test.command, 10_000).wait(t)
 			if sum.Calls() != o.Requests || len(sum.Errors) > 0 || len(sum.Again) > 0 {
 				t.Errorf("%d calls, errors %v, again %v", sum.Calls(), sum.Errors, sum.Again)

@@ -48,7 +48,8 @@ func newConn(fd, pipeline int) *conn {
 	return &conn{fd: fd, flights: make([]flight, size)}
 }
 
-// push notes a call that is being sent. It fills the place field by field: a copy of a whole flight that has just been made waits for its parts.
+// push notes a call that is being sent. It fills the place field by field: a copy of a whole flight that has just been
+// made waits for its parts.
 func (c *conn) push(intended, sent int64, q workload.Request) {
 	f := c.last()
 	f.intended, f.sent, f.key, f.op, f.replies = intended, sent, q.Key, q.Op, q.Replies
@@ -68,14 +69,17 @@ func (c *conn) pop() {
 	c.count--
 }
 
-// read and write are the system calls without the Go scheduler's part. A read waits unless flags have MSG_DONTWAIT, or the socket is non-blocking.
+// read and write are the system calls without the Go scheduler's part. A read waits unless flags have MSG_DONTWAIT, or
+// the socket is non-blocking.
 func read(fd int, b []byte, flags uintptr) (int, unix.Errno) {
 	// recvfrom leaves out what read does for files.
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)), flags, 0, 0)
 	return int(n), errno
 }
 
 func write(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }

@@ -17,12 +17,17 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// BenchmarkCall is what a call costs beside its system calls: its reply scanned and counted, and the next request made. It must not allocate.
+// BenchmarkCall is what a call costs beside its system calls: its reply scanned and counted, and the next request made.
+// It must not allocate.
 func BenchmarkCall(b *testing.B) {
 	for _, reply := range []struct {
 		name string
 		text []byte
-	}{{"null", []byte("$-1\r\n")}, {"3B", []byte("$3\r\nabc\r\n")}, {"1KiB", append(append([]byte("$1024\r\n"), make([]byte, 1024)...), '\r', '\n')}} {
+	}{
+		{"null", []byte("$-1\r\n")},
+		{"3B", []byte("$3\r\nabc\r\n")},
+		{"1KiB", append(append([]byte("$1024\r\n"), make([]byte, 1024)...), '\r', '\n')},
+	} {
 		for _, pipeline := range []int{1, 16} {
 			b.Run(fmt.Sprintf("%s/pipeline=%d", reply.name, pipeline), func(b *testing.B) {
 				w, c := benchWorker(b, pipeline)
@@ -40,8 +45,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkWake is how late a thread wakes up that sleeps as a worker does, 20 µs at a time, which is a schedule of 50 000 calls per second: what this
-// machine leaves of the schedule to a load that does not spin.
+// BenchmarkWake is how late a thread wakes up that sleeps as a worker does, 20 µs at a time, which is a schedule of 50
+// 000 calls per second: what this machine leaves of the schedule to a load that does not spin.
 func BenchmarkWake(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -67,13 +72,19 @@ func BenchmarkWake(b *testing.B) {
 }
 
 func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
-	load, err := workload.Compile(workload.Options{Commands: []string{"get"}, Keys: workload.Keys{High: 999_999}, Sizes: workload.FixedSize(3)})
+	load, err := workload.Compile(workload.Options{
+		Commands: []string{"get"}, Keys: workload.Keys{High: 999_999},
+		Sizes: workload.FixedSize(3),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	slow := new(atomic.Int64)
 	slow.Store(math.MaxInt64)
-	w, err := newWorker(&run{Options: Options{Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1, ReadFrom: Master, SlowFrom: slow}}, 0)
+	w, err := newWorker(&run{Options: Options{
+		Workload: load, Clock: clock.New(), Pipeline: pipeline, Threads: 1,
+		ReadFrom: Master, SlowFrom: slow,
+	}}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

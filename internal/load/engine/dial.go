@@ -65,8 +65,8 @@ func (d *dialed) close() {
 	}
 }
 
-// connect opens all connections, some at a time, and deals them out to the workers. Where they are opened in the course of the load it
-// opens one, so that what is wrong with the target or the login is told at once.
+// connect opens all connections, some at a time, and deals them out to the workers. Where they are opened in the course
+// of the load it opens one, so that what is wrong with the target or the login is told at once.
 func (r *run) connect(ctx context.Context) error {
 	if r.PerCall || r.ColdStart {
 		ctx, cancel := context.WithTimeout(ctx, r.DialTimeout)
@@ -119,7 +119,8 @@ func (r *run) fill(ctx context.Context, places []place) error {
 // readOnly tells whether replicas of a cluster are asked to serve reads.
 func (r *run) readOnly() bool { return r.Cluster && r.ReadFrom != Master }
 
-// Pauses before a lost connection is tried again: random between half and whole, so that many do not come back at once, and longer each time.
+// Pauses before a lost connection is tried again: random between half and whole, so that many do not come back at once,
+// and longer each time.
 const (
 	firstPause = 20 * time.Millisecond
 	mostPause  = time.Second

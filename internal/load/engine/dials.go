@@ -6,11 +6,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// DialTally is what connecting took, phase by phase. A histogram is nil where no connection had that phase; they count ns with 2 significant
-// digits, of the connections that stood in the end.
+// DialTally is what connecting took, phase by phase. A histogram is nil where no connection had that phase; they count
+// ns with 2 significant digits, of the connections that stood in the end.
 type DialTally struct {
-	Done, Failed                        int64
-	SynRetrans                          int64 // segments sent again before a connection stood: SYNs, mostly, that a full backlog dropped
+	Done, Failed int64
+	// segments sent again before a connection stood: SYNs, mostly, that a full backlog dropped
+	SynRetrans                          int64
 	DNS, Connect, TLS, Handshake, Whole *hdrhistogram.Histogram
 }
 
@@ -54,7 +55,8 @@ func mergeInto(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 		return
 	}
 	if *to == nil {
-		*to = hdrhistogram.New(from.LowestTrackableValue(), from.HighestTrackableValue(), int(from.SignificantFigures()))
+		*to = hdrhistogram.New(from.LowestTrackableValue(), from.HighestTrackableValue(),
+			int(from.SignificantFigures()))
 	}
 	(*to).Merge(from)
 }

@@ -73,7 +73,10 @@ func (w *worker) abandon() {
 func (w *worker) outlived(seat int, f *flight) {
 	w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
 	if w.now-f.intended >= w.r.SlowFrom.Load() {
-		w.r.OnSlow(Slow{Worker: w.index, Seat: seat, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent, EndNs: w.now, Unanswered: true})
+		w.r.OnSlow(Slow{
+			Worker: w.index, Seat: seat, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent,
+			EndNs: w.now, Unanswered: true,
+		})
 	}
 	if w.r.TwoTimes() {
 		w.tally.age(&w.tally.AgeFromIntended, w.now-f.intended)

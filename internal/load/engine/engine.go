@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package engine is the load generator: it sends calls over many connections, in a closed loop or at the moments of a schedule, and counts what
-// came back and when. Each worker is a thread of its own with an edge-triggered epoll: per batch of replies one read, one time stamp, one write;
-// nothing is allocated and nothing locked per call.
+// Package engine is the load generator: it sends calls over many connections, in a closed loop or at the moments of a
+// schedule, and counts what came back and when. Each worker is a thread of its own with an edge-triggered epoll: per
+// batch of replies one read, one time stamp, one write; nothing is allocated and nothing locked per call.
 package engine
 
 import (
@@ -24,25 +24,28 @@ import (
 type Options struct {
 	Target   target.Target
 	Workload *workload.Workload
-	// Replay is sent instead of a workload, which is nil then. It ends the load when all of it was sent; Requests are its first so many.
+	// Replay is sent instead of a workload, which is nil then. It ends the load when all of it was sent; Requests are
+	// its first so many.
 	Replay *workload.Replay
 	// ReplaySpeed: 1 is the pace of the log, 2 twice as fast; 0: no pace, as fast as connections and pipeline allow.
 	ReplaySpeed float64
 	Clock       *clock.Real
 	Connections int
-	Pipeline    int  // calls in flight on a connection
-	Batch       bool // send Pipeline calls at once when all of the batch before have their replies; else keep Pipeline calls in flight
-	Threads     int
-	BusyPoll    bool // spin instead of sleeping
+	Pipeline    int // calls in flight on a connection
+	// send Pipeline calls at once when all of the batch before have their replies; else keep Pipeline calls in flight
+	Batch    bool
+	Threads  int
+	BusyPoll bool // spin instead of sleeping
 
-	// PerCall connects for each call, and closes after its reply; Connections is then how many calls are under way at most, and Pipeline 1.
+	// PerCall connects for each call, and closes after its reply; Connections is then how many calls are under way at
+	// most, and Pipeline 1.
 	PerCall bool
 	// ReconnectEvery closes a connection after about so many calls and opens it again; 0: never.
 	ReconnectEvery int
 	// ColdStart begins the load before the connections stand, so that the first calls wait for them.
 	ColdStart bool
-	// Timeout fails calls that have no reply so long after they were sent, and closes their connection; 0: none, so that the latency of
-	// the slowest is told.
+	// Timeout fails calls that have no reply so long after they were sent, and closes their connection; 0: none, so
+	// that the latency of the slowest is told.
 	Timeout time.Duration
 	// Pool is the connections that Workers share: each call takes one and hands it back. 0: no pool.
 	Pool, Workers int
@@ -51,8 +54,8 @@ type Options struct {
 	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
 	Verify bool
 
-	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next call on a
-	// connection is due when one has come back.
+	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next
+	// call on a connection is due when one has come back.
 	Schedule []Stretch
 	Arrivals string // Uniform or Poisson
 
@@ -63,21 +66,27 @@ type Options struct {
 	DialTimeout time.Duration
 	Seed        uint64
 
-	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the master of the moment.
-	Cluster  bool
-	ReadFrom string // whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the
+	// master of the moment.
+	Cluster bool
+	// whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+	ReadFrom string
 
-	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be sent.
+	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be
+	// sent.
 	OnStart func(startNs int64)
-	// OnConnected, if set, is told the descriptors of the first connections when they stand, before Begin; not those of a Pool.
+	// OnConnected, if set, is told the descriptors of the first connections when they stand, before Begin; not those of
+	// a Pool.
 	OnConnected func(fds []int)
 	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
-	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread: it must not wait.
+	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread:
+	// it must not wait.
 	OnSlow func(Slow)
 	// SlowFrom may be changed while the load runs; in ns. nil: none is slow.
 	SlowFrom *atomic.Int64
-	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no worker's, calls it.
+	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no
+	// worker's, calls it.
 	OnTally func(*Tally)
 }
 
@@ -97,8 +106,8 @@ type Result struct {
 // Open tells whether the load follows a schedule, or the times of a log.
 func (o *Options) Open() bool { return len(o.Schedule) > 0 || o.Paced() }
 
-// Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the first connections: later
-// ones are counted, and tried again.
+// Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the
+// first connections: later ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if err := o.Check(); err != nil {
 		return Result{}, err

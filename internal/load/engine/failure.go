@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Kinds of failures are few and short, so that they can be counted by name. Those of an attempt to connect begin with "connecting: ".
+// Kinds of failures are few and short, so that they can be counted by name. Those of an attempt to connect begin with
+// "connecting: ".
 const (
 	kindClosed       = "closed by the server"
 	kindTimeout      = "timeout"
@@ -82,7 +83,8 @@ func errorKind(err error) string {
 func Fix(kind string) string {
 	switch kind {
 	case kindNoPort:
-		return "closed connections hold their local ports for 60 s (TIME_WAIT): widen net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse=1, connect less often, or spread the load over more machines"
+		return "closed connections hold their local ports for 60 s (TIME_WAIT): widen net.ipv4.ip_local_port_range, " +
+			"set net.ipv4.tcp_tw_reuse=1, connect less often, or spread the load over more machines"
 	case kindNoFile:
 		return "raise the limit of open files (ulimit -n)"
 	case kindMaxClients:
@@ -90,7 +92,8 @@ func Fix(kind string) string {
 	case kindRefused:
 		return "check that the server runs; it may be down, or restarting"
 	case kindDialTimeout:
-		return "the listen backlog may be full (net.core.somaxconn and the server's tcp-backlog), or packets are dropped"
+		return "the listen backlog may be full (net.core.somaxconn and the server's tcp-backlog), or packets are " +
+			"dropped"
 	case kindNoLogin:
 		return "the server's process may be frozen, or busy with a long command"
 	case kindTimeout:

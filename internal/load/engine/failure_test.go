@@ -28,14 +28,27 @@ func TestErrorKind(t *testing.T) {
 		{syscall.ECONNRESET, false, "connection reset by peer"},
 		{errTimeout, true, "timeout"},
 		{fmt.Errorf("%w: \"x\" where a reply was expected", resp.ErrProtocol), false, "no RESP"},
-		{dialing(nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}), true, "connecting: no free local port"},
+		{
+			dialing(nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}), true,
+			"connecting: no free local port",
+		},
 		{dialing(nil, os.NewSyscallError("socket", syscall.EMFILE)), true, "connecting: too many open files"},
 		{dialing(target.ErrRefused, syscall.ECONNREFUSED), true, "connecting: refused"},
 		{dialing(target.ErrTimeout, context.DeadlineExceeded), true, "connecting: timeout"},
 		{dialing(nil, syscall.ENOBUFS), false, "connecting: no buffer space available"},
-		{&session.Error{Addr: "h:1", Kind: session.ErrTimeout, Text: "after 4.9s", Err: context.DeadlineExceeded}, true, "connecting: no reply to the login"},
-		{&session.Error{Addr: "h:1", Kind: session.ErrMaxClients, Text: "maxclients", Err: io.EOF}, true, "connecting: maxclients reached"},
-		{&session.Error{Addr: "h:1", Kind: session.ErrClosed, Text: "x", Err: io.EOF}, false, "connecting: closed by the server"},
+		{
+			&session.Error{Addr: "h:1", Kind: session.ErrTimeout, Text: "after 4.9s", Err: context.DeadlineExceeded},
+			true,
+			"connecting: no reply to the login",
+		},
+		{
+			&session.Error{Addr: "h:1", Kind: session.ErrMaxClients, Text: "maxclients", Err: io.EOF}, true,
+			"connecting: maxclients reached",
+		},
+		{
+			&session.Error{Addr: "h:1", Kind: session.ErrClosed, Text: "x", Err: io.EOF}, false,
+			"connecting: closed by the server",
+		},
 		{fmt.Errorf("%s", strings.Repeat("x", 1000)), false, strings.Repeat("x", 120)},
 	} {
 		kind := errorKind(tt.err)

@@ -13,8 +13,8 @@ import (
 
 // What happens to connections by plan: opened for each call, after so many calls, or in the course of the load.
 
-// quota is how many calls a connection carries. With ReconnectEvery it is random between half of that and one and a half, so that connections
-// that were opened together do not end together.
+// quota is how many calls a connection carries. With ReconnectEvery it is random between half of that and one and a
+// half, so that connections that were opened together do not end together.
 func (r *run) quota() int64 {
 	switch {
 	case r.PerCall:

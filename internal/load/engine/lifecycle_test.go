@@ -26,14 +26,45 @@ func TestConnectionsByPlan(t *testing.T) {
 		change  change
 		retired func(calls, connections int64) (low, high int64)
 	}{
-		"per call":             {func(o *Options) { o.PerCall = true }, func(calls, _ int64) (int64, int64) { return calls, calls }},
-		"per call, open":       {func(o *Options) { open(o); o.PerCall = true }, func(calls, _ int64) (int64, int64) { return calls, calls }},
-		"reconnect every":      {func(o *Options) { o.ReconnectEvery = 10 }, func(calls, n int64) (int64, int64) { return calls/15 - n, calls / 5 }},
-		"reconnect every one":  {func(o *Options) { o.ReconnectEvery = 1 }, func(calls, n int64) (int64, int64) { return calls, calls }},
-		"reconnect every open": {func(o *Options) { open(o); o.ReconnectEvery = 10 }, func(calls, n int64) (int64, int64) { return calls/15 - n, calls / 5 }},
-		"reconnect, batches":   {func(o *Options) { o.ReconnectEvery, o.Batch = 10, true }, func(calls, n int64) (int64, int64) { return calls/15 - n, calls / 5 }},
-		"cold start":           {func(o *Options) { o.ColdStart = true }, func(int64, int64) (int64, int64) { return 0, 0 }},
-		"cold start, open":     {func(o *Options) { open(o); o.ColdStart = true }, func(int64, int64) (int64, int64) { return 0, 0 }},
+		"per call": {func(o *Options) { o.PerCall = true }, func(calls, _ int64) (int64,
+			int64,
+		) {
+			return calls, calls
+		}},
+		"per call, open": {func(o *Options) { open(o); o.PerCall = true }, func(calls, _ int64) (int64,
+			int64,
+		) {
+			return calls, calls
+		}},
+		"reconnect every": {func(o *Options) { o.ReconnectEvery = 10 }, func(calls, n int64) (int64,
+			int64,
+		) {
+			return calls/15 - n, calls / 5
+		}},
+		"reconnect every one": {func(o *Options) { o.ReconnectEvery = 1 }, func(calls, n int64) (int64,
+			int64,
+		) {
+			return calls, calls
+		}},
+		"reconnect every open": {func(o *Options) { open(o); o.ReconnectEvery = 10 }, func(calls, n int64) (int64,
+			int64,
+		) {
+			return calls/15 - n, calls / 5
+		}},
+		"reconnect, batches": {func(o *Options) { o.ReconnectEvery, o.Batch = 10, true }, func(calls, n int64) (int64,
+			int64,
+		) {
+			return calls/15 - n, calls / 5
+		}},
+		"cold start": {func(o *Options) { o.ColdStart = true }, func(int64, int64) (int64, int64) {
+			return 0,
+				0
+		}},
+		"cold start, open": {func(o *Options) { open(o); o.ColdStart = true }, func(int64, int64) (int64,
+			int64,
+		) {
+			return 0, 0
+		}},
 	} {
 		for _, secure := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, secure), func(t *testing.T) {
@@ -58,17 +89,20 @@ func TestConnectionsByPlan(t *testing.T) {
 					t.Errorf("%d connections were closed, want %d to %d", total.Retired, low, high)
 				}
 				if total.Reconnected > total.Retired || total.Lost != 0 {
-					t.Errorf("%d came back of %d that were closed and %d that were lost", total.Reconnected, total.Retired, total.Lost)
+					t.Errorf("%d came back of %d that were closed and %d that were lost", total.Reconnected,
+						total.Retired, total.Lost)
 				}
 				if total.Dials.Done != total.Dials.Whole.TotalCount() || total.Dials.Done < total.Retired {
-					t.Errorf("%d dials, %d timed, %d closed", total.Dials.Done, total.Dials.Whole.TotalCount(), total.Retired)
+					t.Errorf("%d dials, %d timed, %d closed", total.Dials.Done, total.Dials.Whole.TotalCount(),
+						total.Retired)
 				}
 			})
 		}
 	}
 }
 
-// TestFirstCallsPayTheDial: on a connection that is opened in the course of the load a call's time has that of the dial.
+// TestFirstCallsPayTheDial: on a connection that is opened in the course of the load a call's time has that of the
+// dial.
 func TestFirstCallsPayTheDial(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	for name, change := range map[string]func(*Options){
@@ -106,7 +140,8 @@ func TestNameIsResolvedAtEachDial(t *testing.T) {
 func TestStop(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	for name, change := range map[string]func(*Options){
-		"kept": func(o *Options) {}, "per call": func(o *Options) { o.PerCall, o.Pipeline = true, 1 }, "cold": func(o *Options) { o.ColdStart = true },
+		"kept": func(o *Options) {}, "per call": func(o *Options) { o.PerCall, o.Pipeline = true, 1 },
+		"cold":      func(o *Options) { o.ColdStart = true },
 		"reconnect": func(o *Options) { o.ReconnectEvery = 5 },
 	} {
 		o := options(t, to(i))
@@ -125,8 +160,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestEventOfASocketThatIsGone: while a process is forked it holds our sockets, too, so that epoll can tell of one that was closed. It is not taken
-// for one of the call that connects on the same seat.
+// TestEventOfASocketThatIsGone: while a process is forked it holds our sockets, too, so that epoll can tell of one that
+// was closed. It is not taken for one of the call that connects on the same seat.
 func TestEventOfASocketThatIsGone(t *testing.T) {
 	o := options(t, target.Target{})
 	o.PerCall, o.Pipeline, o.Threads = true, 1, 1

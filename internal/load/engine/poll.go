@@ -56,9 +56,9 @@ func (p *poller) drainWake() {
 	_, _ = unix.Read(p.wake, b[:])
 }
 
-// wait gives the events that are there, or that come within timeout; with 0 it does not sleep. The Go scheduler is not told of the sleep: it
-// would hand the worker's processor on, and its monitor would look every 20 µs for such ones. A signal ends the sleep, also that by which the
-// runtime stops the world.
+// wait gives the events that are there, or that come within timeout; with 0 it does not sleep. The Go scheduler is not
+// told of the sleep: it would hand the worker's processor on, and its monitor would look every 20 µs for such ones. A
+// signal ends the sleep, also that by which the runtime stops the world.
 func (p *poller) wait(timeout time.Duration) (int, error) {
 	for {
 		var n uintptr
@@ -68,10 +68,12 @@ func (p *poller) wait(timeout time.Duration) (int, error) {
 		case timeout <= 0:
 			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(len(p.events)), 0, 0, 0)
 		case p.coarse:
-			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(len(p.events)), uintptr(timeout/time.Millisecond), 0, 0)
+			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), events, uintptr(len(p.events)),
+				uintptr(timeout/time.Millisecond), 0, 0)
 		default:
 			ts := unix.NsecToTimespec(int64(timeout))
-			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), events, uintptr(len(p.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
+			n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), events, uintptr(len(p.events)),
+				uintptr(unsafe.Pointer(&ts)), 0, 0)
 			if errno == unix.ENOSYS {
 				p.coarse = true
 				continue

@@ -4,8 +4,9 @@ package engine
 
 import "sync"
 
-// pool is what the clients of an application share: connections under one lock. Who finds none free waits, first come, first served; what is
-// handed back goes to who waits for longest, or on top of the free ones, so that those used last are used next.
+// pool is what the clients of an application share: connections under one lock. Who finds none free waits, first come,
+// first served; what is handed back goes to who waits for longest, or on top of the free ones, so that those used last
+// are used next.
 type pool struct {
 	mu      sync.Mutex
 	free    []*pooled

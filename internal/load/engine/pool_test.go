@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// TestPool: clients that share fewer connections than they are wait for them, and the wait is part of their calls' time.
+// TestPool: clients that share fewer connections than they are wait for them, and the wait is part of their calls'
+// time.
 func TestPool(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	for name, change := range map[string]func(*Options){
@@ -31,7 +32,8 @@ func TestPool(t *testing.T) {
 			total, r := sum(t, t.Context(), o)
 			calls := total.Calls()
 			clean(t, total, r, calls)
-			if n := served(t, i, "get") - before; n != calls || o.Open() && calls+r.Unsent != 500 || !o.Open() && calls != o.Requests {
+			if n := served(t, i, "get") - before; n != calls || o.Open() && calls+r.Unsent != 500 || !o.Open() &&
+				calls != o.Requests {
 				t.Errorf("%d calls, %d unsent; the server saw %d", calls, r.Unsent, n)
 			}
 			op := total.Ops[0]
@@ -39,7 +41,8 @@ func TestPool(t *testing.T) {
 				t.Errorf("%d calls, %d waits, %d dials", calls, total.PoolWait.TotalCount(), total.Dials.Done)
 			}
 			if op.Response.Mean() < total.PoolWait.Mean() || op.Response.Mean() < op.Service.Mean() {
-				t.Errorf("response %f, service %f, wait %f", op.Response.Mean(), op.Service.Mean(), total.PoolWait.Mean())
+				t.Errorf("response %f, service %f, wait %f", op.Response.Mean(), op.Service.Mean(),
+					total.PoolWait.Mean())
 			}
 			// With 20 clients and 2 connections 18 wait at any time: 9 times as long as the others talk to the server.
 			if name == "shared" && total.PoolWait.Mean() < 2*op.Service.Mean() {

@@ -17,9 +17,10 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// This file opens the connections that a load begins with: one goroutine makes them all, with the system calls that each needs and no more. A
-// session in a goroutine of its own takes four times as many, and wakes a thread or two. What is not as usual is left to dial, which also says
-// what is wrong: TLS, unix sockets, names to be resolved, error replies, failures. None of the calls waits, so that the Go scheduler is not told of them.
+// This file opens the connections that a load begins with: one goroutine makes them all, with the system calls that
+// each needs and no more. A session in a goroutine of its own takes four times as many, and wakes a thread or two. What
+// is not as usual is left to dial, which also says what is wrong: TLS, unix sockets, names to be resolved, error
+// replies, failures. None of the calls waits, so that the Go scheduler is not told of them.
 
 // place is a seat that is to be filled.
 type place struct {
@@ -34,7 +35,8 @@ const (
 	atOnce = 64
 	// lookAgain bounds the wait for any of them, so that the end of the context is seen.
 	lookAgain = 50 * time.Millisecond
-	// slowConnect is long before a lost SYN is sent again: after 1 s (TCP_TIMEOUT_INIT, include/net/tcp.h), unless a BPF program says otherwise.
+	// slowConnect is long before a lost SYN is sent again: after 1 s (TCP_TIMEOUT_INIT, include/net/tcp.h), unless a
+	// BPF program says otherwise.
 	slowConnect = 10 * time.Millisecond
 )
 
@@ -100,7 +102,8 @@ func (q *quick) begin(p place) {
 		q.left = append(q.left, p)
 		return
 	}
-	fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(at.Addr.Family), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(at.Addr.Family),
+		unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if errno != 0 {
 		q.left = append(q.left, p)
 		return
@@ -109,7 +112,8 @@ func (q *quick) begin(p place) {
 	q.under = append(q.under, o)
 	setOptions(o.fd, p.to)
 	o.login = q.loginOf(p.to)
-	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&at)), size); errno != 0 && errno != unix.EINPROGRESS {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&at)), size); errno != 0 &&
+		errno != unix.EINPROGRESS {
 		q.giveUp(o)
 		return
 	}
@@ -119,22 +123,31 @@ func (q *quick) begin(p place) {
 // addressOf gives a socket address as the kernel has it, and its size: 0 for what quickly does not connect to.
 func addressOf(t target.Target) (at unix.RawSockaddrAny, size uintptr) {
 	ip, err := netip.ParseAddr(t.Host)
-	if t.TLS != nil || t.Sentinel != "" || t.Network != "tcp" || err != nil || ip.Zone() != "" || t.Port < 1 || t.Port > 65535 {
+	if t.TLS != nil || t.Sentinel != "" || t.Network != "tcp" || err != nil || ip.Zone() != "" || t.Port < 1 ||
+		t.Port > 65535 {
 		return at, 0
 	}
 	port := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, uint16(t.Port)))
 	if ip.Unmap().Is4() {
-		*(*unix.RawSockaddrInet4)(unsafe.Pointer(&at)) = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: ip.Unmap().As4()}
+		*(*unix.RawSockaddrInet4)(unsafe.Pointer(&at)) = unix.RawSockaddrInet4{
+			Family: unix.AF_INET, Port: port,
+			Addr: ip.Unmap().As4(),
+		}
 		return at, unix.SizeofSockaddrInet4
 	}
-	*(*unix.RawSockaddrInet6)(unsafe.Pointer(&at)) = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: ip.As16()}
+	*(*unix.RawSockaddrInet6)(unsafe.Pointer(&at)) = unix.RawSockaddrInet6{
+		Family: unix.AF_INET6, Port: port,
+		Addr: ip.As16(),
+	}
 	return at, unix.SizeofSockaddrInet6
 }
 
-// setOptions are those that net.Dialer sets: no Nagle; and a peer on another host that is silent is asked whether it is there.
+// setOptions are those that net.Dialer sets: no Nagle; and a peer on another host that is silent is asked whether it is
+// there.
 func setOptions(fd int, t target.Target) {
 	set := func(level, option uintptr, value int32) { // fails on no TCP socket
-		_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), level, option, uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
+		_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), level, option, uintptr(unsafe.Pointer(&value)),
+			unsafe.Sizeof(value), 0)
 	}
 	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ip, err := netip.ParseAddr(t.Host); err == nil && ip.Unmap().IsLoopback() {

@@ -37,8 +37,14 @@ func TestQuickly(t *testing.T) {
 		{name: "password", to: with(to(locked), func(x *target.Target) { x.Password = "secret" })},
 		{name: "a name", to: with(to(plain), func(x *target.Target) { x.Host = "localhost" }), left: true},
 		{name: "no password needed", to: with(to(plain), func(x *target.Target) { x.Password = "given" }), left: true},
-		{name: "wrong password", to: with(to(locked), func(x *target.Target) { x.Password = "wrong" }), left: true, error: session.ErrWrongPassword},
-		{name: "refused", to: with(to(plain), func(x *target.Target) { x.Port = refuses }), left: true, error: target.ErrRefused},
+		{
+			name: "wrong password", to: with(to(locked), func(x *target.Target) { x.Password = "wrong" }), left: true,
+			error: session.ErrWrongPassword,
+		},
+		{
+			name: "refused", to: with(to(plain), func(x *target.Target) { x.Port = refuses }), left: true,
+			error: target.ErrRefused,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const connections = 100 // more than are opened at a time

@@ -21,7 +21,8 @@ const (
 	afresh                   // after a pause, to whom the slot then belongs
 )
 
-// passing are the codes of errors that a call meets while a topology changes or a server starts, and that end by themselves.
+// passing are the codes of errors that a call meets while a topology changes or a server starts, and that end by
+// themselves.
 var passing = map[string]bool{
 	"TRYAGAIN":    true, // some keys of the request have moved, some have not
 	"CLUSTERDOWN": true,
@@ -31,13 +32,17 @@ var passing = map[string]bool{
 	"UNBLOCKED":   true, // a blocking call as its master became a replica
 }
 
-// judge looks at an error reply to the first call of c. It reports whether the call is to be sent again; then the error is none of the call's.
+// judge looks at an error reply to the first call of c. It reports whether the call is to be sent again; then the error
+// is none of the call's.
 func (w *worker) judge(c *conn, line []byte) bool {
 	r := &c.link.calls[c.head]
 	code, _, _ := bytes.Cut(line, []byte(" "))
 	redirect, isRedirect := cluster.Redirect{}, false
 	if string(code) == "MOVED" || string(code) == "ASK" {
-		redirect, isRedirect = cluster.ParseRedirect(&resp.ServerError{Code: string(code), Message: string(bytes.TrimPrefix(line[len(code):], []byte(" ")))})
+		redirect, isRedirect = cluster.ParseRedirect(&resp.ServerError{
+			Code:    string(code),
+			Message: string(bytes.TrimPrefix(line[len(code):], []byte(" "))),
+		})
 	}
 	switch {
 	case r.again != fine: // the rest of a MULTI block, of which nothing is executed
@@ -65,8 +70,8 @@ func (w *worker) judge(c *conn, line []byte) bool {
 	return true
 }
 
-// settle ends the first call of c, of which all replies are there, as far as routing goes. It reports true where the call is sent again, and then
-// it has been taken off c.
+// settle ends the first call of c, of which all replies are there, as far as routing goes. It reports true where the
+// call is sent again, and then it has been taken off c.
 func (w *worker) settle(c *conn) bool {
 	l := c.link
 	r := &l.calls[c.head]
@@ -96,7 +101,8 @@ func (w *worker) settle(c *conn) bool {
 	return true
 }
 
-// mostRedirects are followed at once, as many as common clients do; nodes that go on pointing at each other are asked more slowly.
+// mostRedirects are followed at once, as many as common clients do; nodes that go on pointing at each other are asked
+// more slowly.
 const mostRedirects = 5
 
 // Pauses before a call is sent again: random between half and whole, longer each time.

@@ -9,9 +9,9 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// A replay sends the requests of a log instead of drawn ones. A client of the log is bound to a connection of the load, and in a routed load to a
-// client of it, so that its requests go out in their order; those of different clients meet at their times only. With a pace each request is due
-// at its time in the log; without, when there is room for it.
+// A replay sends the requests of a log instead of drawn ones. A client of the log is bound to a connection of the load,
+// and in a routed load to a client of it, so that its requests go out in their order; those of different clients meet
+// at their times only. With a pace each request is due at its time in the log; without, when there is room for it.
 
 // Ops are the kinds of calls of the load.
 func (o *Options) Ops() []workload.Op {
@@ -33,16 +33,23 @@ func (o *Options) checkReplay() error {
 		on   bool
 		what string
 	}{
-		{o.Workload != nil, "a workload"}, {len(o.Schedule) > 0, "a schedule"}, {o.PerCall, "a connection for each call"},
-		{o.ReconnectEvery > 0, "connections that are opened again"}, {o.ColdStart, "a cold start"}, {o.Pool > 0, "a pool"},
-		{o.Batch, "pipelines in batches"}, {o.Subscribers > 0, "subscribers"}, {o.Verify, "replies that are verified"},
+		{o.Workload != nil, "a workload"},
+		{len(o.Schedule) > 0, "a schedule"},
+		{o.PerCall, "a connection for each call"},
+		{o.ReconnectEvery > 0, "connections that are opened again"},
+		{o.ColdStart, "a cold start"},
+		{o.Pool > 0, "a pool"},
+		{o.Batch, "pipelines in batches"},
+		{o.Subscribers > 0, "subscribers"},
+		{o.Verify, "replies that are verified"},
 	} {
 		if with.on {
 			return fmt.Errorf("%w: the replay of a log, and %s: leave out one", ErrOptions, with.what)
 		}
 	}
 	if !(o.ReplaySpeed >= 0) {
-		return fmt.Errorf("%w: a replay at a speed of %v: give a number above 0, or 0 for no pace", ErrOptions, o.ReplaySpeed)
+		return fmt.Errorf("%w: a replay at a speed of %v: give a number above 0, or 0 for no pace", ErrOptions,
+			o.ReplaySpeed)
 	}
 	return nil
 }
@@ -63,7 +70,8 @@ type player struct {
 	start int64
 }
 
-// replays makes a worker one that replays its share of the log: connection i of all is seat i/threads of worker i%threads, as they are dealt out.
+// replays makes a worker one that replays its share of the log: connection i of all is seat i/threads of worker
+// i%threads, as they are dealt out.
 func (w *worker) replays(parts []*workload.ReplayStream) {
 	w.player = &player{paced: w.r.Paced()}
 	w.left = 0
@@ -87,8 +95,8 @@ func (p *player) look(l *lane) {
 	l.due = p.start + int64(due)
 }
 
-// play sends what is due of a lane and there is room for. One that waits for its time stays as it is until playDue takes it: the heap is in the
-// order of the times.
+// play sends what is due of a lane and there is room for. One that waits for its time stays as it is until playDue
+// takes it: the heap is in the order of the times.
 func (w *worker) play(number int) {
 	l := w.player.lanes[number]
 	if l.waits {

@@ -16,8 +16,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestReplayAgainstACluster: the requests of a log of one server go to the nodes of their slots, each client's in its order; what no node could
-// execute is left out.
+// TestReplayAgainstACluster: the requests of a log of one server go to the nodes of their slots, each client's in its
+// order; what no node could execute is left out.
 func TestReplayAgainstACluster(t *testing.T) {
 	c := newLab(t).cluster(t, 3, 0, fleet.Spec{})
 	const requests, clients = 3000, 7
@@ -60,8 +60,10 @@ func TestReplayAgainstACluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum.Calls() != requests || len(sum.Errors) > 0 || len(sum.Again) > 0 || len(sum.Nodes) != 3 || r.InFlight != 0 || r.Unsent != 0 {
-				t.Errorf("%d calls, errors %v, again %v, nodes %v, %+v", sum.Calls(), sum.Errors, sum.Again, sum.Nodes, r)
+			if sum.Calls() != requests || len(sum.Errors) > 0 || len(sum.Again) > 0 || len(sum.Nodes) != 3 ||
+				r.InFlight != 0 || r.Unsent != 0 {
+				t.Errorf("%d calls, errors %v, again %v, nodes %v, %+v", sum.Calls(), sum.Errors, sum.Again, sum.Nodes,
+					r)
 			}
 			for list := range clients * 5 {
 				checkList(t, c, list%clients, list/clients, clients, requests)
@@ -91,7 +93,8 @@ func checkList(t *testing.T, c *fleet.Cluster, client, list, clients, requests i
 	t.Errorf("no node has %s", key)
 }
 
-// TestReplayFollowsSlots: slots that went to another node after the routes were learnt cost a redirect, and each request is executed once.
+// TestReplayFollowsSlots: slots that went to another node after the routes were learnt cost a redirect, and each
+// request is executed once.
 func TestReplayFollowsSlots(t *testing.T) {
 	c := newLab(t).cluster(t, 3, 0, fleet.Spec{})
 	const requests, keys = 4000, 2000
@@ -103,7 +106,10 @@ func TestReplayFollowsSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := engine.Options{Replay: log, ReplaySpeed: 1, Cluster: true, Clock: clock.New(), Drain: patience, Connections: 3, Pipeline: 2, Threads: 1}
+	o := engine.Options{
+		Replay: log, ReplaySpeed: 1, Cluster: true, Clock: clock.New(), Drain: patience, Connections: 3,
+		Pipeline: 2, Threads: 1,
+	}
 	if o.Target, err = target.Parse(c.Nodes[0].Addr); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +132,8 @@ func TestReplayFollowsSlots(t *testing.T) {
 	for _, n := range c.Nodes {
 		executed += commandCalls(t, n, "incr")
 	}
-	if sum.Calls() != requests || executed != requests || len(sum.Errors) > 0 || sum.Again["MOVED"] == 0 || r.InFlight != 0 {
+	if sum.Calls() != requests || executed != requests || len(sum.Errors) > 0 || sum.Again["MOVED"] == 0 ||
+		r.InFlight != 0 {
 		t.Errorf("%d calls, %d executed, errors %v, again %v, %+v", sum.Calls(), executed, sum.Errors, sum.Again, r)
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// logged is the text of a log: each client appends its numbers to a list of its own, one after the other, apart in time.
+// logged is the text of a log: each client appends its numbers to a list of its own, one after the other, apart in
+// time.
 func logged(requests, clients int, apart time.Duration) string {
 	var b strings.Builder
 	for i := range requests {
 		at := time.Duration(i) * apart
-		fmt.Fprintf(&b, "%d.%06d [0 10.0.0.1:%d] \"RPUSH\" \"list:%d\" \"%d\"\n", 1_700_000_000+at/time.Second, at%time.Second/time.Microsecond, i%clients, i%clients, i)
+		fmt.Fprintf(&b, "%d.%06d [0 10.0.0.1:%d] \"RPUSH\" \"list:%d\" \"%d\"\n", 1_700_000_000+at/time.Second,
+			at%time.Second/time.Microsecond, i%clients, i%clients, i)
 	}
 	return b.String()
 }
@@ -68,15 +70,18 @@ func TestReplayKeepsOrder(t *testing.T) {
 		calls  int
 		change func(*Options)
 	}{
-		"own pace":        {false, requests, func(o *Options) { o.Connections = clients }},
-		"fewer":           {false, requests, func(o *Options) { o.Connections, o.Pipeline = 2, 1 }},
-		"more":            {false, requests, func(o *Options) { o.Connections, o.Threads = 20, 3 }},
-		"one":             {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 1, 10 }},
-		"pipeline":        {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 16, 10 }},
-		"one, pipeline":   {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 16, 1 }},
-		"two, pipeline":   {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.Threads = 2, 16, 1 }},
-		"no pace":         {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 1, 0 }},
-		"no pace, spin":   {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed, o.Threads, o.BusyPoll = 16, 0, 1, true }},
+		"own pace":      {false, requests, func(o *Options) { o.Connections = clients }},
+		"fewer":         {false, requests, func(o *Options) { o.Connections, o.Pipeline = 2, 1 }},
+		"more":          {false, requests, func(o *Options) { o.Connections, o.Threads = 20, 3 }},
+		"one":           {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 1, 10 }},
+		"pipeline":      {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 16, 10 }},
+		"one, pipeline": {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.ReplaySpeed = 1, 16, 1 }},
+		"two, pipeline": {false, requests, func(o *Options) { o.Connections, o.Pipeline, o.Threads = 2, 16, 1 }},
+		"no pace":       {false, requests, func(o *Options) { o.Pipeline, o.ReplaySpeed = 1, 0 }},
+		"no pace, spin": {false, requests, func(o *Options) {
+			o.Pipeline, o.ReplaySpeed, o.Threads, o.BusyPoll = 16,
+				0, 1, true
+		}},
 		"the first":       {false, 1001, func(o *Options) { o.Requests, o.ReplaySpeed = 1001, 0 }},
 		"more than there": {false, requests, func(o *Options) { o.Requests, o.ReplaySpeed = 1e6, 0 }},
 		"tls":             {true, requests, func(o *Options) { o.ReplaySpeed = 10 }},
@@ -106,8 +111,10 @@ func TestReplayKeepsOrder(t *testing.T) {
 // TestReplayIsDueWhenLogged: what the log has later than the end is not sent, and nobody was waiting for it.
 func TestReplayIsDueWhenLogged(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
-	const now, later = 40, 30                                                                                          // requests; the first have ample time to be sent
-	log := logged(now, 4, time.Microsecond) + strings.ReplaceAll(logged(later, 4, time.Microsecond), "17000", "18000") // three years later
+	// requests; the first have ample time to be sent
+	const now, later = 40, 30
+	// three years later
+	log := logged(now, 4, time.Microsecond) + strings.ReplaceAll(logged(later, 4, time.Microsecond), "17000", "18000")
 	for name, tt := range map[string]struct {
 		speed float64
 		calls int64
@@ -153,8 +160,10 @@ func TestReplayCountsWhatItCouldNotSend(t *testing.T) {
 	defer func() { _ = syscall.Kill(i.PID, syscall.SIGCONT) }()
 	o.Begin = func(context.Context) error { return syscall.Kill(i.PID, syscall.SIGSTOP) }
 	total, r := sum(t, t.Context(), o)
-	if total.Calls() != 0 || r.InFlight != 2*3 || r.Unsent != requests-2*3 || total.AgeFromIntended == nil || total.AgeFromIntended.TotalCount() != requests {
-		t.Errorf("%d calls, %d in flight, %d unsent, ages %v", total.Calls(), r.InFlight, r.Unsent, total.AgeFromIntended)
+	if total.Calls() != 0 || r.InFlight != 2*3 || r.Unsent != requests-2*3 || total.AgeFromIntended == nil ||
+		total.AgeFromIntended.TotalCount() != requests {
+		t.Errorf("%d calls, %d in flight, %d unsent, ages %v", total.Calls(), r.InFlight, r.Unsent,
+			total.AgeFromIntended)
 	}
 }
 
@@ -199,7 +208,13 @@ func TestReplayOfALoad(t *testing.T) {
 		o := options(t, to(i))
 		o.Requests, o.Connections = calls, 6
 		var err error
-		if o.Workload, err = workload.Compile(workload.Options{Commands: []string{"get", "set", "MULTI; INCR n:{key}; SET x:{key} {value}; EXEC"}, Keys: workload.Keys{High: 99}, Sizes: workload.FixedSize(1000)}); err != nil {
+		if o.Workload, err = workload.Compile(workload.Options{
+			Commands: []string{
+				"get", "set",
+				"MULTI; INCR n:{key}; SET x:{key} {value}; EXEC",
+			}, Keys: workload.Keys{High: 99},
+			Sizes: workload.FixedSize(1000),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		total, r := sum(t, t.Context(), o)
@@ -217,17 +232,22 @@ func TestReplayOfALoad(t *testing.T) {
 			load += n
 		}
 	}
-	if load != calls || len(total.Errors) != 0 || r.InFlight != 0 || served(t, i, "set") != 2*sets || served(t, i, "incr") != 2*incrs {
-		t.Errorf("%d calls of %d, errors %v; SET %d twice is %d, INCR %d twice is %d", load, calls, total.Errors, sets, served(t, i, "set"), incrs, served(t, i, "incr"))
+	if load != calls || len(total.Errors) != 0 || r.InFlight != 0 || served(t, i, "set") != 2*sets || served(t, i,
+		"incr") != 2*incrs {
+		t.Errorf("%d calls of %d, errors %v; SET %d twice is %d, INCR %d twice is %d", load, calls, total.Errors, sets,
+			served(t, i, "set"), incrs, served(t, i, "incr"))
 	}
 }
 
 func TestReplayContradictions(t *testing.T) {
 	log := replayOf(t, logged(1, 1, 0), workload.ReplayOptions{})
 	for name, change := range map[string]func(*Options){
-		"workload": func(o *Options) { o.Workload = simple(t, "get", 3) }, "schedule": func(o *Options) { o.Schedule = []Stretch{{}} },
-		"per call": func(o *Options) { o.PerCall = true }, "pool": func(o *Options) { o.Pool, o.Workers = 1, 1 }, "batch": func(o *Options) { o.Batch = true },
-		"verify": func(o *Options) { o.Verify = true }, "speed": func(o *Options) { o.ReplaySpeed = -1 }, "cold": func(o *Options) { o.ColdStart = true },
+		"workload": func(o *Options) { o.Workload = simple(t, "get", 3) },
+		"schedule": func(o *Options) { o.Schedule = []Stretch{{}} },
+		"per call": func(o *Options) { o.PerCall = true }, "pool": func(o *Options) { o.Pool, o.Workers = 1, 1 },
+		"batch":  func(o *Options) { o.Batch = true },
+		"verify": func(o *Options) { o.Verify = true }, "speed": func(o *Options) { o.ReplaySpeed = -1 },
+		"cold": func(o *Options) { o.ColdStart = true },
 	} {
 		o := Options{Replay: log, Connections: 1}
 		if err := o.Check(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// TestRepliesWithoutContent: a read that finds nothing is a miss whatever nothing looks like, and a write never is; the errors of commands in a
-// transaction are errors of its call.
+// TestRepliesWithoutContent: a read that finds nothing is a miss whatever nothing looks like, and a write never is; the
+// errors of commands in a transaction are errors of its call.
 func TestRepliesWithoutContent(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	const calls = 100

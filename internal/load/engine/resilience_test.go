@@ -37,7 +37,8 @@ func (w *watched) take(t *Tally) {
 	w.total.Add(t)
 	// Each second adds up by itself, so that a gap stands where it was.
 	if before := w.left[t.Worker]; before+t.Begun != t.Calls()+t.Failed+t.InFlight {
-		w.bad = append(w.bad, fmt.Sprintf("second %d of worker %d: %d were in flight, %d began, %d had a reply, %d failed, %d are in flight",
+		w.bad = append(w.bad, fmt.Sprintf("second %d of worker %d: %d were in flight, %d began, %d had a reply, %d "+
+			"failed, %d are in flight",
 			t.Second, t.Worker, before, t.Begun, t.Calls(), t.Failed, t.InFlight))
 	}
 	w.left[t.Worker] = t.InFlight
@@ -49,23 +50,36 @@ func (w *watched) read(f func(*Tally) int64) int64 {
 	return f(w.total)
 }
 
-// TestKilledServer: whatever is on the way when the server dies, each call that began is accounted for, and the load goes on when it is back.
+// TestKilledServer: whatever is on the way when the server dies, each call that began is accounted for, and the load
+// goes on when it is back.
 func TestKilledServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		secure bool
 		change func(*Options)
 	}{
-		"closed":         {false, func(o *Options) { o.Pipeline = 16 }},
-		"batches":        {false, func(o *Options) { o.Pipeline, o.Batch = 8, true }},
-		"tls":            {true, func(o *Options) { o.Pipeline = 4 }},
-		"open":           {false, func(o *Options) { o.Schedule = []Stretch{{Lasts: time.Hour, From: 3000, To: 3000}} }},
-		"open, per call": {false, func(o *Options) { o.Schedule = []Stretch{{Lasts: time.Hour, From: 300, To: 300}}; o.PerCall = true }},
-		"per call, tls":  {true, func(o *Options) { o.PerCall, o.Pipeline = true, 1 }},
-		"reconnect":      {false, func(o *Options) { o.ReconnectEvery = 7 }},
-		"timeout":        {false, func(o *Options) { o.Timeout = time.Second }},
-		"pool":           {false, func(o *Options) { o.Pool, o.Workers = 3, 10 }},
+		"closed":  {false, func(o *Options) { o.Pipeline = 16 }},
+		"batches": {false, func(o *Options) { o.Pipeline, o.Batch = 8, true }},
+		"tls":     {true, func(o *Options) { o.Pipeline = 4 }},
+		"open": {false, func(o *Options) {
+			o.Schedule = []Stretch{{
+				Lasts: time.Hour, From: 3000,
+				To: 3000,
+			}}
+		}},
+		"open, per call": {false, func(o *Options) {
+			o.Schedule = []Stretch{{
+				Lasts: time.Hour, From: 300,
+				To: 300,
+			}}
+			o.PerCall = true
+		}},
+		"per call, tls": {true, func(o *Options) { o.PerCall, o.Pipeline = true, 1 }},
+		"reconnect":     {false, func(o *Options) { o.ReconnectEvery = 7 }},
+		"timeout":       {false, func(o *Options) { o.Timeout = time.Second }},
+		"pool":          {false, func(o *Options) { o.Pool, o.Workers = 3, 10 }},
 		"replay": {false, func(o *Options) {
-			o.Workload, o.Replay, o.ReplaySpeed = nil, replayOf(t, logged(100_000, 9, 2*time.Millisecond), workload.ReplayOptions{}), 1
+			o.Workload, o.Replay, o.ReplaySpeed = nil, replayOf(t, logged(100_000, 9, 2*time.Millisecond),
+				workload.ReplayOptions{}), 1
 		}},
 		"pool, tls open": {true, func(o *Options) {
 			o.Pool, o.Workers = 3, 10
@@ -99,7 +113,10 @@ func TestKilledServer(t *testing.T) {
 			}
 			refused := w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] })
 			await(t, func() bool {
-				return w.read(func(t *Tally) int64 { return t.ConnErrors[kindRefused] + t.Errors[kindRefused] }) > refused
+				return w.read(func(t *Tally) int64 {
+					return t.ConnErrors[kindRefused] +
+						t.Errors[kindRefused]
+				}) > refused
 			})
 			if err := i.Restart(t.Context()); err != nil {
 				t.Fatal(err)
@@ -125,7 +142,8 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// TestFrozenServer: a server that takes connections and calls and answers none; with a timeout calls fail, and it goes on when the server does.
+// TestFrozenServer: a server that takes connections and calls and answers none; with a timeout calls fail, and it goes
+// on when the server does.
 func TestFrozenServer(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"kept":     func(o *Options) { o.Pipeline = 4 },
@@ -168,8 +186,10 @@ func TestFrozenServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			balanced(t, w.total, r)
-			if w.total.TimedOut != w.total.Errors[kindTimeout] || w.total.ConnErrors[kindTimeout] != 0 { // each call that failed is counted once
-				t.Errorf("%d timed out, %v, and of connections %v", w.total.TimedOut, w.total.Errors, w.total.ConnErrors)
+			// each call that failed is counted once
+			if w.total.TimedOut != w.total.Errors[kindTimeout] || w.total.ConnErrors[kindTimeout] != 0 {
+				t.Errorf("%d timed out, %v, and of connections %v", w.total.TimedOut, w.total.Errors,
+					w.total.ConnErrors)
 			}
 			var failed int64
 			for _, n := range w.total.Errors {
@@ -213,7 +233,10 @@ func TestRefusals(t *testing.T) {
 
 // TestLoading: calls to a server that loads its data have error replies, and the load sees the end of it.
 func TestLoading(t *testing.T) {
-	i := start(t, servers.Redis7015, fleet.Spec{AOF: true, Config: []string{"appendfsync no", "loading-process-events-interval-bytes 1024", "key-load-delay 100"}})
+	i := start(t, servers.Redis7015, fleet.Spec{AOF: true, Config: []string{
+		"appendfsync no",
+		"loading-process-events-interval-bytes 1024", "key-load-delay 100",
+	}})
 	fill := options(t, to(i))
 	fill.Workload, fill.Requests = simple(t, "set", 200), 20_000
 	sum(t, t.Context(), fill)
@@ -237,12 +260,14 @@ func TestLoading(t *testing.T) {
 		t.Fatal(err)
 	}
 	balanced(t, w.total, r)
-	if w.total.Errors["LOADING"] == 0 || w.total.Ops[0].Errors != w.total.Errors["LOADING"] || len(w.total.ConnErrors) != 0 {
+	if w.total.Errors["LOADING"] == 0 || w.total.Ops[0].Errors != w.total.Errors["LOADING"] ||
+		len(w.total.ConnErrors) != 0 {
 		t.Errorf("%v, %v", w.total.Errors, w.total.ConnErrors)
 	}
 }
 
-// TestLastWords: a peer that answers and closes in one segment. Its end is seen with the reply, not by the next call, which would fail.
+// TestLastWords: a peer that answers and closes in one segment. Its end is seen with the reply, not by the next call,
+// which would fail.
 func TestLastWords(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -280,7 +305,8 @@ func TestLastWords(t *testing.T) {
 
 const tcpCork = 3 // linux/tcp.h
 
-// lastWords lets in, answers one call and closes, the end in the same segment as the reply where the kernel makes it so.
+// lastWords lets in, answers one call and closes, the end in the same segment as the reply where the kernel makes it
+// so.
 func lastWords(c net.Conn) {
 	defer c.Close()
 	buf := make([]byte, 4096)

@@ -7,7 +7,8 @@ import "time"
 // talliesOnTheWay bounds how many seconds of how many workers may wait for OnTally; a worker that finds no room waits.
 const talliesOnTheWay = 256
 
-// tellTallies calls OnStart, and OnTally away from the workers: adding up histograms takes a millisecond, in which calls would be late.
+// tellTallies calls OnStart, and OnTally away from the workers: adding up histograms takes a millisecond, in which
+// calls would be late.
 func (r *run) tellTallies() (told chan struct{}) {
 	r.tallies = make(chan *Tally, talliesOnTheWay)
 	told = make(chan struct{})

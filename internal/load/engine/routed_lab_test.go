@@ -135,7 +135,8 @@ func startLoad(t *testing.T, o engine.Options, address, command string, keys uin
 	if o.Target, err = target.Parse(address); err != nil {
 		t.Fatal(err)
 	}
-	if o.Workload, err = workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: keys - 1}, Cluster: o.Cluster}); err != nil {
+	if o.Workload, err = workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: keys -
+		1}, Cluster: o.Cluster}); err != nil {
 		t.Fatal(err)
 	}
 	o.Clock, o.Drain, o.Seed = clock.New(), patience, 1
@@ -167,13 +168,15 @@ func (u *under) wait(t *testing.T) *engine.Tally {
 	case <-until(t).Done():
 		u.cancel()
 		<-u.done
-		t.Fatalf("the load did not end within %v; it counted %d calls, errors %v, again %v", patience, u.sum.Calls(), u.sum.Errors, u.sum.Again)
+		t.Fatalf("the load did not end within %v; it counted %d calls, errors %v, again %v", patience, u.sum.Calls(),
+			u.sum.Errors, u.sum.Again)
 	}
 	if u.err != nil {
 		t.Fatal(u.err)
 	}
 	if got := u.sum.Calls() + u.sum.Failed + u.result.InFlight; got != u.sum.Begun {
-		t.Errorf("%d calls began, but %d were answered + %d failed + %d in flight = %d", u.sum.Begun, u.sum.Calls(), u.sum.Failed, u.result.InFlight, got)
+		t.Errorf("%d calls began, but %d were answered + %d failed + %d in flight = %d", u.sum.Begun, u.sum.Calls(),
+			u.sum.Failed, u.result.InFlight, got)
 	}
 	return u.sum
 }

@@ -39,7 +39,8 @@ func (o *Options) checkRouting() error {
 	case o.Cluster && o.Target.DB != 0:
 		return fmt.Errorf("%w: a cluster has one database: leave out -n", ErrOptions)
 	case o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0 || o.Subscribers > 0:
-		return fmt.Errorf("%w: connections for each call, renewed, pooled, cold or subscribing go to one server: leave out -c, --read-from or sentinel://, or that", ErrOptions)
+		return fmt.Errorf("%w: connections for each call, renewed, pooled, cold or subscribing go to one server: "+
+			"leave out -c, --read-from or sentinel://, or that", ErrOptions)
 	}
 	return nil
 }
@@ -68,7 +69,8 @@ const none = int16(-1)
 // maxRouted bounds the addresses that a load has seen, in clusters whose nodes come and go.
 const maxRouted = 30_000
 
-// router keeps the routes of a load and renews them when they turn out to be old. Nodes have numbers, in the order in which they were seen.
+// router keeps the routes of a load and renews them when they turn out to be old. Nodes have numbers, in the order in
+// which they were seen.
 type router struct {
 	seed     target.Target
 	readFrom string
@@ -86,7 +88,10 @@ type router struct {
 
 // newRouter asks for the first topology. Its errors are those of the one that was asked last.
 func newRouter(ctx context.Context, o *Options, wake func()) (*router, error) {
-	rt := &router{seed: o.Target, readFrom: o.ReadFrom, cluster: o.Cluster, wake: wake, stale: make(chan struct{}, 1), numbers: map[string]int16{}}
+	rt := &router{
+		seed: o.Target, readFrom: o.ReadFrom, cluster: o.Cluster, wake: wake, stale: make(chan struct{}, 1),
+		numbers: map[string]int16{},
+	}
 	switch {
 	case o.Cluster:
 		rt.ask = askCluster
@@ -103,8 +108,8 @@ func newRouter(ctx context.Context, o *Options, wake func()) (*router, error) {
 	return rt, nil
 }
 
-// Masters are the servers that hold the data of a load's target: the target itself, the masters of its cluster with slots, or the master that
-// its sentinels name. Errors are those of Run.
+// Masters are the servers that hold the data of a load's target: the target itself, the masters of its cluster with
+// slots, or the master that its sentinels name. Errors are those of Run.
 func Masters(ctx context.Context, o Options) ([]target.Target, error) {
 	if o.ReadFrom == "" {
 		o.ReadFrom = Master
@@ -126,8 +131,8 @@ func Masters(ctx context.Context, o Options) ([]target.Target, error) {
 	return list, nil
 }
 
-// Pauses between two looks at the topology: random between half and whole, and longer each time as long as nothing has changed, since CLUSTER
-// SLOTS is work for a server.
+// Pauses between two looks at the topology: random between half and whole, and longer each time as long as nothing has
+// changed, since CLUSTER SLOTS is work for a server.
 const (
 	firstLook = 100 * time.Millisecond
 	mostLook  = time.Second
@@ -176,7 +181,8 @@ func (rt *router) renew(found topology) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	next, was := rt.compileLocked(found), rt.current.Load()
-	if next.masters == was.masters && slices.Equal(next.members, was.members) && sameReplicas(next.replicas, was.replicas) {
+	if next.masters == was.masters && slices.Equal(next.members, was.members) && sameReplicas(next.replicas,
+		was.replicas) {
 		return false
 	}
 	rt.publish(next)

@@ -6,12 +6,14 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// A routed load has several nodes: those of a cluster, a master and its replicas, or the master of the moment that sentinels name.
+// A routed load has several nodes: those of a cluster, a master and its replicas, or the master of the moment that
+// sentinels name.
 //
-// Connections of its options are clients, each with one connection to each node, as cluster clients of applications have. In a closed loop a
-// client has Pipeline calls under way, each on its own connection to the node of the call's slot; a call whose connection is down waits at its
-// seat. In an open loop any connection to the node that has room takes the call, and where none has it waits at the node, so that a node that
-// is slow does not hold up what is due at others.
+// Connections of its options are clients, each with one connection to each node, as cluster clients of applications
+// have. In a closed loop a client has Pipeline calls under way, each on its own connection to the node of the call's
+// slot; a call whose connection is down waits at its seat. In an open loop any connection to the node that has room
+// takes the call, and where none has it waits at the node, so that a node that is slow does not hold up what is due at
+// others.
 
 // call is a request on its way: what a flight has, and what it takes to send it again.
 type call struct {
@@ -66,11 +68,15 @@ type routing struct {
 	asking   []byte  // ASKING, encoded
 }
 
-// mostWaiting bounds the calls of an open loop that wait at their nodes, per worker. With so many the schedule waits too, as it does with one node.
+// mostWaiting bounds the calls of an open loop that wait at their nodes, per worker. With so many the schedule waits
+// too, as it does with one node.
 const mostWaiting = 1 << 16
 
 func (w *worker) newRouting(clients int) *routing {
-	x := &routing{routes: w.r.router.current.Load(), clients: clients, under: make([]int32, clients), asking: []byte("*1\r\n$6\r\nASKING\r\n")}
+	x := &routing{
+		routes: w.r.router.current.Load(), clients: clients, under: make([]int32, clients),
+		asking: []byte("*1\r\n$6\r\nASKING\r\n"),
+	}
 	for _, op := range w.r.Ops() {
 		x.reads = append(x.reads, op.ReadOnly)
 	}

@@ -17,25 +17,27 @@ const (
 	maxDepth    = 64
 )
 
-// scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they come, so that what is kept
-// between reads is never more than a line.
+// scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they
+// come, so that what is kept between reads is never more than a line.
 type scanner struct {
 	skip int // bytes of a blob and its line end that are still to come
-	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come before the value
-	// that they belong to, count up to 0.
+	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come
+	// before the value that they belong to, count up to 0.
 	stack []int64
 	keep  bool // replies are wanted whole, by the method whole
 	memo  memo
 
 	// Of the reply that ended last:
-	kind  byte   // its first byte; that of the value, not of attributes before it
-	null  bool   // there is nothing in it: it is null, or an aggregate that has no elements but nulls
-	line  []byte // the text of an error, or of the first in an aggregate, as EXEC has those of its commands; valid until the next call
+	kind byte // its first byte; that of the value, not of attributes before it
+	null bool // there is nothing in it: it is null, or an aggregate that has no elements but nulls
+	// the text of an error, or of the first in an aggregate, as EXEC has those of its commands; valid until the next
+	// call
+	line  []byte
 	reply []byte // with keep, all of it, valid until the next call
 }
 
-// memo is the reply that ended last, if it began with a header of 8 bytes at most and had no levels: most replies of a load are as the one
-// before. One with the same header is as long, and of the same kind.
+// memo is the reply that ended last, if it began with a header of 8 bytes at most and had no levels: most replies of a
+// load are as the one before. One with the same header is as long, and of the same kind.
 type memo struct {
 	header, mask uint64 // first bytes as a little-endian number, and which of the 8 bytes they are
 	size         int    // of the whole reply; 0: there is none
@@ -57,8 +59,8 @@ func (s *scanner) remember(b []byte, header, n int) {
 
 var crlf = []byte("\r\n")
 
-// next consumes bytes of b up to the end of one reply; done says that it has ended. Where done is false all that can be consumed is, and
-// the rest must come again, with more behind it.
+// next consumes bytes of b up to the end of one reply; done says that it has ended. Where done is false all that can be
+// consumed is, and the rest must come again, with more behind it.
 func (s *scanner) next(b []byte) (n int, done bool, err error) {
 	if s.memo.fits(b) {
 		return s.memo.size, true, nil
@@ -112,8 +114,8 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 	}
 }
 
-// lineEnd finds the line feed that ends a line which is not what most are, -1 where it has not come yet. A lone carriage return or line feed is
-// part of the line: servers before 6 let scripts put them in errors.
+// lineEnd finds the line feed that ends a line which is not what most are, -1 where it has not come yet. A lone
+// carriage return or line feed is part of the line: servers before 6 let scripts put them in errors.
 func lineEnd(b []byte) (int, error) {
 	end := bytes.Index(b, crlf) + 1
 	switch {
@@ -127,8 +129,8 @@ func lineEnd(b []byte) (int, error) {
 	return end, nil
 }
 
-// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow; those of an attribute are
-// negative.
+// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow;
+// those of an attribute are negative.
 func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	kind := line[0]
 	top := len(s.stack) == 0

@@ -17,7 +17,8 @@ type ended struct {
 	error bool
 }
 
-// scanned runs a scanner over b as it comes in pieces of a size, the first of which may be of another, and gives the replies up to the end or an error.
+// scanned runs a scanner over b as it comes in pieces of a size, the first of which may be of another, and gives the
+// replies up to the end or an error.
 func scanned(b []byte, first, size int, keep bool) (all []ended, bodies []string, err error) {
 	s := scanner{keep: keep}
 	var carry []byte
@@ -93,13 +94,16 @@ func firstByte(b []byte, v resp.Value) byte {
 	return resp.AppendValue(nil, resp.Value{Kind: v.Kind, Str: v.Str, Elems: v.Elems})[0]
 }
 
-// FuzzScanner: what package resp reads as replies the scanner finds to end at the same bytes, and to be of the same kind, wherever the stream is cut.
+// FuzzScanner: what package resp reads as replies the scanner finds to end at the same bytes, and to be of the same
+// kind, wherever the stream is cut.
 func FuzzScanner(f *testing.F) {
 	for _, wire := range []string{
 		"+OK\r\n-ERR no\r\n:1\r\n$3\r\nabc\r\n$-1\r\n*-1\r\n_\r\n*0\r\n%0\r\n", "*3\r\n:1\r\n$1\r\nx\r\n*1\r\n_\r\n",
 		"!10\r\nSYNTAX a\r\n\r\n=8\r\ntxt:text\r\n~2\r\n:1\r\n:2\r\n", ">2\r\n+invalidate\r\n_\r\n+OK\r\n",
-		"|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n", "*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:3\r\n", "|1\r\n+a\r\n:1\r\n|1\r\n+b\r\n:2\r\n-ERR x\r\n", "|0\r\n_\r\n",
-		"+a\rb\nc\r\n-ERR two\nlines\r\n+\r\r\n+\n\r\n", ",-1.5e3\r\n,inf\r\n#t\r\n(-349\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", "$0\r\n\r\n",
+		"|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n", "*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:3\r\n",
+		"|1\r\n+a\r\n:1\r\n|1\r\n+b\r\n:2\r\n-ERR x\r\n", "|0\r\n_\r\n",
+		"+a\rb\nc\r\n-ERR two\nlines\r\n+\r\r\n+\n\r\n", ",-1.5e3\r\n,inf\r\n#t\r\n(-349\r\n",
+		"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", "$0\r\n\r\n",
 		strings.Repeat("*1\r\n", 31) + ":1\r\n", "$5\r\na\r\nbc\r\n:\r\n",
 	} {
 		f.Add([]byte(wire))

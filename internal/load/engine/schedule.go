@@ -19,7 +19,8 @@ const (
 	maxStretches   = 100_000
 )
 
-// ParseSchedule reads lines of two numbers, how many seconds and how many calls per second, 0 for a pause; # begins a comment.
+// ParseSchedule reads lines of two numbers, how many seconds and how many calls per second, 0 for a pause; # begins a
+// comment.
 func ParseSchedule(r io.Reader) ([]Stretch, error) {
 	var ss []Stretch
 	lines := bufio.NewScanner(r)

@@ -35,7 +35,9 @@ func (rt *router) candidates() []target.Target {
 }
 
 // firstOf asks one after the other until one answers.
-func firstOf(ctx context.Context, list []target.Target, ask func(context.Context, target.Target) (topology, error)) (topology, error) {
+func firstOf(ctx context.Context, list []target.Target, ask func(context.Context, target.Target) (topology,
+	error),
+) (topology, error) {
 	var errs []error
 	for _, t := range list {
 		ctx, cancel := context.WithTimeout(ctx, lookLasts)

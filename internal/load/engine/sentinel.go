@@ -14,7 +14,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// sentinels are whom to ask where the master is. They tell of each other, so that one that can be reached is enough at the start.
+// sentinels are whom to ask where the master is. They tell of each other, so that one that can be reached is enough at
+// the start.
 type sentinels struct {
 	master target.Target // with the credentials of the servers; its address is that of a sentinel
 	addrs  []string
@@ -31,8 +32,8 @@ func newSentinels(t target.Target) *sentinels {
 	return s
 }
 
-// ask asks the sentinels one after the other; who answered is asked first the next time, as Redis' guideline for clients has it
-// (redis.io, "Sentinel client spec").
+// ask asks the sentinels one after the other; who answered is asked first the next time, as Redis' guideline for
+// clients has it (redis.io, "Sentinel client spec").
 func (s *sentinels) ask(ctx context.Context, rt *router) (topology, error) {
 	var list []target.Target
 	for _, addr := range s.addrs {
@@ -58,7 +59,8 @@ func (s *sentinels) ask(ctx context.Context, rt *router) (topology, error) {
 		}
 		r, err := replicationOf(ctx, master)
 		if err != nil {
-			return topology{oneShard(master, nil)}, nil // it may be down: its connections say so, and the next look finds more
+			// it may be down: its connections say so, and the next look finds more
+			return topology{oneShard(master, nil)}, nil
 		}
 		return topology{oneShard(master, r.replicas)}, nil
 	})
@@ -76,7 +78,8 @@ func masterOf(ctx context.Context, t target.Target, name string) (addr string, o
 		return "", nil, fmt.Errorf("asking %s for the master %q: %w; is this a sentinel?", t.Addr(), name, err)
 	}
 	if len(reply.Elems) != 2 {
-		return "", nil, fmt.Errorf("%w: the sentinel %s knows no master %q; SENTINEL MASTERS lists them", ErrTopology, t.Addr(), name)
+		return "", nil, fmt.Errorf("%w: the sentinel %s knows no master %q; SENTINEL MASTERS lists them", ErrTopology,
+			t.Addr(), name)
 	}
 	addr = net.JoinHostPort(reply.Elems[0].Text(), reply.Elems[1].Text())
 	if reply, err = s.Do(ctx, "SENTINEL", "SENTINELS", name); err != nil {

@@ -38,7 +38,10 @@ func simple(t *testing.T, command string, valueBytes int) *workload.Workload {
 
 func compiled(t *testing.T, command string, lastKey uint64, valueBytes int) *workload.Workload {
 	t.Helper()
-	w, err := workload.Compile(workload.Options{Commands: []string{command}, Keys: workload.Keys{High: lastKey}, Sizes: workload.FixedSize(valueBytes)})
+	w, err := workload.Compile(workload.Options{
+		Commands: []string{command}, Keys: workload.Keys{High: lastKey},
+		Sizes: workload.FixedSize(valueBytes),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +51,11 @@ func compiled(t *testing.T, command string, lastKey uint64, valueBytes int) *wor
 // options are those of a small closed loop; the test changes what it is about.
 func options(t *testing.T, to target.Target) Options {
 	t.Helper()
-	return Options{Target: to, Clock: clock.New(), Workload: simple(t, "get", 3), Connections: 4, Pipeline: 2, Threads: 2, Requests: 2000,
-		Arrivals: Uniform, Drain: 10 * time.Second}
+	return Options{
+		Target: to, Clock: clock.New(), Workload: simple(t, "get", 3), Connections: 4, Pipeline: 2,
+		Threads: 2, Requests: 2000,
+		Arrivals: Uniform, Drain: 10 * time.Second,
+	}
 }
 
 // sum runs a load and adds up what it counted.
@@ -69,7 +75,8 @@ func sum(t *testing.T, ctx context.Context, o Options) (*Tally, Result) {
 func balanced(t *testing.T, total *Tally, r Result) {
 	t.Helper()
 	if total.Begun != total.Calls()+total.Failed+r.InFlight {
-		t.Errorf("%d calls began; %d had a reply, %d failed, %d are in flight", total.Begun, total.Calls(), total.Failed, r.InFlight)
+		t.Errorf("%d calls began; %d had a reply, %d failed, %d are in flight", total.Begun, total.Calls(),
+			total.Failed, r.InFlight)
 	}
 	var errorReplies, kinds int64
 	for i := range total.Ops {
@@ -90,8 +97,10 @@ func balanced(t *testing.T, total *Tally, r Result) {
 // clean is a load in which nothing went wrong.
 func clean(t *testing.T, total *Tally, r Result, calls int64) {
 	t.Helper()
-	if total.Calls() != calls || total.Failed != 0 || len(total.Errors) != 0 || len(total.ConnErrors) != 0 || r.InFlight != 0 {
-		t.Errorf("%d calls, failed %d, %v, %v, in flight %d; want %d calls and no errors", total.Calls(), total.Failed, total.Errors,
+	if total.Calls() != calls || total.Failed != 0 || len(total.Errors) != 0 || len(total.ConnErrors) != 0 ||
+		r.InFlight != 0 {
+		t.Errorf("%d calls, failed %d, %v, %v, in flight %d; want %d calls and no errors", total.Calls(), total.Failed,
+			total.Errors,
 			total.ConnErrors, r.InFlight, calls)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // This file fills the seats of a routed load, as nodes come and go.
 
-// connectRouted opens the connections of all clients to all nodes, some at a time. A master that cannot be reached is an error; a replica is not.
+// connectRouted opens the connections of all clients to all nodes, some at a time. A master that cannot be reached is
+// an error; a replica is not.
 func (r *run) connectRouted(ctx context.Context) (err error) {
 	wake := func() {
 		for _, w := range r.workers {
@@ -37,7 +38,10 @@ func (r *run) connectRouted(ctx context.Context) (err error) {
 	for i := range r.Connections {
 		for _, number := range now.members {
 			w, client := r.workers[i%len(r.workers)], int32(i/len(r.workers))
-			places = append(places, place{to: r.router.node(number), worker: w, seat: w.routing.seat(number, client), may: !slices.Contains(now.all, number)})
+			places = append(places, place{
+				to: r.router.node(number), worker: w, seat: w.routing.seat(number, client),
+				may: !slices.Contains(now.all, number),
+			})
 		}
 	}
 	return r.fill(ctx, places)
@@ -84,7 +88,8 @@ func (w *worker) join(c *conn) {
 	}
 }
 
-// part ends a connection's place at its node. The calls that were on it have had no reply, and others may be drawn for them.
+// part ends a connection's place at its node. The calls that were on it have had no reply, and others may be drawn for
+// them.
 func (w *worker) part(c *conn, calls int) {
 	x, l := w.routing, c.link
 	c.count = 0

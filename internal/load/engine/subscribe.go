@@ -18,7 +18,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// subscribers are connections that take what the workload publishes. Each is a goroutine; what they count goes into the tally of the first worker.
+// subscribers are connections that take what the workload publishes. Each is a goroutine; what they count goes into the
+// tally of the first worker.
 type subscribers struct {
 	r    *run
 	wg   sync.WaitGroup
@@ -43,7 +44,10 @@ func (r *run) subscribe(ctx context.Context) error {
 		return nil
 	}
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &subscribers{r: r, stop: stop, conns: make([]*target.Conn, r.Subscribers), counts: delivery{errors: map[string]int64{}}}
+	s := &subscribers{
+		r: r, stop: stop, conns: make([]*target.Conn, r.Subscribers),
+		counts: delivery{errors: map[string]int64{}},
+	}
 	r.subscribers = s
 	for i := range r.Subscribers {
 		c, err := s.open(ctx, i)
@@ -56,7 +60,8 @@ func (r *run) subscribe(ctx context.Context) error {
 	return nil
 }
 
-var errNothingPublished = fmt.Errorf("%w: subscribers, and a workload that publishes nothing: add --command publish", ErrOptions)
+var errNothingPublished = fmt.Errorf("%w: subscribers, and a workload that publishes nothing: add --command publish",
+	ErrOptions)
 
 // open connects and subscribes.
 func (s *subscribers) open(ctx context.Context, i int) (*target.Conn, error) {
@@ -264,7 +269,8 @@ func (s *subscribers) tell(t *Tally) {
 	*d = delivery{errors: d.errors}
 }
 
-// settle waits until the subscribers have got what was published, for as long as calls in flight are waited for, and ends them.
+// settle waits until the subscribers have got what was published, for as long as calls in flight are waited for, and
+// ends them.
 func (s *subscribers) settle() {
 	if s == nil {
 		return

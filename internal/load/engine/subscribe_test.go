@@ -14,7 +14,10 @@ import (
 
 func publishing(t *testing.T) *workload.Workload {
 	t.Helper()
-	w, err := workload.Compile(workload.Options{Commands: []string{"publish"}, Sizes: workload.FixedSize(100), Keys: workload.Keys{High: 9}})
+	w, err := workload.Compile(workload.Options{
+		Commands: []string{"publish"}, Sizes: workload.FixedSize(100),
+		Keys: workload.Keys{High: 9},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +42,13 @@ func TestSubscribers(t *testing.T) {
 				total, r := sum(t, t.Context(), o)
 				clean(t, total, r, o.Requests)
 				if d := total.Delivery; d == nil || d.TotalCount() != total.Delivered || d.Min() <= 0 {
-					t.Errorf("%s, RESP%d, %s: the times of messages are %v, of %d", name, protocol, how, d, total.Delivered)
+					t.Errorf("%s, RESP%d, %s: the times of messages are %v, of %d", name, protocol, how, d,
+						total.Delivered)
 				}
-				if want := o.Requests * int64(o.Subscribers); total.Delivered != want || total.DeliveredBytes < want*100 {
-					t.Errorf("%s, RESP%d, %s: %d messages of %d bytes, want %d", name, protocol, how, total.Delivered, total.DeliveredBytes, want)
+				if want := o.Requests * int64(o.Subscribers); total.Delivered != want ||
+					total.DeliveredBytes < want*100 {
+					t.Errorf("%s, RESP%d, %s: %d messages of %d bytes, want %d", name, protocol, how, total.Delivered,
+						total.DeliveredBytes, want)
 				}
 			}
 		}
@@ -77,7 +83,8 @@ func TestPayload(t *testing.T) {
 	for message, want := range map[string]string{
 		"*4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$5\r\na\r\nbc\r\n": "a\r\nbc",
 		">4\r\n$8\r\npmessage\r\n$1\r\np\r\n$1\r\nc\r\n$0\r\n\r\n":        "",
-		"*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n":                                  "", "*4\r\n$9\r\npmessage": "", "+PONG\r\n": "", "": "",
+		"*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n":                                  "", "*4\r\n$9\r\npmessage": "",
+		"+PONG\r\n": "", "": "",
 	} {
 		if got := payload([]byte(message)); string(got) != want {
 			t.Errorf("%q: %q", message, got)

@@ -19,12 +19,14 @@ type Tally struct {
 	Second int // from the start of the load
 	Worker int
 	Ops    []OpTally // in the order of the workload
-	// Late is how much later than intended the worker itself sent what it could have sent: an open loop's own inaccuracy, in ns.
+	// Late is how much later than intended the worker itself sent what it could have sent: an open loop's own
+	// inaccuracy, in ns.
 	Late              *hdrhistogram.Histogram
 	BytesOut, BytesIn int64
 	Errors            map[string]int64 // calls that went wrong: error replies by code, and the Failed by kind
-	ConnErrors        map[string]int64 // connections that went wrong and no call with them: attempts to connect, and ends, by kind
-	Waits, Reads      int64            // system calls: epoll_wait, read
+	// connections that went wrong and no call with them: attempts to connect, and ends, by kind
+	ConnErrors        map[string]int64
+	Waits, Reads      int64 // system calls: epoll_wait, read
 	Writes            int64
 	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
 	SpunNs            int64 // of CPUNs, about: it looked whether something had come, without sleeping, and nothing had
@@ -32,26 +34,31 @@ type Tally struct {
 	Connected         int
 	Lost, Reconnected int64 // connections that ended by themselves, and that came back
 	Retired           int64 // connections that were closed by plan (PerCall, ReconnectEvery)
-	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of Calls), or it is one of
-	// Failed, or of Result.InFlight in the end.
-	Begun, Failed  int64
-	TimedOut       int64 // of Failed, those that had no reply within Options.Timeout
-	Dials          DialTally
-	PoolWait       *hdrhistogram.Histogram // Options.Pool: from the time a call was due until it had a connection, ns; else nil
-	Delivered      int64                   // messages that subscribers got, and
-	DeliveredBytes int64                   // what they were on the wire
-	Delivery       *hdrhistogram.Histogram // from the time a call was due until a subscriber had its message, ns; nil without {due} in messages
-	Mismatches     map[string]int64        // Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
+	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of
+	// Calls), or it is one of Failed, or of Result.InFlight in the end.
+	Begun, Failed int64
+	TimedOut      int64 // of Failed, those that had no reply within Options.Timeout
+	Dials         DialTally
+	// Options.Pool: from the time a call was due until it had a connection, ns; else nil
+	PoolWait       *hdrhistogram.Histogram
+	Delivered      int64 // messages that subscribers got, and
+	DeliveredBytes int64 // what they were on the wire
+	// from the time a call was due until a subscriber had its message, ns; nil without {due} in messages
+	Delivery *hdrhistogram.Histogram
+	// Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
+	Mismatches map[string]int64
 
 	// Of a routed load:
-	Again map[string]int64 // replies to calls that were sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
+	// replies to calls that were sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
+	Again map[string]int64
 	Nodes map[string]int64 // calls that had a reply, by the node's address
 
 	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
 	Last    bool  // the worker has ended
 	Drained int64 // calls whose reply came after the end of sending: they belong to the latencies, and not to the rate
-	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that long. The second has
-	// those too that the schedule had due and nobody sent. nil where there are none, and the second in a closed loop.
+	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that
+	// long. The second has those too that the schedule had due and nobody sent. nil where there are none, and the
+	// second in a closed loop.
 	AgeFromSend, AgeFromIntended *hdrhistogram.Histogram
 }
 
@@ -59,13 +66,17 @@ type Tally struct {
 type OpTally struct {
 	Calls, Errors, Misses int64
 	Service               *hdrhistogram.Histogram // from the send, ns
-	Response              *hdrhistogram.Histogram // from the intended time, ns; nil where no call is due before it is sent, so that they are the same
+	// from the intended time, ns; nil where no call is due before it is sent, so that they are the same
+	Response *hdrhistogram.Histogram
 }
 
 // NewTally is an empty tally of a load with so many ops; twoTimes as Options.TwoTimes.
 func NewTally(ops int, twoTimes bool) *Tally {
-	t := &Tally{Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{}, Mismatches: map[string]int64{},
-		Again: map[string]int64{}, Nodes: map[string]int64{}}
+	t := &Tally{
+		Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{},
+		Mismatches: map[string]int64{},
+		Again:      map[string]int64{}, Nodes: map[string]int64{},
+	}
 	for i := range t.Ops {
 		t.Ops[i].Service = NewHistogram()
 		if twoTimes {
@@ -86,8 +97,11 @@ func (t *Tally) Reset() {
 	clear(t.Again)
 	clear(t.Nodes)
 	t.Dials.reset()
-	*t = Tally{Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches, Dials: t.Dials, PoolWait: t.PoolWait,
-		Again: t.Again, Nodes: t.Nodes}
+	*t = Tally{
+		Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches,
+		Dials: t.Dials, PoolWait: t.PoolWait,
+		Again: t.Again, Nodes: t.Nodes,
+	}
 	if t.PoolWait != nil {
 		t.PoolWait.Reset()
 	}

@@ -27,7 +27,10 @@ func TestSentinelNamesTheMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopAfter(t, s.Stop)
-	u := startLoad(t, engine.Options{Connections: 4, Pipeline: 2, Threads: 2, Schedule: []engine.Stretch{{Lasts: time.Hour, From: 3000, To: 3000}}},
+	u := startLoad(t, engine.Options{
+		Connections: 4, Pipeline: 2, Threads: 2,
+		Schedule: []engine.Stretch{{Lasts: time.Hour, From: 3000, To: 3000}},
+	},
 		"sentinel://"+s.Addr+"/"+fleet.SentinelMaster, "set", 1000)
 	eventually(t, "calls to the master", func() bool {
 		return u.seen(func(sum *engine.Tally) bool { return sum.Nodes[servers[0].Addr] > 0 })
@@ -66,7 +69,10 @@ func TestThroughProxies(t *testing.T) {
 			stopAfter(t, p.Stop)
 			for name, o := range map[string]engine.Options{
 				"closed": {Connections: 20, Pipeline: 8, Threads: 2},
-				"open":   {Connections: 20, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{Lasts: time.Minute, From: 20_000, To: 20_000}}},
+				"open": {Connections: 20, Pipeline: 1, Threads: 1, Schedule: []engine.Stretch{{
+					Lasts: time.Minute,
+					From:  20_000, To: 20_000,
+				}}},
 			} {
 				t.Run(name, func(t *testing.T) {
 					do(t, first, "CONFIG", "RESETSTAT")
@@ -76,7 +82,8 @@ func TestThroughProxies(t *testing.T) {
 					if sum.Calls() != o.Requests || len(sum.Errors) > 0 {
 						t.Errorf("%d calls, errors %v", sum.Calls(), sum.Errors)
 					}
-					if a, b := commandCalls(t, first, "set"), commandCalls(t, second, "set"); a == 0 || b == 0 || a+b != o.Requests {
+					if a, b := commandCalls(t, first, "set"), commandCalls(t, second, "set"); a == 0 || b == 0 ||
+						a+b != o.Requests {
 						t.Errorf("the servers executed %d and %d calls", a, b)
 					}
 				})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options.Timeout: as client libraries do, a call that waits for longer has failed, and its connection is closed with all that is on it,
-// since a reply that came later would be taken for that of the next call.
+// Options.Timeout: as client libraries do, a call that waits for longer has failed, and its connection is closed with
+// all that is on it, since a reply that came later would be taken for that of the next call.
 
 // sweepPart is how much later than Timeout a call is given up at most: a 16th of it, or sweepLeast.
 const (
@@ -65,8 +65,8 @@ func (w *worker) failed(n int64, kind string) {
 	}
 }
 
-// lost gives up a connection and the calls that were on it, and sees to another. Of one that is given up it may tell again: its end can come with
-// the reply after which it was closed.
+// lost gives up a connection and the calls that were on it, and sees to another. Of one that is given up it may tell
+// again: its end can come with the reply after which it was closed.
 func (w *worker) lost(c *conn, err error) {
 	if c.dead {
 		return

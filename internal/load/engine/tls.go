@@ -16,8 +16,9 @@ type secure struct {
 	wire     *wire
 }
 
-// wire is a non-blocking socket as crypto/tls sees it. A read that would block is a temporary error, after which crypto/tls goes on where it
-// was. An error of a write would end the stream (crypto/tls keeps it), so a write takes all and leaves the sending to the worker.
+// wire is a non-blocking socket as crypto/tls sees it. A read that would block is a temporary error, after which
+// crypto/tls goes on where it was. An error of a write would end the stream (crypto/tls keeps it), so a write takes all
+// and leaves the sending to the worker.
 type wire struct {
 	fd    int
 	out   []byte // sealed, to be sent
@@ -90,8 +91,8 @@ func (w *worker) flushSecure(c *conn) {
 	}
 }
 
-// receiveSecure is receive under TLS: it opens what records there are, up to a buffer full, before it looks into them, so that there is one
-// time stamp and one write for all of them.
+// receiveSecure is receive under TLS: it opens what records there are, up to a buffer full, before it looks into them,
+// so that there is one time stamp and one write for all of them.
 func (w *worker) receiveSecure(c *conn) {
 	wire := c.secure.wire
 	wire.dry, wire.end = false, c.ending

@@ -80,8 +80,15 @@ func TestLogin(t *testing.T) {
 		user     string
 		protocol int
 	}{
-		{servers.Redis506, "", 0}, {servers.Redis506, "", 2},
-		{servers.Redis6016, "app", 3}, {servers.Redis7015, "app", 2}, {servers.Redis802, "app", 3}, {servers.Valkey811, "app", 3},
+		{servers.Redis506, "", 0},
+		{servers.Redis506, "", 2},
+		{servers.Redis6016, "app", 3},
+		{servers.Redis7015, "app", 2},
+		{servers.Redis802, "app", 3},
+		{
+			servers.Valkey811,
+			"app", 3,
+		},
 	} {
 		t.Run(fmt.Sprint(tt.name, tt.protocol), func(t *testing.T) {
 			t.Parallel()

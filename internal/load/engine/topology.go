@@ -48,7 +48,8 @@ func clusterSlots(ctx context.Context, t target.Target) (topology, error) {
 	m.FillHosts(t.Host)
 	found := shardsOf(m, t)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: %s knows of no master with slots; form the cluster first: redis-cli --cluster create", ErrTopology, t.Addr())
+		return nil, fmt.Errorf("%w: %s knows of no master with slots; form the cluster first: redis-cli --cluster "+
+			"create", ErrTopology, t.Addr())
 	}
 	return found, nil
 }
@@ -109,7 +110,8 @@ func replicationOf(ctx context.Context, t target.Target) (replication, error) {
 	defer s.Close()
 	reply, err := s.Do(ctx, "INFO", "replication")
 	if err != nil {
-		return replication{}, fmt.Errorf("INFO replication of %s: %w; without it replicas cannot be found: --read-from master", t.Addr(), err)
+		return replication{}, fmt.Errorf("INFO replication of %s: %w; without it replicas cannot be found: "+
+			"--read-from master", t.Addr(), err)
 	}
 	r, err := parseReplication(reply.Text())
 	if err != nil {
@@ -118,8 +120,8 @@ func replicationOf(ctx context.Context, t target.Target) (replication, error) {
 	return r, nil
 }
 
-// parseReplication reads lines such as role:master, slave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0 and master_host:10.0.0.1
-// (genRedisInfoString in Redis' server.c).
+// parseReplication reads lines such as role:master, slave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0 and
+// master_host:10.0.0.1 (genRedisInfoString in Redis' server.c).
 func parseReplication(text string) (r replication, err error) {
 	var role, host, port string
 	for line := range strings.Lines(text) {

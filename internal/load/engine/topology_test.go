@@ -14,11 +14,23 @@ func TestParseReplication(t *testing.T) {
 		replicas           []string
 		fails              bool
 	}{
-		{name: "master", text: "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=0\r\n" +
-			"slave1:ip=::1,port=6380,state=online,offset=14,lag=1\r\nmaster_failover_state:no-failover\r\n", replicas: []string{"10.0.0.2:6379", "[::1]:6380"}},
-		{name: "a replica that is not in sync", text: "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"},
+		{
+			name: "master",
+			text: "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n" +
+				"slave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=0\r\n" +
+				"slave1:ip=::1,port=6380,state=online,offset=14,lag=1\r\nmaster_failover_state:no-failover\r\n",
+			replicas: []string{"10.0.0.2:6379", "[::1]:6380"},
+		},
+		{
+			name: "a replica that is not in sync",
+			text: "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n",
+		},
 		{name: "no address", text: "role:master\r\nslave0:port=6379,state=online\r\nslave1\r\nslaveof:x\r\n"},
-		{name: "replica", text: "role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nslave0:ip=10.0.0.2,port=6379,state=online\r\n", master: "10.0.0.1:6379"},
+		{
+			name: "replica",
+			text: "role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n" +
+				"slave0:ip=10.0.0.2,port=6379,state=online\r\n", master: "10.0.0.1:6379",
+		},
 		{name: "a sentinel", text: "# Sentinel\r\nsentinel_masters:1\r\n", fails: true},
 		{name: "nothing", fails: true},
 	} {

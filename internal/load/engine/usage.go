@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is what a thread has used of the CPUs since it began: the time on one, and the time that it stood ready without one.
+// usage is what a thread has used of the CPUs since it began: the time on one, and the time that it stood ready without
+// one.
 type usage struct{ cpuNs, runQueueNs int64 }
 
 // meter reads the usage of the thread that opened it, with system calls that the Go scheduler does not notice.
@@ -51,7 +52,8 @@ func (m *meter) read() (u usage) {
 		return u
 	}
 	var b [128]byte // "run_ns delay_ns timeslices" (fs/proc/base.c, proc_pid_schedstat)
-	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&b[0])),
+		uintptr(len(b)), 0, 0, 0)
 	if errno != 0 {
 		return u
 	}

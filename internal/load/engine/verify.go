@@ -4,8 +4,8 @@ package engine
 
 import "slowpath/internal/load/workload"
 
-// whole makes of what next consumed all or nothing: of a reply that has not ended all bytes have to come again. What of b is a reply that has
-// ended is in s.reply.
+// whole makes of what next consumed all or nothing: of a reply that has not ended all bytes have to come again. What of
+// b is a reply that has ended is in s.reply.
 func (s *scanner) whole(b []byte, n int, done bool) int {
 	if !done {
 		s.stack, s.skip = s.stack[:0], 0

@@ -22,8 +22,11 @@ func TestVerify(t *testing.T) {
 					if _, err := i.Do(t.Context(), "FLUSHALL"); err != nil {
 						t.Fatal(err)
 					}
-					w, err := workload.Compile(workload.Options{Commands: []string{"set", "get"}, Keys: workload.Keys{High: 4},
-						Sizes: workload.FixedSize(size), Verify: true})
+					w, err := workload.Compile(workload.Options{
+						Commands: []string{"set", "get"},
+						Keys:     workload.Keys{High: 4},
+						Sizes:    workload.FixedSize(size), Verify: true,
+					})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -36,8 +39,11 @@ func TestVerify(t *testing.T) {
 						t.Errorf("%v", total.Mismatches)
 					}
 					spoil(t, i)
-					o.Workload, err = workload.Compile(workload.Options{Commands: []string{"get"}, Keys: workload.Keys{High: 4},
-						Sizes: workload.FixedSize(size), Verify: true})
+					o.Workload, err = workload.Compile(workload.Options{
+						Commands: []string{"get"},
+						Keys:     workload.Keys{High: 4},
+						Sizes:    workload.FixedSize(size), Verify: true,
+					})
 					if err != nil {
 						t.Fatal(err)
 					}

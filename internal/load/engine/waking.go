@@ -2,8 +2,8 @@
 
 package engine
 
-// waking is how late a worker wakes up for what its schedule has due. A sleep that is shorter would end too late, and spare little of
-// a CPU: the worker spins instead.
+// waking is how late a worker wakes up for what its schedule has due. A sleep that is shorter would end too late, and
+// spare little of a CPU: the worker spins instead.
 type waking struct {
 	up   int64 // when the running sleep is to end, if something is due then; else 0
 	late int64 // the median of how late sleeps ended, about

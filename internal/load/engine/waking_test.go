@@ -9,7 +9,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestWaking: how late sleeps end is learnt, also when it changes; a signal says nothing, and what takes too long is no waking up.
+// TestWaking: how late sleeps end is learnt, also when it changes; a signal says nothing, and what takes too long is no
+// waking up.
 func TestWaking(t *testing.T) {
 	k := waking{up: 1e9}
 	sleeps := func(n int, late ...int64) {

@@ -10,7 +10,8 @@ type window struct {
 
 func (w *window) add(p []byte) {
 	if len(w.b)+len(p) > cap(w.b) && w.from >= len(w.b)/2 {
-		w.b, w.from = w.b[:copy(w.b, w.b[w.from:])], 0 // moves no more than was dropped, or the stream would have to grow
+		// moves no more than was dropped, or the stream would have to grow
+		w.b, w.from = w.b[:copy(w.b, w.b[w.from:])], 0
 	}
 	w.b = append(w.b, p...)
 }

@@ -174,7 +174,8 @@ func (w *worker) begin() {
 
 // finished tells whether nothing more is to be sent.
 func (w *worker) finished() bool {
-	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 && w.inFlight == 0 ||
+	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 &&
+		w.inFlight == 0 ||
 		w.arrivals != nil && !w.more && w.inFlight == 0 && w.r.Duration == 0
 }
 
@@ -217,7 +218,8 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		return
 	}
 	c := w.conns[e.Fd]
-	if c.dead || c.away { // of a socket that was closed, and that a process which was forked meanwhile held for a moment longer
+	// of a socket that was closed, and that a process which was forked meanwhile held for a moment longer
+	if c.dead || c.away {
 		return
 	}
 	if e.Events&unix.EPOLLOUT != 0 && c.full {

@@ -37,12 +37,13 @@ const (
 	mostValue  = 1_000_000_000
 )
 
-// ParseAxis reads NAME=VALUES: a list 1,2,4,8; a range 1..1000 with the steps 1, 2, 5, 10, …; or 1..1000/12, 12 values that are evenly far apart
-// as ratios.
+// ParseAxis reads NAME=VALUES: a list 1,2,4,8; a range 1..1000 with the steps 1, 2, 5, 10, …; or 1..1000/12, 12 values
+// that are evenly far apart as ratios.
 func ParseAxis(s string) (Axis, error) {
 	name, values, ok := strings.Cut(s, "=")
 	if !ok || !slices.Contains(axes, name) {
-		return Axis{}, fmt.Errorf("%q: give SETTING=VALUES such as connections=1..1000; settings: %s", s, strings.Join(axes, ", "))
+		return Axis{}, fmt.Errorf("%q: give SETTING=VALUES such as connections=1..1000; settings: %s", s,
+			strings.Join(axes, ", "))
 	}
 	var vs []int
 	var err error
@@ -120,7 +121,8 @@ func steps(a, b int) []int {
 	return append(vs, b)
 }
 
-// geometric are n values from a to b, each about the same multiple of the one before; fewer where rounding makes two the same.
+// geometric are n values from a to b, each about the same multiple of the one before; fewer where rounding makes two
+// the same.
 func geometric(a, b, n int) []int {
 	vs := make([]int, n)
 	for i := range vs {

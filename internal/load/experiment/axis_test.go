@@ -23,8 +23,12 @@ func TestParseAxis(t *testing.T) {
 }
 
 func TestParseAxisRefuses(t *testing.T) {
-	for _, text := range []string{"", "connections", "connections=", "colour=1..2", "connections=5", "connections=5,5", "connections=0..5", "connections=-1,2",
-		"connections=9..3", "connections=1..x", "connections=1..10/1", "connections=1..10/x", "connections=1..10/1001", "rate=1.5,2", "connections=1..99999999999"} {
+	for _, text := range []string{
+		"", "connections", "connections=", "colour=1..2", "connections=5", "connections=5,5",
+		"connections=0..5", "connections=-1,2",
+		"connections=9..3", "connections=1..x", "connections=1..10/1", "connections=1..10/x", "connections=1..10/1001",
+		"rate=1.5,2", "connections=1..99999999999",
+	} {
 		if a, err := ParseAxis(text); err == nil {
 			t.Errorf("%q was taken for %v", text, a)
 		}
@@ -40,7 +44,8 @@ func FuzzParseAxis(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(a.Values) < 2 || len(a.Values) > mostValues || a.Values[0] < 1 || a.Values[len(a.Values)-1] > mostValue || !slices.IsSorted(a.Values) ||
+		if len(a.Values) < 2 || len(a.Values) > mostValues || a.Values[0] < 1 ||
+			a.Values[len(a.Values)-1] > mostValue || !slices.IsSorted(a.Values) ||
 			len(slices.Compact(slices.Clone(a.Values))) != len(a.Values) {
 			t.Errorf("%q: %v", s, a)
 		}

@@ -17,14 +17,17 @@ type Capacity struct {
 	Limit       string  `json:"limit"`
 	Precision   float64 `json:"precision"`    // how far apart the ends of the bracket may be, as a share
 	ConfirmRuns int     `json:"confirm_runs"` // loads at either end of the bracket, of which most must agree
-	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest above it that did not; absent: none was found.
+	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest above it that did not;
+	// absent: none was found.
 	Holds *End `json:"holds,omitempty"`
 	Fails *End `json:"fails,omitempty"`
 	// Confirmed: both ends are what most of their confirmation runs say, and the other loads do not contradict them.
 	Confirmed bool `json:"confirmed"`
-	// Contradicting loads failed at clearly less than Holds, or held at clearly more than Fails: something else than the rate decided.
-	Contradicting   int      `json:"contradicting"`
-	LowestPerSecond float64  `json:"lowest_per_second"` // below it no rate is tried: loads would have too few calls to tell
+	// Contradicting loads failed at clearly less than Holds, or held at clearly more than Fails: something else than
+	// the rate decided.
+	Contradicting int `json:"contradicting"`
+	// below it no rate is tried: loads would have too few calls to tell
+	LowestPerSecond float64  `json:"lowest_per_second"`
 	Interrupted     bool     `json:"interrupted"`
 	Trials          []Trial  `json:"trials"`
 	Summary         string   `json:"summary"` // for people
@@ -64,13 +67,17 @@ type Step struct {
 	Left         time.Duration // about, if no load contradicts another
 }
 
-// FindCapacity searches: it doubles the rate until one fails and halves the bracket as ratios, both with short loads, and then makes new loads of
-// the whole duration at either end, since a rate that held once may have been lucky, and one that failed once unlucky. An end that is not confirmed
-// moves on, and when that happens again the bracket may be wider: where loads do not agree it cannot be as narrow. A Capacity without Holds says
-// that no rate held. When ctx ends, what is there by then is the result.
+// FindCapacity searches: it doubles the rate until one fails and halves the bracket as ratios, both with short loads,
+// and then makes new loads of the whole duration at either end, since a rate that held once may have been lucky, and
+// one that failed once unlucky. An end that is not confirmed moves on, and when that happens again the bracket may be
+// wider: where loads do not agree it cannot be as narrow. A Capacity without Holds says that no rate held. When ctx
+// ends, what is there by then is the result.
 func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
-	c := &Capacity{Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision, ConfirmRuns: o.Confirm,
-		Trials: []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest()}
+	c := &Capacity{
+		Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision,
+		ConfirmRuns: o.Confirm,
+		Trials:      []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest(),
+	}
 	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}, precision: o.Precision}
 	err := h.search(ctx)
 	switch {
@@ -99,7 +106,8 @@ type hunt struct {
 	moves     int     // of ends that were not confirmed
 }
 
-// lowest is the rate below which nothing is searched, calls per second: loads must have one call at least beyond the quantiles of the limit.
+// lowest is the rate below which nothing is searched, calls per second: loads must have one call at least beyond the
+// quantiles of the limit.
 func (o *CapacityOptions) lowest() float64 {
 	const least = 1
 	if o.Setup.DurationNs == 0 {
@@ -189,7 +197,8 @@ func (h *hunt) take(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 }
 
-// probe is a quick answer for a rate: what holds once is taken to hold, since it will be confirmed; what does not is tried once more.
+// probe is a quick answer for a rate: what holds once is taken to hold, since it will be confirmed; what does not is
+// tried once more.
 func (h *hunt) probe(ctx context.Context, rate float64) (string, error) {
 	first, err := h.trial(ctx, rate, PurposeSearch)
 	if err != nil || first == Holds {

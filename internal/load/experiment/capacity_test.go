@@ -34,7 +34,10 @@ func (q *queue) load(_ context.Context, rate, _ float64) (Run, error) {
 	if q.rng.Float64() < q.hiccups {
 		ns += float64(50 * time.Millisecond)
 	}
-	r := Run{Requests: int64(rate), RequestsPerSecond: rate, Latency: Latency{P99Ns: int64(ns)}, Service: Latency{P99Ns: int64(ns)}}
+	r := Run{
+		Requests: int64(rate), RequestsPerSecond: rate, Latency: Latency{P99Ns: int64(ns)},
+		Service: Latency{P99Ns: int64(ns)},
+	}
 	if q.generator > 0 && rate >= q.generator {
 		r.Latency.P99Ns += int64(5 * time.Millisecond)
 		r.LateP99Ns = int64(5 * time.Millisecond)
@@ -49,7 +52,10 @@ func find(t *testing.T, q *queue, limit string, seed uint64) *Capacity {
 		t.Fatal(err)
 	}
 	q.rng = rand.New(rand.NewPCG(seed, 5))
-	c, err := FindCapacity(t.Context(), CapacityOptions{Limit: l, Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3, MostRuns: 60, Load: q.load})
+	c, err := FindCapacity(t.Context(), CapacityOptions{
+		Limit: l, Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3,
+		MostRuns: 60, Load: q.load,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +70,15 @@ func TestCapacityWithoutNoise(t *testing.T) {
 		if !c.Confirmed || c.Holds == nil || c.Fails == nil {
 			t.Fatalf("%+v", c)
 		}
-		if !(c.Holds.PerSecond < truth && truth <= c.Fails.PerSecond*1.001) || c.Fails.PerSecond > c.Holds.PerSecond*1.051 {
+		if !(c.Holds.PerSecond < truth && truth <= c.Fails.PerSecond*1.001) ||
+			c.Fails.PerSecond > c.Holds.PerSecond*1.051 {
 			t.Errorf("between %g and %g, in truth %g", c.Holds.PerSecond, c.Fails.PerSecond, truth)
 		}
 	}
 }
 
-// TestCapacityTakesItsTime: only the ends are tried for the whole duration, and what is said to be left comes true where no load contradicts another.
+// TestCapacityTakesItsTime: only the ends are tried for the whole duration, and what is said to be left comes true
+// where no load contradicts another.
 func TestCapacityTakesItsTime(t *testing.T) {
 	const whole = 5*time.Second + 500*time.Millisecond
 	q := &queue{fullAt: 84000, rng: rand.New(rand.NewPCG(1, 1))}
@@ -78,7 +86,9 @@ func TestCapacityTakesItsTime(t *testing.T) {
 	var steps []Step
 	var began []time.Duration // of the steps
 	var took time.Duration
-	c, err := FindCapacity(t.Context(), CapacityOptions{Setup: Setup{DurationNs: 5e9, WarmUpNs: 5e8}, Limit: l, Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3, MostRuns: 60,
+	c, err := FindCapacity(t.Context(), CapacityOptions{
+		Setup: Setup{DurationNs: 5e9, WarmUpNs: 5e8}, Limit: l,
+		Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3, MostRuns: 60,
 		Load: func(ctx context.Context, rate, part float64) (Run, error) {
 			if s := steps[len(steps)-1]; (part == 1) != (s.Purpose == PurposeConfirm) || rate*part*5 < 1000*0.999 {
 				t.Errorf("%+v is %v of the duration", s, part)
@@ -86,7 +96,8 @@ func TestCapacityTakesItsTime(t *testing.T) {
 			took += time.Duration(float64(whole) * part)
 			return q.load(ctx, rate, part)
 		},
-		Progress: func(s Step) { steps, began = append(steps, s), append(began, took) }})
+		Progress: func(s Step) { steps, began = append(steps, s), append(began, took) },
+	})
 	if err != nil || !c.Confirmed {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -113,7 +124,8 @@ func TestCapacityWidens(t *testing.T) {
 		if c.Precision > 0.05 {
 			widened++
 		}
-		if said != (c.Precision > 0.05 && c.Holds != nil && c.Fails != nil && c.Fails.PerSecond > c.Holds.PerSecond*1.05*(1+1e-9)) {
+		if said != (c.Precision > 0.05 && c.Holds != nil && c.Fails != nil &&
+			c.Fails.PerSecond > c.Holds.PerSecond*1.05*(1+1e-9)) {
 			t.Errorf("precision %v: %q", c.Precision, c.Notes)
 		}
 	}
@@ -122,7 +134,8 @@ func TestCapacityWidens(t *testing.T) {
 	}
 }
 
-// TestCapacityWithNoise: latencies that vary by a tenth, and a hiccup in one of twenty loads, still give a bracket near the truth.
+// TestCapacityWithNoise: latencies that vary by a tenth, and a hiccup in one of twenty loads, still give a bracket near
+// the truth.
 func TestCapacityWithNoise(t *testing.T) {
 	const searches = 300
 	confirmed, near, runs := 0, 0, 0
@@ -154,17 +167,21 @@ func TestCapacityOfNone(t *testing.T) {
 	}
 }
 
-// TestCapacityOfNoise: where hiccups decide and not the rate, no rate is said to be confirmed, and none with too few calls is found.
+// TestCapacityOfNoise: where hiccups decide and not the rate, no rate is said to be confirmed, and none with too few
+// calls is found.
 func TestCapacityOfNoise(t *testing.T) {
 	confirmed := 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		l, _ := ParseLimit("p99<5ms")
-		c, err := FindCapacity(t.Context(), CapacityOptions{Setup: Setup{DurationNs: int64(time.Second)}, Limit: l, Start: 1000, Most: 1e6, Precision: 0.05,
+		c, err := FindCapacity(t.Context(), CapacityOptions{
+			Setup: Setup{DurationNs: int64(time.Second)}, Limit: l,
+			Start: 1000, Most: 1e6, Precision: 0.05,
 			Confirm: 3, MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (Run, error) {
 				ns := int64(float64(10*time.Millisecond) * math.Exp(rng.NormFloat64()))
 				return Run{Requests: int64(rate), Latency: Latency{P99Ns: ns}, Service: Latency{P99Ns: ns}}, nil
-			}})
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +203,8 @@ func TestCapacityOfNoise(t *testing.T) {
 // TestCapacityOfGenerator: what the generator cannot do is not said of the server.
 func TestCapacityOfGenerator(t *testing.T) {
 	c := find(t, &queue{fullAt: 1e6, generator: 60000}, "p99<1ms", 1)
-	if !c.Confirmed || c.Holds.PerSecond >= 60000 || c.Holds.PerSecond < 57000 || c.Fails.Outcome != Untested || !strings.Contains(c.Summary, "could not be tested") {
+	if !c.Confirmed || c.Holds.PerSecond >= 60000 || c.Holds.PerSecond < 57000 || c.Fails.Outcome != Untested ||
+		!strings.Contains(c.Summary, "could not be tested") {
 		t.Errorf("%s", c.Summary)
 	}
 	for _, tr := range c.Trials {
@@ -194,7 +212,8 @@ func TestCapacityOfGenerator(t *testing.T) {
 			t.Errorf("taken for a failure of the server: %+v", tr)
 		}
 	}
-	if c := find(t, &queue{fullAt: 1e6, generator: 1}, "p99<1ms", 1); c.Holds != nil || !strings.HasPrefix(c.Summary, "No rate could be tested") {
+	if c := find(t, &queue{fullAt: 1e6, generator: 1}, "p99<1ms", 1); c.Holds != nil || !strings.HasPrefix(c.Summary,
+		"No rate could be tested") {
 		t.Errorf("%s", c.Summary)
 	}
 }

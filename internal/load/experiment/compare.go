@@ -27,8 +27,8 @@ type Comparison struct {
 	Start       time.Time    `json:"start"`    // of its first load
 	Repeats     int          `json:"repeats"`  // of its loads
 	Differences []Difference `json:"differences"`
-	// Verdict is that over all figures: Faster, Slower, Mixed, NoDifference, TooFew. All figures together show a difference where there is none
-	// in at most a share Alpha of comparisons.
+	// Verdict is that over all figures: Faster, Slower, Mixed, NoDifference, TooFew. All figures together show a
+	// difference where there is none in at most a share Alpha of comparisons.
 	Verdict  string    `json:"verdict"`
 	Alpha    float64   `json:"alpha"`
 	Needed   int       `json:"needed_repeats"` // on either side, for a difference to show at all
@@ -64,21 +64,33 @@ const (
 	Incomparable = "not-comparable"
 )
 
-var verdictIDs = map[string]string{stats.Faster: Faster, stats.Slower: Slower, stats.Unshown: NoDifference,
-	stats.TooFew: TooFew, stats.None: Incomparable}
+var verdictIDs = map[string]string{
+	stats.Faster: Faster, stats.Slower: Slower, stats.Unshown: NoDifference,
+	stats.TooFew: TooFew, stats.None: Incomparable,
+}
 
 // compare holds repeats against the baseline.
 func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
-	c := &Comparison{Baseline: b.Name, Version: b.Setup.Version, Repeats: len(b.Runs), Start: b.Runs[0].Start, Alpha: stats.Alpha,
-		Differences: differences(b.Setup, s.Setup)}
+	c := &Comparison{
+		Baseline: b.Name, Version: b.Setup.Version, Repeats: len(b.Runs), Start: b.Runs[0].Start,
+		Alpha:       stats.Alpha,
+		Differences: differences(b.Setup, s.Setup),
+	}
 	var figures []stats.Figure
 	for _, f := range figuresOf(open) {
-		figures = append(figures, stats.Figure{Name: f.name, Higher: f.higher, Old: each(b.Runs, f.of), New: each(s.Runs, f.of)})
+		figures = append(figures, stats.Figure{
+			Name: f.name, Higher: f.higher, Old: each(b.Runs, f.of),
+			New: each(s.Runs, f.of),
+		})
 	}
 	for _, v := range stats.Compare(figures) {
 		c.Needed = max(c.Needed, v.Needed)
-		c.Figures = append(c.Figures, Verdict{Figure: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High), New: estimate(v.New.Value, v.New.Low, v.New.High),
-			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: verdictIDs[v.Verdict], Text: v.String()})
+		c.Figures = append(c.Figures, Verdict{
+			Figure: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
+			New:    estimate(v.New.Value, v.New.Low, v.New.High),
+			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: verdictIDs[v.Verdict],
+			Text: v.String(),
+		})
 	}
 	c.Verdict = c.overall()
 	c.Sentence = c.sentence(len(s.Runs))
@@ -115,7 +127,8 @@ func (c *Comparison) sentence(repeats int) string {
 	case NoDifference:
 		return "No difference shown."
 	case TooFew:
-		return fmt.Sprintf("Too few repeats to tell anything: %d here and %d in the baseline, and a difference can show from %d on either side (--repeat %d).", repeats,
+		return fmt.Sprintf("Too few repeats to tell anything: %d here and %d in the baseline, and a difference can "+
+			"show from %d on either side (--repeat %d).", repeats,
 			c.Repeats, c.Needed, c.Needed)
 	}
 	var parts []string

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/load/bottleneck"
 )
 
-// confirm makes new loads at both ends of the bracket, in turns. It tells whether an end moved, so that the search goes on.
+// confirm makes new loads at both ends of the bracket, in turns. It tells whether an end moved, so that the search goes
+// on.
 func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 	low, high := h.low, h.high
 	for range h.Confirm {
@@ -33,8 +34,8 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 	return false, err
 }
 
-// holdsAtHalf tries half of the rate that holds. A search that goes down until a rate holds finds one even where chance decides and not the rate;
-// chance has then to be lucky once more.
+// holdsAtHalf tries half of the rate that holds. A search that goes down until a rate holds finds one even where chance
+// decides and not the rate; chance has then to be lucky once more.
 func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
 	half := max(h.low/2, h.c.LowestPerSecond)
 	if half >= h.low/(1+h.precision) {
@@ -48,8 +49,8 @@ func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
 	return h.agreed(half, PurposeHalf) == Holds, nil
 }
 
-// agreed is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can change it. Where none has most of
-// them, it was not shown to hold.
+// agreed is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can
+// change it. Where none has most of them, it was not shown to hold.
 func (h *hunt) agreed(rate float64, purpose string) string {
 	n := map[string]int{}
 	done := 0
@@ -70,12 +71,14 @@ func (h *hunt) agreed(rate float64, purpose string) string {
 	return ""
 }
 
-// sink moves the bracket below a lower end that did not hold again, as far as the next one that has held, or by as much as the bracket was wide.
+// sink moves the bracket below a lower end that did not hold again, as far as the next one that has held, or by as much
+// as the bracket was wide.
 func (h *hunt) sink(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 	h.low = 0
 	for _, t := range h.c.Trials {
-		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond, PurposeConfirm) != Fails && h.agreed(t.PerSecond, PurposeConfirm) != Untested {
+		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond, PurposeConfirm) != Fails &&
+			h.agreed(t.PerSecond, PurposeConfirm) != Untested {
 			h.low = max(h.low, t.PerSecond)
 		}
 	}
@@ -115,9 +118,11 @@ const clearly = 1.2
 func (c *Capacity) contradicting() (n int) {
 	for i, t := range c.Trials {
 		switch {
-		case t.Purpose == PurposeSearch && i+1 < len(c.Trials) && c.Trials[i+1].PerSecond == t.PerSecond && c.Trials[i+1].Purpose == PurposeSearch:
+		case t.Purpose == PurposeSearch && i+1 < len(c.Trials) && c.Trials[i+1].PerSecond == t.PerSecond &&
+			c.Trials[i+1].Purpose == PurposeSearch:
 			// A short load that failed was tried again, and that one counts.
-		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails && t.PerSecond > c.Fails.PerSecond*clearly,
+		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails &&
+			t.PerSecond > c.Fails.PerSecond*clearly,
 			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/clearly:
 			n++
 		}
@@ -125,7 +130,8 @@ func (c *Capacity) contradicting() (n int) {
 	return n
 }
 
-// contradicted tells whether more loads contradict the bracket than hiccups now and then explain: one, and one in twenty.
+// contradicted tells whether more loads contradict the bracket than hiccups now and then explain: one, and one in
+// twenty.
 func (c *Capacity) contradicted() bool { return c.Contradicting > 1+len(c.Trials)/20 }
 
 // halfFails tells whether the loads at half the rate are why it is not confirmed.
@@ -172,7 +178,8 @@ func (c *Capacity) sentence() string {
 	case c.Holds == nil && c.Fails.Outcome == Untested:
 		return fmt.Sprintf("No rate could be tested: even at %s/s %s.", thousands(c.Fails.PerSecond), c.Fails.Why)
 	case c.Holds == nil:
-		return fmt.Sprintf("No rate from %s/s on holds %s: even there %s.", thousands(c.Fails.PerSecond), c.Limit, c.Fails.Why)
+		return fmt.Sprintf("No rate from %s/s on holds %s: even there %s.", thousands(c.Fails.PerSecond), c.Limit,
+			c.Fails.Why)
 	}
 	held := ""
 	if !c.Confirmed {
@@ -183,9 +190,11 @@ func (c *Capacity) sentence() string {
 	case c.Fails == nil:
 		return held + "; no higher rate was tried that fails."
 	case c.Fails.Outcome == Untested:
-		return fmt.Sprintf("%s; %s/s could not be tested%s: %s. The server may do more.", held, thousands(c.Fails.PerSecond), c.Fails.counted(), c.Fails.Why)
+		return fmt.Sprintf("%s; %s/s could not be tested%s: %s. The server may do more.", held,
+			thousands(c.Fails.PerSecond), c.Fails.counted(), c.Fails.Why)
 	}
-	return fmt.Sprintf("%s, and fails at %s/s%s: %s.", held, thousands(c.Fails.PerSecond), c.Fails.counted(), c.Fails.Why)
+	return fmt.Sprintf("%s, and fails at %s/s%s: %s.", held, thousands(c.Fails.PerSecond), c.Fails.counted(),
+		c.Fails.Why)
 }
 
 func (e *End) counted() string {
@@ -202,16 +211,23 @@ func (h *hunt) notes() {
 	case c.Interrupted:
 		note("The search was ended early.")
 	case c.halfFails():
-		note("The limit does not hold at half the rate either. Something else than the rate makes calls slow; slowpath doctor says what.")
+		note("The limit does not hold at half the rate either. Something else than the rate makes calls slow; " +
+			"slowpath doctor says what.")
 	case c.contradicted():
-		note("%d of %d loads held where higher rates should fail, or failed where lower ones should hold. Something else than the rate makes calls slow; slowpath doctor says what.", c.Contradicting, len(c.Trials))
+		note("%d of %d loads held where higher rates should fail, or failed where lower ones should hold. Something "+
+			"else than the rate makes calls slow; slowpath doctor says what.", c.Contradicting, len(c.Trials))
 	case c.Holds != nil && !c.Confirmed:
-		note("The search ended after %d loads, since the loads at one rate do not agree with each other. A longer --for makes them steadier.", len(c.Trials))
+		note("The search ended after %d loads, since the loads at one rate do not agree with each other. A longer "+
+			"--for makes them steadier.", len(c.Trials))
 	case c.Holds == nil && c.Fails != nil:
-		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make calls faster, the load is not what makes them slow; slowpath doctor says what does.", thousands(c.LowestPerSecond))
+		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make "+
+			"calls faster, the load is not what makes them slow; slowpath doctor says what does.",
+			thousands(c.LowestPerSecond))
 	}
-	if c.Holds != nil && c.Fails != nil && h.precision > h.Precision && c.Fails.PerSecond > c.Holds.PerSecond*(1+h.Precision)*(1+1e-9) {
-		note("The ends are %.0f %% apart and not %.3g %%, since loads that are nearer to each other do not agree.", 100*(c.Fails.PerSecond/c.Holds.PerSecond-1), 100*h.Precision)
+	if c.Holds != nil && c.Fails != nil && h.precision > h.Precision &&
+		c.Fails.PerSecond > c.Holds.PerSecond*(1+h.Precision)*(1+1e-9) {
+		note("The ends are %.0f %% apart and not %.3g %%, since loads that are nearer to each other do not agree.",
+			100*(c.Fails.PerSecond/c.Holds.PerSecond-1), 100*h.Precision)
 	}
 	untested, shared := 0, 0
 	for _, t := range c.Trials {
@@ -223,15 +239,18 @@ func (h *hunt) notes() {
 		}
 	}
 	if untested > 0 {
-		note("In %d of %d loads the generator did not keep its own schedule; they are not counted as failures of the server. Use more --threads, or a machine of its own.", untested, len(c.Trials))
+		note("In %d of %d loads the generator did not keep its own schedule; they are not counted as failures of the "+
+			"server. Use more --threads, or a machine of its own.", untested, len(c.Trials))
 	}
 	if 2*shared > len(c.Trials) {
-		note("Server and generator, or others, competed for the same CPUs in %d of %d loads: the rate is that of all together.", shared, len(c.Trials))
+		note("Server and generator, or others, competed for the same CPUs in %d of %d loads: the rate is that of all "+
+			"together.", shared, len(c.Trials))
 	}
 	if c.Holds == nil {
 		return
 	}
 	if calls := int64(c.Holds.PerSecond * float64(c.DurationNs) / 1e9); calls < h.Limit.callsNeeded() {
-		note("A load has %d calls; for ten of them beyond %s it would need %d: give a longer --for.", calls, c.Limit, h.Limit.callsNeeded())
+		note("A load has %d calls; for ten of them beyond %s it would need %d: give a longer --for.", calls, c.Limit,
+			h.Limit.callsNeeded())
 	}
 }

@@ -51,7 +51,8 @@ func (s *Sweep) findKnee(gain float64, fromLaw Estimate) *Knee {
 	return &Knee{estimate(knee, math.NaN(), math.NaN()), gain, FromPoints}
 }
 
-// between gives the throughput at n between measured points: along a straight line of the logarithms, as the axis is one of ratios.
+// between gives the throughput at n between measured points: along a straight line of the logarithms, as the axis is
+// one of ratios.
 func between(points []Point, n float64) float64 {
 	for i, b := range points[1:] {
 		a := points[i]
@@ -74,10 +75,13 @@ func (s *Sweep) sentence(gain float64) string {
 	case s.Axis == Rate:
 		return rateSentence(points)
 	case s.Axis == ValueSize:
-		return fmt.Sprintf("From %d to %d bytes, requests per second go from %s to %s, and p99 from %s to %s.", first.Value, last.Value,
-			thousands(first.RequestsPerSecond), thousands(last.RequestsPerSecond), brief(first.Latency.P99Ns), brief(last.Latency.P99Ns))
+		return fmt.Sprintf("From %d to %d bytes, requests per second go from %s to %s, and p99 from %s to %s.",
+			first.Value, last.Value,
+			thousands(first.RequestsPerSecond), thousands(last.RequestsPerSecond), brief(first.Latency.P99Ns),
+			brief(last.Latency.P99Ns))
 	case s.Knee == nil:
-		return fmt.Sprintf("No knee up to %s: twice as many still give %.0f %% more requests per second, or too few were tried to tell; %s/s at %d.", s.amount(float64(last.Value)),
+		return fmt.Sprintf("No knee up to %s: twice as many still give %.0f %% more requests per second, or too few "+
+			"were tried to tell; %s/s at %d.", s.amount(float64(last.Value)),
 			gain*100, thousands(last.RequestsPerSecond), last.Value)
 	}
 	return s.kneeSentence(points)
@@ -96,14 +100,17 @@ func (s *Sweep) kneeSentence(points []Point) string {
 	if l := s.Law; l != nil && l.Noise != nil && *l.Noise > k.Gain {
 		fmt.Fprintf(&b, "Roughly, as loads at the same value differ by %.0f %%. ", *l.Noise*100)
 	}
-	fmt.Fprintf(&b, "From %s on%s, twice as many give less than %.0f %% more requests per second; from %d to %d p99 goes from %s to %s.",
-		s.amount(k.Value), within(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns), brief(last.Latency.P99Ns))
+	fmt.Fprintf(&b, "From %s on%s, twice as many give less than %.0f %% more requests per second; from %d to %d p99 "+
+		"goes from %s to %s.",
+		s.amount(k.Value), within(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns),
+		brief(last.Latency.P99Ns))
 	if l := s.Law; l != nil && l.Holds && l.Peak != nil && l.Kappa.Low != nil && *l.Kappa.Low > 0 {
 		switch {
 		case l.Peak.Value <= float64(last.Value):
 			fmt.Fprintf(&b, " The peak is at %s%s: more make it slower.", s.amount(l.Peak.Value), within(*l.Peak))
 		default:
-			fmt.Fprintf(&b, " The law has its peak at %s%s, beyond what was measured.", s.amount(l.Peak.Value), within(*l.Peak))
+			fmt.Fprintf(&b, " The law has its peak at %s%s, beyond what was measured.", s.amount(l.Peak.Value),
+				within(*l.Peak))
 		}
 	}
 	return b.String()
@@ -116,14 +123,17 @@ func rateSentence(points []Point) string {
 		if p.RequestsPerSecond >= answered*float64(p.Value) {
 			continue
 		}
-		behind := fmt.Sprintf("at %s/s it answered %s/s, p99 %s.", thousands(float64(p.Value)), thousands(p.RequestsPerSecond), brief(p.Latency.P99Ns))
+		behind := fmt.Sprintf("at %s/s it answered %s/s, p99 %s.", thousands(float64(p.Value)),
+			thousands(p.RequestsPerSecond), brief(p.Latency.P99Ns))
 		if i == 0 {
 			return "The server kept up with none of the rates: " + behind
 		}
 		kept := points[i-1]
-		return fmt.Sprintf("The server kept up to %s/s, p99 %s; %s", thousands(float64(kept.Value)), brief(kept.Latency.P99Ns), behind)
+		return fmt.Sprintf("The server kept up to %s/s, p99 %s; %s", thousands(float64(kept.Value)),
+			brief(kept.Latency.P99Ns), behind)
 	}
 	first, last := points[0], points[len(points)-1]
-	return fmt.Sprintf("The server kept up with all rates to %s/s; p99 went from %s to %s.", thousands(float64(last.Value)), brief(first.Latency.P99Ns),
+	return fmt.Sprintf("The server kept up with all rates to %s/s; p99 went from %s to %s.",
+		thousands(float64(last.Value)), brief(first.Latency.P99Ns),
 		brief(last.Latency.P99Ns))
 }

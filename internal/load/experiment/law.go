@@ -8,11 +8,12 @@ import (
 
 // Law is the universal scalability law as fitted, X(N) = λN / (1 + σ(N-1) + κN(N-1)).
 type Law struct {
-	Lambda Estimate  `json:"lambda_per_second"` // throughput of one
-	Sigma  Estimate  `json:"sigma"`             // contention
-	Kappa  Estimate  `json:"kappa"`             // coherency
-	Peak   *Estimate `json:"peak,omitempty"`    // the concurrency with the highest throughput; absent where the law has none
-	R2     float64   `json:"r_squared"`
+	Lambda Estimate `json:"lambda_per_second"` // throughput of one
+	Sigma  Estimate `json:"sigma"`             // contention
+	Kappa  Estimate `json:"kappa"`             // coherency
+	// the concurrency with the highest throughput; absent where the law has none
+	Peak *Estimate `json:"peak,omitempty"`
+	R2   float64   `json:"r_squared"`
 	// LackOfFit is the chance of being so far off by the noise between repeats alone; absent without repeats.
 	LackOfFit *float64 `json:"lack_of_fit_p,omitempty"`
 	// Noise is the standard deviation of repeats from their mean, as a share of it; absent without repeats.
@@ -45,8 +46,12 @@ func finite(v float64) *float64 {
 
 func lawOf(f *scalability.Fit) *Law {
 	worst := f.Worst()
-	l := &Law{Lambda: estimateIn(f.Lambda, f.LambdaIn), Sigma: estimateIn(f.Sigma, f.SigmaIn), Kappa: estimateIn(f.Kappa, f.KappaIn),
-		R2: f.R2, LackOfFit: finite(f.LackOfFit), Noise: finite(f.Noise), WorstAt: int(worst.N), WorstOff: worst.Off(), Holds: f.Holds()}
+	l := &Law{
+		Lambda: estimateIn(f.Lambda, f.LambdaIn), Sigma: estimateIn(f.Sigma, f.SigmaIn),
+		Kappa: estimateIn(f.Kappa, f.KappaIn),
+		R2:    f.R2, LackOfFit: finite(f.LackOfFit), Noise: finite(f.Noise), WorstAt: int(worst.N),
+		WorstOff: worst.Off(), Holds: f.Holds(),
+	}
 	if p := f.Peak(); !math.IsInf(p, 1) {
 		e := estimateIn(p, f.PeakIn)
 		l.Peak = &e

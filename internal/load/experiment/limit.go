@@ -48,8 +48,8 @@ var quantiles = map[string]quantile{
 
 var limitWords = regexp.MustCompile(`\s*(?:,|\s[aA][nN][dD]\s)\s*`)
 
-// ParseLimit reads bounds such as "p99<1ms and errors<0.1%", joined by "and" or commas. Figures are p50, p90, p99, p999, p9999 (also p99.9,
-// p99.99), mean and max, with a duration, and errors, with a share.
+// ParseLimit reads bounds such as "p99<1ms and errors<0.1%", joined by "and" or commas. Figures are p50, p90, p99,
+// p999, p9999 (also p99.9, p99.99), mean and max, with a duration, and errors, with a share.
 func ParseLimit(s string) (Limit, error) {
 	var l Limit
 	for _, text := range limitWords.Split(strings.TrimSpace(s), -1) {
@@ -127,8 +127,8 @@ func (b Bound) broken(r Run) string {
 // late is the share of a bound from which on the generator's own delay may have broken it.
 const late = 0.1
 
-// byGenerator tells whether the generator's delay may be why the bound is broken: from the send the calls hold it, and the generator sent late by
-// a good part of it. How long calls wait for a connection with room is none of its delay.
+// byGenerator tells whether the generator's delay may be why the bound is broken: from the send the calls hold it, and
+// the generator sent late by a good part of it. How long calls wait for a connection with room is none of its delay.
 func (b Bound) byGenerator(r Run) bool {
 	q, ok := quantiles[b.Figure]
 	return ok && q.of(r.Service) < int64(b.Below) && float64(q.late(r)) >= late*float64(b.Below)

@@ -18,8 +18,11 @@ func TestParseLimit(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", text, l, err, want)
 		}
 	}
-	for _, text := range []string{"", "p99", "p99<", "p99<1", "p99<0ms", "p99<-1ms", "p98<1ms", "p99>1ms", "errors<0", "errors<200%", "errors<x", "p99<1ms and", "p99<1ms or p50<1ms",
-		"errors<1ms", "errors<NaN"} {
+	for _, text := range []string{
+		"", "p99", "p99<", "p99<1", "p99<0ms", "p99<-1ms", "p98<1ms", "p99>1ms", "errors<0",
+		"errors<200%", "errors<x", "p99<1ms and", "p99<1ms or p50<1ms",
+		"errors<1ms", "errors<NaN",
+	} {
 		if l, err := ParseLimit(text); err == nil {
 			t.Errorf("%q was taken for %v", text, l)
 		}
@@ -52,18 +55,30 @@ func TestJudge(t *testing.T) {
 		run  Run
 		want string
 	}{
-		"fast":                              {Run{Requests: 1000, Latency: fast, Service: fast}, Holds},
-		"slow server":                       {Run{Requests: 1000, Latency: slow, Service: slow}, Fails},
-		"exactly at the limit":              {Run{Requests: 1000, Latency: Latency{P99Ns: ms}, Service: Latency{P99Ns: ms}}, Fails},
-		"errors":                            {Run{Requests: 1000, Latency: fast, Service: fast, ErrorShare: 0.01}, Fails},
-		"the generator sent late":           {Run{Requests: 1000, Latency: slow, Service: fast, LateP99Ns: ms}, Untested},
+		"fast":        {Run{Requests: 1000, Latency: fast, Service: fast}, Holds},
+		"slow server": {Run{Requests: 1000, Latency: slow, Service: slow}, Fails},
+		"exactly at the limit": {Run{
+			Requests: 1000, Latency: Latency{P99Ns: ms},
+			Service: Latency{P99Ns: ms},
+		}, Fails},
+		"errors": {
+			Run{Requests: 1000, Latency: fast, Service: fast, ErrorShare: 0.01},
+			Fails,
+		},
+		"the generator sent late": {
+			Run{Requests: 1000, Latency: slow, Service: fast, LateP99Ns: ms},
+			Untested,
+		},
 		"late, but held":                    {Run{Requests: 1000, Latency: fast, Service: fast, LateP99Ns: ms}, Holds},
 		"late, and the server slow as well": {Run{Requests: 1000, Latency: slow, Service: slow, LateP99Ns: ms}, Fails},
 		"waited for a connection":           {Run{Requests: 1000, Latency: slow, Service: fast}, Fails},
-		"the generator had no CPU left":     {Run{Requests: 1000, Latency: slow, Service: slow, GeneratorLimited: true}, Untested},
-		"had none left, and held":           {Run{Requests: 1000, Latency: fast, Service: fast, GeneratorLimited: true}, Holds},
-		"fell behind":                       {Run{Requests: 1000, Unsent: 100, Latency: fast, Service: fast}, Fails},
-		"nothing came back":                 {Run{}, Untested},
+		"the generator had no CPU left": {
+			Run{Requests: 1000, Latency: slow, Service: slow, GeneratorLimited: true},
+			Untested,
+		},
+		"had none left, and held": {Run{Requests: 1000, Latency: fast, Service: fast, GeneratorLimited: true}, Holds},
+		"fell behind":             {Run{Requests: 1000, Unsent: 100, Latency: fast, Service: fast}, Fails},
+		"nothing came back":       {Run{}, Untested},
 	} {
 		if got, why := limit.judge(c.run); got != c.want || (got == Holds) != (why == "") {
 			t.Errorf("%s: %s (%s), want %s", name, got, why, c.want)

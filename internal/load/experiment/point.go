@@ -44,9 +44,11 @@ func medianLatency(runs []Run, of func(Run) Latency) Latency {
 		return median(each(runs, func(r Run) int64 { return ns(of(r)) }))
 	}
 	return Latency{
-		MeanNs: m(func(l Latency) int64 { return l.MeanNs }), P50Ns: m(func(l Latency) int64 { return l.P50Ns }), P90Ns: m(func(l Latency) int64 { return l.P90Ns }),
+		MeanNs: m(func(l Latency) int64 { return l.MeanNs }), P50Ns: m(func(l Latency) int64 { return l.P50Ns }),
+		P90Ns: m(func(l Latency) int64 { return l.P90Ns }),
 		P99Ns: m(func(l Latency) int64 { return l.P99Ns }), P999Ns: m(func(l Latency) int64 { return l.P999Ns }),
-		P9999Ns: m(func(l Latency) int64 { return l.P9999Ns }), MaxNs: m(func(l Latency) int64 { return l.MaxNs })}
+		P9999Ns: m(func(l Latency) int64 { return l.P9999Ns }), MaxNs: m(func(l Latency) int64 { return l.MaxNs }),
+	}
 }
 
 func each[T any](runs []Run, of func(Run) T) []T {

@@ -50,7 +50,8 @@ func figuresOf(open bool) []compared {
 	if open {
 		return figures
 	}
-	return append([]compared{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}}, figures...)
+	return append([]compared{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}},
+		figures...)
 }
 
 // RepeatsOptions say what is repeated.
@@ -133,6 +134,7 @@ func (s *Repeats) sentence() string {
 	}
 	latencies := medianLatency(s.Runs, func(r Run) Latency { return r.Latency })
 	speed := median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
-	return fmt.Sprintf("Medians of %d loads: %s requests per second, p50 %s, p99 %s, p99.9 %s.", len(s.Runs), thousands(speed), brief(latencies.P50Ns), brief(latencies.P99Ns),
+	return fmt.Sprintf("Medians of %d loads: %s requests per second, p50 %s, p99 %s, p99.9 %s.", len(s.Runs),
+		thousands(speed), brief(latencies.P50Ns), brief(latencies.P99Ns),
 		brief(latencies.P999Ns))
 }

@@ -13,11 +13,17 @@ import (
 func repeatsOf(t *testing.T, n int, speed float64, settings any, b *Baseline, seed uint64) *Repeats {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 9))
-	s, err := MakeRepeats(t.Context(), RepeatsOptions{Setup: Setup{Version: "1", Settings: settings}, Repeats: n, Baseline: b, Load: func(context.Context) (Run, error) {
-		x := speed * (1 + 0.01*rng.NormFloat64())
-		ns := int64(1e12 / x)
-		return Run{RequestsPerSecond: x, Latency: Latency{P50Ns: ns, P99Ns: 2 * ns, P999Ns: 3 * ns}, CPUSecondsPerMillion: 5 + rng.Float64()}, nil
-	}})
+	s, err := MakeRepeats(t.Context(), RepeatsOptions{
+		Setup: Setup{Version: "1", Settings: settings}, Repeats: n,
+		Baseline: b, Load: func(context.Context) (Run, error) {
+			x := speed * (1 + 0.01*rng.NormFloat64())
+			ns := int64(1e12 / x)
+			return Run{
+				RequestsPerSecond: x, Latency: Latency{P50Ns: ns, P99Ns: 2 * ns, P999Ns: 3 * ns},
+				CPUSecondsPerMillion: 5 + rng.Float64(),
+			}, nil
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +62,14 @@ func TestCompare(t *testing.T) {
 }
 
 func TestCompareNamesWhatDiffers(t *testing.T) {
-	old := baselineOf(t, repeatsOf(t, 5, 1e5, map[string]any{"connections": 50, "workload": map[string]any{"command": []string{"get"}}}, nil, 1))
-	s := repeatsOf(t, 5, 1e5, map[string]any{"connections": 100, "workload": map[string]any{"command": []string{"set"}}}, old, 2)
+	old := baselineOf(t, repeatsOf(t, 5, 1e5, map[string]any{
+		"connections": 50,
+		"workload":    map[string]any{"command": []string{"get"}},
+	}, nil, 1))
+	s := repeatsOf(t, 5, 1e5, map[string]any{
+		"connections": 100,
+		"workload":    map[string]any{"command": []string{"set"}},
+	}, old, 2)
 	want := []Difference{{"settings.connections", "50", "100"}, {"settings.workload.command", `["get"]`, `["set"]`}}
 	if !slices.Equal(s.Comparison.Differences, want) {
 		t.Errorf("%+v", s.Comparison.Differences)

@@ -1,5 +1,5 @@
-// Package experiment runs load after load and draws conclusions: a sweep over a setting with its knee, the highest rate that holds a limit, repeats
-// and what differs between two sets of them. How a load is made is handed in.
+// Package experiment runs load after load and draws conclusions: a sweep over a setting with its knee, the highest rate
+// that holds a limit, repeats and what differs between two sets of them. How a load is made is handed in.
 package experiment
 
 import "time"
@@ -16,7 +16,8 @@ type Run struct {
 	ErrorShare        float64   `json:"error_share"`
 	// CPUSecondsPerMillion is what a million requests cost the generator.
 	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_requests"`
-	// Of an open loop: calls that were due and never sent, and how much later than intended the generator itself sent what it could have.
+	// Of an open loop: calls that were due and never sent, and how much later than intended the generator itself sent
+	// what it could have.
 	Unsent    int64 `json:"unsent"`
 	LateP50Ns int64 `json:"late_p50_ns"`
 	LateP99Ns int64 `json:"late_p99_ns"`

@@ -13,7 +13,8 @@ func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string,
 		return "", errBudget
 	}
 	if h.Progress != nil {
-		h.Progress(Step{Load: n, PerSecond: rate, Purpose: purpose, Holds: h.low, Fails: h.high, Left: h.left(rate, purpose)})
+		h.Progress(Step{Load: n, PerSecond: rate, Purpose: purpose, Holds: h.low, Fails: h.high, Left: h.left(rate,
+			purpose)})
 	}
 	r, err := h.Load(ctx, rate, h.part(rate, purpose))
 	if err := errors.Join(ctx.Err(), err); err != nil {
@@ -26,10 +27,12 @@ func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string,
 	return t.Outcome, nil
 }
 
-// quickPart of the duration is enough to tell rates apart that are not near the limit. What it gets wrong the whole loads at the ends show.
+// quickPart of the duration is enough to tell rates apart that are not near the limit. What it gets wrong the whole
+// loads at the ends show.
 const quickPart = 0.2
 
-// part is how much of the whole duration a load takes: all of it at the ends that are confirmed, and elsewhere what gives enough calls for the limit.
+// part is how much of the whole duration a load takes: all of it at the ends that are confirmed, and elsewhere what
+// gives enough calls for the limit.
 func (h *hunt) part(rate float64, purpose string) float64 {
 	whole := rate * float64(h.Setup.DurationNs) / 1e9 // calls
 	if purpose == PurposeConfirm || whole <= 0 {
@@ -38,10 +41,12 @@ func (h *hunt) part(rate float64, purpose string) float64 {
 	return min(1, max(quickPart, float64(h.Limit.callsNeeded())/whole))
 }
 
-// doublings are how many are reckoned with as long as no rate has failed: from 1000 calls per second they lead to 128 000.
+// doublings are how many are reckoned with as long as no rate has failed: from 1000 calls per second they lead to 128
+// 000.
 const doublings = 7
 
-// left is how long the search will take from here on, with the load that is about to be made, if no load contradicts another.
+// left is how long the search will take from here on, with the load that is about to be made, if no load contradicts
+// another.
 func (h *hunt) left(rate float64, purpose string) time.Duration {
 	whole := time.Duration(h.Setup.DurationNs + h.Setup.WarmUpNs)
 	quick := time.Duration(float64(whole) * h.part(rate, PurposeSearch))

@@ -28,8 +28,8 @@ type Sweep struct {
 	Notes       []string `json:"notes"`   // what one must know to read it
 }
 
-// Point is the loads at one value of the axis. Its figures are medians over its loads, leaving out those that the generator limited if others are
-// there.
+// Point is the loads at one value of the axis. Its figures are medians over its loads, leaving out those that the
+// generator limited if others are there.
 type Point struct {
 	Value             int     `json:"value"`
 	RequestsPerSecond float64 `json:"requests_per_second"`
@@ -56,11 +56,14 @@ type SweepOptions struct {
 	Progress func(n, of, value int)
 }
 
-// MakeSweep makes the loads and draws the conclusions. The loads go round: each round has every value once, in an order of its own, so that a
-// machine that gets slower meanwhile slows all values alike and does not look like a knee. When ctx ends, what is there by then is the result,
-// and there is no error unless nothing is.
+// MakeSweep makes the loads and draws the conclusions. The loads go round: each round has every value once, in an order
+// of its own, so that a machine that gets slower meanwhile slows all values alike and does not look like a knee. When
+// ctx ends, what is there by then is the result, and there is no error unless nothing is.
 func MakeSweep(ctx context.Context, o SweepOptions) (*Sweep, error) {
-	s := &Sweep{Schema: SweepSchema, Setup: o.Setup, Axis: o.Axis.Name, Repeats: o.Repeats, Seed: o.Seed, Notes: []string{}}
+	s := &Sweep{
+		Schema: SweepSchema, Setup: o.Setup, Axis: o.Axis.Name, Repeats: o.Repeats, Seed: o.Seed,
+		Notes: []string{},
+	}
 	runs := map[int][]Run{}
 	for n, value := range order(o.Axis.Values, o.Repeats, o.Seed) {
 		if o.Progress != nil {

@@ -13,21 +13,29 @@ import (
 )
 
 // sweepOf makes a sweep over loads whose throughput is a function of the value, with noise that is a share of it.
-func sweepOf(t *testing.T, axis string, repeats int, noise float64, x func(float64) float64, change func(n int, r *Run)) *Sweep {
+func sweepOf(t *testing.T, axis string, repeats int, noise float64, x func(float64) float64, change func(n int,
+	r *Run),
+) *Sweep {
 	t.Helper()
 	a, err := ParseAxis(axis)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	s, err := MakeSweep(t.Context(), SweepOptions{Axis: a, Repeats: repeats, Gain: 0.1, Seed: 3, Load: func(_ context.Context, n int) (Run, error) {
-		speed := x(float64(n)) * (1 + noise*rng.NormFloat64())
-		r := Run{RequestsPerSecond: speed, Latency: Latency{P50Ns: int64(float64(n) / speed * 1e9), P99Ns: int64(2 * float64(n) / speed * 1e9)}}
-		if change != nil {
-			change(n, &r)
-		}
-		return r, nil
-	}})
+	s, err := MakeSweep(t.Context(), SweepOptions{
+		Axis: a, Repeats: repeats, Gain: 0.1, Seed: 3,
+		Load: func(_ context.Context, n int) (Run, error) {
+			speed := x(float64(n)) * (1 + noise*rng.NormFloat64())
+			r := Run{RequestsPerSecond: speed, Latency: Latency{
+				P50Ns: int64(float64(n) / speed * 1e9),
+				P99Ns: int64(2 * float64(n) / speed * 1e9),
+			}}
+			if change != nil {
+				change(n, &r)
+			}
+			return r, nil
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,15 +57,18 @@ func TestSweepNamesTheKnee(t *testing.T) {
 	if p := s.Law.Peak; p == nil || *p.Low > law.Peak() || *p.High < law.Peak() {
 		t.Errorf("peak %+v, in truth %g", p, law.Peak())
 	}
-	if !strings.Contains(s.Summary, "twice as many give less than 10 %") || !strings.Contains(s.Summary, "The peak is at") {
+	if !strings.Contains(s.Summary, "twice as many give less than 10 %") || !strings.Contains(s.Summary,
+		"The peak is at") {
 		t.Error(s.Summary)
 	}
 }
 
-// TestSweepOfServerWithOneThread: throughput that grows until a CPU is full, and then no more, has a corner that the law has not.
+// TestSweepOfServerWithOneThread: throughput that grows until a CPU is full, and then no more, has a corner that the
+// law has not.
 func TestSweepOfServerWithOneThread(t *testing.T) {
 	s := sweepOf(t, "connections=1..1000", 3, 0.01, func(n float64) float64 { return min(20000*n, 150000) }, nil)
-	if s.Law == nil || s.Law.Holds || s.Knee == nil || s.Knee.From != FromPoints || s.Knee.Value != 5 && s.Knee.Value != 10 {
+	if s.Law == nil || s.Law.Holds || s.Knee == nil || s.Knee.From != FromPoints || s.Knee.Value != 5 &&
+		s.Knee.Value != 10 {
 		t.Errorf("law %+v, knee %+v", s.Law, s.Knee)
 	}
 	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "does not describe this") {
@@ -77,7 +88,10 @@ func TestSweepLeavesOutTheGenerator(t *testing.T) {
 	law := scalability.Law{Lambda: 20000, Sigma: 0.001, Kappa: 0}
 	limit := func(n float64) float64 { return min(law.At(n), 300000) }
 	s := sweepOf(t, "connections=1..1000", 3, 0.01, limit, func(n int, r *Run) { r.GeneratorLimited = n >= 20 })
-	if s.Knee != nil || s.Law == nil || !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "generator was the limit at 20, 50, 100") }) {
+	if s.Knee != nil || s.Law == nil || !slices.ContainsFunc(s.Notes, func(n string) bool {
+		return strings.Contains(n,
+			"generator was the limit at 20, 50, 100")
+	}) {
 		t.Errorf("knee %+v, notes %q", s.Knee, s.Notes)
 	}
 	for _, p := range s.Points {
@@ -91,7 +105,8 @@ func TestSweepLeavesOutTheGenerator(t *testing.T) {
 	}
 }
 
-// TestSweepUnderDrift: a machine that loses a third of its speed during the sweep does not bend the curve, since no value is always late.
+// TestSweepUnderDrift: a machine that loses a third of its speed during the sweep does not bend the curve, since no
+// value is always late.
 func TestSweepUnderDrift(t *testing.T) {
 	done := 0.0
 	s := sweepOf(t, "connections=1..1000", 6, 0, func(n float64) float64 {
@@ -132,7 +147,9 @@ func TestSweepEnds(t *testing.T) {
 	a, _ := ParseAxis("connections=1..10")
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	s, err := MakeSweep(ctx, SweepOptions{Axis: a, Repeats: 2, Gain: 0.1, Load: func(context.Context, int) (Run, error) {
+	s, err := MakeSweep(ctx, SweepOptions{Axis: a, Repeats: 2, Gain: 0.1, Load: func(context.Context, int) (Run,
+		error,
+	) {
 		if n++; n == 3 {
 			cancel()
 		}
@@ -142,18 +159,28 @@ func TestSweepEnds(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	broken := errors.New("refused")
-	if _, err = MakeSweep(t.Context(), SweepOptions{Axis: a, Repeats: 1, Load: func(context.Context, int) (Run, error) { return Run{}, broken }}); !errors.Is(err, broken) {
+	if _, err = MakeSweep(t.Context(), SweepOptions{Axis: a, Repeats: 1, Load: func(context.Context, int) (Run,
+		error,
+	) {
+		return Run{}, broken
+	}}); !errors.Is(err, broken) {
 		t.Errorf("the error of a load: %v", err)
 	}
 }
 
 func TestNumbersForPeople(t *testing.T) {
-	for v, want := range map[float64]string{0.5: "0.5", 999: "999", 1000: "1 000", 84321: "84 300", 1234567: "1 230 000"} {
+	for v, want := range map[float64]string{
+		0.5: "0.5", 999: "999", 1000: "1 000", 84321: "84 300",
+		1234567: "1 230 000",
+	} {
 		if got := thousands(v); got != want {
 			t.Errorf("%g: %q, want %q", v, got, want)
 		}
 	}
-	for ns, want := range map[int64]string{999: "999ns", 123456: "123µs", 1234567: "1.23ms", 98765432: "98.8ms", 1500000000: "1.5s"} {
+	for ns, want := range map[int64]string{
+		999: "999ns", 123456: "123µs", 1234567: "1.23ms", 98765432: "98.8ms",
+		1500000000: "1.5s",
+	} {
 		if got := brief(ns); got != want {
 			t.Errorf("%d: %q, want %q", ns, got, want)
 		}
@@ -163,7 +190,8 @@ func TestNumbersForPeople(t *testing.T) {
 // TestSweepInNoise: loads that differ by more than the gain name no exact knee.
 func TestSweepInNoise(t *testing.T) {
 	s := sweepOf(t, "connections=1..1000", 3, 0.3, scalability.Law{Lambda: 20000, Sigma: 0.2}.At, nil)
-	if s.Knee == nil || !strings.HasPrefix(s.Summary, "Roughly, as loads at the same value differ by") || len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "standard deviation") {
+	if s.Knee == nil || !strings.HasPrefix(s.Summary, "Roughly, as loads at the same value differ by") ||
+		len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "standard deviation") {
 		t.Errorf("%s %q", s.Summary, s.Notes)
 	}
 }

@@ -24,7 +24,8 @@ type link struct {
 // transferred is what went over an interface since it is there.
 type transferred struct{ in, out int64 }
 
-// linkOf finds the interface that has this end of the connections. remote tells whether there is one that is not loopback.
+// linkOf finds the interface that has this end of the connections. remote tells whether there is one that is not
+// loopback.
 func linkOf(fs host.FS, nodes []*node) (l link, remote bool) {
 	l.fs = fs
 	for _, n := range nodes {

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package monitor watches the two ends of a load and the way between while it runs: the CPU time of the servers' threads and their quota, that of
-// the generator's host, the sockets and the link. What it sees goes into limit.Observations; it judges nothing.
+// Package monitor watches the two ends of a load and the way between while it runs: the CPU time of the servers'
+// threads and their quota, that of the generator's host, the sockets and the link. What it sees goes into
+// limit.Observations; it judges nothing.
 //
 // A server whose process is on this host is read from its files; any other is asked by INFO, twice a second.
 package monitor
@@ -24,7 +25,8 @@ type Options struct {
 	Targets []target.Target // the first node, or several; the other nodes of a cluster are found
 	Clock   *clock.Real
 	FS      host.FS // this host when nil
-	// OwnThreads reads the threads of this process, too: for a load that is made by goroutines, of which no thread is told by itself.
+	// OwnThreads reads the threads of this process, too: for a load that is made by goroutines, of which no thread is
+	// told by itself.
 	OwnThreads bool
 	// PID is the process that makes the load, where it is another one of this host; its threads are read.
 	PID int
@@ -36,16 +38,19 @@ type Options struct {
 const (
 	every    = 200 * time.Millisecond
 	askEvery = 500 * time.Millisecond
-	// Of a longer load a reading may be further from the end of sending, and still at the same part of the whole: a 40th at most.
+	// Of a longer load a reading may be further from the end of sending, and still at the same part of the whole: a
+	// 40th at most.
 	partOfAll = 20
 	mostApart = time.Second
-	// The first looks at the sockets come soon, for short loads; then rarely, since the kernel walks its whole table for each.
+	// The first looks at the sockets come soon, for short loads; then rarely, since the kernel walks its whole table
+	// for each.
 	socketEvery = time.Second / 2
 	socketMost  = 8 * time.Second
 	askTimeout  = 2 * time.Second
 	findTimeout = 4 * time.Second
 	maxNodes    = 64
-	// keptReadings are those from which the one nearest to the end of sending is taken: what was in flight then may take long to come back.
+	// keptReadings are those from which the one nearest to the end of sending is taken: what was in flight then may
+	// take long to come back.
 	keptReadings = 16
 )
 
@@ -67,8 +72,8 @@ type Watch struct {
 	once    sync.Once
 }
 
-// Find connects to the servers once and finds their processes where they are on this host. Servers that cannot be reached or seen are no error:
-// why they were not seen is in what Seen gives.
+// Find connects to the servers once and finds their processes where they are on this host. Servers that cannot be
+// reached or seen are no error: why they were not seen is in what Seen gives.
 func Find(ctx context.Context, o Options) *Watch {
 	if o.FS == nil {
 		o.FS = host.Root{}
@@ -95,8 +100,8 @@ func Find(ctx context.Context, o Options) *Watch {
 	return w
 }
 
-// Know tells which descriptors of this process are the load's connections. It is for before Begin; without it they are looked for in the tables of
-// the kernel, which takes milliseconds on a host with many sockets.
+// Know tells which descriptors of this process are the load's connections. It is for before Begin; without it they are
+// looked for in the tables of the kernel, which takes milliseconds on a host with many sockets.
 func (w *Watch) Know(connections []int) { w.sockets.know(endsOf(connections)) }
 
 // Begin takes the first reading and goes on until End.
@@ -175,7 +180,8 @@ func (w *Watch) read(all bool) {
 	w.link.read(w.Clock.Now())
 }
 
-// Seen adds what was seen from startNs to endNs, by the clock of Options, to the observations of a load. It is for after End.
+// Seen adds what was seen from startNs to endNs, by the clock of Options, to the observations of a load. It is for
+// after End.
 func (w *Watch) Seen(startNs, endNs int64, o *bottleneck.Observations) {
 	window := time.Duration(endNs - startNs)
 	for _, n := range w.nodes {
@@ -200,7 +206,10 @@ func machine(from, to map[int]host.CPUTimes, span time.Duration) map[int]bottlen
 	out := map[int]bottleneck.CPU{}
 	for cpu, t := range to {
 		f := from[cpu]
-		out[cpu] = bottleneck.CPU{Busy: min(1, (t.Busy-f.Busy).Seconds()/span.Seconds()), Steal: min(1, (t.Steal-f.Steal).Seconds()/span.Seconds())}
+		out[cpu] = bottleneck.CPU{
+			Busy:  min(1, (t.Busy-f.Busy).Seconds()/span.Seconds()),
+			Steal: min(1, (t.Steal-f.Steal).Seconds()/span.Seconds()),
+		}
 	}
 	return out
 }
@@ -211,8 +220,11 @@ func quotas(from, to []host.QuotaUsage, scale float64) []bottleneck.Quota {
 	for _, t := range to {
 		for _, f := range from {
 			if f.Cgroup == t.Cgroup {
-				out = append(out, bottleneck.Quota{Cgroup: t.Cgroup, Cores: t.Cores, Periods: t.Periods - f.Periods, Throttled: t.Throttled - f.Throttled,
-					Held: scaled(t.Held-f.Held, scale)})
+				out = append(out, bottleneck.Quota{
+					Cgroup: t.Cgroup, Cores: t.Cores, Periods: t.Periods - f.Periods,
+					Throttled: t.Throttled - f.Throttled,
+					Held:      scaled(t.Held-f.Held, scale),
+				})
 			}
 		}
 	}
@@ -254,7 +266,8 @@ func (s *series[T]) nearest(endNs int64) (best reading[T], ok bool) {
 	return best, best.at > s.first.at
 }
 
-// span gives the readings at both ends of the window, and what to multiply their differences by where they are not exactly as far apart.
+// span gives the readings at both ends of the window, and what to multiply their differences by where they are not
+// exactly as far apart.
 func (s *series[T]) span(endNs int64, window time.Duration) (from, to T, scale float64, ok bool) {
 	last, ok := s.nearest(endNs)
 	if !ok {

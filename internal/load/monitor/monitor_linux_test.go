@@ -57,7 +57,9 @@ func seen(t *testing.T, i *fleet.Instance, o Options) bottleneck.Observations {
 func TestServerOnThisHost(t *testing.T) {
 	i := start(t, fleet.Spec{})
 	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
-	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightHost || o.Servers[0].Proxy || o.Servers[0].Process != "" || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 || len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
+	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightHost || o.Servers[0].Proxy ||
+		o.Servers[0].Process != "" || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 ||
+		len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
 		t.Errorf("%+v", o)
 	}
 	if o.Network.Remote || o.Network.Link != "" {
@@ -65,7 +67,8 @@ func TestServerOnThisHost(t *testing.T) {
 	}
 }
 
-// TestProxiesAreNamed: what works on this host is the proxy's process. HAProxy passes INFO on, so that the server behind it is seen as well.
+// TestProxiesAreNamed: what works on this host is the proxy's process. HAProxy passes INFO on, so that the server
+// behind it is seen as well.
 func TestProxiesAreNamed(t *testing.T) {
 	server := start(t, fleet.Spec{})
 	registry, err := fleet.OpenRegistry(t.TempDir())
@@ -95,10 +98,12 @@ func TestProxiesAreNamed(t *testing.T) {
 				}
 			}()
 			o := seen(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
-			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy || o.Servers[0].Sight != bottleneck.SightHost {
+			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy ||
+				o.Servers[0].Sight != bottleneck.SightHost {
 				t.Errorf("%+v", o.Servers)
 			}
-			if c.seen == 2 && (o.Servers[1].Process != "" || o.Servers[1].Proxy || o.Servers[1].Sight != bottleneck.SightMain) {
+			if c.seen == 2 && (o.Servers[1].Process != "" || o.Servers[1].Proxy ||
+				o.Servers[1].Sight != bottleneck.SightMain) {
 				t.Errorf("behind it: %+v", o.Servers[1])
 			}
 		})

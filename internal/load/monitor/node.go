@@ -35,8 +35,11 @@ type node struct {
 }
 
 // proxies are the names of the processes of those that answer no INFO, or pass it on.
-var proxies = map[string]bool{"nutcracker": true, "haproxy": true, "envoy": true, "nginx": true, "predixy": true, "stunnel": true, "stunnel4": true,
-	"redis-cluster-p": true, "codis-proxy": true, "corvus": true, "socat": true} // 15 bytes at most (TASK_COMM_LEN)
+var proxies = map[string]bool{
+	"nutcracker": true, "haproxy": true, "envoy": true, "nginx": true, "predixy": true,
+	"stunnel": true, "stunnel4": true,
+	"redis-cluster-p": true, "codis-proxy": true, "corvus": true, "socat": true,
+} // 15 bytes at most (TASK_COMM_LEN)
 
 // find looks for the process of a target, and for how it can be asked.
 func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peers []string) {

@@ -27,8 +27,8 @@ type sockets struct {
 	queued  float64
 }
 
-// place is a network namespace. The first look walks through its whole table, which takes long on a host with many sockets; later ones ask for
-// those of the generator's connections that were seen then, or that the generator told of.
+// place is a network namespace. The first look walks through its whole table, which takes long on a host with many
+// sockets; later ones ask for those of the generator's connections that were seen then, or that the generator told of.
 type place struct {
 	table  host.SocketTable
 	own    bool            // the generator's sockets are in it
@@ -258,7 +258,8 @@ func (s *sockets) network(endNs int64, window time.Duration) bottleneck.Network 
 	return n
 }
 
-// repliesQueued is the share of a server's sockets that had replies waiting to be sent, on average; -1 where they cannot be seen.
+// repliesQueued is the share of a server's sockets that had replies waiting to be sent, on average; -1 where they
+// cannot be seen.
 func (s *sockets) repliesQueued(n *node) float64 {
 	x := s.served[n]
 	if x == nil || x.looks < fewestLooks {

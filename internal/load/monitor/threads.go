@@ -28,7 +28,8 @@ func (w *Watch) readThreads() {
 	w.threads.add(w.Clock.Now(), sum)
 }
 
-// threadsSeen shares out what the threads had over the CPUs that they use at once, since a goroutine runs on any of them.
+// threadsSeen shares out what the threads had over the CPUs that they use at once, since a goroutine runs on any of
+// them.
 func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *bottleneck.Generator) {
 	from, to, scale, ok := w.threads.span(endNs, window)
 	if !ok {
@@ -44,6 +45,9 @@ func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *bottleneck.Gen
 	each := scale / float64(n)
 	g.Threads = nil
 	for range n {
-		g.Threads = append(g.Threads, bottleneck.Thread{CPU: scaled(to.run-from.run, each), Ready: scaled(to.ready-from.ready, each)})
+		g.Threads = append(g.Threads, bottleneck.Thread{
+			CPU:   scaled(to.run-from.run, each),
+			Ready: scaled(to.ready-from.ready, each),
+		})
 	}
 }

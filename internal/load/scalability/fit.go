@@ -34,9 +34,10 @@ type Fit struct {
 	Gain                                       float64
 
 	Points []Point
-	R2     float64 // share of the variation of the throughput that the law follows; below 0 where a constant would be nearer
-	// LackOfFit is the chance of points this far off if the law held and only the noise between repeats were in the way (F test);
-	// NaN without repeats.
+	// share of the variation of the throughput that the law follows; below 0 where a constant would be nearer
+	R2 float64
+	// LackOfFit is the chance of points this far off if the law held and only the noise between repeats were in the way
+	// (F test); NaN without repeats.
 	LackOfFit float64
 	// Noise is the standard deviation of repeats from their mean, as a share of it; NaN without repeats.
 	Noise float64
@@ -94,8 +95,8 @@ func byConcurrency(obs []Observation) []Point {
 	return points
 }
 
-// rowsOf gives each observation the unit of its error: the mean of its point. Noise of throughput is a share of it (schedulers, neighbours), and
-// the spread of a few repeats is too rough a guess for more.
+// rowsOf gives each observation the unit of its error: the mean of its point. Noise of throughput is a share of it
+// (schedulers, neighbours), and the spread of a few repeats is too rough a guess for more.
 func rowsOf(obs []Observation, points []Point) []row {
 	rows := make([]row, len(obs))
 	for i, o := range obs {
@@ -157,8 +158,8 @@ func (f *Fit) Worst() Point {
 // chance is the LackOfFit below which noise is not the reason.
 const chance = 0.01
 
-// Holds tells whether the law describes what was measured. It does not where a point is off by more than Gain, which would place the knee
-// wrongly, unless noise explains it.
+// Holds tells whether the law describes what was measured. It does not where a point is off by more than Gain, which
+// would place the knee wrongly, unless noise explains it.
 func (f *Fit) Holds() bool {
 	return math.Abs(f.Worst().Off()) <= f.Gain || f.LackOfFit >= chance
 }

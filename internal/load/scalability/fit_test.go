@@ -25,7 +25,14 @@ func measured(l Law, ns []float64, repeats int, noise float64, seed uint64) (obs
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Abs(b) }
 
 func TestExact(t *testing.T) {
-	for _, l := range []Law{{20000, 0.1, 0.0001}, {20000, 0.5, 0}, {100, 0, 0.001}, {1e6, 0, 0}, {5000, 1, 0}, {30000, 0.9, 0.01}} {
+	for _, l := range []Law{
+		{20000, 0.1, 0.0001},
+		{20000, 0.5, 0},
+		{100, 0, 0.001},
+		{1e6, 0, 0},
+		{5000, 1, 0},
+		{30000, 0.9, 0.01},
+	} {
 		f, err := New(measured(l, levels, 1, 0, 0), 0.1, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -39,8 +46,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestIntervals: of many noisy sweeps at least nine tenths have the truth in their 95 % intervals (of 60 at 95 %, fewer than 54 by chance
-// are 1 in 30 such tests, and the seeds are fixed).
+// TestIntervals: of many noisy sweeps at least nine tenths have the truth in their 95 % intervals (of 60 at 95 %, fewer
+// than 54 by chance are 1 in 30 such tests, and the seeds are fixed).
 func TestIntervals(t *testing.T) {
 	const sweeps = 60
 	for _, c := range []struct {
@@ -57,8 +64,13 @@ func TestIntervals(t *testing.T) {
 			for name, v := range map[string]struct {
 				truth float64
 				i     Interval
-			}{"lambda": {c.law.Lambda, f.LambdaIn}, "sigma": {c.law.Sigma, f.SigmaIn}, "kappa": {c.law.Kappa, f.KappaIn},
-				"peak": {c.law.Peak(), f.PeakIn}, "knee": {c.law.Knee(0.1), f.KneeIn}} {
+			}{
+				"lambda": {c.law.Lambda, f.LambdaIn}, "sigma": {c.law.Sigma, f.SigmaIn}, "kappa": {
+					c.law.Kappa,
+					f.KappaIn,
+				},
+				"peak": {c.law.Peak(), f.PeakIn}, "knee": {c.law.Knee(0.1), f.KneeIn},
+			} {
 				if v.i.Low <= v.truth && v.truth <= v.i.High {
 					in[name]++
 				}
@@ -108,8 +120,10 @@ func TestDoesNotHold(t *testing.T) {
 		}
 		return min(n*1000, 90000)
 	}
-	for name, x := range map[string]func(float64) float64{"cliff": cliff,
-		"superlinear": func(n float64) float64 { return math.Pow(n, 1.5) }} {
+	for name, x := range map[string]func(float64) float64{
+		"cliff":       cliff,
+		"superlinear": func(n float64) float64 { return math.Pow(n, 1.5) },
+	} {
 		for _, repeats := range []int{1, 3} {
 			var obs []Observation
 			for _, n := range levels {
@@ -145,7 +159,8 @@ func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var obs []Observation
 		for range rapid.IntRange(4, 12).Draw(t, "observations") {
-			obs = append(obs, Observation{float64(rapid.IntRange(1, 5000).Draw(t, "n")), rapid.Float64Range(1, 1e7).Draw(t, "x")})
+			obs = append(obs, Observation{float64(rapid.IntRange(1, 5000).Draw(t, "n")), rapid.Float64Range(1,
+				1e7).Draw(t, "x")})
 		}
 		f, err := New(obs, 0.1, 1)
 		if err != nil {
@@ -154,7 +169,8 @@ func TestBounds(t *testing.T) {
 			}
 			return
 		}
-		if !(f.Lambda > 0) || !(f.Sigma >= 0) || !(f.Kappa >= 0) || math.IsNaN(f.R2) || !(f.Peak() >= 1 || f.Kappa > 0) {
+		if !(f.Lambda > 0) || !(f.Sigma >= 0) || !(f.Kappa >= 0) || math.IsNaN(f.R2) || !(f.Peak() >= 1 ||
+			f.Kappa > 0) {
 			t.Fatalf("%+v", f)
 		}
 		for _, i := range []Interval{f.LambdaIn, f.SigmaIn, f.KappaIn, f.PeakIn, f.KneeIn} {

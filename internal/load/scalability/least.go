@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The law is fitted as X(N) = N / (a + b(N-1) + cN(N-1)), with a = 1/λ, b = σ/λ, c = κ/λ: N/X is linear in them, which gives the start,
-// and b ≥ 0, c ≥ 0 are bounds of single numbers.
+// The law is fitted as X(N) = N / (a + b(N-1) + cN(N-1)), with a = 1/λ, b = σ/λ, c = κ/λ: N/X is linear in them, which
+// gives the start, and b ≥ 0, c ≥ 0 are bounds of single numbers.
 type coefficients [3]float64
 
 func (p coefficients) law() Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
@@ -29,9 +29,9 @@ func cost(rows []row, p coefficients) (sum float64) {
 	return sum
 }
 
-// leastSquares gives the coefficients with the smallest sum of weighted squares among those with a > 0, b ≥ 0, c ≥ 0. Which bounds hold is
-// one of four cases; each is solved without bounds, and the best that keeps them is the answer. False: none does, the throughput falls faster
-// than the law can.
+// leastSquares gives the coefficients with the smallest sum of weighted squares among those with a > 0, b ≥ 0, c ≥ 0.
+// Which bounds hold is one of four cases; each is solved without bounds, and the best that keeps them is the answer.
+// False: none does, the throughput falls faster than the law can.
 func leastSquares(rows []row) (coefficients, bool) {
 	best, least, found := coefficients{}, math.Inf(1), false
 	for _, free := range [][]int{{0, 1, 2}, {0, 1}, {0, 2}, {0}} {
@@ -121,8 +121,8 @@ func positive(rows []row, p coefficients) bool {
 // flat is perfect scaling with the throughput per unit of the first row: a start that is always allowed.
 func flat(rows []row) coefficients { return coefficients{rows[0].n / rows[0].x} }
 
-// solve is linear least squares of the free coefficients: each row gives its terms, its value, and the unit of its error. False: the rows do
-// not determine them.
+// solve is linear least squares of the free coefficients: each row gives its terms, its value, and the unit of its
+// error. False: the rows do not determine them.
 func solve(rows []row, free []int, of func(row) (coefficients, float64, float64)) (coefficients, bool) {
 	k := len(free)
 	var m [3][4]float64 // normal equations

@@ -1,7 +1,7 @@
 package workload
 
-// append appends an argument of varying length, marked by the compiler, with its length before it. It gives where the argument itself
-// begins, and the key it came to.
+// append appends an argument of varying length, marked by the compiler, with its length before it. It gives where the
+// argument itself begins, and the key it came to.
 func (a argument) append(dst []byte, s *Stream, key uint64) (out []byte, start int, last uint64) {
 	length := a.draw(s, key)
 	dst = appendLength(dst, length)

@@ -16,12 +16,21 @@ var hot = []struct {
 	{"get-uniform", Options{Commands: []string{"get"}, Keys: Keys{High: 999_999}}},
 	{"get-sequential", Options{Commands: []string{"get"}, Keys: Keys{High: 999_999, Dist: Sequential}}},
 	{"get-zipf", Options{Commands: []string{"get"}, Keys: Keys{High: 999_999, Dist: Zipf, Exponent: 0.99}}},
-	{"get-gaussian", Options{Commands: []string{"get"}, Keys: Keys{High: 999_999, Dist: Gaussian, Centre: 500_000, Deviation: 100_000}}},
+	{"get-gaussian", Options{Commands: []string{"get"}, Keys: Keys{
+		High: 999_999, Dist: Gaussian, Centre: 500_000,
+		Deviation: 100_000,
+	}}},
 	{"set-3B", Options{Commands: []string{"set"}, Keys: Keys{High: 999_999}, Sizes: FixedSize(3)}},
 	{"set-1KiB", Options{Commands: []string{"set"}, Keys: Keys{High: 999_999}, Sizes: FixedSize(1024)}},
-	{"set-100-1000B", Options{Commands: []string{"set"}, Keys: Keys{High: 999_999}, Sizes: Sizes{low: 100, high: 1000}}},
+	{"set-100-1000B", Options{Commands: []string{"set"}, Keys: Keys{High: 999_999}, Sizes: Sizes{
+		low:  100,
+		high: 1000,
+	}}},
 	{"mget-10", Options{Commands: []string{"mget"}, Keys: Keys{High: 999_999}}},
-	{"get-set", Options{Commands: []string{"get", "set"}, Ratios: []float64{9, 1}, Keys: Keys{High: 999_999}, Sizes: FixedSize(100)}},
+	{"get-set", Options{
+		Commands: []string{"get", "set"}, Ratios: []float64{9, 1}, Keys: Keys{High: 999_999},
+		Sizes: FixedSize(100),
+	}},
 	{"zadd", Options{Commands: []string{"zadd"}, Keys: Keys{High: 999_999}}},
 	{"multi", Options{Commands: []string{"multi"}, Keys: Keys{High: 999_999}, Sizes: FixedSize(100)}},
 	{"ping", Options{Commands: []string{"ping"}}},
@@ -52,7 +61,10 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	w := compiled(b, Options{Commands: []string{"get", "set"}, Keys: Keys{High: 999_999}, Sizes: FixedSize(1024), Verify: true})
+	w := compiled(b, Options{
+		Commands: []string{"get", "set"}, Keys: Keys{High: 999_999}, Sizes: FixedSize(1024),
+		Verify: true,
+	})
 	s := w.Stream(1, 0, 1)
 	reply := resp.AppendValue(nil, resp.Value{Kind: resp.BulkString, Str: w.values.append(nil, 77, 1024)})
 	b.ReportAllocs()
@@ -84,7 +96,8 @@ func TestNextDoesNotAllocate(t *testing.T) {
 		}
 	}
 	w := compiled(t, Options{Commands: []string{"get"}, Sizes: FixedSize(100), Verify: true})
-	s, reply := w.Stream(1, 0, 1), resp.AppendValue(nil, resp.Value{Kind: resp.BulkString, Str: w.values.append(nil, 0, 100)})
+	s, reply := w.Stream(1, 0, 1), resp.AppendValue(nil, resp.Value{Kind: resp.BulkString, Str: w.values.append(nil, 0,
+		100)})
 	if n := testing.AllocsPerRun(1000, func() { _ = s.Check(Request{}, reply) }); n != 0 {
 		t.Errorf("Check: %v allocations", n)
 	}

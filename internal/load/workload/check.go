@@ -45,8 +45,8 @@ func checkOf(r request) checkKind {
 
 const justOne = 1 << 20 // more than any command has arguments
 
-// valuesAt gives which arguments of a writing command are values: from the first, every step-th. Beside these, only the commands of
-// keepsValues may touch keys whose values are checked.
+// valuesAt gives which arguments of a writing command are values: from the first, every step-th. Beside these, only the
+// commands of keepsValues may touch keys whose values are checked.
 var valuesAt = map[string]struct{ first, step int }{
 	"SET": {2, justOne}, "SETNX": {2, justOne}, "GETSET": {2, justOne}, "SETEX": {3, justOne}, "PSETEX": {3, justOne},
 	"MSET": {2, 2}, "MSETNX": {2, 2}, "HSET": {3, 2}, "HMSET": {3, 2}, "HSETNX": {3, 2},
@@ -79,7 +79,8 @@ func (w *Workload) markChecked() error {
 	for key, by := range spoilt {
 		return usage("nothing to verify: what %q holds is not told by its key, as %s writes it", key, by)
 	}
-	return usage("nothing to verify: no command reads values of keys with {key}; add one of GET, MGET, HGET, HMGET, HVALS, LINDEX, LRANGE, LPOP, RPOP")
+	return usage("nothing to verify: no command reads values of keys with {key}; add one of GET, MGET, HGET, HMGET, " +
+		"HVALS, LINDEX, LRANGE, LPOP, RPOP")
 }
 
 // spoilt lists the families of keys to which something else is written than values, and by which command.
@@ -99,8 +100,9 @@ func (w *Workload) spoilt() map[string]string {
 	return out
 }
 
-// Check tells whether the reply to a request of an op that is Checked, whole and as it came, is one that the workload's writers wrote:
-// ErrWrongValue if not. Nulls are misses and error replies are errors, and neither is wrong. It allocates only for an error.
+// Check tells whether the reply to a request of an op that is Checked, whole and as it came, is one that the workload's
+// writers wrote: ErrWrongValue if not. Nulls are misses and error replies are errors, and neither is wrong. It
+// allocates only for an error.
 func (s *Stream) Check(r Request, reply []byte) error {
 	if int(r.Op) >= len(s.w.Ops) || !s.w.Ops[r.Op].Checked || r.Key < 0 || len(reply) == 0 {
 		return nil

@@ -16,7 +16,10 @@ import (
 
 func verified(t testing.TB, commands ...string) *Workload {
 	t.Helper()
-	return compiled(t, Options{Commands: commands, Keys: Keys{High: 299}, Sizes: Sizes{low: 0, high: 300}, Verify: true, Seed: 5})
+	return compiled(t, Options{
+		Commands: commands, Keys: Keys{High: 299}, Sizes: Sizes{low: 0, high: 300}, Verify: true,
+		Seed: 5,
+	})
 }
 
 func contents(t *testing.T) map[string]Content {
@@ -36,8 +39,8 @@ func contents(t *testing.T) map[string]Content {
 	return all
 }
 
-// What was written for a key is right for that key, and nothing else is: no byte may differ, none be missing or too much, and another
-// key's value or seed is found out.
+// What was written for a key is right for that key, and nothing else is: no byte may differ, none be missing or too
+// much, and another key's value or seed is found out.
 func TestValuesTellTheirKey(t *testing.T) {
 	for name, content := range contents(t) {
 		for _, size := range []int{8, 9, 100, 1024, poolBytes, 3*poolBytes + 17} {
@@ -61,7 +64,8 @@ func TestValuesTellTheirKey(t *testing.T) {
 					}
 					value[at] ^= 1
 				}
-				if size > 0 && v.check(value[:size-1], key) == nil || v.check(append(slices.Clone(value), 0), key) == nil {
+				if size > 0 && v.check(value[:size-1], key) == nil || v.check(append(slices.Clone(value), 0),
+					key) == nil {
 					t.Errorf("%s: another size than %d, not found", name, size)
 				}
 				other := newValues(v.sizes, content, 6)
@@ -89,21 +93,25 @@ func TestCompressibleShare(t *testing.T) {
 			t.Errorf("%v %%: %v %% zeros", percent, share)
 		}
 	}
-	for _, text := range []string{"", "randomly", "compressible", "compressible:101%", "compressible:-1", "compressible:NaN", "zero:1", "file:/no/such"} {
+	for _, text := range []string{
+		"", "randomly", "compressible", "compressible:101%", "compressible:-1",
+		"compressible:NaN", "zero:1", "file:/no/such",
+	} {
 		if _, err := ParseContent(text, os.ReadFile); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-// With one writer and one reader of a mix on a real server nothing is wrong; a value that somebody else changes is found, for each command
-// that reads.
+// With one writer and one reader of a mix on a real server nothing is wrong; a value that somebody else changes is
+// found, for each command that reads.
 func TestVerifyOnServer(t *testing.T) {
 	c := dial(t, start(t, servers.Redis7015))
 	for _, tt := range []struct{ mix, spoil string }{
 		{"GET k:{key}|SET k:{key} {value}", "SETRANGE slowpath:k:%012d 0 \x01\x01\x01\x01\x01\x01\x01\x01\x01"},
 		{"MGET k:{key:5}|MSET k:{key:3} {value}|DEL k:{key}", "SET slowpath:k:{%.10s}%.2s theirs"},
-		{"HGET h:{key} f:{rand:0-9}|HSET h:{key} f:{rand:0-9} {value}", "HSET slowpath:h:%012d f:0 x f:1 x f:2 x f:3 x f:4 x f:5 x f:6 x f:7 x f:8 x f:9 x"},
+		{"HGET h:{key} f:{rand:0-9}|HSET h:{key} f:{rand:0-9} {value}", "HSET slowpath:h:%012d f:0 x f:1 x f:2 x f:3 " +
+			"x f:4 x f:5 x f:6 x f:7 x f:8 x f:9 x"},
 		{"HMGET h:{key} f:1 f:2|HVALS h:{key}|HSET h:{key} f:{rand:0-9} {value}", "HSET slowpath:h:%012d f:1 theirs"},
 		{"LRANGE l:{key} 0 -1|RPUSH l:{key} {value}|LPOP l:{key}", "LPUSH slowpath:l:%012d theirs"},
 	} {
@@ -184,10 +192,29 @@ func TestCheckOfReplies(t *testing.T) {
 		reply string
 		ok    bool
 	}{
-		{0, bulk(99), true}, {0, bulk(98), false}, {0, "$-1\r\n", true}, {0, "_\r\n", true}, {0, "-ERR x\r\n", true}, {0, "+OK\r\n", false}, {0, ":1\r\n", false},
-		{0, bulk(99)[:10], false}, {0, bulk(99) + "x", false}, {0, "$5\r\nab", false}, {0, "$\r\n", false}, {0, "$99999999999\r\n", false}, {0, "x", false}, {0, "", true},
-		{1, "*2\r\n" + bulk(99) + bulk(0), true}, {1, "*2\r\n" + bulk(99) + "$-1\r\n", true}, {1, "*2\r\n_\r\n" + bulk(0), true}, {1, "*2\r\n" + bulk(0) + bulk(99), false},
-		{1, "*2\r\n" + bulk(99), false}, {1, bulk(99), false}, {1, "*-1\r\n", true}, {1, "*x\r\n", false}, {2, "+OK\r\n", true},
+		{0, bulk(99), true},
+		{0, bulk(98), false},
+		{0, "$-1\r\n", true},
+		{0, "_\r\n", true},
+		{0, "-ERR x\r\n", true},
+		{0, "+OK\r\n", false},
+		{0, ":1\r\n", false},
+		{0, bulk(99)[:10], false},
+		{0, bulk(99) + "x", false},
+		{0, "$5\r\nab", false},
+		{0, "$\r\n", false},
+		{0, "$99999999999\r\n", false},
+		{0, "x", false},
+		{0, "", true},
+		{1, "*2\r\n" + bulk(99) + bulk(0), true},
+		{1, "*2\r\n" + bulk(99) + "$-1\r\n", true},
+		{1, "*2\r\n_\r\n" + bulk(0), true},
+		{1, "*2\r\n" + bulk(0) + bulk(99), false},
+		{1, "*2\r\n" + bulk(99), false},
+		{1, bulk(99), false},
+		{1, "*-1\r\n", true},
+		{1, "*x\r\n", false},
+		{2, "+OK\r\n", true},
 	} {
 		err := s.Check(Request{Op: tt.op, Key: 99}, []byte(tt.reply))
 		if (err == nil) != tt.ok || err != nil && !errors.Is(err, ErrWrongValue) {

@@ -15,7 +15,8 @@ type Node interface {
 	Pipeline(ctx context.Context, commands [][]string) ([]resp.Value, error)
 }
 
-// Bounds of one round, so that a server is not held for long: SCAN looks at about scanCount keys, a few hundred microseconds.
+// Bounds of one round, so that a server is not held for long: SCAN looks at about scanCount keys, a few hundred
+// microseconds.
 const (
 	scanCount      = 1000
 	removePerRound = 500
@@ -24,7 +25,8 @@ const (
 // ErrNotAll is that of a clean-up which left keys; how many were removed is told beside it.
 var ErrNotAll = errors.New("keys of the load remain")
 
-// Patterns are globs for SCAN MATCH which together match every key that the workload may have written. All begin with the prefix.
+// Patterns are globs for SCAN MATCH which together match every key that the workload may have written. All begin with
+// the prefix.
 func (w *Workload) Patterns() []string {
 	var out []string
 	for _, p := range w.patterns() {
@@ -56,22 +58,23 @@ func (w *Workload) keyGlob(key argument) string {
 	return b.String()
 }
 
-// CleanupByScan removes what matches Patterns from a node, with SCAN: it finds keys whatever their numbers are, but looks at all keys of the
-// node. It ends early with the context. Keys that do not begin with the prefix are not touched whatever the server says. In a cluster it is
-// run for each master.
+// CleanupByScan removes what matches Patterns from a node, with SCAN: it finds keys whatever their numbers are, but
+// looks at all keys of the node. It ends early with the context. Keys that do not begin with the prefix are not touched
+// whatever the server says. In a cluster it is run for each master.
 func (w *Workload) CleanupByScan(ctx context.Context, node Node) (removed int64, err error) {
 	r := remover{node: node, prefix: w.options.prefix(), command: "UNLINK"}
 	return r.byScan(ctx, w.Patterns())
 }
 
-// CleanupPrefix removes every key under Prefix + keyPrefix from a node, of whichever run it is; else it is as CleanupByScan.
+// CleanupPrefix removes every key under Prefix + keyPrefix from a node, of whichever run it is; else it is as
+// CleanupByScan.
 func CleanupPrefix(ctx context.Context, node Node, keyPrefix string) (removed int64, err error) {
 	r := remover{node: node, prefix: Prefix + keyPrefix, command: "UNLINK"}
 	return r.byScan(ctx, []string{globEscaped(r.prefix) + "*"})
 }
 
-// CleanupByKeys removes every key that the workload can have written, number by number, for servers and proxies without SCAN. Keys that
-// are not of the range of numbers (with {rand} or {unique} in them) are ErrNotAll.
+// CleanupByKeys removes every key that the workload can have written, number by number, for servers and proxies without
+// SCAN. Keys that are not of the range of numbers (with {rand} or {unique} in them) are ErrNotAll.
 func (w *Workload) CleanupByKeys(ctx context.Context, node Node) (removed int64, err error) {
 	r := remover{node: node, prefix: w.options.prefix(), command: "UNLINK"}
 	var left []string
@@ -97,7 +100,8 @@ func (w *Workload) CleanupByKeys(ctx context.Context, node Node) (removed int64,
 		return r.removed, err
 	}
 	if len(left) > 0 {
-		return r.removed, fmt.Errorf("%w: %s are not of a range of numbers; remove them with SCAN", ErrNotAll, strings.Join(left, " "))
+		return r.removed, fmt.Errorf("%w: %s are not of a range of numbers; remove them with SCAN", ErrNotAll,
+			strings.Join(left, " "))
 	}
 	return r.removed, r.refusal
 }
@@ -178,7 +182,8 @@ func (r *remover) flush(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%w: removing: %w", ErrNotAll, err)
 		}
-		if err := replies[0].Err(); err != nil && r.command == "UNLINK" && strings.Contains(err.Error(), "unknown command") {
+		if err := replies[0].Err(); err != nil && r.command == "UNLINK" && strings.Contains(err.Error(),
+			"unknown command") {
 			r.command = "DEL"
 			continue
 		}

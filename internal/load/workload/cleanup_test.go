@@ -14,7 +14,10 @@ import (
 
 // The prefill writes each key of the range once, whatever the number of streams is.
 func TestPrefillWritesEachKeyOnce(t *testing.T) {
-	w := compiled(t, Options{Commands: []string{"get", "hget", "GET only", "PFADD x{unique} 1", "JSON.GET j:{key}"}, Keys: Keys{Low: 7, High: 109}, Sizes: FixedSize(3)})
+	w := compiled(t, Options{
+		Commands: []string{"get", "hget", "GET only", "PFADD x{unique} 1", "JSON.GET j:{key}"},
+		Keys:     Keys{Low: 7, High: 109}, Sizes: FixedSize(3),
+	})
 	p, seen := w.Prefill(), map[string]int{}
 	for i := range 4 {
 		for s := p.Stream(1, i, 4); ; {
@@ -25,7 +28,8 @@ func TestPrefillWritesEachKeyOnce(t *testing.T) {
 			seen[commandsOf(t, b)[0][1]]++
 		}
 	}
-	if len(seen) != 2*103+1 || int(p.Requests()) != len(seen) || seen["slowpath:key:000000000007"] != 1 || seen["slowpath:hash:000000000109"] != 1 || seen["slowpath:only"] != 1 {
+	if len(seen) != 2*103+1 || int(p.Requests()) != len(seen) || seen["slowpath:key:000000000007"] != 1 ||
+		seen["slowpath:hash:000000000109"] != 1 || seen["slowpath:only"] != 1 {
 		t.Errorf("%d keys, %d requests: %v", len(seen), p.Requests(), seen)
 	}
 	for key, n := range seen {
@@ -38,12 +42,19 @@ func TestPrefillWritesEachKeyOnce(t *testing.T) {
 	}
 }
 
-// Both clean-ups remove the keys of the workload and only these: not those of another workload under the prefix, not those of users.
+// Both clean-ups remove the keys of the workload and only these: not those of another workload under the prefix, not
+// those of users.
 func TestCleanup(t *testing.T) {
 	i := start(t, servers.Redis7015)
 	c := dial(t, i)
-	w := compiled(t, Options{Commands: []string{"set", "hset", "MSET m*[{key:3} 1"}, Keys: Keys{Low: 100, High: 1399}, Sizes: FixedSize(3), KeyPrefix: "a:"})
-	foreign := []string{"slowpath:a:key:{0000000001}1", "slowpath:a:key:{0000000001}xx0", "slowpath:a:other", "slowpath:key:{0000000001}11", "slowpath", "a:key:{0000000001}11", "x", "slowpath:a:mXX{0000000001}11"}
+	w := compiled(t, Options{
+		Commands: []string{"set", "hset", "MSET m*[{key:3} 1"}, Keys: Keys{Low: 100, High: 1399},
+		Sizes: FixedSize(3), KeyPrefix: "a:",
+	})
+	foreign := []string{
+		"slowpath:a:key:{0000000001}1", "slowpath:a:key:{0000000001}xx0", "slowpath:a:other",
+		"slowpath:key:{0000000001}11", "slowpath", "a:key:{0000000001}11", "x", "slowpath:a:mXX{0000000001}11",
+	}
 	for _, clean := range []func(context.Context, Node) (int64, error){w.CleanupByScan, w.CleanupByKeys} {
 		for _, key := range foreign {
 			c.do("SET", key, "theirs")
@@ -94,7 +105,8 @@ func TestCleanupWithoutUnlink(t *testing.T) {
 		if commands[0][0] != "UNLINK" {
 			return nil, false
 		}
-		return slices.Repeat([]resp.Value{{Kind: resp.Error, Str: []byte("ERR unknown command 'UNLINK'")}}, len(commands)), true
+		return slices.Repeat([]resp.Value{{Kind: resp.Error, Str: []byte("ERR unknown command 'UNLINK'")}},
+			len(commands)), true
 	}}
 	removed, err := w.CleanupByScan(t.Context(), old)
 	if err != nil || removed != 3000 || old.most > removePerRound {
@@ -130,7 +142,8 @@ func TestCleanupThatCannotEnd(t *testing.T) {
 	}
 	part := compiled(t, Options{Commands: []string{"SET a{rand:1-5} x", "SET b x"}})
 	c.do("SET", "slowpath:b", "x")
-	if removed, err := part.CleanupByKeys(t.Context(), c); removed != 1 || !errors.Is(err, ErrNotAll) || !strings.Contains(err.Error(), "slowpath:a{rand:1-5}") {
+	if removed, err := part.CleanupByKeys(t.Context(), c); removed != 1 || !errors.Is(err, ErrNotAll) ||
+		!strings.Contains(err.Error(), "slowpath:a{rand:1-5}") {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 }
@@ -142,13 +155,17 @@ func TestCleanupTrustsNoServer(t *testing.T) {
 	liar := &spoiler{before: func(commands [][]string) ([]resp.Value, bool) {
 		if commands[0][0] == "SCAN" {
 			key := func(s string) resp.Value { return resp.Value{Kind: resp.BulkString, Str: []byte(s)} }
-			keys := resp.Value{Kind: resp.Array, Elems: []resp.Value{key("theirs"), key("slowpath:b:x"), key("slowpath:a:key:000000000001")}}
+			keys := resp.Value{Kind: resp.Array, Elems: []resp.Value{
+				key("theirs"), key("slowpath:b:x"),
+				key("slowpath:a:key:000000000001"),
+			}}
 			return []resp.Value{{Kind: resp.Array, Elems: []resp.Value{key("0"), keys}}}, true
 		}
 		asked += fmt.Sprint(commands)
 		return slices.Repeat([]resp.Value{{Kind: resp.Integer, Int: 1}}, len(commands)), true
 	}}
-	if removed, err := w.CleanupByScan(t.Context(), liar); removed != 1 || err != nil || asked != "[[UNLINK slowpath:a:key:000000000001]]" {
+	if removed, err := w.CleanupByScan(t.Context(), liar); removed != 1 || err != nil ||
+		asked != "[[UNLINK slowpath:a:key:000000000001]]" {
 		t.Errorf("removed %d, %v: %s", removed, err, asked)
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 // command is what is known of a command of Redis or Valkey.
 type command struct {
-	first, last, step int    // positions of its keys as in COMMAND's reply; a negative last counts from the end; first 0: no key
+	// positions of its keys as in COMMAND's reply; a negative last counts from the end; first 0: no key
+	first, last, step int
 	kind              kind   // of the value at its keys; none where it takes any
 	keys              finder // instead of the positions, where they depend on the arguments
 }
@@ -29,11 +30,12 @@ var kindNames = [...]string{"any type", "string", "list", "hash", "set", "sorted
 
 func (k kind) String() string { return kindNames[k] }
 
-// finder gives the positions of the keys in a command with its arguments: nil where they cannot be told, empty where there is none.
+// finder gives the positions of the keys in a command with its arguments: nil where they cannot be told, empty where
+// there is none.
 type finder func(args []string) []int
 
-// commands has those whose keys are known, as COMMAND of redis 8.0.2 and valkey 8.1.1 has them; a test holds it against real servers.
-// The commands of modules are as in their documentation.
+// commands has those whose keys are known, as COMMAND of redis 8.0.2 and valkey 8.1.1 has them; a test holds it against
+// real servers. The commands of modules are as in their documentation.
 var commands = func() map[string]command {
 	table := map[string]command{}
 	add := func(c command, names string) {
@@ -41,11 +43,13 @@ var commands = func() map[string]command {
 			table[name] = c
 		}
 	}
-	one, pair, all := command{first: 1, last: 1, step: 1}, command{first: 1, last: 2, step: 1}, command{first: 1, last: -1, step: 1}
+	one, pair, all := command{first: 1, last: 1, step: 1}, command{first: 1, last: 2, step: 1},
+		command{first: 1, last: -1, step: 1}
 	of := func(c command, k kind) command { c.kind = k; return c }
 	with := func(k kind, f finder) command { return command{first: 1, last: 1, step: 1, kind: k, keys: f} }
 
-	add(command{}, "PING ECHO TIME DBSIZE LASTSAVE LOLWUT COMMAND INFO ROLE WAIT WAITAOF MULTI EXEC DISCARD UNWATCH RANDOMKEY SCAN PUBSUB LATENCY SLOWLOG")
+	add(command{}, "PING ECHO TIME DBSIZE LASTSAVE LOLWUT COMMAND INFO ROLE WAIT WAITAOF MULTI EXEC DISCARD UNWATCH "+
+		"RANDOMKEY SCAN PUBSUB LATENCY SLOWLOG")
 	add(one, `DUMP TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXPIRE EXPIREAT PEXPIRE PEXPIREAT PERSIST RESTORE MOVE`)
 	add(with(anyKind, sortKeys), "SORT SORT_RO")
 	add(pair, "RENAME RENAMENX COPY")
@@ -53,7 +57,8 @@ var commands = func() map[string]command {
 	add(with(anyKind, subcommandKey("ENCODING", "FREQ", "IDLETIME", "REFCOUNT")), "OBJECT")
 	add(with(anyKind, subcommandKey("USAGE")), "MEMORY")
 
-	add(of(one, stringKind), `GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN SUBSTR GETRANGE SETRANGE INCR DECR INCRBY DECRBY
+	add(of(one, stringKind),
+		`GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN SUBSTR GETRANGE SETRANGE INCR DECR INCRBY DECRBY
 		INCRBYFLOAT GETBIT SETBIT BITCOUNT BITPOS BITFIELD BITFIELD_RO PFADD`)
 	add(of(pair, stringKind), "LCS")
 	add(of(all, stringKind), "MGET PFCOUNT PFMERGE")
@@ -66,7 +71,8 @@ var commands = func() map[string]command {
 	add(with(listKind, counted(1)), "LMPOP")
 	add(with(listKind, counted(2)), "BLMPOP")
 
-	add(of(one, hashKind), `HSET HMSET HSETNX HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HINCRBY HINCRBYFLOAT HSCAN HRANDFIELD
+	add(of(one, hashKind),
+		`HSET HMSET HSETNX HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HINCRBY HINCRBYFLOAT HSCAN HRANDFIELD
 		HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HTTL HPTTL HEXPIRETIME HPEXPIRETIME HPERSIST HGETDEL HGETEX HSETEX`)
 
 	add(of(one, setKind), "SADD SREM SPOP SCARD SISMEMBER SMISMEMBER SMEMBERS SRANDMEMBER SSCAN")
@@ -74,7 +80,8 @@ var commands = func() map[string]command {
 	add(of(all, setKind), "SDIFF SINTER SUNION SDIFFSTORE SINTERSTORE SUNIONSTORE")
 	add(with(setKind, counted(1)), "SINTERCARD")
 
-	add(of(one, zsetKind), `ZADD ZINCRBY ZREM ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE
+	add(of(one, zsetKind),
+		`ZADD ZINCRBY ZREM ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE
 		ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZRANDMEMBER ZSCAN ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
 		GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO`)
 	add(of(pair, zsetKind), "ZRANGESTORE GEOSEARCHSTORE")
@@ -176,8 +183,8 @@ func streamKeys(args []string) []int {
 	return nil
 }
 
-// sortKeys finds the first key and those after STORE, STOREDIST, BY and GET, of SORT and GEORADIUS. What BY and GET name are patterns of
-// keys; `BY nosort` and `GET #` are none.
+// sortKeys finds the first key and those after STORE, STOREDIST, BY and GET, of SORT and GEORADIUS. What BY and GET
+// name are patterns of keys; `BY nosort` and `GET #` are none.
 func sortKeys(args []string) []int {
 	if len(args) < 2 {
 		return nil
@@ -197,16 +204,16 @@ func sortKeys(args []string) []int {
 	return keys
 }
 
-// missReads are the commands whose reply holds nothing where there was nothing to read: it is a null, an aggregate without elements, or one
-// of nulls. (A number that is 0 is an answer.)
+// missReads are the commands whose reply holds nothing where there was nothing to read: it is a null, an aggregate
+// without elements, or one of nulls. (A number that is 0 is an answer.)
 var missReads = setOf(`GET GETDEL GETEX GETSET MGET HGET HGETDEL HMGET HGETALL HKEYS HVALS HRANDFIELD LPOP RPOP LINDEX LPOS LRANGE RPOPLPUSH LMOVE
 	SPOP SRANDMEMBER SMEMBERS SINTER SUNION SDIFF SORT SORT_RO ZSCORE ZMSCORE ZRANK ZREVRANK ZRANDMEMBER ZRANGE ZREVRANGE ZRANGEBYSCORE
 	ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZDIFF ZINTER ZUNION XRANGE XREVRANGE GEOPOS GEOHASH GEOSEARCH GEORADIUS_RO
 	GEORADIUSBYMEMBER_RO BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX LMPOP ZMPOP BLMPOP BZMPOP GEODIST DUMP OBJECT MEMORY XREAD XREADGROUP
 	JSON.GET VEMB`)
 
-// readOnly are the commands that write no key, as COMMAND of redis 8.0.2 and valkey 8.1.1 flags them; a test holds it against real servers.
-// With them are those that have no key and leave nothing.
+// readOnly are the commands that write no key, as COMMAND of redis 8.0.2 and valkey 8.1.1 flags them; a test holds it
+// against real servers. With them are those that have no key and leave nothing.
 var readOnly = setOf(`PING ECHO TIME PUBLISH SPUBLISH
 	DUMP TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXISTS TOUCH OBJECT MEMORY SORT_RO GET MGET STRLEN SUBSTR GETRANGE GETBIT BITCOUNT BITPOS PFCOUNT
 	BITFIELD_RO LCS LLEN LINDEX LRANGE LPOS HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HSCAN HRANDFIELD HTTL HPTTL HEXPIRETIME
@@ -216,7 +223,8 @@ var readOnly = setOf(`PING ECHO TIME PUBLISH SPUBLISH
 	JSON.GET JSON.TYPE JSON.STRLEN JSON.ARRLEN JSON.OBJKEYS JSON.OBJLEN BF.EXISTS BF.MEXISTS BF.CARD CF.EXISTS TS.GET TS.RANGE VSIM VCARD VDIM VEMB`)
 
 // subcommanded are the commands whose first argument is a part of their name.
-var subcommanded = setOf("OBJECT MEMORY XINFO XGROUP CLIENT SLOWLOG LATENCY PUBSUB COMMAND SCRIPT FUNCTION CONFIG CLUSTER ACL MODULE DEBUG")
+var subcommanded = setOf("OBJECT MEMORY XINFO XGROUP CLIENT SLOWLOG LATENCY PUBSUB COMMAND SCRIPT FUNCTION CONFIG " +
+	"CLUSTER ACL MODULE DEBUG")
 
 func setOf(names string) map[string]bool {
 	set := map[string]bool{}

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// pairs are the decimal digits of a number of a key, two and two, the highest first: the units in which numbers are written and
-// slots are looked up.
+// pairs are the decimal digits of a number of a key, two and two, the highest first: the units in which numbers are
+// written and slots are looked up.
 type pairs [keyDigits / 2]uint8
 
 func pairsOf(n uint64) pairs {
@@ -55,8 +55,8 @@ func putDigits(dst []byte, n uint64) {
 	binary.LittleEndian.PutUint16(dst[10:], pairText[low%100&pairMask])
 }
 
-// slotTable gives the slot of a key of which only the number changes. CRC16 is linear: each pair of digits at its place changes the
-// same bits whatever the others are, so that a slot is six look-ups instead of a CRC over the key.
+// slotTable gives the slot of a key of which only the number changes. CRC16 is linear: each pair of digits at its place
+// changes the same bits whatever the others are, so that a slot is six look-ups instead of a CRC over the key.
 type slotTable struct {
 	zero    uint16 // slot of the key with the number 0
 	changes [keyDigits / 2][pairMask + 1]uint16

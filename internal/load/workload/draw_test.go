@@ -19,8 +19,8 @@ func counts(d drawer, n int) []int {
 	return out
 }
 
-// fits says whether counts are a sample of probabilities: Pearson's chi squared over them, which has as mean the degrees of freedom and as
-// variance twice that. Five standard deviations; the seed is fixed.
+// fits says whether counts are a sample of probabilities: Pearson's chi squared over them, which has as mean the
+// degrees of freedom and as variance twice that. Five standard deviations; the seed is fixed.
 func fits(t *testing.T, what string, got []int, probability []float64) {
 	t.Helper()
 	n, chi, cells, restGot, restWant := 0, 0.0, 0, 0.0, 0.0
@@ -61,7 +61,8 @@ func zipfProbabilities(n int, exponent float64) []float64 {
 	return p
 }
 
-// The ranks have the probabilities of the definition, for exponents below, at and above 1; Latest has them from the highest number down.
+// The ranks have the probabilities of the definition, for exponents below, at and above 1; Latest has them from the
+// highest number down.
 func TestZipf(t *testing.T) {
 	for _, exponent := range []float64{0.3, 0.99, 1, 1.5, 3} {
 		for _, n := range []int{1, 2, 10, 5000} {
@@ -149,19 +150,28 @@ func TestSequential(t *testing.T) {
 }
 
 func TestParseKeys(t *testing.T) {
-	for text, want := range map[string]Keys{"1": {}, "1000000": {High: 999_999}, "1m": {High: 999_999}, "10-19": {Low: 10, High: 19}, "1k-2k": {Low: 1000, High: 2000}, "1000g": {High: maxKey}} {
+	for text, want := range map[string]Keys{
+		"1": {}, "1000000": {High: 999_999}, "1m": {High: 999_999},
+		"10-19": {Low: 10, High: 19}, "1k-2k": {Low: 1000, High: 2000}, "1000g": {High: maxKey},
+	} {
 		if got, err := ParseKeys(text); err != nil || got != want {
 			t.Errorf("%s: %+v %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "0", "-1", "x", "5-", "-5", "9-1", "1-1000g", "1001g", "1.5", "99999999999999999999", "20000000000g"} {
+	for _, text := range []string{
+		"", "0", "-1", "x", "5-", "-5", "9-1", "1-1000g", "1001g", "1.5",
+		"99999999999999999999", "20000000000g",
+	} {
 		if got, err := ParseKeys(text); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %+v %v", text, got, err)
 		}
 	}
 	base := Keys{Low: 100, High: 199}
 	for text, want := range map[string]Keys{
-		"uniform": {100, 199, Uniform, 0, 0, 0}, "zipf": {100, 199, Zipf, 0.99, 0, 0}, "zipf:1.2": {100, 199, Zipf, 1.2, 0, 0},
+		"uniform": {100, 199, Uniform, 0, 0, 0}, "zipf": {100, 199, Zipf, 0.99, 0, 0}, "zipf:1.2": {
+			100, 199, Zipf, 1.2,
+			0, 0,
+		},
 		"latest:2": {100, 199, Latest, 2, 0, 0}, "sequential": {100, 199, Sequential, 0, 0, 0},
 		"gaussian": {100, 199, Gaussian, 0, 149.5, 100.0 / 6}, "gaussian:120,5": {100, 199, Gaussian, 0, 120, 5},
 	} {
@@ -169,7 +179,10 @@ func TestParseKeys(t *testing.T) {
 			t.Errorf("%s: %+v %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "pareto", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:11", "uniform:1", "gaussian:1", "gaussian:99,5", "gaussian:120,0", "gaussian:120,x", "gaussian:NaN,1", "gaussian:120,Inf"} {
+	for _, text := range []string{
+		"", "pareto", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:11", "uniform:1",
+		"gaussian:1", "gaussian:99,5", "gaussian:120,0", "gaussian:120,x", "gaussian:NaN,1", "gaussian:120,Inf",
+	} {
 		if got, err := base.ParseDist(text); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %+v %v", text, got, err)
 		}
@@ -186,9 +199,18 @@ func TestSizes(t *testing.T) {
 		low, high int
 		mean      float64 // ± 1 %
 	}{
-		{"0", 0, 0, 0}, {"100", 100, 100, 100}, {"4kb", 4096, 4096, 4096}, {"1k", 1000, 1000, 1000}, {"100-1000", 100, 1000, 550}, {"2m", 2_000_000, 2_000_000, 2e6},
-		{"lognormal:100,0", 100, 100, 100}, {"lognormal:1000,1", 26, 38_000, 1000 * math.Exp(0.5)}, {"100:3,1000:1", 100, 1000, 325}, {"7,7", 7, 7, 7},
-		{"1:1e6,9:1", 1, 9, 1}, {"file:" + file, 10, 1024, 263.5},
+		{"0", 0, 0, 0},
+		{"100", 100, 100, 100},
+		{"4kb", 4096, 4096, 4096},
+		{"1k", 1000, 1000, 1000},
+		{"100-1000", 100, 1000, 550},
+		{"2m", 2_000_000, 2_000_000, 2e6},
+		{"lognormal:100,0", 100, 100, 100},
+		{"lognormal:1000,1", 26, 38_000, 1000 * math.Exp(0.5)},
+		{"100:3,1000:1", 100, 1000, 325},
+		{"7,7", 7, 7, 7},
+		{"1:1e6,9:1", 1, 9, 1},
+		{"file:" + file, 10, 1024, 263.5},
 	} {
 		s, err := ParseSizes(tt.text, os.ReadFile)
 		if err != nil {
@@ -210,7 +232,11 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s: %d to %d, mean %v, of the draws %v", tt.text, s.low, s.high, s.Mean(), sum/n)
 		}
 	}
-	for _, text := range []string{"", "x", "-1", "5-1", "513mb", "1gb", "1bk", "lognormal:", "lognormal:0,1", "lognormal:1,-1", "lognormal:1,6", "lognormal:1", "lognormal:1,NaN", "1:-1", "1:0", "1:x", ",", "file:/no/such", "99999999999"} {
+	for _, text := range []string{
+		"", "x", "-1", "5-1", "513mb", "1gb", "1bk", "lognormal:", "lognormal:0,1",
+		"lognormal:1,-1", "lognormal:1,6", "lognormal:1", "lognormal:1,NaN", "1:-1", "1:0", "1:x", ",", "file:/no/such",
+		"99999999999",
+	} {
 		if s, err := ParseSizes(text, os.ReadFile); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %+v %v", text, s, err)
 		}
@@ -221,7 +247,10 @@ func TestSizes(t *testing.T) {
 }
 
 func FuzzParseOptions(f *testing.F) {
-	for _, s := range []string{"100", "1-2", "lognormal:100,1.5", "1:2,3:4", "zipf:1.2", "gaussian:5,1", "1000m", "compressible:50%", "zero"} {
+	for _, s := range []string{
+		"100", "1-2", "lognormal:100,1.5", "1:2,3:4", "zipf:1.2", "gaussian:5,1", "1000m",
+		"compressible:50%", "zero",
+	} {
 		f.Add(s)
 	}
 	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }

@@ -16,12 +16,14 @@ func (w *Workload) withExpiry(template string, isNamed bool) string {
 	if !isNamed || e == 0 {
 		return template
 	}
-	seconds, ms := strconv.FormatInt(int64(namedExpiry/time.Second), 10), strconv.FormatInt(namedExpiry.Milliseconds(), 10)
+	seconds, ms := strconv.FormatInt(int64(namedExpiry/time.Second), 10), strconv.FormatInt(namedExpiry.Milliseconds(),
+		10)
 	switch name, _, _ := strings.Cut(template, " "); name {
 	case "PSETEX":
 		return strings.Replace(template, " "+ms+" ", " "+strconv.FormatInt(e.Milliseconds(), 10)+" ", 1)
 	case "SETEX":
-		return strings.Replace(template, " "+seconds+" ", " "+strconv.FormatInt(int64((e+time.Second-1)/time.Second), 10)+" ", 1)
+		return strings.Replace(template, " "+seconds+" ", " "+strconv.FormatInt(int64((e+time.Second-1)/time.Second),
+			10)+" ", 1)
 	}
 	return template
 }
@@ -39,7 +41,8 @@ func (w *Workload) expire() error {
 		for i, c := range r.commands {
 			name := strings.ToUpper(c[0].text())
 			applies = applies || name == "SET" || name == "SETEX" || name == "PSETEX"
-			if name != "SET" || len(c) < 3 || slices.ContainsFunc(c[3:], func(a argument) bool { return slices.Contains(ownExpiry, strings.ToUpper(a.text())) }) {
+			if name != "SET" || len(c) < 3 || slices.ContainsFunc(c[3:],
+				func(a argument) bool { return slices.Contains(ownExpiry, strings.ToUpper(a.text())) }) {
 				continue
 			}
 			r.commands[i] = append(slices.Clip(c), w.expiryArguments()...)

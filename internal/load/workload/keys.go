@@ -30,9 +30,9 @@ type Keys struct {
 // Dist is a distribution of the keys.
 type Dist uint8
 
-// The distributions. The calls per key of Zipf fall with its rank to the power of the exponent, and the ranks are spread over the
-// range, so that hot keys are not neighbours; Latest is Zipf with the highest number first. With Sequential each stream of a workload
-// takes every n-th key, so that together they come by all of them.
+// The distributions. The calls per key of Zipf fall with its rank to the power of the exponent, and the ranks are
+// spread over the range, so that hot keys are not neighbours; Latest is Zipf with the highest number first. With
+// Sequential each stream of a workload takes every n-th key, so that together they come by all of them.
 const (
 	Uniform Dist = iota
 	Zipf
@@ -51,8 +51,8 @@ const (
 	defaultExponent = 0.99     // as YCSB has it
 )
 
-// ParseKeys reads a number of keys ("1000000": those from 0) or a range ("1000-1999"), both with k, m and g for thousands, millions and
-// billions. They are uniform.
+// ParseKeys reads a number of keys ("1000000": those from 0) or a range ("1000-1999"), both with k, m and g for
+// thousands, millions and billions. They are uniform.
 func ParseKeys(text string) (Keys, error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {
@@ -93,8 +93,9 @@ func parseCount(text string) (uint64, error) {
 	return v * factor, err
 }
 
-// ParseDist gives the keys another distribution: "uniform", "zipf" or "zipf:EXPONENT", "latest" or "latest:EXPONENT", "gaussian" (the
-// centre of the range, a sixth of it as deviation) or "gaussian:CENTRE,DEVIATION" in numbers of keys, "sequential".
+// ParseDist gives the keys another distribution: "uniform", "zipf" or "zipf:EXPONENT", "latest" or "latest:EXPONENT",
+// "gaussian" (the centre of the range, a sixth of it as deviation) or "gaussian:CENTRE,DEVIATION" in numbers of keys,
+// "sequential".
 func (k Keys) ParseDist(text string) (Keys, error) {
 	name, argument, has := strings.Cut(text, ":")
 	wrong := func(want string) (Keys, error) { return Keys{}, usage("distribution %q of keys: want %s", text, want) }
@@ -125,8 +126,10 @@ func (k Keys) ParseDist(text string) (Keys, error) {
 			c, d, both := strings.Cut(argument, ",")
 			centre, err1 := strconv.ParseFloat(c, 64)
 			deviation, err2 := strconv.ParseFloat(d, 64)
-			if !both || err1 != nil || err2 != nil || !(deviation > 0 && deviation <= maxKey) || !(centre >= float64(k.Low) && centre <= float64(k.High)) {
-				return wrong(fmt.Sprintf("gaussian:CENTRE,DEVIATION with a centre in %d-%d and a deviation above 0", k.Low, k.High))
+			if !both || err1 != nil || err2 != nil || !(deviation > 0 && deviation <= maxKey) ||
+				!(centre >= float64(k.Low) && centre <= float64(k.High)) {
+				return wrong(fmt.Sprintf("gaussian:CENTRE,DEVIATION with a centre in %d-%d and a deviation above 0",
+					k.Low, k.High))
 			}
 			k.Centre, k.Deviation = centre, deviation
 		}

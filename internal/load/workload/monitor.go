@@ -62,7 +62,8 @@ func parseStamp(text string) (time.Duration, bool) {
 	seconds, micros, ok := strings.Cut(text, ".")
 	s, err1 := strconv.ParseUint(seconds, 10, 33) // until the year 2242
 	us, err2 := strconv.ParseUint(micros, 10, 20)
-	return time.Duration(s)*time.Second + time.Duration(us)*time.Microsecond, ok && err1 == nil && err2 == nil && len(micros) == 6 && us < 1e6
+	return time.Duration(s)*time.Second + time.Duration(us)*time.Microsecond, ok && err1 == nil && err2 == nil &&
+		len(micros) == 6 && us < 1e6
 }
 
 // block is a transaction of a client whose EXEC has not come.
@@ -83,9 +84,10 @@ type monitorReader struct {
 	others int64 // requests of databases other than 0
 }
 
-// ReadMonitor reads what `redis-cli MONITOR` printed. Its keys get the prefix, those of a database other than 0 with "dbN:" after it. A
-// transaction becomes one request. What a script called is left out, since the script calls it again; so are commands that a load does
-// not send, and those that block. The error is ErrUsage for a log that cannot be replayed.
+// ReadMonitor reads what `redis-cli MONITOR` printed. Its keys get the prefix, those of a database other than 0 with
+// "dbN:" after it. A transaction becomes one request. What a script called is left out, since the script calls it
+// again; so are commands that a load does not send, and those that block. The error is ErrUsage for a log that cannot
+// be replayed.
 func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -116,15 +118,18 @@ func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 		m.skip("MULTI", "its EXEC is not in the log")
 	}
 	if m.others > 0 && m.options.KeepKeys {
-		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; all are sent to that of the connections", m.others))
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; all are sent to that of the "+
+			"connections", m.others))
 	} else if m.others > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; their keys have dbN: before them", m.others))
+		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; their keys have dbN: before "+
+			"them", m.others))
 	}
 	return m.finish("log of MONITOR")
 }
 
-// unreadable says why a line could not be read. valkey 8.1.0 and 8.1.1 escape neither quotes nor backslashes (valkey PR 2036, fixed in 8.1.2), so
-// that their arguments with quotes cannot be told apart, and those with backslashes are not what they were.
+// unreadable says why a line could not be read. valkey 8.1.0 and 8.1.1 escape neither quotes nor backslashes (valkey PR
+// 2036, fixed in 8.1.2), so that their arguments with quotes cannot be told apart, and those with backslashes are not
+// what they were.
 func unreadable(line string) string {
 	if strings.Contains(line, `] "`) {
 		return "its quotes do not match, as in the MONITOR of valkey before 8.1.2, which does not escape them"
@@ -142,7 +147,10 @@ func (m *monitorReader) line(l logged) error {
 		return nil
 	case name == "MULTI":
 		m.close(l.client)
-		m.blocks[l.client] = &block{at: l.at, encoded: encode(nil, []string{"MULTI"}), Request: Request{Replies: 1, Slot: -1, Key: -1}}
+		m.blocks[l.client] = &block{at: l.at, encoded: encode(nil, []string{"MULTI"}), Request: Request{
+			Replies: 1,
+			Slot:    -1, Key: -1,
+		}}
 		m.held += int64(len(m.blocks[l.client].encoded))
 		return nil
 	case name == "DISCARD":
@@ -195,7 +203,8 @@ func (m *monitorReader) queue(open *block, args []string, slot int16) error {
 	open.encoded = encode(open.encoded, args)
 	m.held += int64(len(open.encoded) - before)
 	if open.Replies == mostReplies || m.held > m.options.MaxBytes {
-		return usage("log of MONITOR: a transaction of more than %d commands, or more than %d MB in all that are open", mostReplies, m.options.MaxBytes>>20)
+		return usage("log of MONITOR: a transaction of more than %d commands, or more than %d MB in all that are open",
+			mostReplies, m.options.MaxBytes>>20)
 	}
 	open.Replies++
 	open.split = open.split || m.options.Cluster && open.Slot >= 0 && slot >= 0 && slot != open.Slot

@@ -15,9 +15,10 @@ type share struct {
 // Named lists the names that stand for templates, in order.
 func Named() string { return strings.Join(slices.Sorted(maps.Keys(named)), " ") }
 
-// named are the commands that a name is enough for. Commands of one type share their keys, those of different types have different
-// ones. Nothing grows for ever: hashes, sets and sorted sets have so many members, streams have MAXLEN, and of a hundred pushes to a list one is
-// an LTRIM to its first thousand elements instead, which shows in the results as an op of its own.
+// named are the commands that a name is enough for. Commands of one type share their keys, those of different types
+// have different ones. Nothing grows for ever: hashes, sets and sorted sets have so many members, streams have MAXLEN,
+// and of a hundred pushes to a list one is an LTRIM to its first thousand elements instead, which shows in the results
+// as an op of its own.
 var named = func() map[string][]share {
 	table := map[string][]share{}
 	for _, list := range []string{namedStrings, namedHashes, namedLists, namedSets, namedSortedSets, namedOthers} {

@@ -24,13 +24,16 @@ func tenKeys(commands ...string) Options {
 	return Options{Commands: commands, Keys: Keys{High: 9}, Sizes: Sizes{low: 3, high: 40}}
 }
 
-// Every named command, after its prefill, gives no error and finds something at first, on an old and on new servers. All that it leaves has
-// the prefix, and the clean-up finds it, and not what is beside it.
+// Every named command, after its prefill, gives no error and finds something at first, on an old and on new servers.
+// All that it leaves has the prefix, and the clean-up finds it, and not what is beside it.
 func TestNamedCommandsOnServers(t *testing.T) {
 	for _, name := range []servers.Name{servers.Redis506, servers.Redis7015, servers.Valkey811} {
 		t.Run(string(name), func(t *testing.T) {
 			c := dial(t, start(t, name))
-			foreign := []string{"key:000000000001", "slowpathkey", "slowpath", "xslowpath:key:000000000001", "slowpath:other"}
+			foreign := []string{
+				"key:000000000001", "slowpathkey", "slowpath", "xslowpath:key:000000000001",
+				"slowpath:other",
+			}
 			for _, key := range foreign {
 				c.do("SET", key, "theirs")
 			}

@@ -69,7 +69,8 @@ func (o Options) check() error {
 
 func checkPrefix(text string) error {
 	if strings.ContainsAny(text, "{}\r\n\x00") {
-		return usage("prefix of keys %q: it cannot have braces, which would be a hash tag for all keys, nor line breaks", text)
+		return usage("prefix of keys %q: it cannot have braces, which would be a hash tag for all keys, nor line "+
+			"breaks", text)
 	}
 	return nil
 }
@@ -82,8 +83,10 @@ func (w *Workload) add(text string, ratio float64) error {
 	parts, isNamed := named[strings.ToLower(strings.TrimSpace(text))]
 	if !isNamed {
 		parts = []share{{text, 1}}
-		if word := strings.TrimSpace(text); !strings.ContainsAny(word, " {;") && commands[strings.ToUpper(word)].first != 0 {
-			return usage("command %q: write its arguments ('%s key:{key} …'), or one of the names %s", text, strings.ToUpper(word), Named())
+		if word := strings.TrimSpace(text); !strings.ContainsAny(word, " {;") &&
+			commands[strings.ToUpper(word)].first != 0 {
+			return usage("command %q: write its arguments ('%s key:{key} …'), or one of the names %s", text,
+				strings.ToUpper(word), Named())
 		}
 	}
 	for _, p := range parts {

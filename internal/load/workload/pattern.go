@@ -64,7 +64,8 @@ func (w *Workload) patterns() []pattern {
 // replaces are the commands that write a key whatever its type was.
 var replaces = setOf("SET SETEX PSETEX MSET BITOP SDIFFSTORE SINTERSTORE SUNIONSTORE ZRANGESTORE GEOSEARCHSTORE")
 
-// checkKinds refuses workloads in which commands for different types share their keys: half of them would fail with WRONGTYPE.
+// checkKinds refuses workloads in which commands for different types share their keys: half of them would fail with
+// WRONGTYPE.
 func (w *Workload) checkKinds() error {
 	first := map[string]keyArgument{}
 	for _, k := range w.keyArguments() {
@@ -75,7 +76,8 @@ func (w *Workload) checkKinds() error {
 		if !seen {
 			first[k.text()] = k
 		} else if other.kind != k.kind && !(replaces[k.name] && replaces[other.name]) {
-			return usage("%s has a %v in %q and %s a %v: replies would be WRONGTYPE; give them keys of different names", other.name, other.kind, k.text(), k.name, k.kind)
+			return usage("%s has a %v in %q and %s a %v: replies would be WRONGTYPE; give them keys of different names",
+				other.name, other.kind, k.text(), k.name, k.kind)
 		}
 	}
 	return nil
@@ -95,7 +97,8 @@ func (w *Workload) checkSlots() error {
 					if seen++; seen == 1 {
 						first = slot
 					} else if slot != first {
-						return usage("template %q: its keys are in several slots, which a cluster refuses; put {tag} in %q, as {tag}:name", r.text, c[at].text())
+						return usage("template %q: its keys are in several slots, which a cluster refuses; put {tag} "+
+							"in %q, as {tag}:name", r.text, c[at].text())
 					}
 				}
 			}

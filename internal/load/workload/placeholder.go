@@ -70,7 +70,8 @@ func parseArgument(text string) (argument, error) {
 			inside, _, closed := strings.Cut(text[i+1:], "}")
 			p, ok := parsePlaceholder(inside)
 			if !closed || !ok {
-				return nil, usage("%q: {%s is no placeholder; there are {key} {key:N} {same} {tag} {value} {rand:LOW-HIGH} {unique} {due}, and a brace itself is written {{ or }}", text, text[i+1:])
+				return nil, usage("%q: {%s is no placeholder; there are {key} {key:N} {same} {tag} {value} "+
+					"{rand:LOW-HIGH} {unique} {due}, and a brace itself is written {{ or }}", text, text[i+1:])
 			}
 			flush()
 			out = append(out, p)
@@ -98,7 +99,10 @@ func parsePlaceholder(inside string) (part, bool) {
 	case has:
 		return part{}, false
 	}
-	kind, ok := map[string]partKind{"key": keyPart, "same": samePart, "tag": tagPart, "value": valuePart, "unique": uniquePart, "due": duePart}[name]
+	kind, ok := map[string]partKind{
+		"key": keyPart, "same": samePart, "tag": tagPart, "value": valuePart,
+		"unique": uniquePart, "due": duePart,
+	}[name]
 	return part{kind: kind, times: 1}, ok
 }
 
@@ -130,7 +134,10 @@ func (a argument) text() string {
 		case randPart:
 			b.WriteString("{rand:" + strconv.FormatUint(p.low, 10) + "-" + strconv.FormatUint(p.high, 10) + "}")
 		default:
-			b.WriteString([...]string{keyPart: "{key}", samePart: "{same}", tagPart: "{tag}", valuePart: "{value}", uniquePart: "{unique}", duePart: "{due}"}[p.kind])
+			b.WriteString([...]string{
+				keyPart: "{key}", samePart: "{same}", tagPart: "{tag}", valuePart: "{value}",
+				uniquePart: "{unique}", duePart: "{due}",
+			}[p.kind])
 		}
 	}
 	return b.String()

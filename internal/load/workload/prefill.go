@@ -9,7 +9,8 @@ import (
 // prefillElements is how many elements a list, hash, set or sorted set gets before the load.
 const prefillElements = 10
 
-// Prefill writes every key of the range once, with the type that the commands of the workload need, so that reads find something.
+// Prefill writes every key of the range once, with the type that the commands of the workload need, so that reads find
+// something.
 type Prefill struct {
 	Ops  []Op
 	Left []string // families of keys that are not written: not one per number, or of a type that is not known
@@ -113,7 +114,8 @@ func prefillCommand(k kind, uses []keyArgument) []string {
 	return nil
 }
 
-// takesStrings are the commands for any type that are as well served by a string. What a script needs is not known; it is most often that.
+// takesStrings are the commands for any type that are as well served by a string. What a script needs is not known; it
+// is most often that.
 var takesStrings = setOf(`DEL UNLINK EXISTS TOUCH TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST DUMP OBJECT MEMORY
 	WATCH RENAME RENAMENX COPY EVAL EVAL_RO EVALSHA EVALSHA_RO`)
 
@@ -133,12 +135,15 @@ func each(command string, elements []string, arguments ...string) []string {
 
 // elementAt is the argument that is an element of the key: a field or a member; negative from the end.
 var elementAt = map[string]int{
-	"HGET": 2, "HSET": 2, "HSETNX": 2, "HDEL": 2, "HEXISTS": 2, "HINCRBY": 2, "HINCRBYFLOAT": 2, "HMGET": 2, "HSTRLEN": 2,
-	"SADD": 2, "SREM": 2, "SISMEMBER": 2, "SMISMEMBER": 2, "PFADD": 2,
-	"ZADD": -1, "ZINCRBY": -1, "ZREM": 2, "ZSCORE": 2, "ZRANK": 2, "ZREVRANK": 2, "GEOADD": -1, "GEOPOS": 2, "GEOHASH": 2,
+	"HGET": 2, "HSET": 2, "HSETNX": 2, "HDEL": 2, "HEXISTS": 2, "HINCRBY": 2, "HINCRBYFLOAT": 2, "HMGET": 2,
+	"HSTRLEN": 2,
+	"SADD":    2, "SREM": 2, "SISMEMBER": 2, "SMISMEMBER": 2, "PFADD": 2,
+	"ZADD": -1, "ZINCRBY": -1, "ZREM": 2, "ZSCORE": 2, "ZRANK": 2, "ZREVRANK": 2, "GEOADD": -1, "GEOPOS": 2,
+	"GEOHASH": 2,
 }
 
-// elements gives names of elements as the templates have them, with the first numbers of a {rand:…}, as they would be written in a template.
+// elements gives names of elements as the templates have them, with the first numbers of a {rand:…}, as they would be
+// written in a template.
 func elements(uses []keyArgument) []string {
 	var out []string
 	for _, u := range uses {

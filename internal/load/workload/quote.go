@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// split splits a command line into arguments as redis-cli does (sdssplitargs): "double quotes" with \n \r \t \b \a \xHH and escaped
-// characters, 'single quotes' with \' only, and nothing but white space after a closing quote. A `;` that is an argument of its own, or
-// ends one outside quotes, ends a command: one list of arguments per command.
+// split splits a command line into arguments as redis-cli does (sdssplitargs): "double quotes" with \n \r \t \b \a \xHH
+// and escaped characters, 'single quotes' with \' only, and nothing but white space after a closing quote. A `;` that
+// is an argument of its own, or ends one outside quotes, ends a command: one list of arguments per command.
 func split(line string) ([][]string, error) {
 	var all [][]string
 	var args []string

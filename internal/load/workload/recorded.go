@@ -25,14 +25,18 @@ type recordedReader struct {
 	madeUp int
 }
 
-// ReadRecording makes a replay of the calls of a recording: those that the kernel source or a load saw. A recording has names and sizes of
-// commands and no arguments: keys are made up, from the hash of the key where there is one, and values of the size that makes the request as long as
-// it was. Only commands that slowpath has names for can be made. Notes says so, and that a recording has the slow calls and a sample of the others.
+// ReadRecording makes a replay of the calls of a recording: those that the kernel source or a load saw. A recording has
+// names and sizes of commands and no arguments: keys are made up, from the hash of the key where there is one, and
+// values of the size that makes the request as long as it was. Only commands that slowpath has names for can be made.
+// Notes says so, and that a recording has the slow calls and a sample of the others.
 func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := recordedReader{Replay: newReplay(o), rng: newRNG(o.Seed), keys: newDrawer(o.Keys), values: newValues(Sizes{low: 0, high: MaxValueBytes}, Content{}, o.Seed)}
+	r := recordedReader{
+		Replay: newReplay(o), rng: newRNG(o.Seed), keys: newDrawer(o.Keys),
+		values: newValues(Sizes{low: 0, high: MaxValueBytes}, Content{}, o.Seed),
+	}
 	var calls []recording.Call
 	manyKeys := 1
 	for _, c := range rec.Calls {
@@ -44,7 +48,10 @@ func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 		}
 	}
 	r.style = styleFor(manyKeys, manyKeys)
-	slices.SortStableFunc(calls, func(a, b recording.Call) int { return int(min(max(a.IntendedNs-b.IntendedNs, -1), 1)) })
+	slices.SortStableFunc(calls, func(a, b recording.Call) int {
+		return int(min(max(a.IntendedNs-b.IntendedNs, -1),
+			1))
+	})
 	for _, c := range calls {
 		if err := r.call(c, time.Duration(c.IntendedNs-calls[0].IntendedNs)); err != nil {
 			return nil, err
@@ -53,10 +60,12 @@ func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 	replay, err := r.finish("recording")
 	if err == nil {
 		replay.Notes = append(replay.Notes,
-			fmt.Sprintf("a recording has no arguments: the keys of %d of %d requests are drawn from %d, the others are made of hashes; values are made up in the recorded sizes", r.madeUp, replay.Requests(), r.keys.n),
+			fmt.Sprintf("a recording has no arguments: the keys of %d of %d requests are drawn from %d, the others "+
+				"are made of hashes; values are made up in the recorded sizes", r.madeUp, replay.Requests(), r.keys.n),
 			"a recording has the slow calls and a sample of the others, not all: the rate is not that of the clients")
 		if r.alone > 0 {
-			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a call was: requests that are spread over all: %d", r.alone))
+			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a "+
+				"call was: requests that are spread over all: %d", r.alone))
 		}
 	}
 	return replay, err

@@ -8,13 +8,16 @@ import (
 )
 
 var (
-	// ErrDangerous is that of a command which harms a server or data that are not the load's. Options.Dangerous allows it.
+	// ErrDangerous is that of a command which harms a server or data that are not the load's. Options.Dangerous allows
+	// it.
 	ErrDangerous = errors.New("a load does not send this command")
-	// ErrState is that of a command after which a connection no longer answers one reply per request. Nothing allows it.
+	// ErrState is that of a command after which a connection no longer answers one reply per request. Nothing allows
+	// it.
 	ErrState = errors.New("it changes what the connection is")
 )
 
-// dangerous are commands, or commands with a subcommand, that erase data, stop or slow down the server, or change its settings.
+// dangerous are commands, or commands with a subcommand, that erase data, stop or slow down the server, or change its
+// settings.
 var dangerous = setOf(`FLUSHALL FLUSHDB SWAPDB CONFIG SHUTDOWN DEBUG KEYS SAVE BGSAVE BGREWRITEAOF REPLICAOF SLAVEOF FAILOVER CLUSTER ACL MIGRATE
 	MODULE RESTORE-ASKING PFDEBUG PFSELFTEST SCRIPT FUNCTION FCALL FCALL_RO MOVE XSETID COMMANDLOG
 	CLIENT.KILL CLIENT.PAUSE CLIENT.UNPAUSE CLIENT.UNBLOCK CLIENT.NO-EVICT CLIENT.IMPORT-SOURCE
@@ -44,7 +47,8 @@ func refuse(args []string, allowDangerous bool) error {
 		return fmt.Errorf("%s: %w without --dangerous", opName(args), ErrDangerous)
 	}
 	if _, known := commands[name]; !known && name != "CLIENT" {
-		return fmt.Errorf("%s: %w without --dangerous: it is not known which of its arguments are keys", name, ErrDangerous)
+		return fmt.Errorf("%s: %w without --dangerous: it is not known which of its arguments are keys", name,
+			ErrDangerous)
 	}
 	if (name == "EVAL" || name == "EVALSHA" || name == "EVAL_RO" || name == "EVALSHA_RO") && len(args) > 1 {
 		return refuseScript(args[1])
@@ -71,15 +75,18 @@ func scriptReads(script string) bool {
 	return len(calls) > 0
 }
 
-// refuseScript looks at the text of a script for what it calls. It protects from mistakes, not from malice: only calls that are
-// written out, with the name of the command as text and the key as KEYS[…], pass.
+// refuseScript looks at the text of a script for what it calls. It protects from mistakes, not from malice: only calls
+// that are written out, with the name of the command as text and the key as KEYS[…], pass.
 func refuseScript(script string) error {
 	if hexSHA1.MatchString(script) {
-		return fmt.Errorf("EVALSHA of a digest: %w without --dangerous: what it calls is not known; write the script in its place, it is loaded and its digest sent", ErrDangerous)
+		return fmt.Errorf("EVALSHA of a digest: %w without --dangerous: what it calls is not known; write the script "+
+			"in its place, it is loaded and its digest sent", ErrDangerous)
 	}
 	calls := luaCall.FindAllStringSubmatch(script, -1)
-	if luaIndirect.MatchString(script) || len(calls)+len(luaPlain.FindAllString(script, -1)) != len(luaAccess.FindAllString(script, -1)) {
-		return fmt.Errorf("script: %w without --dangerous: a call in it is not written out as redis.call('NAME', KEYS[…], …)", ErrDangerous)
+	if luaIndirect.MatchString(script) || len(calls)+len(luaPlain.FindAllString(script,
+		-1)) != len(luaAccess.FindAllString(script, -1)) {
+		return fmt.Errorf("script: %w without --dangerous: a call in it is not written out as redis.call('NAME', "+
+			"KEYS[…], …)", ErrDangerous)
 	}
 	for _, call := range calls {
 		name, first := strings.ToUpper(call[1]+call[2]), strings.TrimSpace(call[3])
@@ -87,7 +94,8 @@ func refuseScript(script string) error {
 			return fmt.Errorf("script: %w", err)
 		}
 		if c := commands[name]; c.first != 0 && (!strings.HasPrefix(first, "KEYS[") || c.last != 1 || c.keys != nil) {
-			return fmt.Errorf("script: %s of %q: %w without --dangerous: its keys are not just one of KEYS[…]", name, first, ErrDangerous)
+			return fmt.Errorf("script: %s of %q: %w without --dangerous: its keys are not just one of KEYS[…]", name,
+				first, ErrDangerous)
 		}
 	}
 	return nil

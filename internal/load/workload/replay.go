@@ -33,7 +33,8 @@ type Skip struct {
 	Count   int64
 }
 
-// Replay is a log of commands that can be sent again. It is not changed once it is read, so that many streams can play it.
+// Replay is a log of commands that can be sent again. It is not changed once it is read, so that many streams can play
+// it.
 type Replay struct {
 	Ops     []Op          // Ratio is the number of requests
 	Skipped []Skip        // the most frequent first
@@ -62,7 +63,10 @@ func newReplay(o ReplayOptions) *Replay {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultReplayBytes
 	}
-	return &Replay{options: o, prefix: Prefix + o.KeyPrefix, ops: map[string]uint16{}, clients: map[string]uint32{}, skips: map[[2]string]int64{}}
+	return &Replay{
+		options: o, prefix: Prefix + o.KeyPrefix, ops: map[string]uint16{}, clients: map[string]uint32{},
+		skips: map[[2]string]int64{},
+	}
 }
 
 // check refuses what no log can be replayed with.
@@ -76,12 +80,14 @@ func (o ReplayOptions) check() error {
 // Requests is how many there are.
 func (r *Replay) Requests() int { return len(r.entries) }
 
-// Clients is how many clients of the log the requests are of. Each call of a load that was recorded counts as one, since it is not known.
+// Clients is how many clients of the log the requests are of. Each call of a load that was recorded counts as one,
+// since it is not known.
 func (r *Replay) Clients() int { return min(len(r.clients)+r.alone, len(r.entries)) }
 
 // skip counts a command that is not replayed. Names that are not known are counted as one.
 func (r *Replay) skip(command, why string) {
-	if name, _, _ := strings.Cut(command, " "); commands[name].first == 0 && !dangerous[name] && !stateful[name] && !subcommanded[name] {
+	if name, _, _ := strings.Cut(command, " "); commands[name].first == 0 && !dangerous[name] && !stateful[name] &&
+		!subcommanded[name] {
 		if _, known := commands[name]; !known {
 			command = "others"
 		}
@@ -104,7 +110,10 @@ func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q R
 			return usage("the log has more than %d different commands", math.MaxUint16)
 		}
 		op = uint16(len(r.Ops))
-		r.ops[name], r.Ops = op, append(r.Ops, Op{Name: name, Reads: missReads[name], ReadOnly: readOnly[name], Blocks: blocking[name]})
+		r.ops[name], r.Ops = op, append(r.Ops, Op{
+			Name: name, Reads: missReads[name], ReadOnly: readOnly[name],
+			Blocks: blocking[name],
+		})
 	}
 	r.Ops[op].Ratio++
 	q.Op, r.Length = op, max(r.Length, due)
@@ -178,7 +187,8 @@ func (r *Replay) finish(what string) (*Replay, error) {
 	r.gatherOps()
 	if len(r.entries) == 0 {
 		if len(r.Skipped) > 0 {
-			return nil, usage("%s: nothing to replay: all was left out, most of it %s (%s)", what, r.Skipped[0].Command, r.Skipped[0].Why)
+			return nil, usage("%s: nothing to replay: all was left out, most of it %s (%s)", what, r.Skipped[0].Command,
+				r.Skipped[0].Why)
 		}
 		return nil, usage("%s: nothing to replay", what)
 	}

@@ -26,8 +26,8 @@ func (r *Replay) Writes() bool {
 	return false
 }
 
-// CleanupByScan removes all keys under the prefix of the replay from a node, as CleanupPrefix does. Keys that were sent as they are in the log
-// are those of users: none is removed.
+// CleanupByScan removes all keys under the prefix of the replay from a node, as CleanupPrefix does. Keys that were sent
+// as they are in the log are those of users: none is removed.
 func (r *Replay) CleanupByScan(ctx context.Context, node Node) (removed int64, err error) {
 	if r.options.KeepKeys {
 		return 0, nil
@@ -42,7 +42,8 @@ func (r *Replay) CleanupByKeys(ctx context.Context, node Node) (removed int64, e
 	}
 	m := remover{node: node, prefix: r.prefix, command: "UNLINK"}
 	seen := map[string]bool{}
-	own := resp.Limits{MaxBulkBytes: maxLineBytes, MaxReplyBytes: 16 * maxLineBytes, MaxElements: maxLineBytes} // what a line can hold
+	// what a line can hold
+	own := resp.Limits{MaxBulkBytes: maxLineBytes, MaxReplyBytes: 16 * maxLineBytes, MaxElements: maxLineBytes}
 	commands := resp.NewReader(bytes.NewReader(r.bytes), own)
 	for {
 		v, err := commands.Read()

@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// ReplayStream plays the requests of some of the log's clients, in the order of the log. It is not safe for concurrent use.
+// ReplayStream plays the requests of some of the log's clients, in the order of the log. It is not safe for concurrent
+// use.
 type ReplayStream struct {
 	r     *Replay
 	left  []uint32 // entries that are still to be played
 	speed float64
 }
 
-// Streams parts the first most requests of the log among count streams; most 0: all. The requests of one client of the log are all in one
-// stream, so that their order is kept. A speed of 2 is twice as fast as the log, 1 its own pace; at 0 all is due at once.
+// Streams parts the first most requests of the log among count streams; most 0: all. The requests of one client of the
+// log are all in one stream, so that their order is kept. A speed of 2 is twice as fast as the log, 1 its own pace; at
+// 0 all is due at once.
 func (r *Replay) Streams(count int, most int64, speed float64) []*ReplayStream {
 	entries := r.entries
 	if most > 0 && most < int64(len(entries)) {
@@ -74,7 +76,8 @@ func (r *Replay) encoded(entry uint32) []byte {
 	return r.bytes[r.entries[entry].start:end]
 }
 
-// PlayedIn is how long the first most requests (0: all) take at a speed, from the first to the last; 0 where they have no pace.
+// PlayedIn is how long the first most requests (0: all) take at a speed, from the first to the last; 0 where they have
+// no pace.
 func (r *Replay) PlayedIn(most int64, speed float64) time.Duration {
 	n := int64(len(r.entries))
 	if most > 0 {

@@ -79,7 +79,8 @@ func TestReadMonitor(t *testing.T) {
 	if got := played(t, r, 1, 0); !strings.HasPrefix(got[4], "0s ") {
 		t.Errorf("at once: %q", got[4])
 	}
-	if two := played(t, r, 3, 1); len(two) != 5 || !strings.Contains(two[2], "PING") { // the first client is in the first stream, in its order
+	// the first client is in the first stream, in its order
+	if two := played(t, r, 3, 1); len(two) != 5 || !strings.Contains(two[2], "PING") {
 		t.Errorf("in three streams: %q", two)
 	}
 	var skipped []string
@@ -87,7 +88,8 @@ func TestReadMonitor(t *testing.T) {
 		skipped = append(skipped, fmt.Sprintf("%s %d", s.Command, s.Count))
 	}
 	slices.Sort(skipped)
-	if want := "[BLPOP 1 CLIENT 1 EXEC 1 FLUSHALL 1 MULTI 1 SET 1 WATCH 1 others 1 others 1 others 1]"; fmt.Sprint(skipped) != want {
+	if want := "[BLPOP 1 CLIENT 1 EXEC 1 FLUSHALL 1 MULTI 1 SET 1 WATCH 1 others 1 others 1 others " +
+		"1]"; fmt.Sprint(skipped) != want {
 		t.Errorf("skipped %v, want %v", skipped, want)
 	}
 }
@@ -106,14 +108,16 @@ func TestReadMonitorOptions(t *testing.T) {
 	for what, log := range map[string]string{
 		"empty": "OK\n", "not a log": "hello\nworld\n", "all dangerous": `1.000000 [0 a:1] "FLUSHALL"` + "\n",
 	} {
-		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "nothing to replay") {
+		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{}); !errors.Is(err, ErrUsage) ||
+			!strings.Contains(err.Error(), "nothing to replay") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for what, log := range map[string]string{
 		"too much":            strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
 		"too much in a MULTI": `1.000000 [0 a:1] "MULTI"` + "\n" + strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
-		"too much in several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
+		"too much in " +
+			"several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
 	} {
 		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{MaxBytes: 60}); !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %v", what, err)
@@ -169,7 +173,14 @@ func TestReplayOfRealMonitor(t *testing.T) {
 					}
 				}
 			}
-			for _, ask := range [][]string{{"GET", "k " + binary}, {"HGET", "h", "f"}, {"GET", "n"}, {"LINDEX", "l", "2"}, {"LLEN", "l"}, {"GET", "by-script"}} {
+			for _, ask := range [][]string{
+				{"GET", "k " + binary},
+				{"HGET", "h", "f"},
+				{"GET", "n"},
+				{"LINDEX", "l", "2"},
+				{"LLEN", "l"},
+				{"GET", "by-script"},
+			} {
 				want := c.do(ask...)
 				ask[1] = Prefix + ask[1]
 				if got := c.do(ask...); got.Kind != want.Kind || got.Text() != want.Text() || got.IsNull() {
@@ -213,7 +224,10 @@ func readUntil(t *testing.T, conn net.Conn, text string) []byte {
 func TestReadRecording(t *testing.T) {
 	rec := recording.New()
 	add := func(source, op, hash string, args int, bytes int64, ms int64) {
-		rec.Call(recording.Call{Source: source, Op: op, KeyHash: hash, ArgCount: args, RequestBytes: bytes, IntendedNs: ms * 1e6, Conn: "c"})
+		rec.Call(recording.Call{
+			Source: source, Op: op, KeyHash: hash, ArgCount: args, RequestBytes: bytes,
+			IntendedNs: ms * 1e6, Conn: "c",
+		})
 	}
 	add(recording.SourceTap, "SET", "h1", 3, 1500, 30)
 	add(recording.SourceTap, "GET", "h1", 2, 50, 10)
@@ -234,11 +248,17 @@ func TestReadRecording(t *testing.T) {
 		args  int
 		bytes int
 		due   time.Duration
-	}{{"GET", 2, 0, 0}, {"SET", 3, 1500, 20 * time.Millisecond}, {"MGET", 6, 0, 30 * time.Millisecond}, {"MSET", 5, 10_000, 40 * time.Millisecond}} {
+	}{
+		{"GET", 2, 0, 0},
+		{"SET", 3, 1500, 20 * time.Millisecond},
+		{"MGET", 6, 0, 30 * time.Millisecond},
+		{"MSET", 5, 10_000, 40 * time.Millisecond},
+	} {
 		due, ok := s.Due()
 		b, q := s.Next(nil)
 		args := commandsOf(t, b)[0]
-		if !ok || r.Ops[q.Op].Name != want.op || len(args) != want.args || due != want.due || want.bytes > 0 && (len(b) < want.bytes-4 || len(b) > want.bytes) {
+		if !ok || r.Ops[q.Op].Name != want.op || len(args) != want.args || due != want.due || want.bytes > 0 &&
+			(len(b) < want.bytes-4 || len(b) > want.bytes) {
 			t.Errorf("%s: %d arguments, %d bytes, due %v; want %+v", r.Ops[q.Op].Name, len(args), len(b), due, want)
 		}
 		keys = append(keys, args[1])
@@ -251,7 +271,8 @@ func TestReadRecording(t *testing.T) {
 	if keys[0] != keys[1] {
 		t.Errorf("one hash gave the keys %v", keys[:2])
 	}
-	if len(r.Notes) != 3 || !strings.Contains(r.Notes[2], "over all: 1") || r.Clients() != 2 || !strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
+	if len(r.Notes) != 3 || !strings.Contains(r.Notes[2], "over all: 1") || r.Clients() != 2 ||
+		!strings.Contains(r.Notes[0], "2 of 4") || len(r.Skipped) != 2 {
 		t.Errorf("notes %q, skipped %v", r.Notes, r.Skipped)
 	}
 	if _, err := ReadRecording(recording.New(), ReplayOptions{}); !errors.Is(err, ErrUsage) {

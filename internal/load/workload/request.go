@@ -119,7 +119,8 @@ func prefixed(key argument, prefix string) argument {
 	return append(argument{{kind: literalPart, text: prefix}}, key...)
 }
 
-// check refuses sequences that would leave the connection in a transaction, and placeholders that have nothing to refer to.
+// check refuses sequences that would leave the connection in a transaction, and placeholders that have nothing to refer
+// to.
 func (r request) check() error {
 	open, keys := false, 0
 	for i, c := range r.commands {
@@ -128,8 +129,10 @@ func (r request) check() error {
 			open = true
 		case (name == "EXEC" || name == "DISCARD") && open:
 			open = false
-		case name == "MULTI" || name == "EXEC" || name == "DISCARD" || name == "WATCH" && (open || !r.opens(i)) || name == "UNWATCH":
-			return usage("template %q: %s does not fit here; a transaction is 'WATCH …; MULTI; …; EXEC' in one template", r.text, name)
+		case name == "MULTI" || name == "EXEC" || name == "DISCARD" || name == "WATCH" && (open || !r.opens(i)) ||
+			name == "UNWATCH":
+			return usage("template %q: %s does not fit here; a transaction is 'WATCH …; MULTI; …; EXEC' in one "+
+				"template", r.text, name)
 		}
 		for _, a := range c {
 			for _, p := range a {
@@ -157,7 +160,10 @@ func (r request) check() error {
 
 // opens reports whether a MULTI follows.
 func (r request) opens(after int) bool {
-	return slices.ContainsFunc(r.commands[after:], func(c []argument) bool { return strings.EqualFold(c[0].text(), "MULTI") })
+	return slices.ContainsFunc(r.commands[after:], func(c []argument) bool {
+		return strings.EqualFold(c[0].text(),
+			"MULTI")
+	})
 }
 
 // op describes the calls of the request.
@@ -178,7 +184,8 @@ func (r request) op() Op {
 	return op
 }
 
-// reads tells whether a reply in which there is nothing is a miss: all that the request does, in a transaction or a script too, is to read.
+// reads tells whether a reply in which there is nothing is a miss: all that the request does, in a transaction or a
+// script too, is to read.
 func (r request) reads() bool {
 	reads := 0
 	for _, c := range r.commands {

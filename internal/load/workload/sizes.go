@@ -13,8 +13,8 @@ import (
 // MaxValueBytes is the largest value: a server's own bound (proto-max-bulk-len).
 const MaxValueBytes = 512 << 20
 
-// quantiles is how many sizes a distribution that is not a range is cut into: the most a draw costs is one look-up, and the largest
-// size of a lognormal distribution is 3.7 times its sigma away.
+// quantiles is how many sizes a distribution that is not a range is cut into: the most a draw costs is one look-up, and
+// the largest size of a lognormal distribution is 3.7 times its sigma away.
 const quantiles = 4096
 
 // Sizes are the sizes of values in bytes: a range, or a list of quantiles.
@@ -40,9 +40,9 @@ func (s Sizes) Mean() float64 {
 	return sum / float64(len(s.table))
 }
 
-// ParseSizes reads sizes of values in bytes: "100"; "100-1000", all equally likely; "lognormal:MEDIAN,SIGMA", sigma that of the natural
-// logarithm; "100:3,1k:1", sizes with their weights; "file:PATH", a size, or a size and its weight, per line. Units are those of redis.conf: k is 1000,
-// kb is 1024, and so m, mb. read gets the file.
+// ParseSizes reads sizes of values in bytes: "100"; "100-1000", all equally likely; "lognormal:MEDIAN,SIGMA", sigma
+// that of the natural logarithm; "100:3,1k:1", sizes with their weights; "file:PATH", a size, or a size and its weight,
+// per line. Units are those of redis.conf: k is 1000, kb is 1024, and so m, mb. read gets the file.
 func ParseSizes(text string, read func(path string) ([]byte, error)) (Sizes, error) {
 	switch name, argument, _ := strings.Cut(text, ":"); {
 	case name == "lognormal":
@@ -63,7 +63,8 @@ func ParseSizes(text string, read func(path string) ([]byte, error)) (Sizes, err
 	l, err1 := parseBytes(low)
 	h, err2 := parseBytes(high)
 	if err1 != nil || err2 != nil || l > h {
-		return Sizes{}, usage("size of values %q: want bytes as 100, 4kb, 100-1000, lognormal:100,1.5, 100:3,1kb:1 or file:PATH, at most 512mb", text)
+		return Sizes{}, usage("size of values %q: want bytes as 100, 4kb, 100-1000, lognormal:100,1.5, 100:3,1kb:1 "+
+			"or file:PATH, at most 512mb", text)
 	}
 	return Sizes{low: l, high: h}, nil
 }
@@ -71,7 +72,10 @@ func ParseSizes(text string, read func(path string) ([]byte, error)) (Sizes, err
 // parseBytes reads a size with a unit of redis.conf.
 func parseBytes(text string) (int, error) {
 	digits := strings.TrimRight(strings.ToLower(text), "kmb")
-	factor, known := map[string]uint64{"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20}[strings.ToLower(text)[len(digits):]]
+	factor, known := map[string]uint64{
+		"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6,
+		"mb": 1 << 20,
+	}[strings.ToLower(text)[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || !known || n*factor > MaxValueBytes {
 		return 0, fmt.Errorf("%q is not a size up to 512mb", text)
@@ -84,7 +88,8 @@ func lognormal(text, argument string) (Sizes, error) {
 	median, err1 := parseBytes(m)
 	sigma, err2 := strconv.ParseFloat(sg, 64)
 	if !both || err1 != nil || err2 != nil || median < 1 || !(sigma >= 0 && sigma <= 5) {
-		return Sizes{}, usage("size of values %q: want lognormal:MEDIAN,SIGMA with a median in bytes and a sigma of 0 to 5", text)
+		return Sizes{}, usage("size of values %q: want lognormal:MEDIAN,SIGMA with a median in bytes and a sigma of "+
+			"0 to 5", text)
 	}
 	s := Sizes{table: make([]int, quantiles)}
 	for i := range s.table {
@@ -109,7 +114,8 @@ func sizesOfLines(path string, body []byte) (Sizes, error) {
 	return weighted(path, lines, " ")
 }
 
-// weighted makes quantiles of sizes with weights. The shares are exact to 1/quantiles; each size with a weight has at least one.
+// weighted makes quantiles of sizes with weights. The shares are exact to 1/quantiles; each size with a weight has at
+// least one.
 func weighted(what string, items []string, separator string) (Sizes, error) {
 	type item struct {
 		bytes  int
@@ -125,7 +131,8 @@ func weighted(what string, items []string, separator string) (Sizes, error) {
 			w, err = strconv.ParseFloat(strings.TrimSpace(weight), 64)
 		}
 		if err != nil || !(w >= 0 && w <= 1e12) {
-			return Sizes{}, usage("sizes of values in %s: %q is not SIZE or SIZE%sWEIGHT, with at most 512mb and a weight of 0 to 1e12", what, text, separator)
+			return Sizes{}, usage("sizes of values in %s: %q is not SIZE or SIZE%sWEIGHT, with at most 512mb and a "+
+				"weight of 0 to 1e12", what, text, separator)
 		}
 		if w > 0 {
 			all, total = append(all, item{n, w}), total+w

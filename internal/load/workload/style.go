@@ -6,8 +6,8 @@ type style struct {
 	tagPairs int // pairs of digits that are in the tag
 }
 
-// styleFor is the style of a workload whose requests have at most so many key arguments, and so many keys. A request's keys have a tag in
-// common, so that there are as many of them as the digits outside of the tag allow.
+// styleFor is the style of a workload whose requests have at most so many key arguments, and so many keys. A request's
+// keys have a tag in common, so that there are as many of them as the digits outside of the tag allow.
 func styleFor(arguments, drawn int) style {
 	s := style{tagged: arguments > 1, tagPairs: keyDigits/2 - 1}
 	if drawn > 100 {
@@ -24,7 +24,8 @@ func (s style) group() uint64 {
 	return maxKeysPerRequest
 }
 
-// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the first.
+// neighbour is the key after one in the group of those that share a hash tag, of which the last is followed by the
+// first.
 func (s style) neighbour(keys Keys, key uint64) uint64 {
 	size := s.group()
 	low := max(key/size*size, keys.Low)

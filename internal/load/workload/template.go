@@ -9,8 +9,8 @@ import (
 // Prefix begins every key that a load writes or reads, and every channel.
 const Prefix = "slowpath:"
 
-// template is a request ready to be sent: stretches of bytes in which only numbers of keys change, and between them what changes its
-// length. It is not changed after compile.
+// template is a request ready to be sent: stretches of bytes in which only numbers of keys change, and between them
+// what changes its length. It is not changed after compile.
 type template struct {
 	steps   []step
 	replies uint16
@@ -48,7 +48,10 @@ type compiler struct {
 
 // compile encodes a request. Its first key decides the slot.
 func compile(r request, s style, vals *values) template {
-	c := compiler{style: s, vals: vals, t: template{replies: uint16(len(r.commands)), noSlot: true, plain: -1}, last: step{value: -1}}
+	c := compiler{
+		style: s, vals: vals, t: template{replies: uint16(len(r.commands)), noSlot: true, plain: -1},
+		last: step{value: -1},
+	}
 	for i, cmd := range r.commands {
 		c.last.bytes = append(strconv.AppendInt(append(c.last.bytes, '*'), int64(len(cmd)), 10), '\r', '\n')
 		isKey := map[int]bool{}
@@ -65,7 +68,8 @@ func compile(r request, s style, vals *values) template {
 	c.t.steps = append(c.t.steps, c.last)
 	first := c.t.steps[0]
 	valued := len(c.t.steps) == 2 && first.value >= 0 && string(c.last.bytes) == "\r\n"
-	if n := first.numbers; (len(c.t.steps) == 1 || valued) && len(n) == 1 && n[0].bare && c.t.slots != nil && len(r.commands) == 1 {
+	if n := first.numbers; (len(c.t.steps) == 1 || valued) && len(n) == 1 && n[0].bare && c.t.slots != nil &&
+		len(r.commands) == 1 {
 		c.t.plain = n[0].at
 	}
 	return c.t
@@ -155,12 +159,13 @@ func (c *compiler) isNext(p part) bool {
 	return c.drawn > 1
 }
 
-// marked notes in the parts of an argument of varying length what constant notes in numbers: times 1 moves on to another key, low 1 is
-// a number in a key argument.
+// marked notes in the parts of an argument of varying length what constant notes in numbers: times 1 moves on to
+// another key, low 1 is a number in a key argument.
 func (c *compiler) marked(a argument, isKey bool) argument {
 	out := append(argument(nil), a...)
 	for i, p := range a {
-		if p.kind == literalPart || p.kind == randPart || p.kind == valuePart || p.kind == uniquePart || p.kind == duePart {
+		if p.kind == literalPart || p.kind == randPart || p.kind == valuePart || p.kind == uniquePart ||
+			p.kind == duePart {
 			continue
 		}
 		out[i].times, out[i].low = 0, 0

@@ -16,8 +16,8 @@ type Content struct {
 	lines [][]byte // instead, these values as they are
 }
 
-// ParseContent reads "random"; "compressible:SHARE%", of which so much is zeros, in runs; "zero"; "file:PATH", a value per line, whatever the
-// sizes are. read gets the file.
+// ParseContent reads "random"; "compressible:SHARE%", of which so much is zeros, in runs; "zero"; "file:PATH", a value
+// per line, whatever the sizes are. read gets the file.
 func ParseContent(text string, read func(path string) ([]byte, error)) (Content, error) {
 	name, argument, _ := strings.Cut(text, ":")
 	switch {
@@ -45,13 +45,14 @@ func ParseContent(text string, read func(path string) ([]byte, error)) (Content,
 }
 
 const (
-	poolBytes = 64 << 10 // stays in the second level cache; the windows of compressors in servers are smaller (LZF: 8 KiB)
-	markBytes = 8        // at the start of a value, which tell its key and size
-	runBytes  = 64       // of which a share is zeros, where values are compressible
+	// stays in the second level cache; the windows of compressors in servers are smaller (LZF: 8 KiB)
+	poolBytes = 64 << 10
+	markBytes = 8  // at the start of a value, which tell its key and size
+	runBytes  = 64 // of which a share is zeros, where values are compressible
 )
 
-// values makes the value of a key: a piece of a pool of random bytes, behind a mark. Both are a function of the seed, the key and the
-// size, so that a reader can tell what any writer wrote. It is not changed after newValues.
+// values makes the value of a key: a piece of a pool of random bytes, behind a mark. Both are a function of the seed,
+// the key and the size, so that a reader can tell what any writer wrote. It is not changed after newValues.
 type values struct {
 	sizes   Sizes
 	content Content
@@ -123,7 +124,8 @@ var ErrWrongValue = errors.New("wrong value")
 func (v *values) check(got []byte, key uint64) error {
 	if v.content.lines != nil {
 		if want := v.line(key); !bytes.Equal(got, want) {
-			return fmt.Errorf("%w: key %d has %s, not the %d bytes of its line", ErrWrongValue, key, sample(got), len(want))
+			return fmt.Errorf("%w: key %d has %s, not the %d bytes of its line", ErrWrongValue, key, sample(got),
+				len(want))
 		}
 		return nil
 	}
@@ -135,7 +137,8 @@ func (v *values) check(got []byte, key uint64) error {
 	binary.LittleEndian.PutUint64(mark[:], m)
 	n := min(len(got), markBytes)
 	if !bytes.Equal(got[:n], mark[:n]) {
-		return fmt.Errorf("%w: key %d has %s, which is not marked as its own: another key's value, one cut short, or of another seed", ErrWrongValue, key, sample(got))
+		return fmt.Errorf("%w: key %d has %s, which is not marked as its own: another key's value, one cut short, or "+
+			"of another seed", ErrWrongValue, key, sample(got))
 	}
 	start := int(m % poolBytes)
 	for from := 0; from < len(got); from += poolBytes {
@@ -143,7 +146,8 @@ func (v *values) check(got []byte, key uint64) error {
 		skip := max(n-from, 0)
 		piece, want := got[from+skip:until], v.pool[start+skip:start+until-from]
 		if !bytes.Equal(piece, want) {
-			return fmt.Errorf("%w: key %d differs at byte %d of %d", ErrWrongValue, key, from+skip+firstDifference(piece, want), len(got))
+			return fmt.Errorf("%w: key %d differs at byte %d of %d", ErrWrongValue, key,
+				from+skip+firstDifference(piece, want), len(got))
 		}
 	}
 	return nil

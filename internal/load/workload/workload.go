@@ -1,6 +1,7 @@
-// Package workload is what a load sends: commands with their keys and values, drawn from distributions and encoded; what is to be there
-// before the load (Prefill), how a reply is told from a wrong one (Check), and what is to be removed after it (Cleanup). It opens no
-// connection and reads no clock. A Replay sends what a log of commands has instead.
+// Package workload is what a load sends: commands with their keys and values, drawn from distributions and encoded;
+// what is to be there before the load (Prefill), how a reply is told from a wrong one (Check), and what is to be
+// removed after it (Cleanup). It opens no connection and reads no clock. A Replay sends what a log of commands has
+// instead.
 package workload
 
 // Op is one kind of call of a workload: a command template, or a MULTI block of several.
@@ -37,8 +38,8 @@ type Workload struct {
 	checks     []checkKind // by op, where Options.Verify asks for it
 }
 
-// Setup are commands to be sent to each node before the load: SCRIPT LOAD of the scripts whose digests are sent. A server that lost
-// them answers NOSCRIPT.
+// Setup are commands to be sent to each node before the load: SCRIPT LOAD of the scripts whose digests are sent. A
+// server that lost them answers NOSCRIPT.
 func (w *Workload) Setup() [][]string { return w.setup }
 
 // Writes tells whether the load may leave keys.
@@ -66,8 +67,8 @@ type Stream struct {
 	valueKeys [maxParts]uint64
 }
 
-// Stream gives stream number index (from 0) of count. The same seed, index and count give the same requests; of sequential keys each of
-// the streams has every count-th.
+// Stream gives stream number index (from 0) of count. The same seed, index and count give the same requests; of
+// sequential keys each of the streams has every count-th.
 func (w *Workload) Stream(seed uint64, index, count int) *Stream {
 	mix := newRNG(seed + uint64(index)*0x9e3779b97f4a7c15)
 	s := &Stream{w: w, rng: newRNG(mix.next()), step: uint64(max(count, 1)), unique: uint64(index)}
@@ -78,7 +79,8 @@ func (w *Workload) Stream(seed uint64, index, count int) *Stream {
 	return s
 }
 
-// LeaveSlots has the stream's requests without their slots: Request.Slot is -1. Whom nobody routes is spared the look-up.
+// LeaveSlots has the stream's requests without their slots: Request.Slot is -1. Whom nobody routes is spared the
+// look-up.
 func (s *Stream) LeaveSlots() { s.slotless = true }
 
 // Next appends the next request to dst. It does not allocate but to make dst longer.

@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// zipf draws ranks 0 … n-1 with probabilities in proportion to 1/(rank+1)^exponent, for any exponent above 0, by rejection-inversion:
-// W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6 (1996).
-// It is exact, needs no table, and takes fewer than two rounds on average whatever n is.
+// zipf draws ranks 0 … n-1 with probabilities in proportion to 1/(rank+1)^exponent, for any exponent above 0, by
+// rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
+// distributions", ACM TOMACS 6 (1996). It is exact, needs no table, and takes fewer than two rounds on average whatever
+// n is.
 type zipf struct {
 	n                   float64
 	exponent            float64
@@ -62,8 +63,8 @@ func log1pOver(x float64) float64 {
 	return 1 - x*(0.5-x/3)
 }
 
-// coprime gives a number below n, near n divided by the golden ratio, that has no divisor in common with n: its multiples modulo n are
-// all numbers below n, each once, and neighbours are far apart.
+// coprime gives a number below n, near n divided by the golden ratio, that has no divisor in common with n: its
+// multiples modulo n are all numbers below n, each once, and neighbours are far apart.
 func coprime(n uint64) uint64 {
 	const golden = 0.6180339887498949
 	for m := uint64(float64(n)*golden) | 1; m < n; m += 2 {

@@ -6,8 +6,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// join makes one call of its two ends, in the server's time. The server's part keeps its place there, what was before and after it is
-// the network's: as out and back so far as the clocks' bounds tell the one from the other, as way where they do not.
+// join makes one call of its two ends, in the server's time. The server's part keeps its place there, what was before
+// and after it is the network's: as out and back so far as the clocks' bounds tell the one from the other, as way where
+// they do not.
 func (p pair) join(k clocks, resent []recording.Segment) (recording.Call, []recording.Segment) {
 	network := p.networkNs()
 	least, most := int64(0), network // of the way out
@@ -48,7 +49,10 @@ func (p pair) join(k clocks, resent []recording.Segment) (recording.Call, []reco
 		l.lay(s)
 	}
 	if p.sendNs > 0 {
-		l.lay(recording.Segment{Actor: recording.Client, State: recording.Send, FromNs: c.IntendedNs, ToNs: min(c.IntendedNs+p.sendNs, p.server.IntendedNs)})
+		l.lay(recording.Segment{
+			Actor: recording.Client, State: recording.Send, FromNs: c.IntendedNs,
+			ToNs: min(c.IntendedNs+p.sendNs, p.server.IntendedNs),
+		})
 	}
 	segs := whole(l, c.IntendedNs, c.EndNs)
 	for i := range segs {
@@ -95,7 +99,8 @@ func (l *line) lay(s recording.Segment) {
 	*l = out
 }
 
-// whole makes segments a partition of [from, to): in order, cut to it, disjoint, equal neighbours joined, and what is missing unexplained.
+// whole makes segments a partition of [from, to): in order, cut to it, disjoint, equal neighbours joined, and what is
+// missing unexplained.
 func whole(segs []recording.Segment, from, to int64) []recording.Segment {
 	segs = append([]recording.Segment(nil), segs...)
 	sort.SliceStable(segs, func(i, j int) bool { return segs[i].FromNs < segs[j].FromNs })
@@ -126,7 +131,10 @@ func retransmits(r *recording.Recording) map[string][]recording.Segment {
 		if d.InVain() {
 			continue
 		}
-		out[d.Client] = append(out[d.Client], recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, Culprit: "segment"})
+		out[d.Client] = append(out[d.Client], recording.Segment{
+			Actor: recording.Network, State: recording.Retransmit,
+			FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, Culprit: "segment",
+		})
 	}
 	return out
 }

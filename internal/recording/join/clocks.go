@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// clocks bounds how far the server's clock is ahead of the client's, over time. Each joined call bounds it: its request was at the server
-// after the client began to send, and its reply was at the client after the server had sent it.
+// clocks bounds how far the server's clock is ahead of the client's, over time. Each joined call bounds it: its request
+// was at the server after the client began to send, and its reply was at the client after the server had sent it.
 type clocks struct {
 	bounds   []bound // ordered by time
 	rejected int     // calls whose bounds no offset can meet together with those of others
@@ -19,16 +19,16 @@ type bound struct {
 }
 
 const (
-	// driftPerMillion is by how much two clocks can come apart: each may be slewed by 500 ppm (MAXFREQ of include/linux/timex.h). slowpath's
-	// clocks are monotonic: they are not set while it runs.
+	// driftPerMillion is by how much two clocks can come apart: each may be slewed by 500 ppm (MAXFREQ of
+	// include/linux/timex.h). slowpath's clocks are monotonic: they are not set while it runs.
 	driftPerMillion = 1000
-	// rejectedPart of the calls may contradict the others: a server that is interrupted between the sending of a reply and the end of its
-	// system call notes the send late, and of many segments that wait in a socket only some have a time of their own. A clock that was set
-	// contradicts all calls before or all after it.
+	// rejectedPart of the calls may contradict the others: a server that is interrupted between the sending of a reply
+	// and the end of its system call notes the send late, and of many segments that wait in a socket only some have a
+	// time of their own. A clock that was set contradicts all calls before or all after it.
 	rejectedPart = 0.05
 	neighbours   = 32 // on either side, with which a call is compared
-	// lateNs is how late the send of a reply may be noted, after it has left: it is when its system call ends. Between two namespaces of one
-	// kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, 6.18).
+	// lateNs is how late the send of a reply may be noted, after it has left: it is when its system call ends. Between
+	// two namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, 6.18).
 	lateNs = int64(100e3)
 )
 

@@ -9,8 +9,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// guest is the client's recording, whose rows move into the server's. What its kernel source saw does; its probe, its questions to the server
-// and the files of its host do not: the server's recording has its own, and two would be mixed up.
+// guest is the client's recording, whose rows move into the server's. What its kernel source saw does; its probe, its
+// questions to the server and the files of its host do not: the server's recording has its own, and two would be mixed
+// up.
 type guest struct {
 	server, client *recording.Recording
 	clocks         clocks
@@ -18,7 +19,8 @@ type guest struct {
 	taken          map[string]bool   // subjects of processes that the server's recording had before
 }
 
-// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their segments.
+// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their
+// segments.
 func (g guest) bring(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
 	next := int64(0)
 	for _, c := range g.server.Calls {
@@ -48,8 +50,8 @@ func (g guest) node(name string) string {
 	return name
 }
 
-// evidence adds what the kernel source saw of the clients' end beside calls. It gives how many processes were left out because the server's
-// host has others by the same number.
+// evidence adds what the kernel source saw of the clients' end beside calls. It gives how many processes were left out
+// because the server's host has others by the same number.
 func (g guest) evidence() (clash int) {
 	for _, h := range g.client.Histograms {
 		if h.Source == recording.SourceTap && strings.HasPrefix(h.Op, recording.Client+" ") {
@@ -75,7 +77,8 @@ func (g guest) evidence() (clash int) {
 		return !g.taken[subject]
 	}
 	for _, e := range g.client.Events {
-		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) && ok(e.Subject) || g.ofConnection(e)) {
+		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) && ok(e.Subject) ||
+			g.ofConnection(e)) {
 			e.Subject, e.TimeNs = g.node(e.Subject), e.TimeNs+g.clocks.shift(e.TimeNs)
 			g.server.Event(e)
 		}
@@ -103,7 +106,10 @@ func (g guest) ofConnection(e recording.Event) bool {
 func (g guest) samples(subject string) {
 	for _, name := range g.client.Names(recording.SourceTap, subject, "") {
 		for _, p := range g.client.Series(recording.SourceTap, subject, name) {
-			g.server.Sample(recording.Sample{TimeNs: p.TimeNs + g.clocks.shift(p.TimeNs), Source: recording.SourceTap, Subject: subject, Name: name, Value: p.Value})
+			g.server.Sample(recording.Sample{
+				TimeNs: p.TimeNs + g.clocks.shift(p.TimeNs), Source: recording.SourceTap,
+				Subject: subject, Name: name, Value: p.Value,
+			})
 		}
 	}
 }
@@ -127,7 +133,10 @@ func (g guest) counters() {
 	for _, name := range g.client.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		more, _ := g.client.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
 		have, _ := g.server.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
-		g.server.Sample(recording.Sample{TimeNs: end, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: have + more})
+		g.server.Sample(recording.Sample{
+			TimeNs: end, Source: recording.SourceTap, Subject: recording.SubjectSelf,
+			Name: name, Value: have + more,
+		})
 	}
 }
 

@@ -1,9 +1,10 @@
-// Package join makes one recording of two that two hosts made of the same calls: the host of the clients saw one end of each connection, the
-// host of the server the other.
+// Package join makes one recording of two that two hosts made of the same calls: the host of the clients saw one end of
+// each connection, the host of the server the other.
 //
-// Calls are matched by connection and TCP sequence number, never by time. The network's share of a call is the client's time for it minus the
-// server's: two lengths, each by one clock. The clocks of two hosts are never compared: how far they are apart is bounded by the calls
-// themselves, each of which was at its server after its client sent it and before its client had the reply.
+// Calls are matched by connection and TCP sequence number, never by time. The network's share of a call is the client's
+// time for it minus the server's: two lengths, each by one clock. The clocks of two hosts are never compared: how far
+// they are apart is bounded by the calls themselves, each of which was at its server after its client sent it and
+// before its client had the reply.
 package join
 
 import (
@@ -18,17 +19,23 @@ import (
 
 // Why recordings cannot be joined. The texts end in what to do.
 var (
-	ErrOld  = errors.New("has no TCP sequence numbers, by which calls are joined: it was made by an older slowpath, or without the kernel source; record again, as root")
-	ErrEnds = errors.New("no recording has calls from the clients' end of which another has calls from the server's; record on the clients' host and on the server's at the same time")
-	ErrNAT  = errors.New("no connection of one recording is in the other: NAT or a proxy between the hosts, or other clients; give each alone: slowpath doctor FILE")
-	ErrNone = errors.New("no call was slow at both ends, though connections are the same: the time went at one end or on the way, or they were made at different times; record again on both hosts, the server's with a lower --slow (200us)")
+	ErrOld = errors.New("has no TCP sequence numbers, by which calls are joined: it was made by an older slowpath, " +
+		"or without the kernel source; record again, as root")
+	ErrEnds = errors.New("no recording has calls from the clients' end of which another has calls from the server's; " +
+		"record on the clients' host and on the server's at the same time")
+	ErrNAT = errors.New("no connection of one recording is in the other: NAT or a proxy between the hosts, or other " +
+		"clients; give each alone: slowpath doctor FILE")
+	ErrNone = errors.New("no call was slow at both ends, though connections are the same: the time went at one end " +
+		"or on the way, or they were made at different times; record again on both hosts, the server's with a lower " +
+		"--slow (200us)")
 )
 
 // Result is what was joined of the recording of one host of clients, and what was not.
 type Result struct {
-	Of           int // its place among the recordings
-	Joined       int
-	Quick        int // calls without a counterpart that their server had for less than QuickNs, or its recording would have them
+	Of     int // its place among the recordings
+	Joined int
+	// calls without a counterpart that their server had for less than QuickNs, or its recording would have them
+	Quick        int
 	QuickNs      int64
 	Alone        int   // calls without a counterpart, of which no more is known,
 	Strange      int   // of these on connections that the server's recording does not have
@@ -42,9 +49,9 @@ type Result struct {
 	Clash        int   // client processes whose number another process of the server's host has
 }
 
-// All joins two recordings or more: one of the server's host, the others of hosts of its clients. Their order does not matter. The result has
-// the times of the server's host. With alone, calls of which the server's recording knows nothing stay, too; without it they do not, since
-// what the server did meanwhile is not known.
+// All joins two recordings or more: one of the server's host, the others of hosts of its clients. Their order does not
+// matter. The result has the times of the server's host. With alone, calls of which the server's recording knows
+// nothing stay, too; without it they do not, since what the server did meanwhile is not known.
 func All(recs []*recording.Recording, alone bool) (*recording.Recording, []Result, error) {
 	best, most := 0, 0
 	for i, s := range recs {
@@ -82,7 +89,8 @@ func All(recs []*recording.Recording, alone bool) (*recording.Recording, []Resul
 func reason(recs []*recording.Recording) error {
 	for i, r := range recs {
 		calls := slices.ContainsFunc(r.Calls, isTaps)
-		if calls && !slices.ContainsFunc(r.Calls, func(c recording.Call) bool { return c.Seq != 0 }) || !calls && !r.Used(recording.SourceTap) {
+		if calls && !slices.ContainsFunc(r.Calls, func(c recording.Call) bool { return c.Seq != 0 }) || !calls &&
+			!r.Used(recording.SourceTap) {
 			return fmt.Errorf("recording %d %w", i+1, ErrOld)
 		}
 	}
@@ -135,7 +143,8 @@ func connections(r *recording.Recording) map[string]bool {
 func served(r *recording.Recording) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.Snapshots { // in order of time
-		if conn, ok := strings.CutPrefix(s.Subject, recording.ConnPrefix); ok && s.Source == recording.SourceTap && s.Name == recording.SnapshotServed {
+		if conn, ok := strings.CutPrefix(s.Subject, recording.ConnPrefix); ok && s.Source == recording.SourceTap &&
+			s.Name == recording.SnapshotServed {
 			if _, had := out[conn]; !had {
 				out[conn] = s.TimeNs
 			}
@@ -147,7 +156,10 @@ func served(r *recording.Recording) map[string]int64 {
 // two joins a client's recording into that of the server.
 func two(server, client *recording.Recording, kept *keeper, alone bool) Result {
 	m := match(server, client)
-	r := Result{Joined: len(m.pairs), Ambiguous: m.ambiguous, Contradicted: m.contradicted, Reverse: len(match(client, server).pairs)}
+	r := Result{
+		Joined: len(m.pairs), Ambiguous: m.ambiguous, Contradicted: m.contradicted,
+		Reverse: len(match(client, server).pairs),
+	}
 	known := connections(server)
 	clocks := newClocks(m.pairs)
 	var quick, rest []int
@@ -191,24 +203,39 @@ func (r Result) Blind(name string) []recording.BlindSpot {
 	var out []recording.BlindSpot
 	add := func(n int, what, why, enable string) {
 		if n > 0 {
-			out = append(out, recording.BlindSpot{What: fmt.Sprintf("%d calls of %s %s", n, name, what), Why: why, Enable: enable})
+			out = append(out, recording.BlindSpot{
+				What: fmt.Sprintf("%d calls of %s %s", n, name, what), Why: why,
+				Enable: enable,
+			})
 		}
 	}
 	const alone = "have no counterpart at their server"
-	add(r.Strange, alone, "the server's recording does not have their connections: NAT or a proxy between, or another server", "record on the host that is between, too")
-	add(r.Alone-r.Strange, alone, "the server's end of their connections was seen, and they were not slow there, or not while it was recorded",
+	add(r.Strange, alone, "the server's recording does not have their connections: NAT or a proxy between, or "+
+		"another server", "record on the host that is between, too")
+	add(r.Alone-r.Strange, alone, "the server's end of their connections was seen, and they were not slow there, or "+
+		"not while it was recorded",
 		"record both hosts at the same time, the server's with a lower --slow (200us)")
-	add(r.Quick, "have only a bound for their server's part", fmt.Sprintf("the server had each for less than %v, or its recording would have it", time.Duration(r.QuickNs)),
+	add(r.Quick, "have only a bound for their server's part", fmt.Sprintf("the server had each for less than %v, or "+
+		"its recording would have it", time.Duration(r.QuickNs)),
 		"record the server's host with a lower --slow (200us)")
-	add(r.Ambiguous, "are not joined", "several have the same place on their connection: equal commands of one pipeline", "")
+	add(r.Ambiguous, "are not joined", "several have the same place on their connection: equal commands of one "+
+		"pipeline", "")
 	add(r.Contradicted, "are not joined", "what the two ends say does not fit into one call", "")
-	add(r.Reverse, "are not joined", "their server is on the host of the clients, and their client on that of the server", "give a recording of the other way alone")
+	add(r.Reverse, "are not joined", "their server is on the host of the clients, and their client on that of the "+
+		"server", "give a recording of the other way alone")
 	if r.Clash > 0 {
-		out = append(out, recording.BlindSpot{What: fmt.Sprintf("what %d client processes of %s went through", r.Clash, name), Why: "processes of the server's host have the same numbers",
-			Enable: "slowpath doctor " + name})
+		out = append(out, recording.BlindSpot{
+			What: fmt.Sprintf("what %d client processes of %s went through", r.Clash,
+				name), Why: "processes of the server's host have the same numbers",
+			Enable: "slowpath doctor " + name,
+		})
 	}
 	if r.Unsure {
-		out = append(out, recording.BlindSpot{What: "how far the clock of " + name + " is from that of the server", Why: "the joined calls contradict each other: a host slept, or a clock was wrong; what its clients' threads went through is left out", Enable: "record again"})
+		out = append(out, recording.BlindSpot{
+			What: "how far the clock of " + name + " is from that of the server",
+			Why: "the joined calls contradict each other: a host slept, or a clock was wrong; what its clients' " +
+				"threads went through is left out", Enable: "record again",
+		})
 	}
 	return out
 }
@@ -222,5 +249,6 @@ func (r Result) Clocks() string {
 	if ns < 0 {
 		word, ns = "behind", -ns
 	}
-	return fmt.Sprintf("by these the server's clock is %v %s its own, give or take %v", time.Duration(ns).Round(time.Microsecond), word, time.Duration(r.WithinNs).Round(time.Microsecond))
+	return fmt.Sprintf("by these the server's clock is %v %s its own, give or take %v",
+		time.Duration(ns).Round(time.Microsecond), word, time.Duration(r.WithinNs).Round(time.Microsecond))
 }

@@ -13,7 +13,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// world is calls as they were, by one clock: what two hosts would have recorded of them, each by its own, and the truth.
+// world is calls as they were, by one clock: what two hosts would have recorded of them, each by its own, and the
+// truth.
 type world struct {
 	server, client *recording.Recording
 	truth          map[uint32]trip
@@ -36,8 +37,11 @@ func (w *world) call(t trip, offset int64) {
 	arrived := t.begin + t.out
 	sent := arrived + t.served
 	has := sent + t.back
-	c := recording.Call{Source: recording.SourceTap, Conn: "10.0.0.2:4000", Op: "GET", RequestBytes: 30, Node: "redis:6379", Side: recording.Client, Client: "app[7]", Seq: w.n,
-		IntendedNs: t.begin, StartNs: t.begin, EndNs: has + t.read}
+	c := recording.Call{
+		Source: recording.SourceTap, Conn: "10.0.0.2:4000", Op: "GET", RequestBytes: 30,
+		Node: "redis:6379", Side: recording.Client, Client: "app[7]", Seq: w.n,
+		IntendedNs: t.begin, StartNs: t.begin, EndNs: has + t.read,
+	}
 	seg := func(actor, state string, from, to int64) (out []recording.Segment) {
 		if to > from {
 			out = append(out, recording.Segment{Actor: actor, State: state, FromNs: from, ToNs: to})
@@ -45,7 +49,8 @@ func (w *world) call(t trip, offset int64) {
 		return out
 	}
 	send := t.begin + t.out/4
-	w.client.Call(c, slices.Concat(seg(recording.Client, recording.Send, t.begin, send), seg(recording.Nobody, recording.Unexplained, send, has),
+	w.client.Call(c, slices.Concat(seg(recording.Client, recording.Send, t.begin, send), seg(recording.Nobody,
+		recording.Unexplained, send, has),
 		seg(recording.Client, recording.Receive, has, c.EndNs))...)
 	c.Side, c.Node, c.Client = recording.Server, "127.0.0.1:6379", ""
 	c.IntendedNs, c.StartNs, c.EndNs = arrived+offset, arrived+offset, sent+offset
@@ -78,8 +83,8 @@ func in(segs []recording.Segment, actor string, states ...string) (ns int64) {
 	return ns
 }
 
-// TestNetworkShare: whatever the clocks show, the network has of each call what the client waited for without the server's time, the segments
-// are a partition of the call, and what is called out or back was.
+// TestNetworkShare: whatever the clocks show, the network has of each call what the client waited for without the
+// server's time, the segments are a partition of the call, and what is called out or back was.
 func TestNetworkShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := anyWorld(t)
@@ -92,7 +97,8 @@ func TestNetworkShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; r.Joined != calls || r.Alone+r.Ambiguous+r.Contradicted+r.Rejected != 0 || r.Unsure || len(rec.Calls) != calls {
+		if r := results[0]; r.Joined != calls || r.Alone+r.Ambiguous+r.Contradicted+r.Rejected != 0 || r.Unsure ||
+			len(rec.Calls) != calls {
 			t.Fatalf("%+v of %d calls", r, calls)
 		}
 		for _, c := range rec.Calls {
@@ -104,14 +110,18 @@ func TestNetworkShare(t *testing.T) {
 				}
 				at = s.ToNs
 			}
-			if at != c.EndNs || c.EndNs-c.IntendedNs != truth.out+truth.served+truth.back+truth.read || c.Side != "both" || c.Client != "app[7]" || c.Node != "127.0.0.1:6379" {
+			if at != c.EndNs || c.EndNs-c.IntendedNs != truth.out+truth.served+truth.back+truth.read ||
+				c.Side != "both" || c.Client != "app[7]" || c.Node != "127.0.0.1:6379" {
 				t.Fatalf("%+v, %+v", c, truth)
 			}
 			send := in(segs, recording.Client, recording.Send)
-			if share := in(segs, recording.Network) + send; share != truth.out+truth.back || in(segs, recording.Server) != truth.served || in(segs, recording.Client, recording.Receive) != truth.read {
+			if share := in(segs, recording.Network) + send; share != truth.out+truth.back ||
+				in(segs, recording.Server) != truth.served || in(segs, recording.Client,
+				recording.Receive) != truth.read {
 				t.Fatalf("the network has %d of %+v: %+v", share, truth, segs)
 			}
-			if in(segs, recording.Network, recording.Out) > truth.out || in(segs, recording.Network, recording.Back) > truth.back {
+			if in(segs, recording.Network, recording.Out) > truth.out || in(segs, recording.Network,
+				recording.Back) > truth.back {
 				t.Fatalf("more certain than true: %+v, %+v", segs, truth)
 			}
 		}
@@ -120,14 +130,24 @@ func TestNetworkShare(t *testing.T) {
 
 // TestAnyRows: recordings come from outside. Whatever they hold, the segments of a joined call are a partition of it.
 func TestAnyRows(t *testing.T) {
-	states := []string{recording.Exec, recording.Busy, recording.Unexplained, recording.Retransmit, recording.Send, recording.Out}
+	states := []string{
+		recording.Exec, recording.Busy, recording.Unexplained, recording.Retransmit, recording.Send,
+		recording.Out,
+	}
 	actors := []string{recording.Server, recording.Client, recording.Network, recording.Nobody}
 	row := func(t *rapid.T, r *recording.Recording, side string, ns int64) {
 		from := rapid.Int64Range(-100, 100).Draw(t, "from")
-		c := recording.Call{Source: recording.SourceTap, Conn: "c", Op: "GET", Side: side, Seq: 1, IntendedNs: from, StartNs: from, EndNs: from + ns}
+		c := recording.Call{
+			Source: recording.SourceTap, Conn: "c", Op: "GET", Side: side, Seq: 1, IntendedNs: from,
+			StartNs: from, EndNs: from + ns,
+		}
 		var segs []recording.Segment
 		for range rapid.IntRange(0, 5).Draw(t, "segments") {
-			s := recording.Segment{Actor: rapid.SampledFrom(actors).Draw(t, "actor"), State: rapid.SampledFrom(states).Draw(t, "state"), FromNs: from + rapid.Int64Range(-20, 120).Draw(t, "begin")}
+			s := recording.Segment{
+				Actor: rapid.SampledFrom(actors).Draw(t, "actor"),
+				State: rapid.SampledFrom(states).Draw(t, "state"), FromNs: from + rapid.Int64Range(-20, 120).Draw(t,
+					"begin"),
+			}
 			s.ToNs = s.FromNs + rapid.Int64Range(-5, 80).Draw(t, "ns")
 			segs = append(segs, s)
 		}
@@ -138,8 +158,11 @@ func TestAnyRows(t *testing.T) {
 		ns := rapid.Int64Range(0, 100).Draw(t, "served")
 		row(t, w.server, recording.Server, ns)
 		row(t, w.client, recording.Client, ns+rapid.Int64Range(0, 50).Draw(t, "more"))
-		w.server.Event(recording.Event{TimeNs: rapid.Int64Range(-100, 200).Draw(t, "resent"), DurationNs: rapid.Int64Range(0, 50).Draw(t, "for"), Source: recording.SourceTap,
-			Kind: recording.KindRetransmit, Detail: recording.Detail(recording.RetransmitDetail{Client: "c"})})
+		w.server.Event(recording.Event{
+			TimeNs:     rapid.Int64Range(-100, 200).Draw(t, "resent"),
+			DurationNs: rapid.Int64Range(0, 50).Draw(t, "for"), Source: recording.SourceTap,
+			Kind: recording.KindRetransmit, Detail: recording.Detail(recording.RetransmitDetail{Client: "c"}),
+		})
 		rec, _, err := All([]*recording.Recording{w.server, w.client}, false)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +181,8 @@ func TestAnyRows(t *testing.T) {
 	})
 }
 
-// TestClockThatWasSet: a clock that jumps makes the calls contradict each other. Their shares stay right, and nothing is said of out and back.
+// TestClockThatWasSet: a clock that jumps makes the calls contradict each other. Their shares stay right, and nothing
+// is said of out and back.
 func TestClockThatWasSet(t *testing.T) {
 	w := newWorld()
 	for i := range int64(40) {
@@ -168,7 +192,10 @@ func TestClockThatWasSet(t *testing.T) {
 		}
 		w.call(trip{i * 1e9, 1e6, 5e6, 2e6, 1e5}, offset)
 	}
-	w.client.Event(recording.Event{TimeNs: 1, DurationNs: 5, Source: recording.SourceTap, Subject: "process:7", Kind: recording.KindRunQueue})
+	w.client.Event(recording.Event{
+		TimeNs: 1, DurationNs: 5, Source: recording.SourceTap, Subject: "process:7",
+		Kind: recording.KindRunQueue,
+	})
 	rec, results, err := All([]*recording.Recording{w.server, w.client}, false)
 	if err != nil || !results[0].Unsure {
 		t.Fatalf("%+v, %v", results, err)
@@ -196,7 +223,8 @@ func TestLateNote(t *testing.T) {
 	late := &w.server.Calls[10] // by 20 ms: the client has read for as long
 	late.EndNs += 20e6
 	_, results, err := All([]*recording.Recording{w.server, w.client}, false)
-	if r := results[0]; err != nil || r.Unsure || r.Joined != 40 || r.WithinNs > 1e6+lateNs || r.ApartNs < -1e6 || r.ApartNs > 1e6 {
+	if r := results[0]; err != nil || r.Unsure || r.Joined != 40 || r.WithinNs > 1e6+lateNs || r.ApartNs < -1e6 ||
+		r.ApartNs > 1e6 {
 		t.Errorf("%+v, %v", results, err)
 	}
 }
@@ -264,13 +292,22 @@ func TestEvidence(t *testing.T) {
 	}
 	c, s := w.client, w.server
 	tap := recording.SourceTap
-	c.Event(recording.Event{TimeNs: 1e13 + 5, DurationNs: 9, Source: tap, Subject: "process:7", Kind: recording.KindThrottled})
+	c.Event(recording.Event{
+		TimeNs: 1e13 + 5, DurationNs: 9, Source: tap, Subject: "process:7",
+		Kind: recording.KindThrottled,
+	})
 	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "process:8", Kind: recording.KindThrottled})
 	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "redis:6379", Kind: recording.KindOpen})
 	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "other:6379", Kind: recording.KindOpen})
-	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: recording.SourceHost, Subject: "redis:6379", Kind: recording.KindThrottled})
+	c.Event(recording.Event{
+		TimeNs: 1e13 + 5, Source: recording.SourceHost, Subject: "redis:6379",
+		Kind: recording.KindThrottled,
+	})
 	c.Sample(recording.Sample{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "calls", Value: 3})
-	c.Snapshot(recording.Snapshot{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "ends", Body: recording.Detail(recording.ConnEnds{Node: "redis:6379", PID: 7})})
+	c.Snapshot(recording.Snapshot{
+		TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "ends",
+		Body: recording.Detail(recording.ConnEnds{Node: "redis:6379", PID: 7}),
+	})
 	c.Histogram(recording.Histogram{Second: 10000, Source: tap, Node: "redis:6379", Op: "client GET"})
 	c.Sample(recording.Sample{TimeNs: 1e13, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 2})
 	s.Sample(recording.Sample{TimeNs: 1, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 3})
@@ -298,7 +335,8 @@ func TestEvidence(t *testing.T) {
 		near("sample", p[0].TimeNs, 1e13+5+offset)
 	}
 	var ends recording.ConnEnds
-	if snap, ok := rec.SnapshotOf(tap, "conn:10.0.0.2:4000", "ends"); !ok || json.Unmarshal([]byte(snap.Body), &ends) != nil || ends.Node != "127.0.0.1:6379" {
+	if snap, ok := rec.SnapshotOf(tap, "conn:10.0.0.2:4000", "ends"); !ok || json.Unmarshal([]byte(snap.Body),
+		&ends) != nil || ends.Node != "127.0.0.1:6379" {
 		t.Errorf("%+v", snap)
 	}
 	if h := rec.Histograms; len(h) != 1 || h[0].Node != "127.0.0.1:6379" || h[0].Second != (1e13+offset)/1e9 {
@@ -322,18 +360,28 @@ func TestNothingToJoin(t *testing.T) {
 		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrEnds},
 		{"nothing slow there", func(w *world) {
 			w.server.Calls = nil
-			w.server.SetMeta(recording.MetaSource+recording.SourceTap, recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
-			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+			w.server.SetMeta(recording.MetaSource+recording.SourceTap,
+				recording.Detail(recording.SourceStatus{Name: recording.SourceTap, Used: true}))
+			w.server.Event(recording.Event{
+				Source: recording.SourceTap, Kind: recording.KindOpen,
+				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
+			})
 		}, ErrNone},
 		{"NAT", func(w *world) { w.server.Calls[0].Conn = "192.0.2.1:1" }, ErrNAT},
 		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNone},
 		{"quick there, in a pool", func(w *world) {
 			w.server.Calls[0].Conn = "192.0.2.1:1"
-			w.server.Snapshot(recording.Snapshot{Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+			w.server.Snapshot(recording.Snapshot{
+				Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000",
+				Name: recording.SnapshotServed,
+			})
 		}, ErrNone},
 		{"quick there, by its connection", func(w *world) {
 			w.server.Calls[0].Conn = "192.0.2.1:1"
-			w.server.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+			w.server.Event(recording.Event{
+				Source: recording.SourceTap, Kind: recording.KindOpen,
+				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
+			})
 		}, ErrNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -346,7 +394,8 @@ func TestNothingToJoin(t *testing.T) {
 	}
 }
 
-// TestQuick: a server's recording has calls from a threshold on. Of those that it lacks it is known that they were below, if it can lack no other.
+// TestQuick: a server's recording has calls from a threshold on. Of those that it lacks it is known that they were
+// below, if it can lack no other.
 func TestQuick(t *testing.T) {
 	const slow = int64(5e6)
 	build := func(t *rapid.T) *world {
@@ -354,17 +403,26 @@ func TestQuick(t *testing.T) {
 		w.call(trip{w.client.Calls[w.n-1].EndNs + 1e9, 1e6, 2 * slow, 1e6, 0}, w.offset)
 		w.server.Index() // by time, with the clock's drift
 		first, last := w.server.Calls[0].IntendedNs, w.server.Calls[w.n-1].EndNs
-		w.server.Calls = slices.DeleteFunc(w.server.Calls, func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
+		w.server.Calls = slices.DeleteFunc(w.server.Calls,
+			func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
 		clear(w.server.Segments)
 		for i, c := range w.server.Calls { // as they would have been written
 			w.server.Calls[i].ID = int64(i + 1)
-			w.server.Segments[int64(i+1)] = []recording.Segment{{Actor: recording.Server, State: recording.Exec, FromNs: c.IntendedNs, ToNs: c.EndNs}}
+			w.server.Segments[int64(i+1)] = []recording.Segment{{
+				Actor: recording.Server, State: recording.Exec,
+				FromNs: c.IntendedNs, ToNs: c.EndNs,
+			}}
 		}
 		if rapid.Bool().Draw(t, "pooled") {
-			w.server.Snapshot(recording.Snapshot{TimeNs: first - 1e12, Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed})
+			w.server.Snapshot(recording.Snapshot{
+				TimeNs: first - 1e12, Source: recording.SourceTap,
+				Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed,
+			})
 		} else {
-			w.server.Event(recording.Event{TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
-				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+			w.server.Event(recording.Event{
+				TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
+				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
+			})
 		}
 		w.server.SetMeta(recording.MetaEnd, fmt.Sprint(last+1e12))
 		w.server.SetMeta(recording.MetaSlow, "5ms")
@@ -377,7 +435,8 @@ func TestQuick(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; r.Joined != slowThere || r.Quick != calls-slowThere || r.Alone != 0 || len(rec.Calls) != calls {
+		if r := results[0]; r.Joined != slowThere || r.Quick != calls-slowThere || r.Alone != 0 ||
+			len(rec.Calls) != calls {
 			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
 		}
 		for _, c := range rec.Calls {
@@ -389,21 +448,28 @@ func TestQuick(t *testing.T) {
 				}
 				at = s.ToNs
 			}
-			if at != c.EndNs || in(segs, recording.Network) > truth.out+truth.back || c.Side == recording.Client && in(segs, recording.Nobody) > slow {
+			if at != c.EndNs || in(segs, recording.Network) > truth.out+truth.back || c.Side == recording.Client &&
+				in(segs, recording.Nobody) > slow {
 				t.Fatalf("%+v of %+v: %+v", segs, truth, c)
 			}
 		}
 	})
 	for name, spoil := range map[string]func(*recording.Recording){
 		"a report was lost": func(r *recording.Recording) {
-			r.Sample(recording.Sample{Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 1})
+			r.Sample(recording.Sample{
+				Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped",
+				Value: 1,
+			})
 		},
 		"a row was lost":     func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
 		"calls were thinned": func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
 		"it was killed":      func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
 		"the port was reused": func(r *recording.Recording) {
 			for range 2 {
-				r.Event(recording.Event{Source: recording.SourceTap, Kind: recording.KindOpen, Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server})})
+				r.Event(recording.Event{
+					Source: recording.SourceTap, Kind: recording.KindOpen,
+					Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
+				})
 			}
 		},
 		"it ended before": func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
@@ -422,7 +488,8 @@ func TestQuick(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := build(t)
 				spoil(w.server)
-				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil || results[0].Quick != 0 {
+				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil ||
+					results[0].Quick != 0 {
 					t.Fatalf("%+v, %v", results, err)
 				}
 			})

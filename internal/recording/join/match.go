@@ -7,8 +7,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// key is a call as both ends know it: the client's end of the connection, and the sequence number of the byte after the request. The
-// server's address is no part of it: a published port or a load balancer that only forwards packets changes it and leaves these two.
+// key is a call as both ends know it: the client's end of the connection, and the sequence number of the byte after the
+// request. The server's address is no part of it: a published port or a load balancer that only forwards packets
+// changes it and leaves these two.
 type key struct {
 	client string
 	seq    uint32
@@ -51,7 +52,10 @@ func match(server, client *recording.Recording) matched {
 		}
 	}
 	slices.Sort(m.alone)
-	slices.SortFunc(m.pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.start(), b.start()), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(m.pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.start(), b.start()),
+			cmp.Compare(a.at, b.at))
+	})
 	return m
 }
 
@@ -67,12 +71,14 @@ func ends(r *recording.Recording, side string) map[key][]int {
 	return out
 }
 
-// newPair makes sure that two ends are of one call: the same request, for which the server did not take longer than its client.
+// newPair makes sure that two ends are of one call: the same request, for which the server did not take longer than its
+// client.
 func newPair(server, client *recording.Recording, at, mine int) (pair, bool) {
 	p := pair{server: server.Calls[at], client: client.Calls[mine], at: at}
 	s, c := p.server, p.client
 	sealed := c.Op == "?" // TLS: each end counts the bytes of its own system calls
-	if s.Op != c.Op || s.RequestBytes != c.RequestBytes && !sealed || s.EndNs < s.IntendedNs || s.EndNs-s.IntendedNs > c.EndNs-c.IntendedNs+lateNs {
+	if s.Op != c.Op || s.RequestBytes != c.RequestBytes && !sealed || s.EndNs < s.IntendedNs ||
+		s.EndNs-s.IntendedNs > c.EndNs-c.IntendedNs+lateNs {
 		return p, false
 	}
 	p.inner = whole(server.Segments[s.ID], s.IntendedNs, s.EndNs)
@@ -92,8 +98,8 @@ func newPair(server, client *recording.Recording, at, mine int) (pair, bool) {
 // start is when the client began to send, by its clock.
 func (p pair) start() int64 { return p.client.IntendedNs }
 
-// networkNs is the network's share: what the client waited for the reply without the server's time. The server's end of a call is noted when
-// its send is over, which can be after the reply has arrived.
+// networkNs is the network's share: what the client waited for the reply without the server's time. The server's end of
+// a call is noted when its send is over, which can be after the reply has arrived.
 func (p pair) networkNs() int64 {
 	return max(0, p.arrived-p.start()-(p.server.EndNs-p.server.IntendedNs))
 }

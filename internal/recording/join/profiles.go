@@ -10,8 +10,9 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording has is another application
-// there (127.0.0.1:6060 of another host, another process of the same number): it gets a number of its own, "pprof:127.0.0.1:6060#2".
+// profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording
+// has is another application there (127.0.0.1:6060 of another host, another process of the same number): it gets a
+// number of its own, "pprof:127.0.0.1:6060#2".
 func (g guest) profiles() {
 	names := map[string]string{}
 	subject := func(of string) string {
@@ -72,7 +73,10 @@ func (g guest) profiles() {
 		}
 		for _, name := range g.client.Names(recording.SourceProfile, of, "") {
 			for _, p := range g.client.Series(recording.SourceProfile, of, name) {
-				g.server.Sample(recording.Sample{TimeNs: shift(p.TimeNs), Source: recording.SourceProfile, Subject: subject(of), Name: name, Value: p.Value})
+				g.server.Sample(recording.Sample{
+					TimeNs: shift(p.TimeNs), Source: recording.SourceProfile,
+					Subject: subject(of), Name: name, Value: p.Value,
+				})
 			}
 		}
 	}
@@ -86,8 +90,10 @@ func (g guest) profiles() {
 func (g guest) free(subject string) string {
 	for n, name := 2, subject; ; n, name = n+1, fmt.Sprintf("%s#%d", subject, n) {
 		used := func(of string) bool { return of == name }
-		if !g.taken[name] && !slices.ContainsFunc(g.server.Profiles, func(p recording.Profile) bool { return used(p.Subject) }) &&
-			!slices.ContainsFunc(g.server.Snapshots, func(s recording.Snapshot) bool { return s.Source == recording.SourceProfile && used(s.Subject) }) {
+		if !g.taken[name] && !slices.ContainsFunc(g.server.Profiles,
+			func(p recording.Profile) bool { return used(p.Subject) }) &&
+			!slices.ContainsFunc(g.server.Snapshots,
+				func(s recording.Snapshot) bool { return s.Source == recording.SourceProfile && used(s.Subject) }) {
 			return name
 		}
 	}

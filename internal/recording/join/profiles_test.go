@@ -8,24 +8,44 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// profiled adds an application to a recording: goroutines in a function, and samples of its process on the CPU at a time.
+// profiled adds an application to a recording: goroutines in a function, and samples of its process on the CPU at a
+// time.
 func profiled(t *testing.T, r *recording.Recording, function string, at int64) {
 	t.Helper()
-	body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{{Name: "goroutine", Unit: "count"}}, Stacks: []stacks.Stack{{Frames: []string{function}, Values: []int64{3}, TimeNs: at}}})
+	body, err := stacks.Write(&stacks.Profile{
+		Types:  []stacks.Type{{Name: "goroutine", Unit: "count"}},
+		Stacks: []stacks.Stack{{Frames: []string{function}, Values: []int64{3}, TimeNs: at}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for subject, kind := range map[string]string{"pprof:127.0.0.1:6060": recording.ProfileGoroutine, "process:7": recording.ProfileCPUClock} {
+	for subject, kind := range map[string]string{
+		"pprof:127.0.0.1:6060": recording.ProfileGoroutine,
+		"process:7":            recording.ProfileCPUClock,
+	} {
 		r.Profile(recording.Profile{TimeNs: at, Subject: subject, Kind: kind, Pprof: body})
-		r.Snapshot(recording.Snapshot{TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: recording.SnapshotApplication,
-			Body: recording.Detail(recording.Profiled{Name: function, Node: "redis:6379"})})
-		r.Sample(recording.Sample{TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "read_ns", Value: 9})
-		r.Event(recording.Event{TimeNs: at, Source: recording.SourceProfile, Subject: subject, Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{What: function})})
+		r.Snapshot(recording.Snapshot{
+			TimeNs: at, Source: recording.SourceProfile, Subject: subject,
+			Name: recording.SnapshotApplication,
+			Body: recording.Detail(recording.Profiled{Name: function, Node: "redis:6379"}),
+		})
+		r.Sample(recording.Sample{
+			TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "read_ns",
+			Value: 9,
+		})
+		r.Event(recording.Event{
+			TimeNs: at, Source: recording.SourceProfile, Subject: subject,
+			Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{What: function}),
+		})
 	}
-	r.Snapshot(recording.Snapshot{Source: recording.SourceProfile, Subject: recording.SubjectSelf, Name: recording.SnapshotFrames, Body: "# of " + function})
+	r.Snapshot(recording.Snapshot{
+		Source: recording.SourceProfile, Subject: recording.SubjectSelf,
+		Name: recording.SnapshotFrames, Body: "# of " + function,
+	})
 }
 
-// TestProfiles: applications of both hosts stay apart, also by the same address and number; times are those of the server's clock.
+// TestProfiles: applications of both hosts stay apart, also by the same address and number; times are those of the
+// server's clock.
 func TestProfiles(t *testing.T) {
 	const offset = int64(5e9)
 	w := newWorld()
@@ -39,7 +59,10 @@ func TestProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := func(at int64) bool { return at > 1e12+offset-1e8 && at < 1e12+offset+1e8 }
-	for subject, function := range map[string]string{"pprof:127.0.0.1:6060": "servers", "process:7": "servers", "pprof:127.0.0.1:6060#2": "clients", "process:7#2": "clients"} {
+	for subject, function := range map[string]string{
+		"pprof:127.0.0.1:6060": "servers", "process:7": "servers",
+		"pprof:127.0.0.1:6060#2": "clients", "process:7#2": "clients",
+	} {
 		found := 0
 		for _, p := range rec.Profiles {
 			read, err := stacks.Read(p.Pprof)
@@ -50,12 +73,14 @@ func TestProfiles(t *testing.T) {
 				continue
 			}
 			found++
-			if read.Stacks[0].Frames[0] != function || !near(p.TimeNs) || p.Kind == recording.ProfileCPUClock && !near(read.Stacks[0].TimeNs) {
+			if read.Stacks[0].Frames[0] != function || !near(p.TimeNs) || p.Kind == recording.ProfileCPUClock &&
+				!near(read.Stacks[0].TimeNs) {
 				t.Errorf("%s: %+v at %d", subject, read, p.TimeNs)
 			}
 		}
 		snap, ok := rec.SnapshotOf(recording.SourceProfile, subject, recording.SnapshotApplication)
-		if n := len(rec.EventsOf(recording.SourceProfile, subject, recording.KindBlindSpot)); found != 1 || n != 1 || !ok || !strings.Contains(snap.Body, function) {
+		if n := len(rec.EventsOf(recording.SourceProfile, subject, recording.KindBlindSpot)); found != 1 || n != 1 ||
+			!ok || !strings.Contains(snap.Body, function) {
 			t.Errorf("%s: %d profiles, %d blind spots, %+v", subject, found, n, snap)
 		}
 		if function == "clients" && !strings.Contains(snap.Body, "127.0.0.1:6379") {
@@ -65,7 +90,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %v", subject, s)
 		}
 	}
-	if own, _ := rec.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); own.Body != "# of servers\n# of clients" {
+	if own, _ := rec.SnapshotOf(recording.SourceProfile, recording.SubjectSelf,
+		recording.SnapshotFrames); own.Body != "# of servers\n# of clients" {
 		t.Errorf("tables of frames %q", own.Body)
 	}
 	if !rec.Used(recording.SourceProfile) {

@@ -14,9 +14,12 @@ type keeper struct {
 	until  int64
 }
 
-// losses are the counters of the kernel source that tell that a slow call may be missing: its report was lost or not made, or the order of
-// calls on its connection was.
-var losses = []string{"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer", "tap.iovecs", "tap.no_memory", "tap.threads_full"}
+// losses are the counters of the kernel source that tell that a slow call may be missing: its report was lost or not
+// made, or the order of calls on its connection was.
+var losses = []string{
+	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",
+	"tap.iovecs", "tap.no_memory", "tap.threads_full",
+}
 
 // newKeeper gives nil where anything may be missing.
 func newKeeper(r *recording.Recording) *keeper {
@@ -29,7 +32,8 @@ func newKeeper(r *recording.Recording) *keeper {
 	for _, c := range r.Calls {
 		ids = max(ids, c.ID)
 	}
-	if r.Meta[recording.MetaDropped] != "" || r.Meta[recording.MetaEnd] == "" || ids != int64(len(r.Calls)) { // thinned: ids have gaps
+	// thinned: ids have gaps
+	if r.Meta[recording.MetaDropped] != "" || r.Meta[recording.MetaEnd] == "" || ids != int64(len(r.Calls)) {
 		return nil
 	}
 	k := &keeper{slowNs: int64(trace.SlowOf(r) / time.Nanosecond), since: map[string]int64{}}
@@ -81,8 +85,8 @@ func (k *keeper) quick(c recording.Call, clocks clocks) bool {
 	return known && c.IntendedNs+lo >= since && c.EndNs+hi <= k.until
 }
 
-// partly gives the network what a client waited beyond what the server can have had of a quick call; where in it the server's part was is not
-// known, it stands in the middle.
+// partly gives the network what a client waited beyond what the server can have had of a quick call; where in it the
+// server's part was is not known, it stands in the middle.
 func (k *keeper) partly(c recording.Call, segs []recording.Segment) []recording.Segment {
 	var out line
 	for _, s := range whole(segs, c.IntendedNs, c.EndNs) {

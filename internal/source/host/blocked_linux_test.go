@@ -37,7 +37,8 @@ func slowDisk(t *testing.T, writesPerSecond int) (mount, group string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, group+"/blkio.throttle.write_iops_device", strings.TrimSpace(string(number))+" "+strconv.Itoa(writesPerSecond))
+	write(t, group+"/blkio.throttle.write_iops_device",
+		strings.TrimSpace(string(number))+" "+strconv.Itoa(writesPerSecond))
 	return mount, group
 }
 
@@ -48,7 +49,8 @@ func TestBlockedInFdatasync(t *testing.T) {
 	write(t, group+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
 	start(t, "redis-benchmark", "-p", "22007", "-t", "set", "-n", "100000000", "-c", "2", "-q")
 	sink := watchFor(t, redis.Process.Pid, 22007, func(sink *memory) {
-		eventually(t, "the server is blocked in fdatasync for half a second", func() bool { return blockedIn(sink)["fdatasync"] > 500*time.Millisecond })
+		eventually(t, "the server is blocked in fdatasync for half a second",
+			func() bool { return blockedIn(sink)["fdatasync"] > 500*time.Millisecond })
 	})
 	show(t, sink)
 	calls := blockedIn(sink)

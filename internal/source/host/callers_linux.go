@@ -8,14 +8,15 @@ const (
 	callerAgain   = 5    // rounds until a process that was no caller is looked at again
 )
 
-// caller is what is known of a neighbour: whether it holds a connection to the server, and in which round that was found.
+// caller is what is known of a neighbour: whether it holds a connection to the server, and in which round that was
+// found.
 type caller struct {
 	yes   bool
 	round int
 }
 
-// markCallers says of each neighbour whether it is connected to the server: a load of the server itself is another trouble than
-// a stranger on its CPUs.
+// markCallers says of each neighbour whether it is connected to the server: a load of the server itself is another
+// trouble than a stranger on its CPUs.
 func (w *watch) markCallers(found []recording.Neighbour) {
 	for i := range found {
 		n := &found[i]

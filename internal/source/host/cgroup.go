@@ -47,7 +47,8 @@ type cgroupMount struct {
 	controllers []string
 }
 
-// parseMounts picks the cgroup mounts out of /proc/self/mountinfo: id parent major:minor root point options … - type source super.
+// parseMounts picks the cgroup mounts out of /proc/self/mountinfo: id parent major:minor root point options … - type
+// source super.
 func parseMounts(b []byte) []cgroupMount {
 	var mounts []cgroupMount
 	for line := range strings.Lines(string(b)) {
@@ -89,7 +90,8 @@ func unescapeMount(s string) string {
 	return b.String()
 }
 
-// cgroupPaths reads /proc/PID/cgroup: "4:cpu,cpuacct:/path" per v1 hierarchy and "0::/path" for v2, by controller ("" is v2).
+// cgroupPaths reads /proc/PID/cgroup: "4:cpu,cpuacct:/path" per v1 hierarchy and "0::/path" for v2, by controller (""
+// is v2).
 func cgroupPaths(b []byte) map[string]string {
 	paths := map[string]string{}
 	for line := range strings.Lines(string(b)) {
@@ -145,7 +147,8 @@ func cpuCgroup(paths map[string]string, mounts []cgroupMount) cgroup {
 	return place(mounts, 2, "", paths)
 }
 
-// place is the cgroup below the mount that shows it. A path that begins with "/.." is outside the cgroup namespace of slowpath.
+// place is the cgroup below the mount that shows it. A path that begins with "/.." is outside the cgroup namespace of
+// slowpath.
 func place(mounts []cgroupMount, version int, controller string, paths map[string]string) cgroup {
 	p, ok := paths[controller]
 	if !ok {
@@ -185,7 +188,8 @@ type cpuLimit struct {
 	BurstUs  int64  `json:"burst_us,omitempty"`
 }
 
-// cpuLimits lists the levels that have a quota, own cgroup first: a Kubernetes pod has one limit at the container and one at the pod.
+// cpuLimits lists the levels that have a quota, own cgroup first: a Kubernetes pod has one limit at the container and
+// one at the pod.
 func cpuLimits(fs FS, c cgroup) []cpuLimit {
 	var limits []cpuLimit
 	for _, p := range c.levels() {

@@ -56,8 +56,8 @@ var (
 )
 
 // ownerOf reads the Kubernetes pod, the container and the systemd unit out of a cgroup path: the cgroupfs driver writes
-// /kubepods/burstable/podUID/ID, the systemd driver kubepods-burstable-podUID.slice/cri-containerd-ID.scope, Docker /docker/ID
-// or system.slice/docker-ID.scope, Podman machine.slice/libpod-ID.scope.
+// /kubepods/burstable/podUID/ID, the systemd driver kubepods-burstable-podUID.slice/cri-containerd-ID.scope, Docker
+// /docker/ID or system.slice/docker-ID.scope, Podman machine.slice/libpod-ID.scope.
 func ownerOf(path string) (pod, container, unit string) {
 	if m := podUID.FindStringSubmatch(path); m != nil {
 		pod = strings.ReplaceAll(m[1], "_", "-")

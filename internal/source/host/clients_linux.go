@@ -76,8 +76,8 @@ func (w *watch) client(pid, connections int) *client {
 	return c
 }
 
-// peerInodes finds the sockets that are the other ends: in every network namespace of this host, those whose local address is
-// the remote address that the server sees.
+// peerInodes finds the sockets that are the other ends: in every network namespace of this host, those whose local
+// address is the remote address that the server sees.
 func (w *watch) peerInodes() map[uint64]bool {
 	inodes := map[uint64]bool{}
 	spaces, err := netSpaces(w.FS)
@@ -95,7 +95,8 @@ func (w *watch) peerInodes() map[uint64]bool {
 	return inodes
 }
 
-// ownersOf counts the sockets that each process holds. Clients that are known are asked first: most often they hold them all.
+// ownersOf counts the sockets that each process holds. Clients that are known are asked first: most often they hold
+// them all.
 func (w *watch) ownersOf(inodes map[uint64]bool) map[int]int {
 	count := map[int]int{}
 	list, err := pids(w.FS)
@@ -120,7 +121,8 @@ func (w *watch) ownersOf(inodes map[uint64]bool) map[int]int {
 			return left > 0
 		})
 		if errors.Is(err, os.ErrPermission) {
-			w.blind("clients on this host that belong to other users", err.Error(), "run as root or with CAP_SYS_PTRACE")
+			w.blind("clients on this host that belong to other users", err.Error(),
+				"run as root or with CAP_SYS_PTRACE")
 		}
 	}
 	return count
@@ -140,8 +142,8 @@ func (w *watch) sampleClients() {
 	}
 }
 
-// sampleClient samples the CPU time of a process, the sum of its threads' run delays, and how its busiest thread fared since
-// the last look: the shares of the time that it ran and that it waited for a CPU.
+// sampleClient samples the CPU time of a process, the sum of its threads' run delays, and how its busiest thread fared
+// since the last look: the shares of the time that it ran and that it waited for a CPU.
 func (w *watch) sampleClient(c *client) bool {
 	subject := recording.ProcessPrefix + strconv.Itoa(c.pid)
 	dir := fmt.Sprintf("/proc/%d/", c.pid)
@@ -171,7 +173,8 @@ func (w *watch) sampleClient(c *client) bool {
 		}
 		threads[tid] = t
 		delay += t.delayNs
-		if before, known := c.threads[tid]; known && t.runNs-before.runNs+t.delayNs-before.delayNs > most.runNs+most.delayNs {
+		if before, known := c.threads[tid]; known &&
+			t.runNs-before.runNs+t.delayNs-before.delayNs > most.runNs+most.delayNs {
 			most = schedstat{runNs: t.runNs - before.runNs, delayNs: t.delayNs - before.delayNs}
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// followCgroup notices that the server was moved, or that a quota was set or taken away, and hands the fine part new files.
+// followCgroup notices that the server was moved, or that a quota was set or taken away, and hands the fine part new
+// files.
 func (w *watch) followCgroup() {
 	now, err := resolveCgroups(w.FS, w.Process.PID)
 	if err != nil {
@@ -49,7 +50,10 @@ type cgroupPlace struct {
 }
 
 func (w *watch) cgroupSnapshot() {
-	p := cgroupPlace{Version: w.groups.cpu.version, CPUPath: w.groups.cpu.path, MemoryPath: w.groups.memory.path, Levels: cpuLimits(w.FS, w.groups.cpu)}
+	p := cgroupPlace{
+		Version: w.groups.cpu.version, CPUPath: w.groups.cpu.path, MemoryPath: w.groups.memory.path,
+		Levels: cpuLimits(w.FS, w.groups.cpu),
+	}
 	p.Pod, p.Container, p.Unit = ownerOf(w.groups.cpu.path)
 	if p.Unit == "" {
 		_, _, p.Unit = ownerOf(cgroupPaths([]byte(w.groups.raw))["name=systemd"])

@@ -11,14 +11,15 @@ const (
 	smapsEvery   = 30 * time.Second
 	slowEvery    = 10 * time.Second // settings that hardly ever change
 	clientsEvery = 10 * time.Second
-	// coarseShare bounds the CPU time of one expensive look: it comes again after its cost times this, but not later than
-	// coarseMost or its own cadence.
+	// coarseShare bounds the CPU time of one expensive look: it comes again after its cost times this, but not later
+	// than coarseMost or its own cadence.
 	coarseShare = 1000
 	coarseMost  = 5 * time.Second
 	listenShare = 100 // as coarseShare, for the accept queue: without sock_diag whole tables are read for it
 )
 
-// paced is an expensive look, repeated every so often, and less often when it turned out to cost more than 1/coarseShare.
+// paced is an expensive look, repeated every so often, and less often when it turned out to cost more than
+// 1/coarseShare.
 type paced struct {
 	every time.Duration
 	share int64 // coarseShare when 0

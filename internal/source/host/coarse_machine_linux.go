@@ -87,8 +87,14 @@ func (w *watch) memory() {
 		name string
 		v    *uint64
 	}{
-		{"mem.total_bytes", m.MemTotalBytes}, {"mem.available_bytes", m.MemAvailableBytes}, {"mem.dirty_bytes", m.DirtyBytes},
-		{"mem.writeback_bytes", m.WritebackBytes}, {"swap.total_bytes", m.SwapTotalBytes},
+		{"mem.total_bytes", m.MemTotalBytes},
+		{"mem.available_bytes", m.MemAvailableBytes},
+		{
+			"mem.dirty_bytes",
+			m.DirtyBytes,
+		},
+		{"mem.writeback_bytes", m.WritebackBytes},
+		{"swap.total_bytes", m.SwapTotalBytes},
 	} {
 		if f.v != nil {
 			w.sample(recording.SubjectMachine, f.name, float64(*f.v))
@@ -101,7 +107,10 @@ func (w *watch) memory() {
 
 // netSysctls samples settings of the server's network namespace.
 func (w *watch) netSysctls() {
-	for name, file := range map[string]string{"net.somaxconn": "core/somaxconn", "net.tcp_max_syn_backlog": "ipv4/tcp_max_syn_backlog"} {
+	for name, file := range map[string]string{
+		"net.somaxconn":           "core/somaxconn",
+		"net.tcp_max_syn_backlog": "ipv4/tcp_max_syn_backlog",
+	} {
 		b, err := w.FS.ReadInNetNS(w.Process.PID, "/proc/sys/net/"+file)
 		if err != nil {
 			w.blind("network settings of the server's namespace", err.Error(), "run as root or with CAP_SYS_ADMIN")
@@ -113,13 +122,20 @@ func (w *watch) netSysctls() {
 
 // netCounters are the counters that are kept, by group of /proc/PID/net/netstat and snmp.
 var netCounters = map[string]bool{
-	"TcpExt ListenOverflows": true, "TcpExt ListenDrops": true, "TcpExt TCPSynRetrans": true, "TcpExt TCPTimeouts": true,
-	"TcpExt TCPLossProbes": true, "TcpExt TCPLostRetransmit": true, "TcpExt TCPReqQFullDrop": true, "TcpExt TCPReqQFullDoCookies": true,
-	"TcpExt TCPAbortOnTimeout": true, "TcpExt TCPBacklogDrop": true, "TcpExt TCPRcvQDrop": true, "TcpExt TCPZeroWindowDrop": true,
-	"TcpExt PruneCalled": true, "TcpExt TCPSpuriousRTOs": true, "TcpExt TCPFastRetrans": true, "TcpExt TCPSlowStartRetrans": true,
-	"TcpExt DelayedACKs": true, "TcpExt TCPOFOQueue": true, "TcpExt TCPMemoryPressures": true, "TcpExt TCPToZeroWindowAdv": true,
-	"TcpExt TCPTimeWaitOverflow": true, "TcpExt TCPDSACKRecv": true, "TcpExt TCPDSACKRecvSegs": true, "TcpExt TCPLossProbeRecovery": true,
-	"Tcp RetransSegs": true, "Tcp OutSegs": true, "Tcp InSegs": true, "Tcp InErrs": true, "Tcp OutRsts": true, "Tcp PassiveOpens": true,
+	"TcpExt ListenOverflows": true, "TcpExt ListenDrops": true, "TcpExt TCPSynRetrans": true,
+	"TcpExt TCPTimeouts":   true,
+	"TcpExt TCPLossProbes": true, "TcpExt TCPLostRetransmit": true, "TcpExt TCPReqQFullDrop": true,
+	"TcpExt TCPReqQFullDoCookies": true,
+	"TcpExt TCPAbortOnTimeout":    true, "TcpExt TCPBacklogDrop": true, "TcpExt TCPRcvQDrop": true,
+	"TcpExt TCPZeroWindowDrop": true,
+	"TcpExt PruneCalled":       true, "TcpExt TCPSpuriousRTOs": true, "TcpExt TCPFastRetrans": true,
+	"TcpExt TCPSlowStartRetrans": true,
+	"TcpExt DelayedACKs":         true, "TcpExt TCPOFOQueue": true, "TcpExt TCPMemoryPressures": true,
+	"TcpExt TCPToZeroWindowAdv":  true,
+	"TcpExt TCPTimeWaitOverflow": true, "TcpExt TCPDSACKRecv": true, "TcpExt TCPDSACKRecvSegs": true,
+	"TcpExt TCPLossProbeRecovery": true,
+	"Tcp RetransSegs":             true, "Tcp OutSegs": true, "Tcp InSegs": true, "Tcp InErrs": true,
+	"Tcp OutRsts": true, "Tcp PassiveOpens": true,
 	"Tcp ActiveOpens": true, "Tcp AttemptFails": true, "Tcp EstabResets": true,
 }
 
@@ -128,7 +144,8 @@ func (w *watch) network() {
 	for _, file := range []string{"netstat", "snmp"} {
 		b, ok := w.read(w.proc("net/" + file))
 		if !ok {
-			w.blind("TCP counters of the server's namespace", fmt.Sprintf("/proc/%d/net/%s may not be read", w.Process.PID, file), "run as root")
+			w.blind("TCP counters of the server's namespace", fmt.Sprintf("/proc/%d/net/%s may not be read",
+				w.Process.PID, file), "run as root")
 			continue
 		}
 		eachNetCounter(b, func(group, name string, v int64) {

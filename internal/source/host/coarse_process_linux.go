@@ -99,8 +99,8 @@ func (w *watch) procfs() (procfs.Proc, error) {
 	return fs.Proc(w.Process.PID)
 }
 
-// countFDs counts open descriptors: since Linux 6.2 (f1f1f2569901) the size of the directory is the number, for older kernels
-// it is listed, which costs about 0.3 µs each.
+// countFDs counts open descriptors: since Linux 6.2 (f1f1f2569901) the size of the directory is the number, for older
+// kernels it is listed, which costs about 0.3 µs each.
 func (w *watch) countFDs() {
 	w.reads.Add(1)
 	info, err := os.Stat(w.FS.Path(w.proc("fd")))
@@ -128,7 +128,8 @@ const (
 // hugePages samples transparent huge pages where that is cheap for the server.
 func (w *watch) hugePages() {
 	if w.rssBytes > maxSmapsRSS && (w.smapsNs == 0 || w.smapsNs > cheapSmapsNs) {
-		w.blind("huge pages of the server", fmt.Sprintf("smaps_rollup is not read for a process of %d MB: it would hold the server's mmap lock", w.rssBytes>>20), "")
+		w.blind("huge pages of the server", fmt.Sprintf("smaps_rollup is not read for a process of %d MB: it would "+
+			"hold the server's mmap lock", w.rssBytes>>20), "")
 		return
 	}
 	begin := w.Clock.Now()
@@ -138,7 +139,9 @@ func (w *watch) hugePages() {
 		return
 	}
 	for _, f := range []struct{ field, name string }{
-		{"AnonHugePages", "process.anon_huge_bytes"}, {"Swap", "process.smaps_swap_bytes"}, {"Anonymous", "process.anon_bytes"},
+		{"AnonHugePages", "process.anon_huge_bytes"},
+		{"Swap", "process.smaps_swap_bytes"},
+		{"Anonymous", "process.anon_bytes"},
 	} {
 		if kb, err := strconv.ParseFloat(firstField(statusField(text, f.field)), 64); err == nil {
 			w.sample(w.Node, f.name, kb*1024)
@@ -182,12 +185,18 @@ func (w *watch) snapshot(subject, name string, v any) {
 	if !ok {
 		body = recording.Detail(v)
 	}
-	w.Sink.Snapshot(recording.Snapshot{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: subject, Name: name, Body: body})
+	w.Sink.Snapshot(recording.Snapshot{
+		TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: subject,
+		Name: name, Body: body,
+	})
 }
 
 // processSnapshot says who the server's process is.
 func (w *watch) processSnapshot() {
 	p := w.Process
-	w.snapshot(w.Node, "process", map[string]any{"pid": p.PID, "ns_pid": p.NSPID, "comm": p.Comm, "exe": filepath.Base(p.Exe),
-		"args0": p.Args0, "own_net": p.OwnNet, "foreign": p.Foreign, "cgroup": strings.TrimSpace(w.groups.raw)})
+	w.snapshot(w.Node, "process", map[string]any{
+		"pid": p.PID, "ns_pid": p.NSPID, "comm": p.Comm,
+		"exe":   filepath.Base(p.Exe),
+		"args0": p.Args0, "own_net": p.OwnNet, "foreign": p.Foreign, "cgroup": strings.TrimSpace(w.groups.raw),
+	})
 }

@@ -22,14 +22,15 @@ func (w *watch) openSockets() {
 		return
 	}
 	if _, ok := table.(procSockets); ok {
-		w.blind("round trips and retransmissions of each connection", "sock_diag is not available in the server's network namespace", "run as root or with CAP_SYS_ADMIN")
+		w.blind("round trips and retransmissions of each connection", "sock_diag is not available in the server's "+
+			"network namespace", "run as root or with CAP_SYS_ADMIN")
 	}
 	w.table = table
 	w.netSysctls()
 }
 
-// listenQueue samples the accept queue: connections that wait for accept, and how many may wait. Of several listeners at the
-// port (addresses, SO_REUSEPORT) the fullest counts.
+// listenQueue samples the accept queue: connections that wait for accept, and how many may wait. Of several listeners
+// at the port (addresses, SO_REUSEPORT) the fullest counts.
 func (w *watch) listenQueue() {
 	if w.table == nil {
 		return
@@ -53,17 +54,20 @@ func (w *watch) listenQueue() {
 }
 
 const (
-	// timerRetransmit is the retransmission timer, and not that of keepalives or of a closed window (tcp(7), idiag_timer, tr of /proc/net/tcp).
+	// timerRetransmit is the retransmission timer, and not that of keepalives or of a closed window (tcp(7),
+	// idiag_timer, tr of /proc/net/tcp).
 	timerRetransmit = 1
-	// deadResends: a lost segment is sent again once; one that goes unanswered twice in a row tells of a path that is gone.
+	// deadResends: a lost segment is sent again once; one that goes unanswered twice in a row tells of a path that is
+	// gone.
 	deadResends = 2
 )
 
 // socketSums is what the connections of the server have in common.
 type socketSums struct {
-	count, retransmitting, withInfo         int
-	retrans                                 int64
-	unanswered                              int64 // sent again in a row by those that had no acknowledgement at least twice
+	count, retransmitting, withInfo int
+	retrans                         int64
+	// sent again in a row by those that had no acknowledgement at least twice
+	unanswered                              int64
 	recvQ, sendQ, unacked, notsent, limited int64 // largest
 	rtts                                    []int64
 }
@@ -112,7 +116,8 @@ func (w *watch) connections() {
 	}
 	if sums.count >= maxSockets {
 		w.sample(w.Node, "sock.sampled", float64(sums.count))
-		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket figures are those of a sample", "")
+		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket "+
+			"figures are those of a sample", "")
 	}
 	w.sampleSockets(&sums)
 	w.tellUnread()

@@ -4,7 +4,8 @@ package host
 
 import "testing"
 
-// TestUnanswered: what is sent again to a peer that answers no more is told from a lost segment, a closed window and a keepalive.
+// TestUnanswered: what is sent again to a peer that answers no more is told from a lost segment, a closed window and a
+// keepalive.
 func TestUnanswered(t *testing.T) {
 	var a socketSums
 	for _, s := range []Socket{

@@ -8,7 +8,8 @@ import (
 // userHZ is the unit of CPU times in /proc: ticks of 10 ms on every architecture (include/asm-generic/param.h USER_HZ).
 const tickNs = 1_000_000_000 / 100
 
-// eachNetCounter visits the counters of /proc/PID/net/netstat and snmp: pairs of lines "Tcp: Name Name" and "Tcp: 1 -1".
+// eachNetCounter visits the counters of /proc/PID/net/netstat and snmp: pairs of lines "Tcp: Name Name" and "Tcp: 1
+// -1".
 func eachNetCounter(b []byte, visit func(group, name string, value int64)) {
 	for len(b) > 0 {
 		var names, values []byte
@@ -34,7 +35,8 @@ type cpuTimes struct {
 	steal   int64 // the hypervisor ran something else
 }
 
-// parseCPUTimes reads the lines "cpu" (all, key -1) and "cpuN" of /proc/stat: user nice system idle iowait irq softirq steal.
+// parseCPUTimes reads the lines "cpu" (all, key -1) and "cpuN" of /proc/stat: user nice system idle iowait irq softirq
+// steal.
 func parseCPUTimes(b []byte, visit func(cpu int, t cpuTimes)) {
 	for line := range bytes.Lines(b) {
 		rest, ok := bytes.CutPrefix(line, []byte("cpu"))
@@ -56,7 +58,10 @@ func parseCPUTimes(b []byte, visit func(cpu int, t cpuTimes)) {
 				f[i] = 0
 			}
 		}
-		visit(int(cpu), cpuTimes{busy: (f[0] + f[1] + f[2] + f[5] + f[6]) * tickNs, softirq: f[6] * tickNs, steal: f[7] * tickNs})
+		visit(int(cpu), cpuTimes{
+			busy: (f[0] + f[1] + f[2] + f[5] + f[6]) * tickNs, softirq: f[6] * tickNs,
+			steal: f[7] * tickNs,
+		})
 	}
 }
 

@@ -16,8 +16,10 @@ const (
 	podPath  = "/kubepods.slice/kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice"
 	ctrName  = "cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope"
 	v2Mounts = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-	v1Mounts = "31 20 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n32 20 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" +
-		"33 20 0:29 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n34 20 0:30 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n"
+	v1Mounts = "31 20 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n32 20 0:28 / " +
+		"/sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" +
+		"33 20 0:29 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n34 20 0:30 / /sys/fs/cgroup/blkio rw - " +
+		"cgroup cgroup rw,blkio\n"
 )
 
 // tree writes a fixture: names of files below a root, and their text.
@@ -40,10 +42,16 @@ func tree(t *testing.T, files map[string]string) Root {
 func server(cgroup string) map[string]string {
 	return map[string]string{
 		"/proc/77/cgroup": cgroup, "/proc/77/stat": statLine, "/proc/77/task/77/stat": statLine,
-		"/proc/77/task/77/schedstat": "1000 2000 3\n", "/proc/77/status": "Name:\tredis-server\nPPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t77\t1\nVmSwap:\t     12 kB\n",
-		"/proc/77/task/77/status": "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\nCpus_allowed_list:\t0-1\n",
-		"/proc/77/cmdline":        "redis-server *:6379\x00", "/proc/77/net/netstat": "TcpExt: ListenOverflows\nTcpExt: 9\n", "/proc/77/net/snmp": "Tcp: RetransSegs\nTcp: 4\n",
-		"/proc/77/net/tcp": "  sl\n   0: 00000000:18EB 00000000:0000 0A 00000000:00000005 00:00000000 00000000     0        0 12345 1 0\n" +
+		"/proc/77/task/77/schedstat": "1000 2000 3\n",
+		"/proc/77/status": "Name:\tredis-server\nPPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t77\t1\nVmSwap:\t     " +
+			"12 kB\n",
+		"/proc/77/task/77/status": "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n" +
+			"Cpus_allowed_list:\t0-1\n",
+		"/proc/77/cmdline":     "redis-server *:6379\x00",
+		"/proc/77/net/netstat": "TcpExt: ListenOverflows\nTcpExt: 9\n",
+		"/proc/77/net/snmp":    "Tcp: RetransSegs\nTcp: 4\n",
+		"/proc/77/net/tcp": "  sl\n   0: 00000000:18EB 00000000:0000 0A 00000000:00000005 00:00000000 00000000     0 " +
+			"       0 12345 1 0\n" +
 			"   1: 0100007F:18EB 0100007F:C001 01 00000010:00000020 00:00000000 00000002     0        0 12346 1 0\n",
 		"/proc/stat": "cpu  10 1 20 500 3 2 4 7 0 0\ncpu0 5 0 10 250 1 1 2 3 0 0\ncpu1 5 0 10 250 1 1 2 3 0 0\n",
 	}
@@ -86,12 +94,16 @@ func TestWatchCgroupV2(t *testing.T) {
 	ctr := pod + "/" + ctrName
 	for name, text := range map[string]string{
 		"/proc/self/mountinfo": v2Mounts,
-		ctr + "/cpu.max":       "20000 100000\n", ctr + "/cpu.max.burst": "5000\n", ctr + "/cpu.stat": "usage_usec 1\nnr_periods 13\nnr_throttled 12\nthrottled_usec 1014870\n",
+		ctr + "/cpu.max":       "20000 100000\n", ctr + "/cpu.max.burst": "5000\n", ctr + "/cpu.stat": "usage_usec " +
+			"1\nnr_periods 13\nnr_throttled 12\nthrottled_usec 1014870\n",
 		pod + "/cpu.max": "50000 100000\n", pod + "/cpu.stat": "nr_periods 3\nnr_throttled 0\nthrottled_usec 0\n",
 		"/sys/fs/cgroup/kubepods.slice/cpu.max": "max 100000\n",
-		ctr + "/memory.current":                 "1000\n", ctr + "/memory.max": "max\n", ctr + "/memory.high": "4096\n", ctr + "/memory.events": "low 0\nhigh 5\nmax 6\noom 7\noom_kill 8\n",
-		ctr + "/io.max":        "8:0 rbps=max wbps=1048576 riops=max wiops=100\n8:16 rbps=5 wbps=max riops=max wiops=50\n",
-		ctr + "/cpu.pressure":  "some avg10=0.00 avg60=0.00 avg300=0.00 total=42\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=41\n",
+		ctr + "/memory.current":                 "1000\n", ctr + "/memory.max": "max\n", ctr + "/memory.high": "4096\n",
+		ctr + "/memory.events": "low 0\nhigh 5\nmax 6\noom 7\noom_kill 8\n",
+		ctr + "/io.max": "8:0 rbps=max wbps=1048576 riops=max wiops=100\n8:16 rbps=5 wbps=max riops=max " +
+			"wiops=50\n",
+		ctr + "/cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=42\nfull avg10=0.00 avg60=0.00 " +
+			"avg300=0.00 total=41\n",
 		ctr + "/cgroup.events": "populated 1\nfrozen 0\n",
 	} {
 		files[name] = text
@@ -121,7 +133,8 @@ func TestWatchCgroupV2(t *testing.T) {
 	sink.want(t, "machine", "cpu.count", 2)
 	sink.want(t, "machine", "cpu.1.steal_ns", 3*tickNs)
 	p := sink.place(t)
-	if p.Version != 2 || len(p.Levels) != 2 || p.Levels[0].QuotaUs != 20000 || p.Levels[1].Path != podPath || p.Pod == "" || p.Container == "" {
+	if p.Version != 2 || len(p.Levels) != 2 || p.Levels[0].QuotaUs != 20000 || p.Levels[1].Path != podPath ||
+		p.Pod == "" || p.Container == "" {
 		t.Errorf("place %+v", p)
 	}
 	if len(sink.kind(recording.KindBlindSpot)) == 0 {
@@ -130,14 +143,18 @@ func TestWatchCgroupV2(t *testing.T) {
 }
 
 func TestWatchCgroupV1(t *testing.T) {
-	files := server("4:memory:/redis\n3:freezer:/\n2:cpu,cpuacct:/system.slice/redis.service\n1:name=systemd:/system.slice/redis.service\n0::/system.slice/redis.service\n")
+	files := server("4:memory:/redis\n3:freezer:/\n2:cpu,cpuacct:/system.slice/redis.service\n" +
+		"1:name=systemd:/system.slice/redis.service\n0::/system.slice/redis.service\n")
 	cpu := "/sys/fs/cgroup/cpu,cpuacct/system.slice"
 	for name, text := range map[string]string{
 		"/proc/self/mountinfo":                  v1Mounts,
 		cpu + "/redis.service/cpu.cfs_quota_us": "-1\n", cpu + "/redis.service/cpu.cfs_period_us": "100000\n",
-		cpu + "/cpu.cfs_quota_us": "30000\n", cpu + "/cpu.cfs_period_us": "100000\n", cpu + "/cpu.stat": "nr_periods 13\nnr_throttled 12\nthrottled_time 77\n",
-		"/sys/fs/cgroup/memory/redis/memory.usage_in_bytes": "5\n", "/sys/fs/cgroup/memory/redis/memory.limit_in_bytes": "9223372036854771712\n",
-		"/sys/fs/cgroup/memory/redis/memory.failcnt": "3\n", "/sys/fs/cgroup/memory/redis/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+		cpu + "/cpu.cfs_quota_us": "30000\n", cpu + "/cpu.cfs_period_us": "100000\n", cpu + "/cpu.stat": "nr_periods " +
+			"13\nnr_throttled 12\nthrottled_time 77\n",
+		"/sys/fs/cgroup/memory/redis/memory.usage_in_bytes": "5\n",
+		"/sys/fs/cgroup/memory/redis/memory.limit_in_bytes": "9223372036854771712\n",
+		"/sys/fs/cgroup/memory/redis/memory.failcnt":        "3\n",
+		"/sys/fs/cgroup/memory/redis/memory.oom_control":    "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
 	} {
 		files[name] = text
 	}
@@ -148,12 +165,14 @@ func TestWatchCgroupV1(t *testing.T) {
 	sink.want(t, "cgroup:/redis", "memory.failcnt", 3)
 	sink.want(t, "cgroup:/redis", "memory.oom_kill", 1)
 	p := sink.place(t)
-	if p.Version != 1 || len(p.Levels) != 1 || p.Levels[0].Path != "/system.slice" || p.Unit != "redis.service" || p.MemoryPath != "/redis" {
+	if p.Version != 1 || len(p.Levels) != 1 || p.Levels[0].Path != "/system.slice" || p.Unit != "redis.service" ||
+		p.MemoryPath != "/redis" {
 		t.Errorf("place %+v", p)
 	}
 }
 
-// TestCgroupOutsideTheNamespace: seen from a container, the server's path begins with "/.."; the mount does not show it.
+// TestCgroupOutsideTheNamespace: seen from a container, the server's path begins with "/.."; the mount does not show
+// it.
 func TestCgroupOutsideTheNamespace(t *testing.T) {
 	for _, c := range []struct {
 		path, mounts, want string
@@ -176,7 +195,10 @@ func TestCgroupOutsideTheNamespace(t *testing.T) {
 }
 
 func TestWatchOfNoProcess(t *testing.T) {
-	err := Watch(context.Background(), Options{FS: tree(t, map[string]string{"/proc/self/mountinfo": v2Mounts}), Sink: &memory{}, Process: Process{PID: 78}})
+	err := Watch(context.Background(), Options{
+		FS:   tree(t, map[string]string{"/proc/self/mountinfo": v2Mounts}),
+		Sink: &memory{}, Process: Process{PID: 78},
+	})
 	if err == nil {
 		t.Error("no error")
 	}

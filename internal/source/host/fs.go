@@ -31,15 +31,17 @@ type File interface {
 
 // SocketTable is the TCP socket table of one network namespace.
 type SocketTable interface {
-	// Visit calls visit for each socket that is wanted, until it returns false. The socket is valid during the call only.
+	// Visit calls visit for each socket that is wanted, until it returns false. The socket is valid during the call
+	// only.
 	Visit(want SocketQuery, visit func(*Socket) bool) error
-	// Find calls found for each of the established sockets that is there, with TCP_INFO where there is a way to it. It does not walk through
-	// the table where the kernel looks sockets up.
+	// Find calls found for each of the established sockets that is there, with TCP_INFO where there is a way to it. It
+	// does not walk through the table where the kernel looks sockets up.
 	Find(sockets []Ends, found func(*Socket)) error
 	io.Closer
 }
 
-// Root is the host below a directory; the zero value is this host. With a directory, sockets come from proc/PID/net/tcp there.
+// Root is the host below a directory; the zero value is this host. With a directory, sockets come from proc/PID/net/tcp
+// there.
 type Root struct {
 	Dir string
 }
@@ -88,8 +90,8 @@ func (r Root) ReadDir(name string) ([]string, error) {
 // Readlink reads a symbolic link.
 func (r Root) Readlink(name string) (string, error) { return os.Readlink(r.Path(name)) }
 
-// Sockets opens the socket table by sock_diag, which needs to enter the namespace (CAP_SYS_ADMIN for a foreign one), else by
-// /proc/PID/net/tcp, which has no TCP_INFO.
+// Sockets opens the socket table by sock_diag, which needs to enter the namespace (CAP_SYS_ADMIN for a foreign one),
+// else by /proc/PID/net/tcp, which has no TCP_INFO.
 func (r Root) Sockets(pid int) (SocketTable, error) {
 	if r.Dir == "" {
 		if t, err := openDiag(pid); err == nil {

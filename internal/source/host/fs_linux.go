@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawFile reads with pread alone: no poller, no lock, no allocation, for files that are read hundreds of times a second.
+// rawFile reads with pread alone: no poller, no lock, no allocation, for files that are read hundreds of times a
+// second.
 type rawFile int
 
 func openRaw(path string) (rawFile, error) {
@@ -43,7 +44,8 @@ func (f rawFile) Close() error { return unix.Close(int(f)) }
 // wholeFiles are buffers of readWhole, each as large as most files are.
 var wholeFiles = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
-// readWhole is os.ReadFile without the poller, which a file of /proc or /sys cannot be in: 4 system calls in place of 13.
+// readWhole is os.ReadFile without the poller, which a file of /proc or /sys cannot be in: 4 system calls in place of
+// 13.
 func readWhole(path string) ([]byte, error) {
 	f, err := openRaw(path)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-var errLinux = errors.New("the host source reads /proc and needs Linux: run slowpath on the server's own host, or use --no-host")
+var errLinux = errors.New("the host source reads /proc and needs Linux: run slowpath on the server's own host, or " +
+	"use --no-host")
 
 func openRaw(path string) (File, error) { return os.Open(path) }
 

@@ -20,20 +20,34 @@ const (
 var goModules = map[string]string{
 	"github.com/redis/go-redis": "go-redis", "github.com/go-redis/redis": "go-redis", "gopkg.in/redis": "go-redis",
 	"github.com/gomodule/redigo": "redigo", "github.com/garyburd/redigo": "redigo",
-	"github.com/redis/rueidis": "rueidis", "github.com/valkey-io/valkey-go": "valkey-go", "github.com/valkey-io/valkey-glide/go": "valkey-glide",
+	"github.com/redis/rueidis": "rueidis", "github.com/valkey-io/valkey-go": "valkey-go",
+	"github.com/valkey-io/valkey-glide/go": "valkey-glide",
 }
 
 // jars are client libraries by the beginning of their file's name.
-var jars = map[string]string{"jedis": "jedis", "lettuce-core": "lettuce", "redisson": "redisson", "valkey-glide": "valkey-glide"}
+var jars = map[string]string{
+	"jedis": "jedis", "lettuce-core": "lettuce", "redisson": "redisson",
+	"valkey-glide": "valkey-glide",
+}
 
-// nodePackages are client libraries by their directory below node_modules, and pythonPackages by that of their metadata.
+// nodePackages are client libraries by their directory below node_modules, and pythonPackages by that of their
+// metadata.
 var (
-	nodePackages   = [][2]string{{"ioredis", "ioredis"}, {"iovalkey", "iovalkey"}, {"redis", "node-redis"}, {"@redis/client", "node-redis"}}
-	pythonPackages = map[string]string{"redis": "redis-py", "valkey": "valkey-py", "aioredis": "aioredis", "valkey_glide": "valkey-glide"}
+	nodePackages = [][2]string{
+		{"ioredis", "ioredis"},
+		{"iovalkey", "iovalkey"},
+		{"redis", "node-redis"},
+		{"@redis/client", "node-redis"},
+	}
+	pythonPackages = map[string]string{
+		"redis": "redis-py", "valkey": "valkey-py", "aioredis": "aioredis",
+		"valkey_glide": "valkey-glide",
+	}
 )
 
-// librariesOf finds the client libraries of a process: those that a Go program says it was built of, those that a JVM has open, and those that
-// are installed where Node.js and Python look for them. What cannot be read is as good as not there.
+// librariesOf finds the client libraries of a process: those that a Go program says it was built of, those that a JVM
+// has open, and those that are installed where Node.js and Python look for them. What cannot be read is as good as not
+// there.
 func librariesOf(fs FS, pid int) []recording.Library {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	exe, _ := fs.Readlink(dir + "/exe")
@@ -63,7 +77,8 @@ func modulesOf(fs FS, dir string) (out []recording.Library) {
 			m = m.Replace
 		}
 		if name := goModules[withoutMajor(m.Path)]; name != "" {
-			out = append(out, recording.Library{Name: name, Version: strings.TrimSuffix(strings.TrimPrefix(m.Version, "v"), "+incompatible"), How: recording.LibraryBuiltIn})
+			out = append(out, recording.Library{Name: name, Version: strings.TrimSuffix(strings.TrimPrefix(m.Version,
+				"v"), "+incompatible"), How: recording.LibraryBuiltIn})
 		}
 	}
 	return out
@@ -72,7 +87,8 @@ func modulesOf(fs FS, dir string) (out []recording.Library) {
 // withoutMajor cuts "/v9" or ".v5" off the path of a module.
 func withoutMajor(module string) string {
 	for _, sep := range []string{"/v", ".v"} {
-		if i := strings.LastIndex(module, sep); i > 0 && len(module) > i+2 && strings.Trim(module[i+2:], "0123456789") == "" {
+		if i := strings.LastIndex(module, sep); i > 0 && len(module) > i+2 && strings.Trim(module[i+2:],
+			"0123456789") == "" {
 			return module[:i]
 		}
 	}
@@ -101,7 +117,10 @@ func jarLibrary(file string) (recording.Library, bool) {
 	for prefix, name := range jars {
 		version, is := strings.CutPrefix(stem, prefix+"-")
 		if ok && is && version != "" && version[0] >= '0' && version[0] <= '9' {
-			return recording.Library{Name: name, Version: strings.TrimSuffix(version, ".RELEASE"), How: recording.LibraryOpen}, true
+			return recording.Library{
+				Name: name, Version: strings.TrimSuffix(version, ".RELEASE"),
+				How: recording.LibraryOpen,
+			}, true
 		}
 	}
 	return recording.Library{}, false
@@ -168,7 +187,8 @@ func pythonPackagesOf(fs FS, dir, exe string) (out []recording.Library) {
 				continue
 			}
 			for _, n := range names {
-				pkg, version, ok := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(n, ".dist-info"), ".egg-info"), "-")
+				pkg, version, ok := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(n, ".dist-info"), ".egg-info"),
+					"-")
 				version, _, _ = strings.Cut(version, "-py") // redis-4.3.4-py3.11.egg-info
 				if name := pythonPackages[pkg]; ok && name != "" && !seen[name] && strings.HasSuffix(n, "-info") {
 					seen[name] = true

@@ -11,8 +11,10 @@ import (
 
 func TestModuleNames(t *testing.T) {
 	for module, want := range map[string]string{
-		"github.com/redis/go-redis/v9": "go-redis", "github.com/go-redis/redis/v8": "go-redis", "github.com/go-redis/redis": "go-redis", "gopkg.in/redis.v5": "go-redis",
-		"github.com/gomodule/redigo": "redigo", "github.com/redis/rueidis": "rueidis", "github.com/redis/go-redis/extra/redisotel/v9": "", "github.com/redis/go-redis/vnext": "",
+		"github.com/redis/go-redis/v9": "go-redis", "github.com/go-redis/redis/v8": "go-redis",
+		"github.com/go-redis/redis": "go-redis", "gopkg.in/redis.v5": "go-redis",
+		"github.com/gomodule/redigo": "redigo", "github.com/redis/rueidis": "rueidis",
+		"github.com/redis/go-redis/extra/redisotel/v9": "", "github.com/redis/go-redis/vnext": "",
 	} {
 		if got := goModules[withoutMajor(module)]; got != want {
 			t.Errorf("%s: %q, want %q", module, got, want)
@@ -73,7 +75,10 @@ func TestLibrariesOf(t *testing.T) {
 	file("proc/5/exe", "\x7fELF and no program")
 	for pid, want := range map[int][]recording.Library{
 		1: {{Name: "lettuce", Version: "6.8.1", How: recording.LibraryOpen}},
-		2: {{Name: "ioredis", Version: "5.4.1", How: recording.LibraryInstalled}, {Name: "node-redis", Version: "4.6.8", How: recording.LibraryInstalled}},
+		2: {{Name: "ioredis", Version: "5.4.1", How: recording.LibraryInstalled}, {
+			Name: "node-redis", Version: "4.6.8",
+			How: recording.LibraryInstalled,
+		}},
 		3: {{Name: "redis-py", Version: "7.1.0", How: recording.LibraryInstalled}},
 		4: nil, 5: nil, 6: nil,
 	} {

@@ -13,8 +13,8 @@ type Listener struct {
 	Addr    netip.AddrPort
 }
 
-// Listeners finds where the processes with a wanted name accept TCP connections, on this host in any network namespace, in the order of
-// PIDs and ports. Processes whose sockets may not be seen are left out.
+// Listeners finds where the processes with a wanted name accept TCP connections, on this host in any network namespace,
+// in the order of PIDs and ports. Processes whose sockets may not be seen are left out.
 func Listeners(fs FS, wanted func(comm string) bool) ([]Listener, error) {
 	if fs == nil {
 		fs = Root{}
@@ -44,7 +44,8 @@ func Listeners(fs FS, wanted func(comm string) bool) ([]Listener, error) {
 
 func listenersOf(fs FS, p Process) (found []Listener) {
 	inodes := map[uint64]bool{}
-	_ = eachSocketFD(fs, p.PID, func(inode uint64) bool { inodes[inode] = true; return true }) // none where it may not be seen
+	// none where it may not be seen
+	_ = eachSocketFD(fs, p.PID, func(inode uint64) bool { inodes[inode] = true; return true })
 	eachSocket(fs, p.PID, SocketQuery{States: 1 << tcpListen}, func(s *Socket) bool {
 		if inodes[s.Inode] {
 			l := Listener{Process: p, Addr: s.Local}

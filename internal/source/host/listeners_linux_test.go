@@ -9,7 +9,8 @@ import (
 func TestListeners(t *testing.T) {
 	files := server("0::/\n")
 	files["/proc/77/comm"] = "redis-server\n"
-	files["/proc/77/net/tcp6"] = "  sl\n   0: 00000000000000000000000001000000:18EB 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1 0\n"
+	files["/proc/77/net/tcp6"] = "  sl\n   0: 00000000000000000000000001000000:18EB " +
+		"00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1 0\n"
 	files["/proc/78/comm"] = "redis-server\n" // its BGSAVE
 	files["/proc/78/status"] = "Name:\tredis-server\nPPid:\t77\n"
 	files["/proc/78/net/tcp"] = files["/proc/77/net/tcp"]
@@ -20,7 +21,10 @@ func TestListeners(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for fd, link := range map[string]string{"0": "/dev/null", "6": "socket:[12345]", "7": "socket:[777]", "8": "socket:[12346]"} {
+		for fd, link := range map[string]string{
+			"0": "/dev/null", "6": "socket:[12345]", "7": "socket:[777]",
+			"8": "socket:[12346]",
+		} {
 			if err := os.Symlink(link, filepath.Join(dir, fd)); err != nil {
 				t.Fatal(err)
 			}
@@ -30,7 +34,8 @@ func TestListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].Addr.String() != "0.0.0.0:6379" || got[1].Addr.String() != "[::1]:6379" || got[0].Process.PID != 77 || got[1].Process.Port != 6379 {
+	if len(got) != 2 || got[0].Addr.String() != "0.0.0.0:6379" || got[1].Addr.String() != "[::1]:6379" ||
+		got[0].Process.PID != 77 || got[1].Process.Port != 6379 {
 		t.Errorf("got %+v", got)
 	}
 }

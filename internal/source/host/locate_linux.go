@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Locate finds the process that serves the other end of a connection, or that listens at an address, on this host in any
-// network namespace. It answers ErrNotHere when there is none, and an error that wraps os.ErrPermission when the socket is
-// here but its owner may not be seen.
+// Locate finds the process that serves the other end of a connection, or that listens at an address, on this host in
+// any network namespace. It answers ErrNotHere when there is none, and an error that wraps os.ErrPermission when the
+// socket is here but its owner may not be seen.
 func Locate(fs FS, q Query) (Process, error) {
 	if fs == nil {
 		fs = Root{}
@@ -48,7 +48,8 @@ type netSpace struct {
 	own bool
 }
 
-// netSpaces lists the network namespaces of all processes, slowpath's own first. A namespace without a process has no server.
+// netSpaces lists the network namespaces of all processes, slowpath's own first. A namespace without a process has no
+// server.
 func netSpaces(fs FS) ([]netSpace, error) {
 	pids, err := pids(fs)
 	if err != nil {
@@ -105,14 +106,16 @@ func find(fs FS, pid int, e Ends) (s Socket) {
 	return s
 }
 
-// mirror is the socket of a namespace that mirrors ours, and those that may be it behind destination NAT (a published container port, a
-// Kubernetes service): there the server sees another local address, and perhaps another remote one, so that our ephemeral port has to do.
+// mirror is the socket of a namespace that mirrors ours, and those that may be it behind destination NAT (a published
+// container port, a Kubernetes service): there the server sees another local address, and perhaps another remote one,
+// so that our ephemeral port has to do.
 func mirror(fs FS, pid int, local, remote netip.AddrPort) (exact Socket, near []Socket) {
 	eachSocket(fs, pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
 		switch {
 		case s.Local == remote && s.Remote == local:
 			exact = *s
-		case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() || s.Local.Port() == remote.Port()):
+		case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() ||
+			s.Local.Port() == remote.Port()):
 			near = append(near, *s)
 		}
 		return exact.State == 0
@@ -210,8 +213,8 @@ func splitHostPort(address string) (host, port string, err error) {
 	return strings.Trim(address[:i], "[]"), address[i+1:], nil
 }
 
-// localAddress says whether an address is one of a namespace's own: /proc/PID/net/fib_trie has "|-- ADDRESS" followed by a line
-// "/32 host LOCAL", /proc/PID/net/if_inet6 has IPv6 addresses in hex.
+// localAddress says whether an address is one of a namespace's own: /proc/PID/net/fib_trie has "|-- ADDRESS" followed
+// by a line "/32 host LOCAL", /proc/PID/net/if_inet6 has IPv6 addresses in hex.
 func localAddress(fs FS, pid int, a netip.Addr) bool {
 	if a.Is4() {
 		b, err := fs.ReadFile(fmt.Sprintf("/proc/%d/net/fib_trie", pid))

@@ -23,9 +23,13 @@ func TestLocateByConnection(t *testing.T) {
 	defer c.Close()
 	_, _ = fmt.Fprint(c, "PING\r\n")
 	_, _ = c.Read(make([]byte, 64)) // answered, so accepted
-	q := Query{Network: "tcp", Local: c.LocalAddr().String(), Remote: c.RemoteAddr().String(), WantPID: redis.Process.Pid}
+	q := Query{
+		Network: "tcp", Local: c.LocalAddr().String(), Remote: c.RemoteAddr().String(),
+		WantPID: redis.Process.Pid,
+	}
 	p, err := Locate(Root{}, q)
-	if err != nil || p.PID != redis.Process.Pid || p.Foreign || p.Port != 22020 || p.Comm != "redis-server" || !p.OwnNet {
+	if err != nil || p.PID != redis.Process.Pid || p.Foreign || p.Port != 22020 || p.Comm != "redis-server" ||
+		!p.OwnNet {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	q.WantPID = 1
@@ -34,7 +38,8 @@ func TestLocateByConnection(t *testing.T) {
 	}
 }
 
-// TestFind: sockets are found by their ends, in both families and as the server's end has them, and no listener stands for one that is gone.
+// TestFind: sockets are found by their ends, in both families and as the server's end has them, and no listener stands
+// for one that is gone.
 func TestFind(t *testing.T) {
 	needReal(t)
 	dual, err := net.Listen("tcp", ":0") // its sockets are of IPv6, also those of clients by IPv4
@@ -63,9 +68,13 @@ func TestFind(t *testing.T) {
 	for range 40 { // more than are asked for at once
 		all = append(all, gone, gone.Other())
 	}
-	for kind, table := range map[string]SocketTable{"sock_diag": table, "proc": procSockets{fs: Root{}, pid: os.Getpid()}} {
+	for kind, table := range map[string]SocketTable{"sock_diag": table, "proc": procSockets{
+		fs:  Root{},
+		pid: os.Getpid(),
+	}} {
 		found := map[Ends]bool{}
-		if err := table.Find(all, func(s *Socket) { found[Ends{s.Local, s.Remote}] = s.State == tcpEstablished }); err != nil {
+		if err := table.Find(all,
+			func(s *Socket) { found[Ends{s.Local, s.Remote}] = s.State == tcpEstablished }); err != nil {
 			t.Fatal(err)
 		}
 		if len(found) != 4 || !found[all[0]] || !found[all[1]] || !found[all[2]] || !found[all[3]] {
@@ -103,7 +112,8 @@ func TestLocateByUnixSocket(t *testing.T) {
 	if p, err := Locate(Root{}, Query{Network: "unix", UnixPath: path}); err != nil || p.PID != redis.Process.Pid {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := Locate(Root{}, Query{PeerPID: redis.Process.Pid, WantPID: redis.Process.Pid}); err != nil || p.PID != redis.Process.Pid || p.Foreign {
+	if p, err := Locate(Root{}, Query{PeerPID: redis.Process.Pid, WantPID: redis.Process.Pid}); err != nil ||
+		p.PID != redis.Process.Pid || p.Foreign {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if _, err := Locate(Root{}, Query{UnixPath: path + "x"}); !errors.Is(err, ErrNotHere) {
@@ -111,11 +121,12 @@ func TestLocateByUnixSocket(t *testing.T) {
 	}
 }
 
-// TestOtherNamespaces: a server in network and PID namespaces of its own, reached through a pair of virtual interfaces, is
-// found by our connection; its listen queue and counters are those of its namespace.
+// TestOtherNamespaces: a server in network and PID namespaces of its own, reached through a pair of virtual interfaces,
+// is found by our connection; its listen queue and counters are those of its namespace.
 func TestOtherNamespaces(t *testing.T) {
 	needReal(t)
-	holder := start(t, "unshare", "--net", "--pid", "--fork", "--kill-child", "redis-server", "--port", "22023", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--logfile", "/dev/null")
+	holder := start(t, "unshare", "--net", "--pid", "--fork", "--kill-child", "redis-server", "--port", "22023",
+		"--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--logfile", "/dev/null")
 	var pid int
 	eventually(t, "redis in its namespaces", func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", holder.Process.Pid, holder.Process.Pid))
@@ -202,7 +213,8 @@ func TestClientsOnThisHost(t *testing.T) {
 	bench := start(t, "redis-benchmark", "-p", "22025", "-t", "get", "-n", "100000000", "-c", "7", "-q")
 	eventually(t, "connections", func() bool {
 		n := 0
-		eachSocket(Root{}, redis.Process.Pid, SocketQuery{States: 1 << tcpEstablished, LocalPort: 22025}, func(*Socket) bool { n++; return true })
+		eachSocket(Root{}, redis.Process.Pid, SocketQuery{States: 1 << tcpEstablished, LocalPort: 22025},
+			func(*Socket) bool { n++; return true })
 		return n >= 7
 	})
 	sink := watchFor(t, redis.Process.Pid, 22025, func(*memory) { time.Sleep(1500 * time.Millisecond) })

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Meter reads what a process has had of the CPU, and what its quota held back, as often as it is asked. It is for one goroutine.
+// Meter reads what a process has had of the CPU, and what its quota held back, as often as it is asked. It is for one
+// goroutine.
 type Meter struct {
 	fs     FS
 	pid    int
@@ -124,8 +125,11 @@ func (m *Meter) Quotas() []QuotaUsage {
 			continue
 		}
 		if s, ok := parseCPUStat(b); ok {
-			out = append(out, QuotaUsage{Cgroup: l.Path, Cores: float64(l.QuotaUs) / float64(l.PeriodUs), Periods: s.periods, Throttled: s.throttled,
-				Held: time.Duration(s.throttledNs)})
+			out = append(out, QuotaUsage{
+				Cgroup: l.Path, Cores: float64(l.QuotaUs) / float64(l.PeriodUs),
+				Periods: s.periods, Throttled: s.throttled,
+				Held: time.Duration(s.throttledNs),
+			})
 		}
 	}
 	return out

@@ -59,10 +59,12 @@ func TestMeterQuota(t *testing.T) {
 		want  []QuotaUsage
 	}{
 		{"v1", map[string]string{
-			"proc/7/cgroup":                                 "4:cpu,cpuacct:/pod/redis\n0::/\n",
-			"proc/self/mountinfo":                           "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
-			"sys/fs/cgroup/cpu/pod/redis/x":                 "",
-			"sys/fs/cgroup/cpu/pod/redis/cpu.stat":          "nr_periods 50\nnr_throttled 40\nthrottled_time 3000000000\n",
+			"proc/7/cgroup": "4:cpu,cpuacct:/pod/redis\n0::/\n",
+			"proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup " +
+				"rw,cpu,cpuacct\n",
+			"sys/fs/cgroup/cpu/pod/redis/x": "",
+			"sys/fs/cgroup/cpu/pod/redis/cpu.stat": "nr_periods 50\nnr_throttled 40\nthrottled_time " +
+				"3000000000\n",
 			"sys/fs/cgroup/cpu/pod/redis/cpu.cfs_quota_us":  "20000\n",
 			"sys/fs/cgroup/cpu/pod/redis/cpu.cfs_period_us": "100000\n",
 			"sys/fs/cgroup/cpu/pod/cpu.stat":                "nr_periods 60\nnr_throttled 1\nthrottled_time 5\n",
@@ -72,12 +74,14 @@ func TestMeterQuota(t *testing.T) {
 			"sys/fs/cgroup/cpu/cpu.cfs_period_us":           "100000\n",
 		}, []QuotaUsage{{"/pod/redis", 0.2, 50, 40, 3 * time.Second}, {"/pod", 4, 60, 1, 5}}},
 		{"v2", map[string]string{
-			"proc/7/cgroup":                        "0::/redis.service\n",
-			"proc/self/mountinfo":                  "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
-			"sys/fs/cgroup/redis.service/cpu.max":  "50000 100000\n",
-			"sys/fs/cgroup/redis.service/cpu.stat": "usage_usec 9\nnr_periods 10\nnr_throttled 9\nthrottled_usec 450000\n",
+			"proc/7/cgroup":                       "0::/redis.service\n",
+			"proc/self/mountinfo":                 "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+			"sys/fs/cgroup/redis.service/cpu.max": "50000 100000\n",
+			"sys/fs/cgroup/redis.service/cpu.stat": "usage_usec 9\nnr_periods 10\nnr_throttled 9\nthrottled_usec " +
+				"450000\n",
 		}, []QuotaUsage{{"/redis.service", 0.5, 10, 9, 450 * time.Millisecond}}},
-		{"none", map[string]string{"proc/7/cgroup": "0::/\n", "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"}, nil},
+		{"none", map[string]string{"proc/7/cgroup": "0::/\n", "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw " +
+			"- cgroup2 cgroup rw\n"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -113,7 +117,8 @@ func TestMeterQuota(t *testing.T) {
 					t.Errorf("got %+v, want %+v", u.Quotas[i], c.want[i])
 				}
 			}
-			if len(u.Threads) != 2 || u.Threads[0] != (ThreadUsage{7, "redis-server", 100, 20}) || u.Threads[1] != (ThreadUsage{9, "io_thd_1", 5, 6}) || len(u.CPUs) != 3 {
+			if len(u.Threads) != 2 || u.Threads[0] != (ThreadUsage{7, "redis-server", 100, 20}) ||
+				u.Threads[1] != (ThreadUsage{9, "io_thd_1", 5, 6}) || len(u.CPUs) != 3 {
 				t.Errorf("got %+v", u)
 			}
 			if err := os.Remove(filepath.Join(dir, "proc/7/task/7/schedstat")); err != nil {

@@ -23,8 +23,8 @@ type processCPU struct {
 	round int
 }
 
-// findNeighbours names the processes that used CPU time on the server's CPUs since the last look, and sums up the server's
-// children (BGSAVE, AOF rewrite).
+// findNeighbours names the processes that used CPU time on the server's CPUs since the last look, and sums up the
+// server's children (BGSAVE, AOF rewrite).
 func (w *watch) findNeighbours() {
 	names, err := w.FS.ReadDir("/proc")
 	if err != nil {
@@ -52,7 +52,10 @@ func (w *watch) findNeighbours() {
 			children, childTicks = children+1, childTicks+s.utime+s.stime
 		}
 		if cores := w.coresOf(pid, &s, interval); cores >= minCores {
-			found = append(found, recording.Neighbour{PID: pid, Command: string(b[s.commBegin:s.commEnd]), Cores: cores * w.shareOnCPUs(pid, &s)})
+			found = append(found, recording.Neighbour{
+				PID: pid, Command: string(b[s.commBegin:s.commEnd]),
+				Cores: cores * w.shareOnCPUs(pid, &s),
+			})
 		}
 	}
 	w.forgetEnded()
@@ -64,8 +67,8 @@ func (w *watch) findNeighbours() {
 	w.lastScan = now
 }
 
-// coresOf is the CPU use of a process since the last look, 0 for one that was not there. The times of a process that began
-// since then count in full.
+// coresOf is the CPU use of a process since the last look, 0 for one that was not there. The times of a process that
+// began since then count in full.
 func (w *watch) coresOf(pid int, s *taskStat, interval int64) float64 {
 	ticks := s.utime + s.stime
 	before, known := w.cpuOf[pid]
@@ -100,8 +103,8 @@ func (w *watch) readScratch(name string) ([]byte, bool) {
 	return w.scratch[:n], n > 0
 }
 
-// shareOnCPUs estimates which part of a process' time was on CPUs that the server may use: all of it when the server is not
-// pinned; else by the CPUs where its threads were last, weighted by their CPU time.
+// shareOnCPUs estimates which part of a process' time was on CPUs that the server may use: all of it when the server is
+// not pinned; else by the CPUs where its threads were last, weighted by their CPU time.
 func (w *watch) shareOnCPUs(pid int, s *taskStat) float64 {
 	if len(w.allowed) == 0 || len(w.allowed) >= w.cpuCount {
 		return 1
@@ -156,11 +159,15 @@ func (w *watch) emitNeighbours(found []recording.Neighbour, interval int64) {
 	}
 	w.markCallers(found)
 	now := w.Clock.Now()
-	w.Sink.Event(recording.Event{TimeNs: now - interval, DurationNs: interval, Source: recording.SourceHost, Subject: w.Node,
-		Kind: recording.KindNeighbours, Detail: recording.Detail(found)})
+	w.Sink.Event(recording.Event{
+		TimeNs: now - interval, DurationNs: interval, Source: recording.SourceHost,
+		Subject: w.Node,
+		Kind:    recording.KindNeighbours, Detail: recording.Detail(found),
+	})
 }
 
-// commandOf is the program of a process without arguments; a server's child says its job in its title ("redis-rdb-bgsave").
+// commandOf is the program of a process without arguments; a server's child says its job in its title
+// ("redis-rdb-bgsave").
 func (w *watch) commandOf(pid int, comm string) string {
 	if pid == os.Getpid() {
 		return recording.OwnNeighbour(comm)

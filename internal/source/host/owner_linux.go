@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// owner finds the process that holds one of the sockets. Children of the server may hold it too (a BGSAVE child keeps the
-// clients' sockets), so the process that says it is WantPID goes first, then the one that began first.
+// owner finds the process that holds one of the sockets. Children of the server may hold it too (a BGSAVE child keeps
+// the clients' sockets), so the process that says it is WantPID goes first, then the one that began first.
 func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
 	if q.WantPID > 0 && holds(fs, q.WantPID, inodes) { // it says so itself, and it is no other's PID in a container
 		if p, err := describe(fs, q.WantPID, q, port); err == nil && !p.Foreign {
@@ -23,7 +23,8 @@ func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
 		if err != nil {
 			continue
 		}
-		if best.PID == 0 || (best.Foreign && !p.Foreign) || (best.Foreign == p.Foreign && isChild(p, holders) < isChild(best, holders)) {
+		if best.PID == 0 || (best.Foreign && !p.Foreign) || (best.Foreign == p.Foreign &&
+			isChild(p, holders) < isChild(best, holders)) {
 			best = p
 		}
 	}
@@ -31,7 +32,8 @@ func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
 	case best.PID != 0:
 		return best, nil
 	case denied:
-		return Process{}, fmt.Errorf("the server is on this host, but its process may not be seen: %w (run as root or with CAP_SYS_PTRACE)", os.ErrPermission)
+		return Process{}, fmt.Errorf("the server is on this host, but its process may not be seen: %w (run as root "+
+			"or with CAP_SYS_PTRACE)", os.ErrPermission)
 	default:
 		return Process{}, ErrNotHere
 	}

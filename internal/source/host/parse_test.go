@@ -7,12 +7,16 @@ import (
 	"testing"
 )
 
-const statLine = "4242 (redis (x) y) R 1 4242 4242 0 -1 4194304 962 0 7 0 31 45 0 0 20 0 5 0 123456 70000000 3000 18446744073709551615 1 2 3 4 5 0 0 3674116 1088 0 0 0 17 1 0 0 9 0 0 0 0 0 0 0 0 0 0\n"
+const statLine = "4242 (redis (x) y) R 1 4242 4242 0 -1 4194304 962 0 7 0 31 45 0 0 20 0 5 0 123456 70000000 3000 " +
+	"18446744073709551615 1 2 3 4 5 0 0 3674116 1088 0 0 0 17 1 0 0 9 0 0 0 0 0 0 0 0 0 0\n"
 
 func TestParseStat(t *testing.T) {
 	s, ok := parseStat([]byte(statLine))
-	want := taskStat{state: 'R', ppid: 1, minflt: 962, majflt: 7, utime: 31, stime: 45, threads: 5, start: 123456, rssPages: 3000, cpu: 1,
-		blkioDelay: 9, commBegin: 6, commEnd: 17}
+	want := taskStat{
+		state: 'R', ppid: 1, minflt: 962, majflt: 7, utime: 31, stime: 45, threads: 5, start: 123456,
+		rssPages: 3000, cpu: 1,
+		blkioDelay: 9, commBegin: 6, commEnd: 17,
+	}
 	if !ok || s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -24,7 +28,10 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestParseSchedstat(t *testing.T) {
-	if s, ok := parseSchedstat([]byte("174078033 629385945 114\n")); !ok || s != (schedstat{174078033, 629385945, 114}) {
+	if s, ok := parseSchedstat([]byte("174078033 629385945 114\n")); !ok || s != (schedstat{
+		174078033, 629385945,
+		114,
+	}) {
 		t.Errorf("got %+v %v", s, ok)
 	}
 	for _, bad := range []string{"", "1", "1 2", "a b c", "99999999999999999999 1 1"} {
@@ -40,10 +47,17 @@ func TestParseCPUStat(t *testing.T) {
 		want       cpuStat
 		ok         bool
 	}{
-		{"v1", "nr_periods 13\nnr_throttled 12\nthrottled_time 1014870034\nnr_bursts 2\nburst_time 7\n",
-			cpuStat{periods: 13, throttled: 12, throttledNs: 1014870034, bursts: 2, burstNs: 7}, true},
-		{"v2", "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 13\nnr_throttled 12\nthrottled_usec 1014870\nnr_bursts 0\nburst_usec 9\n",
-			cpuStat{periods: 13, throttled: 12, throttledNs: 1014870000, burstNs: 9000, usageNs: 5000}, true},
+		{
+			"v1", "nr_periods 13\nnr_throttled 12\nthrottled_time 1014870034\nnr_bursts 2\nburst_time 7\n",
+			cpuStat{periods: 13, throttled: 12, throttledNs: 1014870034, bursts: 2, burstNs: 7},
+			true,
+		},
+		{
+			"v2", "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 13\nnr_throttled 12\nthrottled_usec " +
+				"1014870\nnr_bursts 0\nburst_usec 9\n",
+			cpuStat{periods: 13, throttled: 12, throttledNs: 1014870000, burstNs: 9000, usageNs: 5000},
+			true,
+		},
 		{"v2 without the cpu controller", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n", cpuStat{usageNs: 5000}, false},
 		{"empty", "", cpuStat{}, false},
 	} {
@@ -55,17 +69,21 @@ func TestParseCPUStat(t *testing.T) {
 
 func TestNetCounters(t *testing.T) {
 	got := map[string]int64{}
-	text := "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 172 173\nTcp: MaxConn RetransSegs\nTcp: -1 5\nIp: A\nIp: 1 2\n"
+	text := "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 172 173\nTcp: MaxConn RetransSegs\nTcp: " +
+		"-1 5\nIp: A\nIp: 1 2\n"
 	eachNetCounter([]byte(text), func(group, name string, v int64) { got[group+" "+name] = v })
-	if got["TcpExt ListenOverflows"] != 172 || got["Tcp RetransSegs"] != 5 || got["Tcp MaxConn"] != -1 || len(got) != 5 {
+	if got["TcpExt ListenOverflows"] != 172 || got["Tcp RetransSegs"] != 5 || got["Tcp MaxConn"] != -1 ||
+		len(got) != 5 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestParseCPUTimes(t *testing.T) {
 	got := map[int]cpuTimes{}
-	parseCPUTimes([]byte("cpu  10 1 20 500 3 2 4 7 0 0\ncpu1 5 0 10 250 1 1 2 3 0 0\nintr 5\ncpu2 9"), func(cpu int, c cpuTimes) { got[cpu] = c })
-	if got[-1] != (cpuTimes{busy: 37 * tickNs, softirq: 4 * tickNs, steal: 7 * tickNs}) || got[1].steal != 3*tickNs || len(got) != 2 {
+	parseCPUTimes([]byte("cpu  10 1 20 500 3 2 4 7 0 0\ncpu1 5 0 10 250 1 1 2 3 0 0\nintr 5\ncpu2 9"),
+		func(cpu int, c cpuTimes) { got[cpu] = c })
+	if got[-1] != (cpuTimes{busy: 37 * tickNs, softirq: 4 * tickNs, steal: 7 * tickNs}) || got[1].steal != 3*tickNs ||
+		len(got) != 2 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -78,7 +96,10 @@ func TestCPUSet(t *testing.T) {
 }
 
 func TestSyscallOf(t *testing.T) {
-	for line, want := range map[string]string{"running\n": "", "-1 0x7ff 0x55": "page-fault", "999999 0x1": "syscall-999999", "": ""} {
+	for line, want := range map[string]string{
+		"running\n": "", "-1 0x7ff 0x55": "page-fault",
+		"999999 0x1": "syscall-999999", "": "",
+	} {
 		if got := syscallOf([]byte(line)); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
@@ -87,8 +108,12 @@ func TestSyscallOf(t *testing.T) {
 
 func TestProcSocket(t *testing.T) {
 	for _, c := range []struct{ line, local, remote string }{
-		{"   0: 0100007F:18EB 00000000:0000 0A 00000000:00000005 00:00000000 00000000     0        0 12345 1 0", "127.0.0.1:6379", "0.0.0.0:0"},
-		{"   1: 0000000000000000FFFF00000100007F:18EB 0000000000000000FFFF00000100007F:C001 01 00000000:00000000 00:00000000 00000000 0 0 9 1", "127.0.0.1:6379", "127.0.0.1:49153"},
+		{
+			"   0: 0100007F:18EB 00000000:0000 0A 00000000:00000005 00:00000000 00000000     0        0 12345 1 0",
+			"127.0.0.1:6379", "0.0.0.0:0",
+		},
+		{"   1: 0000000000000000FFFF00000100007F:18EB 0000000000000000FFFF00000100007F:C001 01 00000000:00000000 " +
+			"00:00000000 00000000 0 0 9 1", "127.0.0.1:6379", "127.0.0.1:49153"},
 	} {
 		var s Socket
 		if !parseProcSocket([]byte(c.line), &s) || s.Local.String() != c.local || s.Remote.String() != c.remote {
@@ -108,8 +133,14 @@ func TestOwnerOfCgroup(t *testing.T) {
 		{"/system.slice/redis-server.service", "", "", "redis-server.service"},
 		{"/docker/" + id, "", id, ""},
 		{"/system.slice/docker-" + id + ".scope", "", id, ""},
-		{"/kubepods/burstable/pod01234567-89ab-cdef-0123-456789abcdef/" + id, "01234567-89ab-cdef-0123-456789abcdef", id, ""},
-		{"/kubepods.slice/kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice/cri-containerd-" + id + ".scope", "01234567-89ab-cdef-0123-456789abcdef", id, ""},
+		{
+			"/kubepods/burstable/pod01234567-89ab-cdef-0123-456789abcdef/" + id, "01234567-89ab-cdef-0123-456789abcdef",
+			id, "",
+		},
+		{
+			"/kubepods.slice/kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice/cri-containerd-" + id + ".scope",
+			"01234567-89ab-cdef-0123-456789abcdef", id, "",
+		},
 	} {
 		pod, container, unit := ownerOf(c.path)
 		if pod != c.pod || container != c.container || unit != c.unit {

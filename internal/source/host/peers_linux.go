@@ -15,8 +15,8 @@ type Peer struct {
 	Connections int
 }
 
-// Connected describes a process, and the addresses that it dialled, the usual port of Redis first, then by the number of connections. Nothing is sent
-// to anybody.
+// Connected describes a process, and the addresses that it dialled, the usual port of Redis first, then by the number
+// of connections. Nothing is sent to anybody.
 func Connected(fs FS, pid int) (p Process, peers []Peer, err error) {
 	if fs == nil {
 		fs = Root{}
@@ -61,7 +61,8 @@ func isUsual(p Peer) int {
 // lookAgain is how often AwaitEnd looks.
 const lookAgain = 500 * time.Millisecond
 
-// AwaitEnd returns true when the process has ended, and false when ctx has. Another process that is given the same number is not taken for it.
+// AwaitEnd returns true when the process has ended, and false when ctx has. Another process that is given the same
+// number is not taken for it.
 func AwaitEnd(ctx context.Context, fs FS, pid int) bool {
 	if fs == nil {
 		fs = Root{}

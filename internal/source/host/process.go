@@ -11,8 +11,8 @@ import (
 // ErrNotHere means that no process on this host is at the other end of the connection.
 var ErrNotHere = errors.New("no process on this host serves this address")
 
-// Query says whom to look for. The fields are tried from the most certain to the least: PeerPID, the connection Local-Remote,
-// UnixPath, Listen.
+// Query says whom to look for. The fields are tried from the most certain to the least: PeerPID, the connection
+// Local-Remote, UnixPath, Listen.
 type Query struct {
 	Network  string // tcp, tcp4, tcp6 or unix
 	Local    string // our end of a connection, "ip:port"

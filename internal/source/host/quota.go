@@ -32,8 +32,8 @@ const (
 	maxHolders = 4096 // threads that are remembered
 )
 
-// Of is the cgroup whose quota a thread was just held by, and that quota in cores. It is "" where none is to be seen, and where several
-// levels have a quota and it is not known which of them it was.
+// Of is the cgroup whose quota a thread was just held by, and that quota in cores. It is "" where none is to be seen,
+// and where several levels have a quota and it is not known which of them it was.
 func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	if q.threads == nil || len(q.threads) > maxHolders {
 		q.threads = map[int]string{}
@@ -86,7 +86,8 @@ func (q *Quotas) look(raw string, last *quota, now int64) *quota {
 		}
 	}
 	switch {
-	case len(limits) == 1: // nr_throttled may lag: it is counted when a period ends, and what other CPUs give back ends a wait before that
+	// nr_throttled may lag: it is counted when a period ends, and what other CPUs give back ends a wait before that
+	case len(limits) == 1:
 		throttled = limits
 	case len(throttled) > 1:
 		throttled = lately

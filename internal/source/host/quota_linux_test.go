@@ -54,8 +54,9 @@ func TestQuotas(t *testing.T) {
 
 	q = &Quotas{Clock: &now, FS: tree(t, map[string]string{
 		"/proc/self/mountinfo": v1Mounts, "/proc/77/cgroup": "4:cpu,cpuacct:/redis\n0::/x\n",
-		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_quota_us": "20000\n", "/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_period_us": "100000\n",
-		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.stat": "nr_throttled 0\n",
+		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_quota_us":  "20000\n",
+		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.cfs_period_us": "100000\n",
+		"/sys/fs/cgroup/cpu,cpuacct/redis/cpu.stat":          "nr_throttled 0\n",
 	})}
 	want("v1, one quota, whose throttling is not counted yet", 77, "/redis", 0.2)
 }

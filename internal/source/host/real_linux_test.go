@@ -64,7 +64,10 @@ func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
 		c.Close()
 		t.Fatalf("another program listens at port %d", port)
 	}
-	cmd := start(t, "redis-server", append([]string{"--port", strconv.Itoa(port), "--save", "", "--logfile", "/dev/null"}, args...)...)
+	cmd := start(t, "redis-server", append([]string{
+		"--port", strconv.Itoa(port), "--save", "", "--logfile",
+		"/dev/null",
+	}, args...)...)
 	eventually(t, "redis listens", func() bool {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
@@ -183,8 +186,10 @@ func TestThrottledStretches(t *testing.T) {
 	sink := watchFor(t, redis.Process.Pid, 22001, func(*memory) {
 		before = throttledNs(t, dir)
 		// A millisecond or so of the server each: it wants all of a CPU, however little the clients get.
-		load := start(t, "redis-benchmark", "-p", "22001", "-n", "100000000", "-c", "10", "-q", "eval", "local n = 0 for i = 1, 1e5 do n = n + i end return n", "0")
-		eventually(t, "the server is throttled for two seconds", func() bool { return throttledNs(t, dir)-before > 2e9 })
+		load := start(t, "redis-benchmark", "-p", "22001", "-n", "100000000", "-c", "10", "-q", "eval",
+			"local n = 0 for i = 1, 1e5 do n = n + i end return n", "0")
+		eventually(t, "the server is throttled for two seconds",
+			func() bool { return throttledNs(t, dir)-before > 2e9 })
 		endLoad(t, load, redis)
 		after = throttledNs(t, dir)
 	})
@@ -195,7 +200,8 @@ func TestThrottledStretches(t *testing.T) {
 		t.Errorf("stretches of %v, cpu.stat says %v", time.Duration(got), time.Duration(want))
 	}
 	for _, e := range sink.kind(recording.KindThrottled) {
-		if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "/slowpath-test-throttle" || d.TID != redis.Process.Pid {
+		if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "/slowpath-test-throttle" ||
+			d.TID != redis.Process.Pid {
 			t.Errorf("detail %s", e.Detail)
 		}
 	}
@@ -209,7 +215,8 @@ func TestFrozenBySignal(t *testing.T) {
 	redis := startRedis(t, 22002)
 	var length frozenFor
 	sink := watchFor(t, redis.Process.Pid, 22002, func(*memory) {
-		length = freeze(func() { sh(t, "kill -STOP %d", redis.Process.Pid) }, func() { sh(t, "kill -CONT %d", redis.Process.Pid) })
+		length = freeze(func() { sh(t, "kill -STOP %d", redis.Process.Pid) },
+			func() { sh(t, "kill -CONT %d", redis.Process.Pid) })
 	})
 	length.check(t, sink)
 }
@@ -232,7 +239,8 @@ func freeze(stop, goOn func()) (length frozenFor) {
 	return length
 }
 
-// check wants one stretch of this length; half a look at either end is a guess, and on a busy machine a look comes late.
+// check wants one stretch of this length; half a look at either end is a guess, and on a busy machine a look comes
+// late.
 func (f frozenFor) check(t *testing.T, sink *memory) recording.Event {
 	t.Helper()
 	show(t, sink)
@@ -307,7 +315,8 @@ func TestNeighbourOnTheSameCPU(t *testing.T) {
 	named := false
 	for _, e := range sink.kind(recording.KindNeighbours) {
 		for _, n := range recording.DetailOf[[]recording.Neighbour](e) {
-			named = named || n.PID == spinner.Process.Pid && n.Cores > 0 // how much it gets is for all others on this machine to say
+			// how much it gets is for all others on this machine to say
+			named = named || n.PID == spinner.Process.Pid && n.Cores > 0
 		}
 	}
 	if !named {
@@ -320,7 +329,8 @@ func TestBusyInLua(t *testing.T) {
 	redis := startRedis(t, 22006)
 	sink := watchFor(t, redis.Process.Pid, 22006, func(*memory) {
 		time.Sleep(200 * time.Millisecond)
-		sh(t, "redis-cli -p 22006 eval 'local t=redis.call(\"TIME\") local n=0 repeat n=n+1 local u=redis.call(\"TIME\") until (u[1]-t[1])*1000000+u[2]-t[2] > 500000 return n' 0")
+		sh(t, "redis-cli -p 22006 eval 'local t=redis.call(\"TIME\") local n=0 repeat n=n+1 local "+
+			"u=redis.call(\"TIME\") until (u[1]-t[1])*1000000+u[2]-t[2] > 500000 return n' 0")
 		time.Sleep(200 * time.Millisecond)
 	})
 	show(t, sink)

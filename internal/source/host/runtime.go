@@ -36,7 +36,10 @@ func runtimeOf(fs FS, pid int) (r Runtime, ok bool) {
 		return r, false
 	}
 	r.JVM, r.HeedsQuota, r.Why = true, true, "a JVM since 8u191 and 10 (UseContainerSupport)"
-	for _, options := range []string{string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})), env["JAVA_TOOL_OPTIONS"], env["JDK_JAVA_OPTIONS"]} {
+	for _, options := range []string{
+		string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})),
+		env["JAVA_TOOL_OPTIONS"], env["JDK_JAVA_OPTIONS"],
+	} {
 		for _, o := range strings.Fields(options) {
 			if o == "-XX:-UseContainerSupport" {
 				r.HeedsQuota, r.Why = false, o
@@ -60,8 +63,8 @@ func (r *Runtime) set(by, text string) {
 	}
 }
 
-// heeds finds out whether a Go program sets GOMAXPROCS by its cgroup's quota: Go does since 1.25, where the main module asks for that version
-// (doc/godebug.md, containermaxprocs), and before that a module that is made for it.
+// heeds finds out whether a Go program sets GOMAXPROCS by its cgroup's quota: Go does since 1.25, where the main module
+// asks for that version (doc/godebug.md, containermaxprocs), and before that a module that is made for it.
 func (r *Runtime) heeds(info *buildinfo.BuildInfo, godebug string) {
 	for _, d := range info.Deps {
 		if d.Path == "go.uber.org/automaxprocs" || d.Path == "github.com/KimMachineGun/automemlimit/automaxprocs" {

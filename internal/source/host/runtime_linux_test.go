@@ -25,12 +25,24 @@ func TestHeedsQuota(t *testing.T) {
 		godebug string
 		want    bool
 	}{
-		"new":                  {buildinfo.BuildInfo{GoVersion: "go1.25.0"}, "", true},
-		"old":                  {buildinfo.BuildInfo{GoVersion: "go1.24.9"}, "", false},
-		"old, with a module":   {buildinfo.BuildInfo{GoVersion: "go1.20", Deps: auto}, "", true},
-		"new, switched off":    {buildinfo.BuildInfo{GoVersion: "go1.26.1 X:nodwarf5"}, "http2client=0,containermaxprocs=0", false},
-		"an old go.mod":        {buildinfo.BuildInfo{GoVersion: "go1.26.1", Settings: []debug.BuildSetting{{Key: "DefaultGODEBUG", Value: "containermaxprocs=0"}}}, "", false},
-		"that, switched on":    {buildinfo.BuildInfo{GoVersion: "go1.26.1", Settings: []debug.BuildSetting{{Key: "DefaultGODEBUG", Value: "containermaxprocs=0"}}}, "containermaxprocs=1", true},
+		"new":                {buildinfo.BuildInfo{GoVersion: "go1.25.0"}, "", true},
+		"old":                {buildinfo.BuildInfo{GoVersion: "go1.24.9"}, "", false},
+		"old, with a module": {buildinfo.BuildInfo{GoVersion: "go1.20", Deps: auto}, "", true},
+		"new, switched off": {
+			buildinfo.BuildInfo{GoVersion: "go1.26.1 X:nodwarf5"},
+			"http2client=0,containermaxprocs=0", false,
+		},
+		"an old go.mod": {buildinfo.BuildInfo{
+			GoVersion: "go1.26.1",
+			Settings:  []debug.BuildSetting{{Key: "DefaultGODEBUG", Value: "containermaxprocs=0"}},
+		}, "", false},
+		"that, switched on": {
+			buildinfo.BuildInfo{
+				GoVersion: "go1.26.1",
+				Settings:  []debug.BuildSetting{{Key: "DefaultGODEBUG", Value: "containermaxprocs=0"}},
+			},
+			"containermaxprocs=1", true,
+		},
 		"a development tree":   {buildinfo.BuildInfo{GoVersion: "devel go1.27-abc"}, "", true},
 		"other settings alone": {buildinfo.BuildInfo{GoVersion: "go1.25.0"}, "gctrace=1", true},
 	} {
@@ -42,9 +54,13 @@ func TestHeedsQuota(t *testing.T) {
 }
 
 func TestRuntimeOfJVM(t *testing.T) {
-	root := tree(t, map[string]string{"proc/7/cmdline": "/usr/bin/java\x00-XX:-UseContainerSupport\x00Main\x00", "proc/7/environ": "HOME=/\x00JAVA_TOOL_OPTIONS=-Xmx1g -XX:ActiveProcessorCount=4\x00",
-		"proc/8/cmdline": "redis-cli\x00java\x00"})
-	if r, ok := runtimeOf(root, 7); !ok || !r.JVM || r.HeedsQuota || r.Procs != 4 || r.ProcsBy != "-XX:ActiveProcessorCount" {
+	root := tree(t, map[string]string{
+		"proc/7/cmdline": "/usr/bin/java\x00-XX:-UseContainerSupport\x00Main\x00",
+		"proc/7/environ": "HOME=/\x00JAVA_TOOL_OPTIONS=-Xmx1g -XX:ActiveProcessorCount=4\x00",
+		"proc/8/cmdline": "redis-cli\x00java\x00",
+	})
+	if r, ok := runtimeOf(root, 7); !ok || !r.JVM || r.HeedsQuota || r.Procs != 4 ||
+		r.ProcsBy != "-XX:ActiveProcessorCount" {
 		t.Errorf("%+v, %v", r, ok)
 	}
 	if r, ok := runtimeOf(root, 8); ok {

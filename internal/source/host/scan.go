@@ -4,7 +4,8 @@ import "bytes"
 
 // The parsers here run on every fine tick: they read digits out of a buffer and allocate nothing.
 
-// scanUint reads an unsigned decimal number at the start of b after spaces, and gives the rest. Numbers beyond 2^63-1 fail.
+// scanUint reads an unsigned decimal number at the start of b after spaces, and gives the rest. Numbers beyond 2^63-1
+// fail.
 func scanUint(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
@@ -146,8 +147,8 @@ type cpuStat struct {
 	usageNs     int64 // v2 only
 }
 
-// parseCPUStat reads cpu.stat of cgroup v1 (throttled_time, nanoseconds) and v2 (throttled_usec). Unknown lines are skipped;
-// ok says that the throttle counters were there (they are missing where the cpu controller is off).
+// parseCPUStat reads cpu.stat of cgroup v1 (throttled_time, nanoseconds) and v2 (throttled_usec). Unknown lines are
+// skipped; ok says that the throttle counters were there (they are missing where the cpu controller is off).
 func parseCPUStat(b []byte) (s cpuStat, ok bool) {
 	for len(b) > 0 {
 		line := b

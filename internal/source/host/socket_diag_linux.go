@@ -13,8 +13,9 @@ import (
 
 // Constants of include/uapi/linux/inet_diag.h and sock_diag.h.
 const (
-	tcpDiagGetSock      = 18 // the request before sockDiagByFamily: it dumps both families in one walk (inet_diag_rcv_msg_compat)
-	inetDiagInfo        = 2  // attribute and bit number: struct tcp_info
+	// the request before sockDiagByFamily: it dumps both families in one walk (inet_diag_rcv_msg_compat)
+	tcpDiagGetSock      = 18
+	inetDiagInfo        = 2 // attribute and bit number: struct tcp_info
 	inetDiagReqBytecode = 1
 	inetDiagBCSGE       = 2 // source port >= value of the next operation
 	inetDiagBCSLE       = 3
@@ -49,9 +50,10 @@ func openDiag(pid int) (SocketTable, error) {
 	return &diag{fd: fd, buf: make([]byte, 32<<10)}, nil
 }
 
-// inNetNS calls do in the network namespace of a process. For a foreign one, it does so on a thread of its own that is never
-// unlocked, so that the runtime ends it instead of using it again in the wrong namespace. The main thread cannot be ended, and
-// /proc/self is about it: where the scheduler gives us that one, we hold it until another one has done the work.
+// inNetNS calls do in the network namespace of a process. For a foreign one, it does so on a thread of its own that is
+// never unlocked, so that the runtime ends it instead of using it again in the wrong namespace. The main thread cannot
+// be ended, and /proc/self is about it: where the scheduler gives us that one, we hold it until another one has done
+// the work.
 func inNetNS(pid int, do func()) error {
 	if sameNetNS(pid) {
 		do()
@@ -91,7 +93,8 @@ func enterNetNS(pid int) error {
 
 func (d *diag) Close() error { return unix.Close(d.fd) }
 
-// Visit dumps IPv4 and IPv6 at once. A dump walks the kernel's whole table, empty buckets too: 1 ms on a host with 24 GiB, which has 262 144.
+// Visit dumps IPv4 and IPv6 at once. A dump walks the kernel's whole table, empty buckets too: 1 ms on a host with 24
+// GiB, which has 262 144.
 func (d *diag) Visit(want SocketQuery, visit func(*Socket) bool) error {
 	if err := d.dump(want, visit); err != nil {
 		return fmt.Errorf("sock_diag: %w", err)
@@ -124,8 +127,8 @@ func (d *diag) request(want SocketQuery) {
 	d.req = b
 }
 
-// appendPortFilter adds the byte code "port >= p and port <= p" of one end: each operation {code, yes, no} is followed by
-// one that holds the port in no; yes and no are jumps in bytes, and a jump 4 beyond the end rejects.
+// appendPortFilter adds the byte code "port >= p and port <= p" of one end: each operation {code, yes, no} is followed
+// by one that holds the port in no; yes and no are jumps in bytes, and a jump 4 beyond the end rejects.
 func appendPortFilter(b []byte, port uint16, atLeast, atMost uint8) []byte {
 	b = binary.NativeEndian.AppendUint16(b, 4+16)
 	b = binary.NativeEndian.AppendUint16(b, inetDiagReqBytecode)
@@ -183,7 +186,8 @@ func (d *diag) replies(take func(kind uint16, seq uint32, body []byte) error) er
 		if size < unix.NLMSG_HDRLEN || size > len(b) {
 			return errors.New("message with a wrong length")
 		}
-		kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.NLMSG_HDRLEN:size]
+		kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]),
+			b[unix.NLMSG_HDRLEN:size]
 		b = b[min((size+3)&^3, len(b)):]
 		if err := take(kind, seq, body); err != nil {
 			return err

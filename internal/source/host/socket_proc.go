@@ -60,8 +60,8 @@ func (q SocketQuery) takes(s *Socket) bool {
 	return (q.States == 0 || q.States&(1<<s.State) != 0) && (q.LocalPort == 0 || int(s.Local.Port()) == q.LocalPort)
 }
 
-// parseProcSocket decodes a line of /proc/net/tcp (net/ipv4/tcp_ipv4.c get_tcp4_sock): sl local remote state tx:rx timer:when
-// retransmits uid timeout inode. For a listener, rx is the accept queue and its backlog is not there.
+// parseProcSocket decodes a line of /proc/net/tcp (net/ipv4/tcp_ipv4.c get_tcp4_sock): sl local remote state tx:rx
+// timer:when retransmits uid timeout inode. For a listener, rx is the accept queue and its backlog is not there.
 func parseProcSocket(line []byte, s *Socket) bool {
 	f := bytes.Fields(line)
 	if len(f) < 10 {

@@ -4,8 +4,9 @@ import "slowpath/internal/recording"
 
 // states turns the ticks of a thread into stretches. It is a pure function of the ticks: no clock, no files.
 //
-// Between two ticks the kernel says exactly for how long the thread ran and for how long it had waited when it was given a CPU;
-// only where in the tick that was is not known, so that the ends of a stretch are right to about half a tick.
+// Between two ticks the kernel says exactly for how long the thread ran and for how long it had waited when it was
+// given a CPU; only where in the tick that was is not known, so that the ends of a stretch are right to about half a
+// tick.
 type states struct {
 	tid  int
 	emit func(stretch)
@@ -63,8 +64,10 @@ func (s *states) add(t tick) {
 		s.restart(t)
 		return
 	}
-	p := step{prev: &s.prev, cur: &t, dt: t.at - s.prev.at, ran: t.runNs - s.prev.runNs,
-		waited: t.delayNs - s.prev.delayNs, arrivals: t.arrivals - s.prev.arrivals}
+	p := step{
+		prev: &s.prev, cur: &t, dt: t.at - s.prev.at, ran: t.runNs - s.prev.runNs,
+		waited: t.delayNs - s.prev.delayNs, arrivals: t.arrivals - s.prev.arrivals,
+	}
 	s.noteThrottles(&p)
 	s.addFrozen(&p)
 	s.addBlocked(&p)
@@ -100,8 +103,9 @@ func (s *states) advance(p *step) {
 	}
 }
 
-// noteThrottles writes the growth of throttled time into the ledger. A throttled period is booked when it ends, so it is used
-// by the wait that ends with it or after it; one that ends while the thread sleeps of its own will concerns others.
+// noteThrottles writes the growth of throttled time into the ledger. A throttled period is booked when it ends, so it
+// is used by the wait that ends with it or after it; one that ends while the thread sleeps of its own will concerns
+// others.
 func (s *states) noteThrottles(p *step) {
 	if p.cur.levels == nil || p.cur.levels != p.prev.levels {
 		return
@@ -116,7 +120,8 @@ func (s *states) noteThrottles(p *step) {
 	}
 }
 
-// throttledSince sums the throttled time booked after a moment; it can be more than the thread waited, since it is a sum over CPUs.
+// throttledSince sums the throttled time booked after a moment; it can be more than the thread waited, since it is a
+// sum over CPUs.
 func (s *states) throttledSince(begin int64) (ns, last int64, cgroup string) {
 	most := int64(0)
 	for _, t := range s.ledger {
@@ -155,8 +160,8 @@ func (s *states) addWait(p *step) (begin, end int64) {
 	return begin, end
 }
 
-// placeWait puts one wait of known length where it can have been: it ended in this step, before the thread ran, and began
-// neither before the last run nor before the last tick in another state.
+// placeWait puts one wait of known length where it can have been: it ended in this step, before the thread ran, and
+// began neither before the last run nor before the last tick in another state.
 func (s *states) placeWait(p *step, waited int64) (begin, end int64) {
 	latest := p.cur.at - waited
 	if waited >= p.dt {
@@ -192,7 +197,10 @@ func (s *states) splitWait(p *step, begin, end int64) {
 	if last == p.cur.at {
 		from, to = end-ns, end // it ran as soon as the quota was renewed
 	}
-	s.throttled.add(stretch{kind: recording.KindThrottled, from: from, to: to, ns: ns, detail: recording.ThreadDetail{Cgroup: cgroup}})
+	s.throttled.add(stretch{
+		kind: recording.KindThrottled, from: from, to: to, ns: ns,
+		detail: recording.ThreadDetail{Cgroup: cgroup},
+	})
 	for _, q := range [][2]int64{{begin, from}, {to, end}} {
 		s.queue.add(stretch{kind: recording.KindRunQueue, from: q[0], to: q[1], ns: q[1] - q[0]})
 	}
@@ -202,7 +210,10 @@ func (s *states) splitWait(p *step, begin, end int64) {
 func (s *states) addSpread(p *step, waited int64) {
 	ns, _, cgroup := s.throttledSince(p.prev.at)
 	ns = min(ns, waited)
-	s.throttled.add(stretch{kind: recording.KindThrottled, from: p.prev.at, to: p.cur.at, ns: ns, detail: recording.ThreadDetail{Cgroup: cgroup}})
+	s.throttled.add(stretch{
+		kind: recording.KindThrottled, from: p.prev.at, to: p.cur.at, ns: ns,
+		detail: recording.ThreadDetail{Cgroup: cgroup},
+	})
 	s.queue.add(stretch{kind: recording.KindRunQueue, from: p.prev.at, to: p.cur.at, ns: waited - ns})
 }
 
@@ -211,11 +222,12 @@ func (s *states) waiting() bool {
 	return s.have && s.stillTicks > 1 && s.prev.at-max(s.ranTo, s.notWaiting) > runTickNs
 }
 
-// quotaPeriods is how many periods a quota can keep a thread waiting: the rest of one, and another where it overran by all of the next.
+// quotaPeriods is how many periods a quota can keep a thread waiting: the rest of one, and another where it overran by
+// all of the next.
 const quotaPeriods = 2
 
-// flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it counts as the last
-// one did, unless it is longer than a quota makes it.
+// flush ends the watch: what is open is passed on. A wait that has not ended is known by the state alone; it counts as
+// the last one did, unless it is longer than a quota makes it.
 func (s *states) flush() {
 	if s.waiting() {
 		x := stretch{kind: recording.KindRunQueue, from: max(s.ranTo, s.notWaiting), to: s.prev.at}

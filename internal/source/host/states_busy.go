@@ -2,8 +2,8 @@ package host
 
 import "slowpath/internal/recording"
 
-// busyRun follows a thread that stays on the CPU. A thread in state R that was not given a CPU since the last tick has either
-// kept it or waits for it; the run that the kernel books next, or the end of the wait, tells which.
+// busyRun follows a thread that stays on the CPU. A thread in state R that was not given a CPU since the last tick has
+// either kept it or waits for it; the run that the kernel books next, or the end of the wait, tells which.
 type busyRun struct {
 	emit func(stretch)
 
@@ -39,8 +39,8 @@ func (b *busyRun) add(p *step, begin, end int64) {
 	}
 }
 
-// dense says whether the run with this step may still be without a pause, given that the last timer tick's worth of it is not
-// booked yet: a short preemption does not end it.
+// dense says whether the run with this step may still be without a pause, given that the last timer tick's worth of it
+// is not booked yet: a short preemption does not end it.
 func (b *busyRun) dense(p *step) bool {
 	from, run := p.prev.at, p.prev.runNs
 	if b.on {

@@ -29,9 +29,9 @@ func (s *states) addFrozen(p *step) {
 	s.frozen.add(x)
 }
 
-// addBlocked books a step with an uninterruptible sleep at one of its ends or at both. Between two ticks in state D all the time
-// off the CPU counts as blocked. With one such tick it does so when the thread only went from running to blocked or back;
-// when it slept in the step as well, nobody knows for how long, and half of it counts.
+// addBlocked books a step with an uninterruptible sleep at one of its ends or at both. Between two ticks in state D all
+// the time off the CPU counts as blocked. With one such tick it does so when the thread only went from running to
+// blocked or back; when it slept in the step as well, nobody knows for how long, and half of it counts.
 func (s *states) addBlocked(p *step) {
 	before, after := p.prev.isBlocked(), p.cur.isBlocked()
 	if !before && !after {
@@ -41,8 +41,10 @@ func (s *states) addBlocked(p *step) {
 	if !after {
 		seen, other = p.prev, p.cur
 	}
-	x := stretch{kind: recording.KindBlocked, from: p.prev.at, to: p.cur.at,
-		detail: recording.ThreadDetail{Syscall: seen.syscall, Wchan: seen.wchan}}
+	x := stretch{
+		kind: recording.KindBlocked, from: p.prev.at, to: p.cur.at,
+		detail: recording.ThreadDetail{Syscall: seen.syscall, Wchan: seen.wchan},
+	}
 	x.ns = max(0, p.dt-p.ran-min(p.waited, p.dt))
 	if before != after && (p.arrivals > 1 || other.state != 'R') {
 		x.ns /= 2

@@ -28,7 +28,10 @@ type kernel struct {
 
 var linux618 = kernel{hz: 250, delayThrottled: true, cpus: 1}
 
-var testLevels = &throttleLevels{limits: []cpuLimit{{Path: "/limited", QuotaUs: 20000, PeriodUs: 100000}}, files: []File{nil}}
+var testLevels = &throttleLevels{
+	limits: []cpuLimit{{Path: "/limited", QuotaUs: 20000, PeriodUs: 100000}},
+	files:  []File{nil},
+}
 
 // ticks looks at a life at the given times.
 func (k kernel) ticks(l life, at []int64) []tick {
@@ -122,22 +125,72 @@ func TestStatesOfKnownLives(t *testing.T) {
 		n      int // stretches of that kind
 		ns     int64
 	}{
-		{"throttled every period", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
-		{"throttled, delay_ns without it", old, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
-		{"throttled on two CPUs", twoCPUs, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindThrottled, 10, 800 * ms},
-		{"busy between throttled periods", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}), recording.KindBusy, 10, 200 * ms},
-		{"others throttled while it sleeps", linux618, repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}), recording.KindThrottled, 0, 0},
-		{"one wait", linux618, life{{"run", 30 * ms}, {"wait", 40 * ms}, {"run", 30 * ms}, {"sleep", 50 * ms}}, recording.KindRunQueue, 1, 40 * ms},
-		{"shares a CPU", linux618, append(repeat(50, phase{"run", 4 * ms}, phase{"wait", 4 * ms}), phase{"sleep", 50 * ms}), recording.KindRunQueue, 4, 196 * ms},
-		{"frozen", linux618, life{{"sleep", 100 * ms}, {"frozen", 500 * ms}, {"sleep", 100 * ms}}, recording.KindFrozen, 1, 500 * ms},
-		{"blocked", linux618, append(repeat(20, phase{"run", 1 * ms}, phase{"blocked", 9 * ms}), phase{"sleep", 100 * ms}), recording.KindBlocked, 1, 180 * ms},
-		{"busy", linux618, life{{"sleep", 100 * ms}, {"run", 300 * ms}, {"sleep", 100 * ms}}, recording.KindBusy, 1, 300 * ms},
-		{"busy with short preemptions", linux618, append(repeat(30, phase{"run", 20 * ms}, phase{"wait", ms / 10}), phase{"sleep", 100 * ms}), recording.KindBusy, 1, 600 * ms},
-		{"60 % load is not busy", linux618, repeat(500, phase{"run", 600_000}, phase{"sleep", 400_000}), recording.KindBusy, 0, 0},
+		{
+			"throttled every period", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}),
+			recording.KindThrottled, 10, 800 * ms,
+		},
+		{
+			"throttled, delay_ns without it", old, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}),
+			recording.KindThrottled, 10, 800 * ms,
+		},
+		{
+			"throttled on two CPUs", twoCPUs, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}),
+			recording.KindThrottled, 10, 800 * ms,
+		},
+		{
+			"busy between throttled periods", linux618, repeat(10, phase{"run", 20 * ms}, phase{"throttled", 80 * ms}),
+			recording.KindBusy, 10, 200 * ms,
+		},
+		{
+			"others throttled while it sleeps", linux618, repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}),
+			recording.KindThrottled, 0, 0,
+		},
+		{
+			"one wait", linux618,
+			life{{"run", 30 * ms}, {"wait", 40 * ms}, {"run", 30 * ms}, {"sleep", 50 * ms}},
+			recording.KindRunQueue, 1, 40 * ms,
+		},
+		{"shares a CPU", linux618, append(repeat(50, phase{"run", 4 * ms}, phase{"wait", 4 * ms}),
+			phase{"sleep", 50 * ms}), recording.KindRunQueue, 4, 196 * ms},
+		{
+			"frozen", linux618,
+			life{{"sleep", 100 * ms}, {"frozen", 500 * ms}, {"sleep", 100 * ms}},
+			recording.KindFrozen,
+			1, 500 * ms,
+		},
+		{"blocked", linux618, append(repeat(20, phase{"run", 1 * ms}, phase{"blocked", 9 * ms}),
+			phase{"sleep", 100 * ms}), recording.KindBlocked, 1, 180 * ms},
+		{
+			"busy", linux618,
+			life{{"sleep", 100 * ms}, {"run", 300 * ms}, {"sleep", 100 * ms}},
+			recording.KindBusy, 1,
+			300 * ms,
+		},
+		{"busy with short preemptions", linux618, append(repeat(30, phase{"run", 20 * ms}, phase{"wait", ms / 10}),
+			phase{"sleep", 100 * ms}), recording.KindBusy, 1, 600 * ms},
+		{
+			"60 % load is not busy", linux618, repeat(500, phase{"run", 600_000}, phase{"sleep", 400_000}),
+			recording.KindBusy, 0, 0,
+		},
 		{"idle", linux618, repeat(10, phase{"sleep", 99 * ms}, phase{"run", 1 * ms}), recording.KindBusy, 0, 0},
-		{"still throttled at the end", linux618, life{{"run", 20 * ms}, {"throttled", 80 * ms}, {"run", 20 * ms}, {"throttled", 80 * ms}}, recording.KindThrottled, 2, 155 * ms},
-		{"longer at the end than a quota makes it wait", linux618, life{{"run", 20 * ms}, {"throttled", 80 * ms}, {"run", 20 * ms}, {"wait", 500 * ms}}, recording.KindThrottled, 1, 80 * ms},
-		{"still waiting at the end", linux618, life{{"run", 20 * ms}, {"wait", 200 * ms}}, recording.KindRunQueue, 1, 200 * ms},
+		{"still throttled at the end", linux618, life{
+			{"run", 20 * ms},
+			{"throttled", 80 * ms},
+			{"run", 20 * ms},
+			{"throttled", 80 * ms},
+		}, recording.KindThrottled, 2, 155 * ms},
+		{"longer at the end than a quota makes it wait", linux618, life{
+			{"run", 20 * ms},
+			{"throttled", 80 * ms},
+			{"run", 20 * ms},
+			{"wait", 500 * ms},
+		}, recording.KindThrottled, 1, 80 * ms},
+		{
+			"still waiting at the end", linux618,
+			life{{"run", 20 * ms}, {"wait", 200 * ms}},
+			recording.KindRunQueue, 1,
+			200 * ms,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			list, _ := see(c.kernel, c.life, every(5*ms, c.life.length()))
@@ -156,7 +209,8 @@ func TestStatesOfKnownLives(t *testing.T) {
 
 func text(list []stretch) (s string) {
 	for _, x := range list {
-		s += fmt.Sprintf("%-10s %7.1f … %7.1f ms, share %.2f %+v\n", x.kind, float64(x.from)/ms, float64(x.to)/ms, x.share(), x.detail)
+		s += fmt.Sprintf("%-10s %7.1f … %7.1f ms, share %.2f %+v\n", x.kind, float64(x.from)/ms, float64(x.to)/ms,
+			x.share(), x.detail)
 	}
 	return s
 }
@@ -175,11 +229,12 @@ func TestOthersThrottled(t *testing.T) {
 	}
 }
 
-// TestStatesAreHonest: whatever a thread does and however late the watcher is, each state's stretches lie within the watch, in
-// order, do not overlap, say no more than was, and miss no long throttled or frozen time.
+// TestStatesAreHonest: whatever a thread does and however late the watcher is, each state's stretches lie within the
+// watch, in order, do not overlap, say no more than was, and miss no long throttled or frozen time.
 func TestStatesAreHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := kernel{hz: rapid.SampledFrom([]int64{100, 250, 1000}).Draw(t, "hz"), delayThrottled: rapid.Bool().Draw(t, "delay"), cpus: 1}
+		k := kernel{hz: rapid.SampledFrom([]int64{100, 250, 1000}).Draw(t, "hz"), delayThrottled: rapid.Bool().Draw(t,
+			"delay"), cpus: 1}
 		var l life
 		truth, long := map[string]int64{}, map[string]int64{}
 		for range rapid.IntRange(1, 30).Draw(t, "phases") {
@@ -211,12 +266,18 @@ func TestStatesAreHonest(t *testing.T) {
 			}
 			last[x.kind] = x.to
 		}
-		for kind, what := range map[string]string{recording.KindThrottled: "throttled", recording.KindRunQueue: "wait"} {
+		for kind, what := range map[string]string{
+			recording.KindThrottled: "throttled",
+			recording.KindRunQueue:  "wait",
+		} {
 			if sums[kind] > truth[what]+truth[what]/5+40*ms {
 				t.Fatalf("%s for %d ms, was %d ms:\n%v\n%s", kind, sums[kind]/ms, truth[what]/ms, l, text(list))
 			}
 		}
-		for kind, what := range map[string]string{recording.KindThrottled: "throttled", recording.KindRunQueue: "wait", recording.KindFrozen: "frozen"} {
+		for kind, what := range map[string]string{
+			recording.KindThrottled: "throttled", recording.KindRunQueue: "wait",
+			recording.KindFrozen: "frozen",
+		} {
 			if sums[kind] < long[what]*6/10 {
 				t.Fatalf("%s for %d ms, was %d ms:\n%v\n%s", kind, sums[kind]/ms, truth[what]/ms, l, text(list))
 			}

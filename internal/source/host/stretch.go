@@ -8,7 +8,8 @@ const (
 	minBusyNs    = 10_000_000 // busy is meant as "without a pause"
 	busyShare    = 0.9
 	maxStretchNs = 10_000_000_000 // longer ones are cut, so that a live view sees them
-	maxMixedNs   = 100_000_000    // those with a small share are cut sooner, so that the share holds for each part of them
+	// those with a small share are cut sooner, so that the share holds for each part of them
+	maxMixedNs = 100_000_000
 	// runTickNs bounds how late run_ns shows that a thread runs: it grows at the timer tick, 10 ms at HZ=100.
 	runTickNs = 10_000_000
 )
@@ -30,7 +31,8 @@ func (s *stretch) share() float64 {
 
 // same says that two stretches may be one: same state, same place.
 func (s *stretch) same(o *stretch) bool {
-	return s.kind == o.kind && s.detail.Cgroup == o.detail.Cgroup && s.detail.Syscall == o.detail.Syscall && s.detail.Wchan == o.detail.Wchan
+	return s.kind == o.kind && s.detail.Cgroup == o.detail.Cgroup && s.detail.Syscall == o.detail.Syscall &&
+		s.detail.Wchan == o.detail.Wchan
 }
 
 // merger joins stretches of one state that are at most gap apart, and passes on those that are long enough.

@@ -23,7 +23,8 @@ type tick struct {
 	wchan       string           // when the state is D
 }
 
-// throttleLevels are the open cpu.stat files of the levels with a quota. It is replaced as a whole when a limit changes.
+// throttleLevels are the open cpu.stat files of the levels with a quota. It is replaced as a whole when a limit
+// changes.
 type throttleLevels struct {
 	limits []cpuLimit
 	files  []File
@@ -60,10 +61,12 @@ func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
 	r.syscall = openOptional(fs, dir+"syscall")
 	r.wchan = openOptional(fs, dir+"wchan")
 	if groups.freezer.known() && groups.freezer.version == 1 {
-		r.freezerV1, r.freezerPath = openOptional(fs, path.Join(groups.freezer.dir(), "freezer.state")), groups.freezer.path
+		r.freezerV1, r.freezerPath = openOptional(fs, path.Join(groups.freezer.dir(), "freezer.state")),
+			groups.freezer.path
 	}
 	if groups.unified.known() {
-		r.eventsV2, r.eventsPath = openOptional(fs, path.Join(groups.unified.dir(), "cgroup.events")), groups.unified.path
+		r.eventsV2, r.eventsPath = openOptional(fs, path.Join(groups.unified.dir(), "cgroup.events")),
+			groups.unified.path
 	}
 	r.setLevels(openLevels(fs, groups.cpu))
 	return r, nil
@@ -132,8 +135,8 @@ func (r *threadReader) pread(f File) ([]byte, bool) {
 	return r.buf[:n], n > 0 && (err == nil || n < len(r.buf))
 }
 
-// read fills a tick but for its time. It is false when the thread is gone. cpu.stat is read last: a throttled period that has
-// ended before the thread ran again is in it when the run is in schedstat.
+// read fills a tick but for its time. It is false when the thread is gone. cpu.stat is read last: a throttled period
+// that has ended before the thread ran again is in it when the run is in schedstat.
 func (r *threadReader) read(t *tick) bool {
 	*t = tick{}
 	b, ok := r.pread(r.stat)

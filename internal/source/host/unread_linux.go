@@ -13,8 +13,8 @@ import (
 // maxUnread bounds the connections whose owners are looked for.
 const maxUnread = 500
 
-// tellUnread writes who waits for a server that stands still: the owners of the connections on which something lies that it has not read. Of a server
-// that runs, the next look would tell others, so that it is nobody's.
+// tellUnread writes who waits for a server that stands still: the owners of the connections on which something lies
+// that it has not read. Of a server that runs, the next look would tell others, so that it is nobody's.
 func (w *watch) tellUnread() {
 	var list []recording.Unread
 	if w.stands && len(w.unread) > 0 {

@@ -29,7 +29,8 @@ const (
 	ownersEvery = 5
 )
 
-// waits is a watch of the sockets by which servers are called from this host: on which of them a request waits for its reply, and for how long.
+// waits is a watch of the sockets by which servers are called from this host: on which of them a request waits for its
+// reply, and for how long.
 type waits struct {
 	CallersOptions
 	spaces []SocketTable
@@ -39,9 +40,9 @@ type waits struct {
 	rounds int
 }
 
-// WatchCallers notes, until the context ends, who calls the servers from this host, and which of their connections wait for a reply. The kernel
-// keeps for each socket when it last sent data and when it last had some: one that sent last waits for an answer. So a wait is known from its
-// begin, however long before the watch that was.
+// WatchCallers notes, until the context ends, who calls the servers from this host, and which of their connections wait
+// for a reply. The kernel keeps for each socket when it last sent data and when it last had some: one that sent last
+// waits for an answer. So a wait is known from its begin, however long before the watch that was.
 func WatchCallers(ctx context.Context, o CallersOptions) error {
 	if o.FS == nil {
 		o.FS = Root{}
@@ -99,16 +100,17 @@ func (w *waits) round() {
 	var found []Socket
 	for _, table := range w.spaces {
 		for _, port := range w.ports() {
-			_ = table.Visit(SocketQuery{States: 1 << tcpEstablished, RemotePort: port, Info: true}, func(s *Socket) bool {
-				if _, ok := w.Nodes[unmapped(s.Remote)]; !ok || s.Inode == 0 {
-					return true
-				}
-				w.inodes[s.Inode] = unmapped(s.Remote)
-				if s.waitNs() >= int64(waitWorth) {
-					found = append(found, *s)
-				}
-				return len(w.inodes) < maxInodes
-			})
+			_ = table.Visit(SocketQuery{States: 1 << tcpEstablished, RemotePort: port, Info: true},
+				func(s *Socket) bool {
+					if _, ok := w.Nodes[unmapped(s.Remote)]; !ok || s.Inode == 0 {
+						return true
+					}
+					w.inodes[s.Inode] = unmapped(s.Remote)
+					if s.waitNs() >= int64(waitWorth) {
+						found = append(found, *s)
+					}
+					return len(w.inodes) < maxInodes
+				})
 		}
 	}
 	owners := w.owners(found)
@@ -148,18 +150,24 @@ func (w *waits) note(s *Socket, local netip.AddrPort, pid int) {
 				body.Comm = p.Comm
 			}
 		}
-		w.Sink.Snapshot(recording.Snapshot{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ConnPrefix + local.String(), Name: recording.SnapshotWaiter, Body: recording.Detail(body)})
+		w.Sink.Snapshot(recording.Snapshot{
+			TimeNs: w.Clock.Now(), Source: recording.SourceHost,
+			Subject: recording.ConnPrefix + local.String(), Name: recording.SnapshotWaiter,
+			Body: recording.Detail(body),
+		})
 	}
 	w.sample(local, "waiting_ns", float64(s.waitNs()))
 	w.sample(local, "waiting_resends", float64(s.Backoff))
 }
 
 func (w *waits) sample(local netip.AddrPort, name string, v float64) {
-	w.Sink.Sample(recording.Sample{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ConnPrefix + local.String(), Name: name, Value: v})
+	w.Sink.Sample(recording.Sample{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ConnPrefix +
+		local.String(), Name: name, Value: v})
 }
 
-// waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not. What is sent again counts from the first
-// time: with each the timer doubles, so that it is as long as all the waits before it and one more.
+// waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not. What is sent again
+// counts from the first time: with each the timer doubles, so that it is as long as all the waits before it and one
+// more.
 func (s *Socket) waitNs() int64 {
 	if !s.HasInfo || s.DataSegsOut == 0 || s.ReceivedAgoNs < s.SentAgoNs {
 		return 0
@@ -170,16 +178,17 @@ func (s *Socket) waitNs() int64 {
 	return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32)
 }
 
-// When a peer acknowledges what it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and TCP_DELACK_MAX (200 ms) at the latest, give or
-// take a tick of the kernel's clock.
+// When a peer acknowledges what it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and TCP_DELACK_MAX
+// (200 ms) at the latest, give or take a tick of the kernel's clock.
 const (
 	delayedACKMin = int64(30e6)
 	delayedACKMax = int64(190e6)
 )
 
-// ackedAfter tells what was sent and received within the same tick of the kernel's clock apart: a request that is answered is acknowledged by its
-// reply, one that is not is acknowledged alone, some time later. What comes sooner, by two round trips and two ticks (tcp_schedule_loss_probe),
-// or at 200 ms and later, can be the reply once more, since the peer did not see it acknowledged: that is no data that is new.
+// ackedAfter tells what was sent and received within the same tick of the kernel's clock apart: a request that is
+// answered is acknowledged by its reply, one that is not is acknowledged alone, some time later. What comes sooner, by
+// two round trips and two ticks (tcp_schedule_loss_probe), or at 200 ms and later, can be the reply once more, since
+// the peer did not see it acknowledged: that is no data that is new.
 func (s *Socket) ackedAfter() bool {
 	after := s.SentAgoNs - s.AckedAgoNs
 	return after >= delayedACKMin+2*s.RTTNs && after <= delayedACKMax
@@ -219,6 +228,10 @@ func (w *waits) runtime(pid int) {
 	}
 	w.told[pid] = true
 	if r, ok := runtimeOf(w.FS, pid); ok {
-		w.Sink.Snapshot(recording.Snapshot{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ProcessPrefix + strconv.Itoa(pid), Name: recording.SnapshotRuntime, Body: recording.Detail(r)})
+		w.Sink.Snapshot(recording.Snapshot{
+			TimeNs: w.Clock.Now(), Source: recording.SourceHost,
+			Subject: recording.ProcessPrefix + strconv.Itoa(pid), Name: recording.SnapshotRuntime,
+			Body: recording.Detail(r),
+		})
 	}
 }

@@ -17,7 +17,8 @@ import (
 // asks starts a process that sends a line to a listener and then only reads; it gives the connection's other end.
 func asks(t *testing.T, l *net.TCPListener) *net.TCPConn {
 	t.Helper()
-	c := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d; echo PING >&3; exec cat <&3", l.Addr().(*net.TCPAddr).Port))
+	c := exec.Command("bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d; echo PING >&3; exec cat <&3",
+		l.Addr().(*net.TCPAddr).Port))
 	if err := c.Start(); err != nil {
 		t.Skipf("a process that calls is made with bash: %v", err)
 	}
@@ -36,7 +37,8 @@ func asks(t *testing.T, l *net.TCPListener) *net.TCPConn {
 	return conn
 }
 
-// TestWatchCallers: a connection that sent and had no answer is told, with its process, until it has one; one that was answered is not.
+// TestWatchCallers: a connection that sent and had no answer is told, with its process, until it has one; one that was
+// answered is not.
 func TestWatchCallers(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -52,7 +54,10 @@ func TestWatchCallers(t *testing.T) {
 	done := make(chan error, 1)
 	node := l.Addr().(*net.TCPAddr).AddrPort()
 	go func() {
-		done <- WatchCallers(ctx, CallersOptions{Clock: clock.New(), Sink: m, Nodes: map[netip.AddrPort]string{node: "server"}, Every: 50 * time.Millisecond})
+		done <- WatchCallers(ctx, CallersOptions{
+			Clock: clock.New(), Sink: m,
+			Nodes: map[netip.AddrPort]string{node: "server"}, Every: 50 * time.Millisecond,
+		})
 	}()
 	last := func(c net.Conn) (value float64, any bool) {
 		m.mu.Lock()
@@ -99,18 +104,49 @@ func TestWaitNs(t *testing.T) {
 		s    Socket
 		want int64
 	}{
-		"waits":                   {Socket{HasInfo: true, DataSegsOut: 3, SentAgoNs: 900 * ms, ReceivedAgoNs: 5000 * ms, RTONs: 200 * ms}, 900 * ms},
-		"answered":                {Socket{HasInfo: true, DataSegsOut: 3, SentAgoNs: 900 * ms, ReceivedAgoNs: 899 * ms}, 0},
-		"never used":              {Socket{HasInfo: true, SentAgoNs: 900 * ms, ReceivedAgoNs: 1 << 40}, 0},
-		"the first request":       {Socket{HasInfo: true, DataSegsOut: 1, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms}, 900 * ms},
-		"within a tick":           {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms}, 0},
-		"acknowledged alone":      {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 8, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 860 * ms}, 900 * ms},
-		"the reply comes twice":   {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 892 * ms}, 0},
-		"twice, from afar":        {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 852 * ms, RTTNs: 20 * ms}, 0},
-		"twice, by the timer":     {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 696 * ms}, 0},
-		"kept alive":              {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 90000 * ms, ReceivedAgoNs: 90000 * ms, AckedAgoNs: 60000 * ms}, 0},
-		"not acknowledged":        {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 8, Unacked: 1, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms}, 900 * ms},
-		"sent again three times":  {Socket{HasInfo: true, DataSegsOut: 4, SentAgoNs: 100 * ms, ReceivedAgoNs: 9000 * ms, RTONs: 1600 * ms, Backoff: 3}, 1500 * ms},
+		"waits": {Socket{
+			HasInfo: true, DataSegsOut: 3, SentAgoNs: 900 * ms, ReceivedAgoNs: 5000 * ms,
+			RTONs: 200 * ms,
+		}, 900 * ms},
+		"answered": {
+			Socket{HasInfo: true, DataSegsOut: 3, SentAgoNs: 900 * ms, ReceivedAgoNs: 899 * ms},
+			0,
+		},
+		"never used": {Socket{HasInfo: true, SentAgoNs: 900 * ms, ReceivedAgoNs: 1 << 40}, 0},
+		"the first request": {Socket{
+			HasInfo: true, DataSegsOut: 1, SentAgoNs: 900 * ms, ReceivedAgoNs: 900 * ms,
+			AckedAgoNs: 900 * ms,
+		}, 900 * ms},
+		"within a tick": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms,
+			ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms,
+		}, 0},
+		"acknowledged alone": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 8, SentAgoNs: 900 * ms,
+			ReceivedAgoNs: 900 * ms, AckedAgoNs: 860 * ms,
+		}, 900 * ms},
+		"the reply comes twice": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms,
+			ReceivedAgoNs: 900 * ms, AckedAgoNs: 892 * ms,
+		}, 0},
+		"twice, from afar": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms,
+			ReceivedAgoNs: 900 * ms, AckedAgoNs: 852 * ms, RTTNs: 20 * ms,
+		}, 0},
+		"twice, by the timer": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 900 * ms,
+			ReceivedAgoNs: 900 * ms, AckedAgoNs: 696 * ms,
+		}, 0},
+		"kept alive": {Socket{
+			HasInfo: true, DataSegsOut: 9, DataSegsIn: 9, SentAgoNs: 90000 * ms,
+			ReceivedAgoNs: 90000 * ms, AckedAgoNs: 60000 * ms,
+		}, 0},
+		"not acknowledged": {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 8, Unacked: 1, SentAgoNs: 900 *
+			ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms}, 900 * ms},
+		"sent again three times": {Socket{
+			HasInfo: true, DataSegsOut: 4, SentAgoNs: 100 * ms, ReceivedAgoNs: 9000 * ms,
+			RTONs: 1600 * ms, Backoff: 3,
+		}, 1500 * ms},
 		"from a table without it": {Socket{}, 0},
 	} {
 		if got := tt.s.waitNs(); got != tt.want {

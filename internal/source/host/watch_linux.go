@@ -20,12 +20,15 @@ import (
 // ErrGone means that the watched process ended.
 var ErrGone = errors.New("the watched process has ended")
 
-// Watch writes what the host's files say about a process to the sink until the context ends. What may not be read becomes a
-// blind spot. It fails only when the process cannot be watched at all; when the process ends, it answers ErrGone.
+// Watch writes what the host's files say about a process to the sink until the context ends. What may not be read
+// becomes a blind spot. It fails only when the process cannot be watched at all; when the process ends, it answers
+// ErrGone.
 func Watch(ctx context.Context, o Options) error {
 	o = o.withDefaults()
-	w := &watch{Options: o, seen: map[string]bool{}, last: map[string]float64{},
-		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}, callers: map[int]caller{}}
+	w := &watch{
+		Options: o, seen: map[string]bool{}, last: map[string]float64{},
+		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}, callers: map[int]caller{},
+	}
 	groups, err := resolveCgroups(o.FS, o.Process.PID)
 	if err != nil {
 		w.blind("cgroups of the server", err.Error(), "mount /proc and /sys/fs/cgroup of the host")
@@ -99,7 +102,10 @@ func (w *watch) sample(subject, name string, value float64) {
 		return
 	}
 	w.last[key] = value
-	w.Sink.Sample(recording.Sample{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: subject, Name: name, Value: value})
+	w.Sink.Sample(recording.Sample{
+		TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: subject, Name: name,
+		Value: value,
+	})
 }
 
 // blind tells once what cannot be seen.
@@ -111,28 +117,37 @@ func (w *watch) blind(what, why, enable string) {
 	if told {
 		return
 	}
-	w.Sink.Event(recording.Event{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: w.Node, Kind: recording.KindBlindSpot,
-		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable})})
+	w.Sink.Event(recording.Event{
+		TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: w.Node,
+		Kind:   recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable}),
+	})
 }
 
 // checkSight tells from the start what the fine part will not see.
 func (w *watch) checkSight() {
 	if !w.groups.cpu.known() {
-		w.blind("CPU quota of the server", "its cgroup is not mounted here", "run slowpath on the host, or in a container with the host's cgroup namespace and /sys/fs/cgroup")
+		w.blind("CPU quota of the server", "its cgroup is not mounted here", "run slowpath on the host, or in a "+
+			"container with the host's cgroup namespace and /sys/fs/cgroup")
 	}
 	if w.thread.syscall == nil {
-		w.blind("system call in which the server is blocked", fmt.Sprintf("/proc/%d/syscall may not be read", w.Process.PID), "run as root or with CAP_SYS_PTRACE")
+		w.blind("system call in which the server is blocked", fmt.Sprintf("/proc/%d/syscall may not be read",
+			w.Process.PID), "run as root or with CAP_SYS_PTRACE")
 	}
 }
 
-// graceTime is how long a wait that is open at the end of the watch is followed: a CPU quota is renewed after 100 ms by default.
+// graceTime is how long a wait that is open at the end of the watch is followed: a CPU quota is renewed after 100 ms by
+// default.
 const graceTime = 120 * time.Millisecond
 
 // fine looks at the main thread at an absolute schedule until the context ends.
 func (w *watch) fine(ctx context.Context) error {
 	s := newStates(w.Process.PID, int64(w.FineEvery), func(x stretch) {
-		w.Sink.Event(recording.Event{TimeNs: x.from, DurationNs: x.to - x.from, Source: recording.SourceHost, Subject: w.Node,
-			Kind: x.kind, Detail: recording.Detail(x.detail)})
+		w.Sink.Event(recording.Event{
+			TimeNs: x.from, DurationNs: x.to - x.from, Source: recording.SourceHost,
+			Subject: w.Node,
+			Kind:    x.kind, Detail: recording.Detail(x.detail),
+		})
 	})
 	defer s.flush()
 	alarm, err := clock.NewAlarm(context.WithoutCancel(ctx))
@@ -161,8 +176,8 @@ func (w *watch) fine(ctx context.Context) error {
 	}
 }
 
-// look reads one tick and adds it, on one thread, so that its CPU time can be told. What the Go runtime and the kernel use to
-// wake us comes on top of it: in a virtual machine that is the larger part.
+// look reads one tick and adds it, on one thread, so that its CPU time can be told. What the Go runtime and the kernel
+// use to wake us comes on top of it: in a virtual machine that is the larger part.
 func (w *watch) look(s *states, t *tick) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -189,8 +204,12 @@ func (w *watch) bookCPU(begin int64) { w.cpuNs.Add(threadCPU() - begin) }
 // emitCost says what the looks of this source cost, without the wake-ups.
 func (w *watch) emitCost() {
 	now := w.Clock.Now()
-	for name, v := range map[string]int64{"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() + w.thread.reads.Load()} {
-		w.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf, Name: name, Value: float64(v)})
+	for name, v := range map[string]int64{"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() +
+		w.thread.reads.Load()} {
+		w.Sink.Sample(recording.Sample{
+			TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
+			Name: name, Value: float64(v),
+		})
 	}
 }
 

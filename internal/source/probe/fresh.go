@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// fresh opens a connection in each slot, makes one call on it and closes it. Connections overlap when they are slow, as those of
-// many clients would.
+// fresh opens a connection in each slot, makes one call on it and closes it. Connections overlap when they are slow, as
+// those of many clients would.
 func (p *prober) fresh(ctx context.Context) error {
 	alarm, err := clock.NewAlarm(ctx)
 	if err != nil {
@@ -41,7 +41,10 @@ func (p *prober) fresh(ctx context.Context) error {
 func (p *prober) freshCall(ctx context.Context, at time.Time) {
 	begin := time.Now()
 	s, o, err := p.open(ctx)
-	c := recording.Call{Source: recording.SourceProbe, Conn: Fresh, Op: "PING", ArgCount: 1, Node: p.Node, Slot: -1, IntendedNs: p.Clock.At(at), StartNs: p.Clock.At(begin)}
+	c := recording.Call{
+		Source: recording.SourceProbe, Conn: Fresh, Op: "PING", ArgCount: 1, Node: p.Node, Slot: -1,
+		IntendedNs: p.Clock.At(at), StartNs: p.Clock.At(begin),
+	}
 	var t session.Timing
 	if err == nil {
 		_, t, err = s.DoTimed(ctx, "PING")
@@ -58,14 +61,23 @@ func (p *prober) freshCall(ctx context.Context, at time.Time) {
 	}
 	p.record(c, p.phases(c, begin, o, t))
 	if p.OnPhases != nil {
-		p.OnPhases(map[string]time.Duration{"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake, "command": t.End.Sub(t.Sent)})
+		p.OnPhases(map[string]time.Duration{
+			"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake,
+			"command": t.End.Sub(t.Sent),
+		})
 	}
 	if err != nil && ctx.Err() == nil {
 		p.errorEvent(end, phaseOf(o), err)
 	}
 	if resent := freshRetrans(s, o); o.SynRetrans > 0 || resent > 0 {
-		p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
-			Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: Fresh, SynRetransDuring: o.SynRetrans, RetransDuring: resent})})
+		p.Sink.Event(recording.Event{
+			TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node,
+			Kind: recording.KindTCPInfo,
+			Detail: recording.Detail(recording.TCPDetail{
+				CallStartNs: c.StartNs, Conn: Fresh,
+				SynRetransDuring: o.SynRetrans, RetransDuring: resent,
+			}),
+		})
 	}
 	if s != nil {
 		s.Close()
@@ -79,14 +91,23 @@ func (p *prober) phases(c recording.Call, begin time.Time, o session.Opening, t 
 	for _, ph := range []struct {
 		state, culprit string
 		d              time.Duration
-	}{{recording.Dial, "dns", o.DNS}, {recording.Dial, "connect", o.Connect}, {recording.TLS, "", o.TLS}, {recording.Handshake, "", o.Handshake}} {
+	}{
+		{recording.Dial, "dns", o.DNS},
+		{recording.Dial, "connect", o.Connect},
+		{recording.TLS, "", o.TLS},
+		{recording.Handshake, "", o.Handshake},
+	} {
 		to := min(at+int64(ph.d), c.EndNs)
 		if to > at {
-			segs = append(segs, recording.Segment{Actor: recording.App, State: ph.state, FromNs: at, ToNs: to, Culprit: ph.culprit})
+			segs = append(segs, recording.Segment{
+				Actor: recording.App, State: ph.state, FromNs: at, ToNs: to,
+				Culprit: ph.culprit,
+			})
 		}
 		at = to
 	}
-	return appendSegment(segs, recording.Client, recording.RunQueue, max(at, c.EndNs-int64(t.ReadDelay)), c.EndNs, "slowpath")
+	return appendSegment(segs, recording.Client, recording.RunQueue, max(at, c.EndNs-int64(t.ReadDelay)), c.EndNs,
+		"slowpath")
 }
 
 // phaseOf names the phase in which an opening ended.

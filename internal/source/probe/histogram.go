@@ -54,7 +54,10 @@ func (h *histograms) emit() {
 			continue
 		}
 		if b, err := hist.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
-			h.sink.Histogram(recording.Histogram{Second: h.second, Source: recording.SourceProbe, Node: h.node, Op: key, HDR: b})
+			h.sink.Histogram(recording.Histogram{
+				Second: h.second, Source: recording.SourceProbe, Node: h.node, Op: key,
+				HDR: b,
+			})
 		}
 		hist.Reset()
 	}

@@ -105,8 +105,12 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 		p.errorEvent(time.Now(), "command", err)
 		t.Sent, t.End = begin, time.Now()
 	}
-	c := recording.Call{Source: recording.SourceProbe, Conn: Kept, Op: args[0], ArgCount: len(args), RequestBytes: int64(t.RequestBytes), ReplyBytes: int64(t.ReplyBytes),
-		IntendedNs: p.Clock.At(d.at), StartNs: p.Clock.At(t.Sent), EndNs: p.Clock.At(t.End), Node: p.Node, Slot: -1, Error: errText(err)}
+	c := recording.Call{
+		Source: recording.SourceProbe, Conn: Kept, Op: args[0], ArgCount: len(args),
+		RequestBytes: int64(t.RequestBytes), ReplyBytes: int64(t.ReplyBytes),
+		IntendedNs: p.Clock.At(d.at), StartNs: p.Clock.At(t.Sent), EndNs: p.Clock.At(t.End), Node: p.Node, Slot: -1,
+		Error: errText(err),
+	}
 	p.record(c, p.waits(c, cc, t))
 	p.tcpInfo(s, c, cc.retrans)
 	if err != nil && !isReply(err) {
@@ -115,8 +119,9 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 	return t.End
 }
 
-// waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply and us. Time that a call
-// waited for the one before it on this connection is left open: what held up the other held up this one, and the account lays it.
+// waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply
+// and us. Time that a call waited for the one before it on this connection is left open: what held up the other held up
+// this one, and the account lays it.
 func (p *prober) waits(c recording.Call, cc callContext, t session.Timing) []recording.Segment {
 	cc.known.late(c.IntendedNs, p.Clock.At(cc.free), c.StartNs)
 	cc.known.late(c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), 0, c.EndNs)
@@ -128,8 +133,10 @@ func (p *prober) unfinished(d due, sched *slots, since time.Time, known past) {
 	now := time.Now()
 	for ; d.at.Before(now); d.k, d.at = sched.next() {
 		from := p.Clock.At(d.at)
-		c := recording.Call{Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
-			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: Unfinished}
+		c := recording.Call{
+			Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
+			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: Unfinished,
+		}
 		p.record(c, known.within(from, c.EndNs))
 	}
 }

@@ -32,8 +32,9 @@ func TestLateWithTheCallBefore(t *testing.T) {
 		due, free, sent, end int
 		want                 [][2]int64
 	}{
-		{10, 5, 50, 60, [][2]int64{{10, 50}}},            // we were late
-		{30, 60, 62, 70, [][2]int64{{30, 50}, {60, 62}}}, // until then with the one before, and then again; from 50 to 60 the server had that
+		{10, 5, 50, 60, [][2]int64{{10, 50}}}, // we were late
+		// until then with the one before, and then again; from 50 to 60 the server had that
+		{30, 60, 62, 70, [][2]int64{{30, 50}, {60, 62}}},
 		{40, 70, 70, 80, [][2]int64{{40, 50}, {60, 62}}},
 		{65, 80, 80, 90, nil}, // it waited for the server alone
 	} {
@@ -55,9 +56,14 @@ func TestLateWithTheReplyBefore(t *testing.T) {
 	begin := time.Now()
 	ns := func(ms int) int64 { return p.Clock.At(begin.Add(time.Duration(ms) * time.Millisecond)) }
 	var known past
-	p.waits(recording.Call{IntendedNs: ns(10), StartNs: ns(10), EndNs: ns(100)}, callContext{free: begin, known: &known}, session.Timing{ReadDelay: 60 * time.Millisecond})
-	got := p.waits(recording.Call{IntendedNs: ns(30), StartNs: ns(100), EndNs: ns(101)}, callContext{free: begin.Add(100 * time.Millisecond), known: &known}, session.Timing{})
-	if len(got) != 1 || got[0].Actor != recording.Client || got[0].State != recording.RunQueue || got[0].FromNs != ns(40) || got[0].ToNs != ns(100) {
+	p.waits(recording.Call{IntendedNs: ns(10), StartNs: ns(10), EndNs: ns(100)}, callContext{
+		free:  begin,
+		known: &known,
+	}, session.Timing{ReadDelay: 60 * time.Millisecond})
+	got := p.waits(recording.Call{IntendedNs: ns(30), StartNs: ns(100), EndNs: ns(101)},
+		callContext{free: begin.Add(100 * time.Millisecond), known: &known}, session.Timing{})
+	if len(got) != 1 || got[0].Actor != recording.Client || got[0].State != recording.RunQueue ||
+		got[0].FromNs != ns(40) || got[0].ToNs != ns(100) {
 		t.Errorf("%+v", got)
 	}
 }

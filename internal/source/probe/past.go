@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// past is what the probe itself made of the time of its kept connection: it opened it, or it ran late. Calls that were due meanwhile waited for
-// that, too. Ordered and disjoint.
+// past is what the probe itself made of the time of its kept connection: it opened it, or it ran late. Calls that were
+// due meanwhile waited for that, too. Ordered and disjoint.
 type past []recording.Segment
 
 // since forgets what ended before a time, from which on calls are due.
@@ -31,7 +31,8 @@ func (k *past) add(s recording.Segment) {
 		return
 	}
 	if n := len(*k) - 1; n >= 0 {
-		if last := &(*k)[n]; last.Actor == s.Actor && last.State == s.State && last.Culprit == s.Culprit && last.ToNs == s.FromNs {
+		if last := &(*k)[n]; last.Actor == s.Actor && last.State == s.State && last.Culprit == s.Culprit &&
+			last.ToNs == s.FromNs {
 			last.ToNs = s.ToNs
 			return
 		}
@@ -39,14 +40,18 @@ func (k *past) add(s recording.Segment) {
 	*k = append(*k, s)
 }
 
-// late notes that this process came to something at a time, though it could have when it was due and the connection free.
+// late notes that this process came to something at a time, though it could have when it was due and the connection
+// free.
 func (k *past) late(due, free, came int64) {
-	k.add(recording.Segment{Actor: recording.Client, State: recording.RunQueue, FromNs: max(due, free), ToNs: came, Culprit: "slowpath"})
+	k.add(recording.Segment{
+		Actor: recording.Client, State: recording.RunQueue, FromNs: max(due, free), ToNs: came,
+		Culprit: "slowpath",
+	})
 }
 
-// attempt notes one attempt to open the connection, by its phases, and returns what a caller waits in until the next, where it failed. A connect is
-// answered by the kernel of the server's host; once it stands it is the server that is waited for. One that refuses the connection in so many
-// words was not waited for.
+// attempt notes one attempt to open the connection, by its phases, and returns what a caller waits in until the next,
+// where it failed. A connect is answered by the kernel of the server's host; once it stands it is the server that is
+// waited for. One that refuses the connection in so many words was not waited for.
 func (k *past) attempt(o session.Opening, begin, end int64, refused bool) recording.Segment {
 	phase := func(state, culprit string, from, to int64) recording.Segment {
 		s := recording.Segment{Actor: recording.App, State: state, FromNs: from, ToNs: min(to, end), Culprit: culprit}

@@ -1,9 +1,10 @@
-// Package probe is the source that makes a few calls itself, at a steady rate, and times their phases: what a caller of the
-// server lives through, seen from here.
+// Package probe is the source that makes a few calls itself, at a steady rate, and times their phases: what a caller of
+// the server lives through, seen from here.
 //
-// The schedule is absolute: call k is due in the k-th slot whether or not the calls before it have come back, and its time counts
-// from when it was due. A stall of one second at 50 calls per second is therefore 50 slow calls and not one (coordinated
-// omission). Within its slot the moment is random, so that the probe cannot fall into step with a period of the server.
+// The schedule is absolute: call k is due in the k-th slot whether or not the calls before it have come back, and its
+// time counts from when it was due. A stall of one second at 50 calls per second is therefore 50 slow calls and not one
+// (coordinated omission). Within its slot the moment is random, so that the probe cannot fall into step with a period
+// of the server.
 package probe
 
 import (
@@ -21,14 +22,16 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Defaults. The server spends about 15 µs on a call of a kept connection, so that 50 per second cost it less than 0.1 %.
+// Defaults. The server spends about 15 µs on a call of a kept connection, so that 50 per second cost it less than 0.1
+// %.
 const (
 	DefaultRate      = 50 // calls per second on the kept connection
 	DefaultFreshRate = 2  // connections per second
 	DefaultSlow      = 5 * time.Millisecond
 	maxFresh         = 16 // fresh connections in flight
 	reconnectPause   = 200 * time.Millisecond
-	callTimeout      = 10 * time.Minute // a server that does not answer is what is being measured: the watch's end bounds it
+	// a server that does not answer is what is being measured: the watch's end bounds it
+	callTimeout = 10 * time.Minute
 )
 
 // Unfinished is the call.error of a call that had not come back when the watch ended.
@@ -52,12 +55,13 @@ type Options struct {
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
 	OnCall    func(recording.Call)
-	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake, command. One that did not take place is 0.
+	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake, command. One that did not
+	// take place is 0.
 	OnPhases func(map[string]time.Duration)
 }
 
-// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. What goes wrong with the server is
-// recorded; an error is one of this host, which has no timer left.
+// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. What goes wrong with
+// the server is recorded; an error is one of this host, which has no timer left.
 func Watch(ctx context.Context, o Options) error {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
@@ -129,7 +133,10 @@ func (p *prober) errorEvent(at time.Time, phase string, err error) {
 	if errors.As(err, &se) {
 		d.Code = se.Code
 	}
-	p.Sink.Event(recording.Event{TimeNs: p.Clock.At(at), Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindError, Detail: recording.Detail(d)})
+	p.Sink.Event(recording.Event{
+		TimeNs: p.Clock.At(at), Source: recording.SourceProbe, Subject: p.Node,
+		Kind: recording.KindError, Detail: recording.Detail(d),
+	})
 }
 
 // open logs in; a login may be refused for as long as the server pleases, so only ctx bounds it.

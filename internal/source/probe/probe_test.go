@@ -25,11 +25,14 @@ type locked struct {
 }
 
 func (l *locked) Call(c recording.Call, s ...recording.Segment) { l.do(func() { l.rec.Call(c, s...) }) }
-func (l *locked) Histogram(h recording.Histogram)               { l.do(func() { l.rec.Histogram(h) }) }
-func (l *locked) Sample(s recording.Sample)                     { l.do(func() { l.rec.Sample(s) }) }
-func (l *locked) Event(e recording.Event)                       { l.do(func() { l.rec.Event(e) }) }
-func (l *locked) Snapshot(s recording.Snapshot)                 { l.do(func() { l.rec.Snapshot(s) }) }
-func (l *locked) SetMeta(k, v string)                           { l.do(func() { l.rec.SetMeta(k, v) }) }
+
+func (l *locked) Histogram(h recording.Histogram) { l.do(func() { l.rec.Histogram(h) }) }
+func (l *locked) Sample(s recording.Sample)       { l.do(func() { l.rec.Sample(s) }) }
+func (l *locked) Event(e recording.Event)         { l.do(func() { l.rec.Event(e) }) }
+func (l *locked) Snapshot(s recording.Snapshot)   { l.do(func() { l.rec.Snapshot(s) }) }
+
+func (l *locked) SetMeta(k, v string) { l.do(func() { l.rec.SetMeta(k, v) }) }
+
 func (l *locked) do(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +115,8 @@ func TestStallIsNotOmitted(t *testing.T) {
 		back = p.clock.Now()
 		p.answered(5, back)
 	})
-	// The server began to sleep after asked and was awake before back: between these two it slept, however late this process was.
+	// The server began to sleep after asked and was awake before back: between these two it slept, however late this
+	// process was.
 	from, to := back-stall, asked+stall
 	held := int64(0)
 	for k, c := range rec.Calls {
@@ -126,7 +130,8 @@ func TestStallIsNotOmitted(t *testing.T) {
 		}
 		held++
 		if c.EndNs < to {
-			t.Errorf("a call was due while the server slept, and took only %v: %+v", time.Duration(c.EndNs-c.IntendedNs), c)
+			t.Errorf("a call was due while the server slept, and took only %v: %+v",
+				time.Duration(c.EndNs-c.IntendedNs), c)
 		}
 	}
 	if want := max(0, (to-from)/width); held < want-1 || held > want+2 {
@@ -134,7 +139,8 @@ func TestStallIsNotOmitted(t *testing.T) {
 	}
 }
 
-// Calls that are still waiting when the watch ends are recorded: a server that is stopped for good leaves more than nothing.
+// Calls that are still waiting when the watch ends are recorded: a server that is stopped for good leaves more than
+// nothing.
 func TestUnfinishedCalls(t *testing.T) {
 	const rate, freshRate = 100, 10
 	i := redis(t)

@@ -8,17 +8,19 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// totalRetrans is how many segments the socket has sent again since it was opened, without those that its peer had already.
+// totalRetrans is how many segments the socket has sent again since it was opened, without those that its peer had
+// already.
 func totalRetrans(s *session.Session) (uint32, bool) {
 	i, err := s.Conn().TCPInfo()
 	return missing(i), err == nil
 }
 
-// missing leaves out what was sent again for nothing, as a probe of the tail is where acknowledgements are late: nobody waited for it.
+// missing leaves out what was sent again for nothing, as a probe of the tail is where acknowledgements are late: nobody
+// waited for it.
 func missing(i target.TCPInfo) uint32 { return i.TotalRetrans - min(i.Duplicates, i.TotalRetrans) }
 
-// freshRetrans is how many segments a connection sent again after it stood. Where the accept queue is full and the kernel uses SYN
-// cookies, the caller's side stands, and what it sends is dropped until there is room.
+// freshRetrans is how many segments a connection sent again after it stood. Where the accept queue is full and the
+// kernel uses SYN cookies, the caller's side stands, and what it sends is dropped until there is room.
 func freshRetrans(s *session.Session, o session.Opening) int64 {
 	if s == nil {
 		return 0
@@ -40,10 +42,17 @@ func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
 	if during <= 0 && c.EndNs-c.IntendedNs < int64(p.Slow) {
 		return
 	}
-	p.Sink.Event(recording.Event{TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindTCPInfo,
-		Detail: recording.Detail(recording.TCPDetail{CallStartNs: c.StartNs, Conn: c.Conn, RTTNs: ns(i.RTT), MinRTTNs: ns(i.MinRTT), RTONs: ns(i.RTO),
-			TotalRetrans: int64(i.TotalRetrans), RetransDuring: max(during, 0), Lost: int64(i.Lost), Unacked: int64(i.Unacked),
-			NotsentBytes: int64(i.NotsentBytes), RwndLimitedNs: ns(i.RwndLimited), Local: s.LocalAddr()})})
+	p.Sink.Event(recording.Event{
+		TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node,
+		Kind: recording.KindTCPInfo,
+		Detail: recording.Detail(recording.TCPDetail{
+			CallStartNs: c.StartNs, Conn: c.Conn, RTTNs: ns(i.RTT),
+			MinRTTNs: ns(i.MinRTT), RTONs: ns(i.RTO),
+			TotalRetrans: int64(i.TotalRetrans), RetransDuring: max(during, 0), Lost: int64(i.Lost),
+			Unacked:      int64(i.Unacked),
+			NotsentBytes: int64(i.NotsentBytes), RwndLimitedNs: ns(i.RwndLimited), Local: s.LocalAddr(),
+		}),
+	})
 }
 
 func ns(d time.Duration) int64 { return int64(d) }

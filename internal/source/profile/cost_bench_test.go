@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkReadGoroutines is what one reading takes, of the application and of slowpath together, by how many goroutines there are.
+// BenchmarkReadGoroutines is what one reading takes, of the application and of slowpath together, by how many
+// goroutines there are.
 func BenchmarkReadGoroutines(b *testing.B) {
 	for _, count := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {

@@ -15,7 +15,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// keepEvery is how much of the samples one profile of the recording has: what was seen is lost for as long, should slowpath be killed.
+// keepEvery is how much of the samples one profile of the recording has: what was seen is lost for as long, should
+// slowpath be killed.
 const keepEvery = 5 * time.Second
 
 // kernelMark is behind the names of the kernel's functions, as flamegraph.pl has it.
@@ -44,8 +45,8 @@ type sampled struct {
 	stacks []stacks.Stack
 }
 
-// OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there, sampler.ErrPrivilege,
-// sampler.ErrKernel or sampler.ErrLinux where the kernel does not let it.
+// OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
+// sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not let it.
 func OpenCPU(o Options, processes []Process) (*CPU, error) {
 	c := &CPU{Options: o, apps: map[int]*sampled{}}
 	s := &Source{Options: o}
@@ -58,8 +59,10 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
 		}
-		c.apps[p.PID] = &sampled{keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
-			what: recording.Profiled{PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node}}
+		c.apps[p.PID] = &sampled{
+			keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
+			what:   recording.Profiled{PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node},
+		}
 		pids = append(pids, p.PID)
 	}
 	var err error
@@ -70,7 +73,8 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 	return c, err
 }
 
-// offset is what to add to a time of the kernel's monotonic clock: the mean of two readings of the recording's around it.
+// offset is what to add to a time of the kernel's monotonic clock: the mean of two readings of the recording's around
+// it.
 func offset(c clock.Clock) (int64, error) {
 	before := c.Now()
 	kernel, err := sampler.Now()
@@ -85,11 +89,15 @@ func (c *CPU) blind(pid int, what, why, enable string) {
 		a.keeper.blind(fmt.Sprintf("%s (%s[%d])", what, a.what.Name, pid), why, enable)
 		return
 	}
-	c.Sink.Event(recording.Event{TimeNs: c.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf, Kind: recording.KindBlindSpot,
-		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable})})
+	c.Sink.Event(recording.Event{
+		TimeNs: c.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf,
+		Kind:   recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable}),
+	})
 }
 
-// take keeps a sample: the thread's name, functions from the outermost to the innermost, and those of the kernel above them.
+// take keeps a sample: the thread's name, functions from the outermost to the innermost, and those of the kernel above
+// them.
 func (c *CPU) take(s sampler.Sample) {
 	a := c.apps[s.PID]
 	if a == nil {
@@ -104,7 +112,10 @@ func (c *CPU) take(s sampler.Sample) {
 	for _, f := range s.Kernel {
 		frames = append(frames, f+kernelMark)
 	}
-	a.stacks = append(a.stacks, stacks.Stack{Frames: frames, Values: []int64{1, int64(sampler.Period)}, TimeNs: s.TimeNs + c.offset})
+	a.stacks = append(a.stacks, stacks.Stack{
+		Frames: frames, Values: []int64{1, int64(sampler.Period)},
+		TimeNs: s.TimeNs + c.offset,
+	})
 }
 
 // Run samples until ctx ends.
@@ -130,7 +141,10 @@ func (c *CPU) keep() error {
 		if len(a.stacks) == 0 {
 			continue
 		}
-		body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{{Name: "samples", Unit: "count"}, {Name: "cpu", Unit: "nanoseconds"}}, Stacks: a.stacks})
+		body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{
+			{Name: "samples", Unit: "count"},
+			{Name: "cpu", Unit: "nanoseconds"},
+		}, Stacks: a.stacks})
 		if err != nil {
 			return err
 		}
@@ -142,7 +156,10 @@ func (c *CPU) keep() error {
 		return err
 	}
 	for name, v := range map[string]int64{"seen": n.Seen, "lost": n.Lost, "bare": n.Bare, "cut": c.cut, "kept": c.all} {
-		c.Sink.Sample(recording.Sample{TimeNs: c.Clock.Now(), Source: recording.SourceProfile, Subject: recording.SubjectSelf, Name: "cpu-clock." + name, Value: float64(v)})
+		c.Sink.Sample(recording.Sample{
+			TimeNs: c.Clock.Now(), Source: recording.SourceProfile,
+			Subject: recording.SubjectSelf, Name: "cpu-clock." + name, Value: float64(v),
+		})
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ import (
 func TestServerOnTheCPU(t *testing.T) {
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	host, port, _ := strings.Cut(s.Addr, ":")
-	load := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port, "-r", "-1", "EVAL", "for i = 1, 300000 do redis.call('PING') end", "0")
+	load := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port, "-r", "-1", "EVAL",
+		"for i = 1, 300000 do redis.call('PING') end", "0")
 	if err := load.Start(); err != nil {
 		t.Skipf("%v; apt-get install redis-tools", err)
 	}
@@ -49,11 +50,13 @@ func TestServerOnTheCPU(t *testing.T) {
 					return
 				}
 				for _, st := range read.Stacks {
-					if st.TimeNs < from || st.TimeNs > c.Now() || read.Types[1].Unit != "nanoseconds" || st.Values[1] != int64(time.Second/99) {
+					if st.TimeNs < from || st.TimeNs > c.Now() || read.Types[1].Unit != "nanoseconds" ||
+						st.Values[1] != int64(time.Second/99) {
 						t.Errorf("%+v", st)
 					}
 					at := func(f string) int { return slices.Index(st.Frames, f) }
-					if strings.HasPrefix(st.Frames[0], "redis-server") && at("main") > 0 && at("aeMain") > at("main") && at("call") > at("aeMain") {
+					if strings.HasPrefix(st.Frames[0], "redis-server") && at("main") > 0 && at("aeMain") > at("main") &&
+						at("call") > at("aeMain") {
 						n += st.Values[0]
 					}
 				}
@@ -69,14 +72,16 @@ func TestServerOnTheCPU(t *testing.T) {
 	if lost := sink.rec.Series(recording.SourceProfile, recording.SubjectSelf, "cpu-clock.lost"); len(lost) == 0 {
 		t.Error("what was lost is not told")
 	}
-	snap, ok := sink.rec.SnapshotOf(recording.SourceProfile, sink.rec.Profiles[0].Subject, recording.SnapshotApplication)
+	snap, ok := sink.rec.SnapshotOf(recording.SourceProfile, sink.rec.Profiles[0].Subject,
+		recording.SnapshotApplication)
 	if !ok || !strings.Contains(snap.Body, s.Addr) {
 		t.Errorf("%+v", snap)
 	}
 }
 
 func TestProcessThatIsNotThere(t *testing.T) {
-	if _, err := OpenCPU(Options{Clock: clock.New(), Sink: recording.New()}, []Process{{PID: 1 << 30}}); !errors.Is(err, ErrTarget) {
+	if _, err := OpenCPU(Options{Clock: clock.New(), Sink: recording.New()}, []Process{{PID: 1 << 30}}); !errors.Is(err,
+		ErrTarget) {
 		t.Error(err)
 	}
 }

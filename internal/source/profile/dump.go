@@ -12,8 +12,8 @@ const (
 	maxDumpFrames = 1024
 )
 
-// parseDump reads the thread dump of a JVM, as jstack and jcmd Thread.print give it: of each thread its frames. Names of threads and objects
-// are left out. Threads without Java frames are the JVM's own.
+// parseDump reads the thread dump of a JVM, as jstack and jcmd Thread.print give it: of each thread its frames. Names
+// of threads and objects are left out. Threads without Java frames are the JVM's own.
 func parseDump(text string) *stacks.Profile {
 	p := &stacks.Profile{Types: []stacks.Type{{Name: "threads", Unit: "count"}}}
 	counts := map[string]int{} // index in p.Stacks by its frames
@@ -52,7 +52,8 @@ func parseDump(text string) *stacks.Profile {
 	return p
 }
 
-// javaFrame reads "	at java.base/java.lang.Thread.run(java.base@17.0.15/Thread.java:840)". The module is left out: before 9 there was none.
+// javaFrame reads " at java.base/java.lang.Thread.run(java.base@17.0.15/Thread.java:840)". The module is left out:
+// before 9 there was none.
 func javaFrame(line string) (string, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "at ")
 	if !ok {

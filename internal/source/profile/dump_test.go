@@ -69,7 +69,8 @@ func TestThreadsOfAJVM(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "Sleeper.java"), []byte(sleeper), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "javac", "-d", dir, filepath.Join(dir, "Sleeper.java")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "javac", "-d", dir, filepath.Join(dir,
+		"Sleeper.java")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx32m", "-cp", dir, "Sleeper")
@@ -104,7 +105,8 @@ func TestThreadsOfAJVM(t *testing.T) {
 
 func TestProcessesThatAreNoJVM(t *testing.T) {
 	for pid, want := range map[int]string{os.Getpid(): "and not java", 1 << 30: "no process"} {
-		if _, err := Open(t.Context(), Options{Targets: []Target{one(t, strconv.Itoa(pid))}}); !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), want) {
+		if _, err := Open(t.Context(), Options{Targets: []Target{one(t, strconv.Itoa(pid))}}); !errors.Is(err,
+			ErrTarget) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d: %v", pid, err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// client asks one address of net/http/pprof. It follows no redirect: what is not there is said, and no password goes elsewhere.
+// client asks one address of net/http/pprof. It follows no redirect: what is not there is said, and no password goes
+// elsewhere.
 type client struct {
 	target Target
 	http   *http.Client

@@ -27,9 +27,11 @@ func openGo(ctx context.Context, t Target) (app, error) {
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		return nil, fmt.Errorf("%s is %w: it answers %d (%w); import net/http/pprof in the application, and give the port and path where it is served", t, ErrNotPprof, refused.status, err)
+		return nil, fmt.Errorf("%s is %w: it answers %d (%w); import net/http/pprof in the application, and give the "+
+			"port and path where it is served", t, ErrNotPprof, refused.status, err)
 	case errors.Is(err, stacks.ErrNotProfile):
-		return nil, fmt.Errorf("%s is %w: its answer is not a profile; give the port and path where the application serves /debug/pprof/", t, ErrNotPprof)
+		return nil, fmt.Errorf("%s is %w: its answer is not a profile; give the port and path where the application "+
+			"serves /debug/pprof/", t, ErrNotPprof)
 	case err != nil && strings.Contains(err.Error(), "malformed HTTP"):
 		return nil, fmt.Errorf("%s is %w: it does not speak HTTP; check the port", t, ErrNotPprof)
 	case err != nil:
@@ -39,7 +41,8 @@ func openGo(ctx context.Context, t Target) (app, error) {
 		return nil, fmt.Errorf("%s is %w of Go: its profile has no goroutines", t, ErrNotPprof)
 	}
 	a := &goApp{client: c, what: recording.Profiled{Address: t.hostPort(), Name: t.hostPort(), Runtime: "go"}}
-	// The command line is arguments with NUL between, of which only the program's name is kept: the others may be secrets.
+	// The command line is arguments with NUL between, of which only the program's name is kept: the others may be
+	// secrets.
 	if line, err := c.get(ctx, "cmdline", url.Values{}, answerIn); err == nil {
 		program, _, _ := strings.Cut(string(line), "\x00")
 		if name := path.Base(program); name != "." && name != "/" && len(name) < 100 {
@@ -112,7 +115,8 @@ func (a *goApp) delays(ctx context.Context, k *keeper, kind, enable string, befo
 		return
 	}
 	if p, err := stacks.Read(after); err == nil && len(p.Stacks) == 0 {
-		k.blind("how long goroutines of "+a.what.Name+" waited ("+kind+" profile)", "the program does not count it", "in the program: "+enable)
+		k.blind("how long goroutines of "+a.what.Name+" waited ("+kind+" profile)", "the program does not count it",
+			"in the program: "+enable)
 		return
 	}
 	grown, err := stacks.Growth(before, after)
@@ -156,7 +160,8 @@ func (a *goApp) cpu(ctx context.Context, k *keeper) {
 	case ctx.Err() != nil:
 		return // Ctrl-C before it was made
 	case err != nil:
-		k.blind("a CPU profile of "+a.what.Name, err.Error(), "end other profilers, or raise WriteTimeout of its HTTP server")
+		k.blind("a CPU profile of "+a.what.Name, err.Error(), "end other profilers, or raise WriteTimeout of its "+
+			"HTTP server")
 		return
 	}
 	k.keep(recording.ProfileCPU, body)

@@ -17,8 +17,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// jvm is a Java virtual machine on this host. It is asked over the socket by which jcmd and jstack ask it (attach API of HotSpot,
-// attachListener_posix.cpp): a reading costs it a safepoint, and no process is started.
+// jvm is a Java virtual machine on this host. It is asked over the socket by which jcmd and jstack ask it (attach API
+// of HotSpot, attachListener_posix.cpp): a reading costs it a safepoint, and no process is started.
 type jvm struct {
 	pid    int
 	socket string
@@ -27,8 +27,8 @@ type jvm struct {
 
 const maxDump = 32 << 20 // bytes
 
-// openJVM finds the socket of a process. Where there is none yet, jcmd makes it: it knows how to ask for it, and asks only JVMs, which others
-// would not survive (SIGQUIT).
+// openJVM finds the socket of a process. Where there is none yet, jcmd makes it: it knows how to ask for it, and asks
+// only JVMs, which others would not survive (SIGQUIT).
 func openJVM(ctx context.Context, pid int) (app, error) {
 	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
@@ -36,9 +36,13 @@ func openJVM(ctx context.Context, pid int) (app, error) {
 	}
 	name := strings.TrimSpace(string(comm))
 	if name != "java" {
-		return nil, fmt.Errorf("%w: process %d is %s, and not java; for a program in Go give the HOST:PORT of its net/http/pprof", ErrTarget, pid, name)
+		return nil, fmt.Errorf("%w: process %d is %s, and not java; for a program in Go give the HOST:PORT of its "+
+			"net/http/pprof", ErrTarget, pid, name)
 	}
-	j := &jvm{pid: pid, socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, ownPID(pid)), what: recording.Profiled{PID: pid, Name: name, Runtime: "jvm"}}
+	j := &jvm{
+		pid: pid, socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, ownPID(pid)),
+		what: recording.Profiled{PID: pid, Name: name, Runtime: "jvm"},
+	}
 	if _, err := os.Stat(j.socket); errors.Is(err, os.ErrNotExist) {
 		if err := attach(ctx, pid); err != nil {
 			return nil, err
@@ -78,7 +82,8 @@ func attach(ctx context.Context, pid int) error {
 	out, err := exec.CommandContext(ctx, program, strconv.Itoa(pid), "VM.version").CombinedOutput()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: the JVM %d has no open door yet, and jcmd, which opens it, is not in PATH: install the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
+		return fmt.Errorf("%w: the JVM %d has no open door yet, and jcmd, which opens it, is not in PATH: install "+
+			"the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
 	case err != nil:
 		said := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
 		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, said)
@@ -113,7 +118,8 @@ func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
 	code, text, _ := strings.Cut(string(answer), "\n")
 	p := parseDump(text)
 	if code != "0" || len(p.Stacks) == 0 {
-		return nil, fmt.Errorf("the JVM %d gives no thread dump (code %.20q); HotSpot has one (jcmd %d Thread.print)", j.pid, code, j.pid)
+		return nil, fmt.Errorf("the JVM %d gives no thread dump (code %.20q); HotSpot has one (jcmd %d Thread.print)",
+			j.pid, code, j.pid)
 	}
 	return p, nil
 }

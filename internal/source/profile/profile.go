@@ -1,8 +1,10 @@
-// Package profile is the source that looks into applications: what their goroutines and threads wait for while calls are slow.
+// Package profile is the source that looks into applications: what their goroutines and threads wait for while calls
+// are slow.
 //
-// An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles of mutexes and of
-// blocking are what the program itself has switched on, and the CPU profile is asked for once, for a bounded time. A JVM on this host is asked
-// for its thread dump, as jstack does. Of any process on this host the kernel tells where it spends its CPU time (internal/source/profile/sampler).
+// An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles
+// of mutexes and of blocking are what the program itself has switched on, and the CPU profile is asked for once, for a
+// bounded time. A JVM on this host is asked for its thread dump, as jstack does. Of any process on this host the kernel
+// tells where it spends its CPU time (internal/source/profile/sampler).
 package profile
 
 import (
@@ -14,8 +16,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of the cost for an application. A reading of all goroutines holds the program up in steps, for 1 ms and more from some thousand
-// goroutines on: the next one waits for spare times as long as the last one took.
+// Bounds of the cost for an application. A reading of all goroutines holds the program up in steps, for 1 ms and more
+// from some thousand goroutines on: the next one waits for spare times as long as the last one took.
 const (
 	readEvery  = time.Second
 	spare      = 50 // 2 % of the time
@@ -49,8 +51,8 @@ type app interface {
 	watch(ctx context.Context, s *Source)
 }
 
-// Open asks each application whether it can be profiled. The error names the first that cannot, and matches ErrNotPprof, ErrUnreachable or
-// ErrTarget.
+// Open asks each application whether it can be profiled. The error names the first that cannot, and matches
+// ErrNotPprof, ErrUnreachable or ErrTarget.
 func Open(ctx context.Context, o Options) (*Source, error) {
 	s := &Source{Options: o}
 	for _, t := range o.Targets {
@@ -63,7 +65,8 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Run reads profiles until ctx ends, and after that what grew meanwhile. What an application refuses is a blind spot of the recording.
+// Run reads profiles until ctx ends, and after that what grew meanwhile. What an application refuses is a blind spot of
+// the recording.
 func (s *Source) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, a := range s.apps {
@@ -88,7 +91,8 @@ func (k *keeper) keep(kind string, body []byte) {
 	defer k.mu.Unlock()
 	if k.bytes += int64(len(body)); k.bytes > keepBytes {
 		k.full.Do(func() {
-			k.blind("profiles of "+k.subject+" to the end of the watch", "they have reached their bound of 64 MiB", "watch for a shorter time")
+			k.blind("profiles of "+k.subject+" to the end of the watch", "they have reached their bound of 64 MiB",
+				"watch for a shorter time")
 		})
 		return
 	}
@@ -96,20 +100,29 @@ func (k *keeper) keep(kind string, body []byte) {
 }
 
 func (k *keeper) sample(name string, value float64) {
-	k.Sink.Sample(recording.Sample{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: name, Value: value})
+	k.Sink.Sample(recording.Sample{
+		TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject,
+		Name: name, Value: value,
+	})
 }
 
 func (k *keeper) blind(what, why, enable string) {
-	k.Sink.Event(recording.Event{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Kind: recording.KindBlindSpot,
-		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable})})
+	k.Sink.Event(recording.Event{
+		TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject,
+		Kind:   recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable}),
+	})
 }
 
 func (k *keeper) describe(p recording.Profiled) {
-	k.Sink.Snapshot(recording.Snapshot{TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject, Name: recording.SnapshotApplication, Body: recording.Detail(p)})
+	k.Sink.Snapshot(recording.Snapshot{
+		TimeNs: k.Clock.Now(), Source: recording.SourceProfile, Subject: k.subject,
+		Name: recording.SnapshotApplication, Body: recording.Detail(p),
+	})
 }
 
-// repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on. The quickest answer
-// is what it costs: another may have waited for a CPU.
+// repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on.
+// The quickest answer is what it costs: another may have waited for a CPU.
 func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
 	start := time.Now()
 	least := time.Duration(0)

@@ -53,13 +53,17 @@ func (l *locked) do(f func()) {
 	defer l.mu.Unlock()
 	f()
 }
+
 func (l *locked) Call(c recording.Call, s ...recording.Segment) { l.do(func() { l.rec.Call(c, s...) }) }
-func (l *locked) Histogram(h recording.Histogram)               { l.do(func() { l.rec.Histogram(h) }) }
-func (l *locked) Sample(s recording.Sample)                     { l.do(func() { l.rec.Sample(s) }) }
-func (l *locked) Event(e recording.Event)                       { l.do(func() { l.rec.Event(e) }) }
-func (l *locked) Snapshot(s recording.Snapshot)                 { l.do(func() { l.rec.Snapshot(s) }) }
-func (l *locked) Profile(p recording.Profile)                   { l.do(func() { l.rec.Profile(p) }) }
-func (l *locked) SetMeta(k, v string)                           { l.do(func() { l.rec.SetMeta(k, v) }) }
+
+func (l *locked) Histogram(h recording.Histogram) { l.do(func() { l.rec.Histogram(h) }) }
+func (l *locked) Sample(s recording.Sample)       { l.do(func() { l.rec.Sample(s) }) }
+func (l *locked) Event(e recording.Event)         { l.do(func() { l.rec.Event(e) }) }
+func (l *locked) Snapshot(s recording.Snapshot)   { l.do(func() { l.rec.Snapshot(s) }) }
+
+func (l *locked) Profile(p recording.Profile) { l.do(func() { l.rec.Profile(p) }) }
+
+func (l *locked) SetMeta(k, v string) { l.do(func() { l.rec.SetMeta(k, v) }) }
 
 func (l *locked) kinds() (kinds []string) {
 	l.do(func() {
@@ -125,7 +129,8 @@ func TestGoroutinesAndDelays(t *testing.T) {
 	await(t, "the first goroutines", func() bool { return slices.Contains(sink.kinds(), recording.ProfileGoroutine) })
 	contend()
 	end()
-	if kinds := sink.kinds(); !slices.Contains(kinds, recording.ProfileMutex) || slices.Contains(kinds, recording.ProfileCPU) {
+	if kinds := sink.kinds(); !slices.Contains(kinds, recording.ProfileMutex) || slices.Contains(kinds,
+		recording.ProfileCPU) {
 		t.Fatalf("kinds %v, blind spots %v", kinds, sink.blind())
 	}
 	for _, p := range sink.rec.Profiles {
@@ -160,7 +165,8 @@ func TestCPUProfile(t *testing.T) {
 	sink, end := profiling(t, 2*time.Second, target)
 	await(t, "the CPU profile", func() bool { return slices.Contains(sink.kinds(), recording.ProfileCPU) })
 	end()
-	if s := sink.rec.Series(recording.SourceProfile, sink.rec.Profiles[0].Subject, "cpu_profile_ns"); len(s) != 1 || s[0].Value != 1e9 {
+	if s := sink.rec.Series(recording.SourceProfile, sink.rec.Profiles[0].Subject, "cpu_profile_ns"); len(s) != 1 ||
+		s[0].Value != 1e9 {
 		t.Errorf("%v", s)
 	}
 }
@@ -190,7 +196,10 @@ func goroutines() string {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") }))
+	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w,
+			"<html>welcome</html>")
+	}))
 	t.Cleanup(html.Close)
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(nothing.Close)
@@ -221,7 +230,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	} {
 		with := strings.Replace(url, "http://", "http://me:secret@", 1)
 		_, err := Open(t.Context(), Options{Targets: []Target{one(t, with)}, Clock: clock.New(), Sink: recording.New()})
-		if !errors.Is(err, want.err) || !strings.Contains(err.Error(), want.text) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, want.err) || !strings.Contains(err.Error(), want.text) || strings.Contains(err.Error(),
+			"secret") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

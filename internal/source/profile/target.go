@@ -26,11 +26,12 @@ type Target struct {
 // pprofPath is where net/http/pprof is unless a program puts it elsewhere.
 const pprofPath = "/debug/pprof/"
 
-// Targets reads what a command line names: HOST:PORT, or a URL, whose path is /debug/pprof/ unless it has another; or the pid of a JVM. Its
-// errors match ErrTarget and quote no password.
+// Targets reads what a command line names: HOST:PORT, or a URL, whose path is /debug/pprof/ unless it has another; or
+// the pid of a JVM. Its errors match ErrTarget and quote no password.
 func Targets(texts []string) ([]Target, error) {
 	if len(texts) > maxTargets {
-		return nil, fmt.Errorf("%w: %d are named, and at most %d are watched at a time", ErrTarget, len(texts), maxTargets)
+		return nil, fmt.Errorf("%w: %d are named, and at most %d are watched at a time", ErrTarget, len(texts),
+			maxTargets)
 	}
 	var out []Target
 	seen := map[string]bool{}
@@ -68,7 +69,8 @@ func parseTarget(text string) (Target, error) {
 		return Target{}, fmt.Errorf("%w: the scheme %.20q is not http or https: %s", ErrTarget, u.Scheme, write)
 	}
 	port, err := strconv.Atoi(u.Port())
-	if u.Hostname() == "" || u.Port() != "" && (err != nil || port < 1 || port > 65535) || u.Port() == "" && u.Scheme == "http" && !strings.Contains(text, "/debug/") {
+	if u.Hostname() == "" || u.Port() != "" && (err != nil || port < 1 || port > 65535) || u.Port() == "" &&
+		u.Scheme == "http" && !strings.Contains(text, "/debug/") {
 		return Target{}, fmt.Errorf("%w: the address lacks a host or a port: %s", ErrTarget, write)
 	}
 	// Some give the address of one profile, from their browser.

@@ -38,7 +38,8 @@ func TestTargetErrors(t *testing.T) {
 		"named twice":            {"app:1", "http://app:1/"},
 		"at most 16":             many,
 	} {
-		if _, err := Targets(texts); !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ret@") {
+		if _, err := Targets(texts); !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "ret@") {
 			t.Errorf("%v: %v", texts, err)
 		}
 	}

@@ -40,7 +40,10 @@ func (c *changes) see(at moment, in info) (restarted bool) {
 }
 
 func (c *changes) event(timeNs, durationNs int64, kind string, detail any) {
-	c.sink.Event(recording.Event{TimeNs: timeNs, DurationNs: durationNs, Source: source, Subject: c.subject, Kind: kind, Detail: recording.Detail(detail)})
+	c.sink.Event(recording.Event{
+		TimeNs: timeNs, DurationNs: durationNs, Source: source, Subject: c.subject, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
 }
 
 func isRestart(prev, in info) bool {
@@ -51,10 +54,13 @@ func isRestart(prev, in info) bool {
 	return fell(prev, in, "uptime_in_seconds")
 }
 
-// isReset reports a CONFIG RESETSTAT. Counters that only rise have fallen, without a restart; on a busy server some are past their
-// old value again, but hardly the calls of INFO, of which we know about all.
+// isReset reports a CONFIG RESETSTAT. Counters that only rise have fallen, without a restart; on a busy server some are
+// past their old value again, but hardly the calls of INFO, of which we know about all.
 func isReset(prev, in info) bool {
-	for _, name := range []string{"total_commands_processed", "total_connections_received", "total_net_input_bytes", "cmdstat_info.calls"} {
+	for _, name := range []string{
+		"total_commands_processed", "total_connections_received", "total_net_input_bytes",
+		"cmdstat_info.calls",
+	} {
 		if fell(prev, in, name) {
 			return true
 		}
@@ -72,14 +78,15 @@ func rose(prev, in info, name string) bool { return in.numbers[name] > prev.numb
 
 func changed(prev, in info, name string) bool { return in.numbers[name] != prev.numbers[name] }
 
-// forked reports whether the server has forked between two polls. From 6.2 it counts its forks; before, a fork shows in its own
-// duration, which seldom repeats to the microsecond, or in a child that works, or did its work in between. SAVE does not fork, but
-// sets the time of the last save too.
+// forked reports whether the server has forked between two polls. From 6.2 it counts its forks; before, a fork shows in
+// its own duration, which seldom repeats to the microsecond, or in a child that works, or did its work in between. SAVE
+// does not fork, but sets the time of the last save too.
 func forked(prev, in info) bool {
 	if _, counted := in.numbers["total_forks"]; counted {
 		return rose(prev, in, "total_forks")
 	}
-	return changed(prev, in, "latest_fork_usec") || rose(prev, in, "rdb_bgsave_in_progress") || rose(prev, in, "aof_rewrite_in_progress") ||
+	return changed(prev, in, "latest_fork_usec") || rose(prev, in, "rdb_bgsave_in_progress") || rose(prev, in,
+		"aof_rewrite_in_progress") ||
 		saved(prev, in) && !rose(prev, in, "cmdstat_save.calls")
 }
 
@@ -95,9 +102,11 @@ func forkReason(prev, in info) string {
 		return "replication"
 	case rose(prev, in, "rdb_bgsave_in_progress"), saved(prev, in):
 		return "rdb"
-	case rose(prev, in, "aof_rewrite_in_progress"), rose(prev, in, "aof_rewrites"), rose(prev, in, "cmdstat_bgrewriteaof.calls"):
+	case rose(prev, in, "aof_rewrite_in_progress"), rose(prev, in, "aof_rewrites"),
+		rose(prev, in, "cmdstat_bgrewriteaof.calls"):
 		return "aof-rewrite"
-	case rose(prev, in, "rdb_saves"), rose(prev, in, "cmdstat_bgsave.calls"): // begun and ended in the second of the save before
+	// begun and ended in the second of the save before
+	case rose(prev, in, "rdb_saves"), rose(prev, in, "cmdstat_bgsave.calls"):
 		return "rdb"
 	case rose(prev, in, "module_fork_in_progress"):
 		return "module"

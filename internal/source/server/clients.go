@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Client is a line of CLIENT LIST, and of the snapshot "clients". Fields that the server's version does not have are left out.
+// Client is a line of CLIENT LIST, and of the snapshot "clients". Fields that the server's version does not have are
+// left out.
 type Client struct {
 	ID      int64  `json:"id"`
 	Addr    string `json:"addr"`
@@ -35,7 +36,8 @@ type Client struct {
 // maxClientLines bounds a CLIENT LIST; listing more would cost the server more than any budget allows.
 const maxClientLines = 200_000
 
-// ParseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces, the server sees to that.
+// ParseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces, the server
+// sees to that.
 func ParseClients(text string) []Client {
 	var out []Client
 	for line := range strings.Lines(text) {
@@ -51,10 +53,16 @@ func ParseClients(text string) []Client {
 
 func parseClient(line string) (c Client, ok bool) {
 	c.Multi = -1
-	numbers := map[string]*int64{"id": &c.ID, "age": &c.Age, "idle": &c.Idle, "db": &c.DB, "sub": &c.Sub, "multi": &c.Multi, "qbuf": &c.Qbuf,
-		"obl": &c.OBL, "oll": &c.OLL, "omem": &c.OMem, "tot-mem": &c.TotMem, "resp": &c.RESP}
-	texts := map[string]*string{"addr": &c.Addr, "name": &c.Name, "flags": &c.Flags, "events": &c.Events, "cmd": &c.Cmd, "user": &c.User,
-		"lib-name": &c.LibName, "lib-ver": &c.LibVer}
+	numbers := map[string]*int64{
+		"id": &c.ID, "age": &c.Age, "idle": &c.Idle, "db": &c.DB, "sub": &c.Sub,
+		"multi": &c.Multi, "qbuf": &c.Qbuf,
+		"obl": &c.OBL, "oll": &c.OLL, "omem": &c.OMem, "tot-mem": &c.TotMem, "resp": &c.RESP,
+	}
+	texts := map[string]*string{
+		"addr": &c.Addr, "name": &c.Name, "flags": &c.Flags, "events": &c.Events, "cmd": &c.Cmd,
+		"user":     &c.User,
+		"lib-name": &c.LibName, "lib-ver": &c.LibVer,
+	}
 	for pair := range strings.FieldsSeq(line) {
 		key, value, found := strings.Cut(pair, "=")
 		if !found {
@@ -72,8 +80,8 @@ func parseClient(line string) (c Client, ok bool) {
 	return c, c.Addr != "" || c.ID != 0
 }
 
-// ClientCounts is the snapshot "clients-summary": all clients, in as many groups as the listing has no room for. Connections of
-// slowpath are counted in Self only.
+// ClientCounts is the snapshot "clients-summary": all clients, in as many groups as the listing has no room for.
+// Connections of slowpath are counted in Self only.
 type ClientCounts struct {
 	Clients int            `json:"clients"` // without slowpath's own
 	Self    int            `json:"self"`
@@ -91,7 +99,10 @@ const (
 
 // countClients groups the clients.
 func countClients(clients []Client) ClientCounts {
-	n := ClientCounts{Listed: min(len(clients), maxListedClients), Lib: map[string]int{}, Host: map[string]int{}, Flag: map[string]int{}, Cmd: map[string]int{}}
+	n := ClientCounts{
+		Listed: min(len(clients), maxListedClients), Lib: map[string]int{}, Host: map[string]int{},
+		Flag: map[string]int{}, Cmd: map[string]int{},
+	}
 	for _, c := range clients {
 		if c.Self {
 			n.Self++

@@ -31,7 +31,8 @@ func identify(t *testing.T, r *running) server.Identity {
 func TestIdentify(t *testing.T) {
 	eachServer(t, func(t *testing.T, r *running) {
 		id := identify(t, r)
-		if id.Server != r.binary.Product+" "+r.binary.Version || id.Mode != "standalone" || id.Role != "master" || len(id.RunID) != 40 ||
+		if id.Server != r.binary.Product+" "+r.binary.Version || id.Mode != "standalone" || id.Role != "master" ||
+			len(id.RunID) != 40 ||
 			id.ProcessID != r.cmd.Process.Pid || id.TCPPort != r.port || id.ClusterEnabled || len(id.Nodes) != 0 {
 			t.Errorf("%+v", id)
 		}
@@ -59,8 +60,12 @@ func TestCluster(t *testing.T) {
 				}
 				c.do(args...)
 			}
-			until(t, "the cluster is up", func() bool { return strings.Contains(c.do("CLUSTER", "INFO").Text(), "cluster_state:ok") })
-			if id := identify(t, r); id.Mode != "cluster" || !id.ClusterEnabled || len(id.Nodes) != 1 || id.Nodes[0] != r.addr() {
+			until(t, "the cluster is up", func() bool {
+				return strings.Contains(c.do("CLUSTER", "INFO").Text(),
+					"cluster_state:ok")
+			})
+			if id := identify(t, r); id.Mode != "cluster" || !id.ClusterEnabled || len(id.Nodes) != 1 ||
+				id.Nodes[0] != r.addr() {
 				t.Errorf("%+v", id)
 			}
 			w := watch(t, r.target())
@@ -73,7 +78,8 @@ func TestCluster(t *testing.T) {
 			if !ok || !strings.Contains(s.Body, "0-16383") {
 				t.Errorf("nodes: %q", s.Body)
 			}
-			if info, _ := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotInfo); !strings.Contains(info.Body, `"cluster_state":"ok"`) {
+			if info, _ := rec.SnapshotOf(recording.SourceServer, node,
+				server.SnapshotInfo); !strings.Contains(info.Body, `"cluster_state":"ok"`) {
 				t.Error(info.Body)
 			}
 		})

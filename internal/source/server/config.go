@@ -8,16 +8,27 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// configPatterns are the parameters that bear on latency. They go out as one CONFIG GET each, since only servers from 7.0 take
-// several at once; a pattern stands for the names of several versions (ziplist and listpack, slave and replica).
-var configPatterns = []string{"slowlog-*", "commandlog-*", "latency-*", "maxmemory*", "maxclients", "tcp-backlog", "tcp-keepalive", "timeout", "hz", "dynamic-hz",
-	"io-threads*", "append*", "no-appendfsync-on-rewrite", "aof-*", "auto-aof-*", "save", "stop-writes-on-bgsave-error", "rdb*", "lazyfree-*",
-	"replica-*", "active*", "client-*-limit", "cluster-*", "repl-*", "min-replicas-*", "lua-time-limit", "busy-reply-threshold", "disable-thp",
-	"oom-score-adj", "*cpulist", "databases", "*-max-*list*-*", "*-max-intset-entries", "*-max-list*-size", "max-new-*", "proto-max-bulk-len",
-	"prefetch-batch-max-size", "jemalloc-bg-thread", "loglevel", "notify-keyspace-events", "tracking-table-max-keys", "shutdown-timeout", "tls-port", "port"}
+// configPatterns are the parameters that bear on latency. They go out as one CONFIG GET each, since only servers from
+// 7.0 take several at once; a pattern stands for the names of several versions (ziplist and listpack, slave and
+// replica).
+var configPatterns = []string{
+	"slowlog-*", "commandlog-*", "latency-*", "maxmemory*", "maxclients", "tcp-backlog",
+	"tcp-keepalive", "timeout", "hz", "dynamic-hz",
+	"io-threads*", "append*", "no-appendfsync-on-rewrite", "aof-*", "auto-aof-*", "save", "stop-writes-on-bgsave-error",
+	"rdb*", "lazyfree-*",
+	"replica-*", "active*", "client-*-limit", "cluster-*", "repl-*", "min-replicas-*", "lua-time-limit",
+	"busy-reply-threshold", "disable-thp",
+	"oom-score-adj", "*cpulist", "databases", "*-max-*list*-*", "*-max-intset-entries", "*-max-list*-size", "max-new-*",
+	"proto-max-bulk-len",
+	"prefetch-batch-max-size", "jemalloc-bg-thread", "loglevel", "notify-keyspace-events", "tracking-table-max-keys",
+	"shutdown-timeout", "tls-port", "port",
+}
 
 // configIgnored match a pattern but are paths, addresses or names of the deployment, not settings of latency.
-var configIgnored = []string{"appenddirname", "appendfilename", "cluster-config-file", "cluster-announce-*", "replica-announce-*", "replicaof"}
+var configIgnored = []string{
+	"appenddirname", "appendfilename", "cluster-config-file", "cluster-announce-*",
+	"replica-announce-*", "replicaof",
+}
 
 // configCommands are the commands that ask for all of it.
 func configCommands() [][]string {
@@ -30,8 +41,8 @@ func configCommands() [][]string {
 
 const maxConfigValueBytes = 1024
 
-// readConfig adds the parameters of a reply to CONFIG GET. What was not asked for is not taken, whatever the server sends: so no
-// secret can get in.
+// readConfig adds the parameters of a reply to CONFIG GET. What was not asked for is not taken, whatever the server
+// sends: so no secret can get in.
 func readConfig(into map[string]string, v resp.Value) {
 	for k, value := range v.Pairs() {
 		name := strings.ToLower(k.Text())
@@ -43,7 +54,8 @@ func readConfig(into map[string]string, v resp.Value) {
 }
 
 func isSecret(name string) bool {
-	return strings.Contains(name, "pass") || strings.Contains(name, "auth") || strings.Contains(name, "user") || strings.Contains(name, "secret")
+	return strings.Contains(name, "pass") || strings.Contains(name, "auth") || strings.Contains(name, "user") ||
+		strings.Contains(name, "secret")
 }
 
 func matches(patterns []string, name string) bool {

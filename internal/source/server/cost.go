@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// ownCost measures what the watch's own commands take of the server's time. INFO's commandstats tell calls and time per command; where
-// others send the same command, the watch is charged the average. Where they are missing, the time that its polls took is the bound.
+// ownCost measures what the watch's own commands take of the server's time. INFO's commandstats tell calls and time per
+// command; where others send the same command, the watch is charged the average. Where they are missing, the time that
+// its polls took is the bound.
 type ownCost struct {
 	sent  map[string]int // own calls since the last INFO that was seen, by name in commandstats: "info", "slowlog|get"
 	prev  *info
@@ -71,7 +72,8 @@ func (o *ownCost) meanOf(in info, name string) (time.Duration, bool) {
 	return time.Duration(usec / calls * float64(time.Microsecond)), true
 }
 
-// estimate is what the commands used since the last measurement have cost, for the end of a watch, when no INFO comes after them.
+// estimate is what the commands used since the last measurement have cost, for the end of a watch, when no INFO comes
+// after them.
 func (o *ownCost) estimate() time.Duration {
 	var sum time.Duration
 	for name, own := range o.sent {

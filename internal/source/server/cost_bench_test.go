@@ -9,8 +9,9 @@ import (
 	"slowpath/internal/source/server"
 )
 
-// BenchmarkServerTime measures what a watch with the default cadence takes of the server's time, by the server's own commandstats,
-// and holds it against the watch's own figure: go test -bench ServerTime -benchtime 1x ./internal/source/server
+// BenchmarkServerTime measures what a watch with the default cadence takes of the server's time, by the server's own
+// commandstats, and holds it against the watch's own figure: go test -bench ServerTime -benchtime 1x
+// ./internal/source/server
 func BenchmarkServerTime(b *testing.B) {
 	const length = 10 * time.Second
 	for _, load := range []struct {
@@ -38,7 +39,8 @@ func BenchmarkServerTime(b *testing.B) {
 					b.ReportMetric((ownUsec(r)-before)/float64(length.Microseconds())*100, "%ofserver")
 					b.ReportMetric(own/float64(length.Microseconds())*100, "%by-watch")
 					b.ReportMetric(series(rec, "total_commands_processed").Growth()/length.Seconds(), "commands/s")
-					b.ReportMetric(float64(len(rec.EventsOf(recording.SourceServer, node, recording.KindPoll))), "polls")
+					b.ReportMetric(float64(len(rec.EventsOf(recording.SourceServer, node, recording.KindPoll))),
+						"polls")
 				}
 			})
 		}

@@ -32,7 +32,8 @@ func cpuOf(v resp.Value) (CPU, error) {
 		}
 		return d
 	}
-	c := CPU{Process: seconds("used_cpu_sys", "used_cpu_user"), Main: seconds("used_cpu_sys_main_thread", "used_cpu_user_main_thread")}
+	c := CPU{Process: seconds("used_cpu_sys", "used_cpu_user"), Main: seconds("used_cpu_sys_main_thread",
+		"used_cpu_user_main_thread")}
 	if c.Process == 0 {
 		return c, fmt.Errorf("INFO cpu of this server has no used_cpu_sys and used_cpu_user")
 	}

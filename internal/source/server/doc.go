@@ -1,8 +1,8 @@
-// Package server is the source of what a server says of itself (evidence tier T0): INFO, SLOWLOG, LATENCY, CLIENT LIST, CONFIG GET
-// and CLUSTER, asked for at a cadence whose cost in the server's time is measured and kept within a budget.
+// Package server is the source of what a server says of itself (evidence tier T0): INFO, SLOWLOG, LATENCY, CLIENT LIST,
+// CONFIG GET and CLUSTER, asked for at a cadence whose cost in the server's time is measured and kept within a budget.
 //
-// A command that the server forbids or does not know becomes a blind spot, not an error. Replies are untrusted: parsers are bounded
-// and never panic. Of commands that users sent only names and sizes are kept.
+// A command that the server forbids or does not know becomes a blind spot, not an error. Replies are untrusted: parsers
+// are bounded and never panic. Of commands that users sent only names and sizes are kept.
 package server
 
 import "slowpath/internal/recording"
@@ -15,7 +15,8 @@ const (
 
 // Names of the snapshots. Their bodies:
 const (
-	SnapshotInfo         = "info"            // JSON object of text fields of INFO and CLUSTER INFO; at the first poll and at each change
+	// JSON object of text fields of INFO and CLUSTER INFO; at the first poll and at each change
+	SnapshotInfo         = "info"
 	SnapshotClients      = "clients"         // a JSON object per line: Client
 	SnapshotClientCounts = "clients-summary" // JSON: ClientCounts
 	SnapshotConfig       = "config"          // JSON object of strings: parameter → value, never a secret
@@ -25,7 +26,8 @@ const (
 
 // Names of the samples about the watch itself, cumulative since its start.
 const (
-	SampleOwnCommands = "self.commands_usec" // server time of the watch's own commands, by commandstats where it says so
+	// server time of the watch's own commands, by commandstats where it says so
+	SampleOwnCommands = "self.commands_usec"
 	SamplePolls       = "self.polls"
 	SampleSlowlogLost = "self.slowlog_lost" // SLOWLOG entries that were overwritten before they were read
 )

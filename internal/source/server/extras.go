@@ -22,8 +22,9 @@ type extras struct {
 
 const (
 	clientsEvery = 10 * time.Second
-	// What commands cost where it was not measured yet, on a core of these days. Measured: CLIENT LIST 1.4-1.9 µs per client (5.0 to 8.1);
-	// CLUSTER NODES 9.2 µs per node up to 6.0, 0.4 µs since (D1 in causes.md); CONFIG GET 7-18 µs per pattern; MEMORY STATS up to 0.3 ms.
+	// What commands cost where it was not measured yet, on a core of these days. Measured: CLIENT LIST 1.4-1.9 µs per
+	// client (5.0 to 8.1); CLUSTER NODES 9.2 µs per node up to 6.0, 0.4 µs since (D1 in causes.md); CONFIG GET 7-18 µs
+	// per pattern; MEMORY STATS up to 0.3 ms.
 	perClient     = 2 * time.Microsecond
 	perNodeBefore = 14 * time.Microsecond
 	perNode       = 1500 * time.Nanosecond
@@ -31,7 +32,8 @@ const (
 	memoryStats   = 300 * time.Microsecond
 )
 
-// more asks what the last poll calls for and the budget affords. An error ends it: the connection is gone, and that was told.
+// more asks what the last poll calls for and the budget affords. An error ends it: the connection is gone, and that was
+// told.
 func (w *watch) more(ctx context.Context, last bool) {
 	for _, ask := range []func(context.Context, bool) error{
 		func(ctx context.Context, _ bool) error { return w.fetchSlowlog(ctx) },
@@ -71,15 +73,23 @@ func (w *watch) askConfig(ctx context.Context, last bool) error {
 	return nil
 }
 
-// tellWhatIsOff makes blind spots of what the server could record and does not. slowpath changes no setting, so the user must.
+// tellWhatIsOff makes blind spots of what the server could record and does not. slowpath changes no setting, so the
+// user must.
 func (w *watch) tellWhatIsOff(settings map[string]string) {
 	if settings["latency-monitor-threshold"] == "0" {
-		w.refusals.tellOnce("LATENCY off", recording.BlindSpot{What: spots["LATENCY"], Why: "latency-monitor-threshold is 0: the server records none",
-			Enable: "CONFIG SET latency-monitor-threshold 10"})
+		w.refusals.tellOnce("LATENCY off", recording.BlindSpot{
+			What:   spots["LATENCY"],
+			Why:    "latency-monitor-threshold is 0: the server records none",
+			Enable: "CONFIG SET latency-monitor-threshold 10",
+		})
 	}
-	if n, err := strconv.Atoi(settings["slowlog-log-slower-than"]); err == nil && n < 0 || settings["slowlog-max-len"] == "0" {
-		w.refusals.tellOnce("SLOWLOG off", recording.BlindSpot{What: spots["SLOWLOG GET"], Why: "slowlog-log-slower-than or slowlog-max-len turns it off",
-			Enable: "CONFIG SET slowlog-log-slower-than 10000, CONFIG SET slowlog-max-len 128"})
+	if n, err := strconv.Atoi(settings["slowlog-log-slower-than"]); err == nil && n < 0 ||
+		settings["slowlog-max-len"] == "0" {
+		w.refusals.tellOnce("SLOWLOG off", recording.BlindSpot{
+			What:   spots["SLOWLOG GET"],
+			Why:    "slowlog-log-slower-than or slowlog-max-len turns it off",
+			Enable: "CONFIG SET slowlog-log-slower-than 10000, CONFIG SET slowlog-max-len 128",
+		})
 	}
 }
 
@@ -91,7 +101,8 @@ func (w *watch) askClients(ctx context.Context, last bool) error {
 	case !w.refusals.allows("CLIENT LIST"), w.in.numbers == nil:
 		return nil
 	case w.budget.never(cost):
-		w.refusals.skip("CLIENT LIST", fmt.Sprintf("with %.0f clients one CLIENT LIST would hold up the server for some %v", n, cost.Round(time.Millisecond)),
+		w.refusals.skip("CLIENT LIST", fmt.Sprintf("with %.0f clients one CLIENT LIST would hold up the server for "+
+			"some %v", n, cost.Round(time.Millisecond)),
 			"a larger budget for the server's time, or CLIENT LIST by hand at a quiet time")
 		return nil
 	case w.extras.clientsAt != 0 && !last && now-w.extras.clientsAt < int64(clientsEvery), !w.budget.take(now, cost):
@@ -120,7 +131,8 @@ const maxNodesBytes = 1 << 20
 func (w *watch) askNodes(ctx context.Context, _ bool) error {
 	in := w.in
 	nodes, known := in.numbers["cluster_known_nodes"]
-	key := fmt.Sprint(nodes, in.numbers["cluster_size"], in.numbers["cluster_current_epoch"], in.numbers["cluster_my_epoch"], in.text["cluster_state"])
+	key := fmt.Sprint(nodes, in.numbers["cluster_size"], in.numbers["cluster_current_epoch"],
+		in.numbers["cluster_my_epoch"], in.text["cluster_state"])
 	cost := time.Duration(nodes) * perNodeBefore
 	if _, since62 := in.numbers["total_forks"]; since62 {
 		cost = time.Duration(nodes) * perNode
@@ -129,7 +141,8 @@ func (w *watch) askNodes(ctx context.Context, _ bool) error {
 	case !known, !w.refusals.allows("CLUSTER NODES"), key == w.extras.nodesOf:
 		return nil
 	case w.budget.never(cost):
-		w.refusals.skip("CLUSTER NODES", fmt.Sprintf("with %.0f nodes one CLUSTER NODES would hold up this server for some %v", nodes, cost.Round(time.Millisecond)),
+		w.refusals.skip("CLUSTER NODES", fmt.Sprintf("with %.0f nodes one CLUSTER NODES would hold up this server "+
+			"for some %v", nodes, cost.Round(time.Millisecond)),
 			"a server from 6.2 on, where it is cheap")
 		return nil
 	case !w.budget.take(w.Clock.Now(), cost):

@@ -70,7 +70,8 @@ func TestManyClientsAreNotListed(t *testing.T) {
 			return bulk("cluster_known_nodes:5000\r\ncluster_state:ok\r\n")
 		case command == "CLIENT LIST" || command == "CLUSTER NODES":
 			lists.Add(1)
-		case strings.HasPrefix(command, "SLOWLOG") || strings.HasPrefix(command, "LATENCY") || strings.HasPrefix(command, "CONFIG"):
+		case strings.HasPrefix(command, "SLOWLOG") || strings.HasPrefix(command, "LATENCY") ||
+			strings.HasPrefix(command, "CONFIG"):
 			return "*0\r\n"
 		}
 		return "+OK\r\n"
@@ -168,7 +169,8 @@ func TestRESP3(t *testing.T) {
 			w.more(2)
 			rec := w.end()
 			for _, name := range rec.Names(recording.SourceServer, node, "") {
-				if !strings.Contains(name, "cmdstat_") && !strings.Contains(name, "percentiles") { // HELLO is counted too
+				// HELLO is counted too
+				if !strings.Contains(name, "cmdstat_") && !strings.Contains(name, "percentiles") {
 					names[i] = append(names[i], name)
 				}
 			}

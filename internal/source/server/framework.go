@@ -27,13 +27,14 @@ var keyForms = []keyForm{
 	{"Resque", "resque:", ""},                             //
 	{"Hangfire", "hangfire:", ""},                         // {hangfire}: in a cluster
 	{"Hangfire", "{hangfire}:", ""},                       //
-	{"Django", ":1:", ""},                                 // KEY_PREFIX:VERSION:KEY, with the default prefix and version
-	{"Redisson", "redisson_", ""},                         // its locks, topics, timeouts
-	{"Redisson", "redisson__", ""},                        //
+	// KEY_PREFIX:VERSION:KEY, with the default prefix and version
+	{"Django", ":1:", ""},
+	{"Redisson", "redisson_", ""},  // its locks, topics, timeouts
+	{"Redisson", "redisson__", ""}, //
 }
 
-// frameworkOf names the framework whose default form the first key or pattern of a command has; empty where it has none. Commands of which
-// another argument is the pattern (SCAN … MATCH) are looked at there.
+// frameworkOf names the framework whose default form the first key or pattern of a command has; empty where it has
+// none. Commands of which another argument is the pattern (SCAN … MATCH) are looked at there.
 func frameworkOf(command string, args []resp.Value) string {
 	at := 1
 	if command == "SCAN" {

@@ -20,12 +20,14 @@ type Identity struct {
 	ProcessID      int
 	TCPPort        int
 	ClusterEnabled bool
-	Nodes          []string // in a cluster the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
-	Failed         []string // those of masters that the others hold for failed: one whose process hangs still has callers that wait for it
+	// in a cluster the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
+	Nodes []string
+	// those of masters that the others hold for failed: one whose process hangs still has callers that wait for it
+	Failed []string
 }
 
-// Identify asks a server what it is. An error is one of the connection; what the server refuses to say stays empty, except that a
-// server which is loading or busy is ErrLoading or ErrBusy of package session.
+// Identify asks a server what it is. An error is one of the connection; what the server refuses to say stays empty,
+// except that a server which is loading or busy is ErrLoading or ErrBusy of package session.
 func Identify(ctx context.Context, s *session.Session) (Identity, error) {
 	replies, err := s.Pipeline(ctx, [][]string{{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "cluster"}})
 	if err != nil {
@@ -48,15 +50,20 @@ func Identify(ctx context.Context, s *session.Session) (Identity, error) {
 }
 
 func identityOf(in info) Identity {
-	id := Identity{Server: product(in.text), Mode: in.text["redis_mode"], Role: in.text["role"], RunID: in.text["run_id"],
-		ProcessID: int(in.numbers["process_id"]), TCPPort: int(in.numbers["tcp_port"]), ClusterEnabled: in.numbers["cluster_enabled"] == 1}
+	id := Identity{
+		Server: product(in.text), Mode: in.text["redis_mode"], Role: in.text["role"],
+		RunID:     in.text["run_id"],
+		ProcessID: int(in.numbers["process_id"]), TCPPort: int(in.numbers["tcp_port"]),
+		ClusterEnabled: in.numbers["cluster_enabled"] == 1,
+	}
 	if id.Mode == "" {
 		id.Mode = in.text["server_mode"] // valkey 8.1
 	}
 	return id
 }
 
-// product names the server by the version field of its own; all others still say redis_version beside it, for old clients.
+// product names the server by the version field of its own; all others still say redis_version beside it, for old
+// clients.
 func product(text map[string]string) string {
 	for _, name := range []string{"valkey", "dragonfly", "kvrocks", "keydb", "garnet"} {
 		if v := text[name+"_version"]; v != "" {

@@ -47,18 +47,20 @@ func parseInfo(text string) info {
 	return in
 }
 
-// ignored are the fields that are kept by no version: paths of the server's host, figures that repeat others for people, noise that
-// changes at each poll, and histograms of key sizes (Redis 8).
+// ignored are the fields that are kept by no version: paths of the server's host, figures that repeat others for
+// people, noise that changes at each poll, and histograms of key sizes (Redis 8).
 func ignored(name string) bool {
 	switch name {
 	case "executable", "config_file", "lru_clock", "uptime_in_days", "redis_git_sha1", "redis_git_dirty", "module":
 		return true
 	}
-	return strings.HasSuffix(name, "_human") || strings.HasSuffix(name, "_perc") && !strings.HasPrefix(name, "current_") && name != "expired_stale_perc" ||
+	return strings.HasSuffix(name, "_human") || strings.HasSuffix(name, "_perc") && !strings.HasPrefix(name,
+		"current_") && name != "expired_stale_perc" ||
 		strings.HasPrefix(name, "listener") || strings.Contains(name, "_distrib_")
 }
 
-// addParts adds a structured field. The average usec_per_call is left out: over a watch it is the quotient of two differences.
+// addParts adds a structured field. The average usec_per_call is left out: over a watch it is the quotient of two
+// differences.
 func (in *info) addParts(name, value string) {
 	for part := range strings.SplitSeq(value, ",") {
 		if k, v, ok := strings.Cut(part, "="); ok && k != "" && k != "usec_per_call" {
@@ -80,7 +82,8 @@ func (in *info) add(name, value string) {
 
 // isIdentifier tells names whose value is text even where it happens to be all digits.
 func isIdentifier(name string) bool {
-	return name == "run_id" || strings.Contains(name, "replid") || strings.HasSuffix(name, "_id") && name != "process_id" ||
+	return name == "run_id" || strings.Contains(name, "replid") || strings.HasSuffix(name, "_id") &&
+		name != "process_id" ||
 		strings.HasSuffix(name, "_version") || strings.HasSuffix(name, ".ip") || name == "master_host"
 }
 

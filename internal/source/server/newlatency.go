@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// latencyReader turns what is new in LATENCY into events, one per event and second. The server keeps the longest time of a second, so
-// a sample is read when its second is over.
+// latencyReader turns what is new in LATENCY into events, one per event and second. The server keeps the longest time
+// of a second, so a sample is read when its second is over.
 type latencyReader struct {
 	sink    recording.Sink
 	subject string
@@ -59,7 +59,13 @@ func (r *latencyReader) read(at moment, event string, history []spike, last bool
 			continue
 		}
 		r.done[event] = s.second
-		r.sink.Event(recording.Event{TimeNs: from, DurationNs: s.millis * int64(time.Millisecond), Source: source, Subject: r.subject,
-			Kind: recording.KindLatency, Detail: recording.Detail(recording.LatencyDetail{Event: event, WindowNs: to - from})})
+		r.sink.Event(recording.Event{
+			TimeNs: from, DurationNs: s.millis * int64(time.Millisecond), Source: source,
+			Subject: r.subject,
+			Kind:    recording.KindLatency, Detail: recording.Detail(recording.LatencyDetail{
+				Event:    event,
+				WindowNs: to - from,
+			}),
+		})
 	}
 }

@@ -76,7 +76,8 @@ func (r *slowlogReader) restarted() {
 	}
 }
 
-// emit writes an entry. Its command ended within a whole second of the server's clock, and between the poll before and this one.
+// emit writes an entry. Its command ended within a whole second of the server's clock, and between the poll before and
+// this one.
 func (r *slowlogReader) emit(at moment, e slowEntry, first bool) {
 	from, to := r.clock.window(e.second)
 	if first && from < r.startNs {
@@ -91,7 +92,13 @@ func (r *slowlogReader) emit(at moment, e slowEntry, first bool) {
 	} else {
 		from, to = begin, at.done // the clocks disagree by more than we thought: rather believe our own
 	}
-	r.sink.Event(recording.Event{TimeNs: from, DurationNs: e.durationUsec * int64(time.Microsecond), Source: source, Subject: r.subject,
-		Kind: recording.KindSlowlog, Detail: recording.Detail(recording.SlowlogDetail{ID: e.id, Command: e.command, ArgCount: e.argCount,
-			ArgBytes: e.argBytes, Client: e.client, Name: e.name, WindowNs: to - from, Framework: e.framework})})
+	r.sink.Event(recording.Event{
+		TimeNs: from, DurationNs: e.durationUsec * int64(time.Microsecond), Source: source,
+		Subject: r.subject,
+		Kind:    recording.KindSlowlog, Detail: recording.Detail(recording.SlowlogDetail{
+			ID: e.id, Command: e.command,
+			ArgCount: e.argCount,
+			ArgBytes: e.argBytes, Client: e.client, Name: e.name, WindowNs: to - from, Framework: e.framework,
+		}),
+	})
 }

@@ -9,17 +9,27 @@ import (
 )
 
 func TestParseInfo(t *testing.T) {
-	in := parseInfo("# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\nexecutable:/usr/bin/redis-server\r\nrun_id:0123456789012345678901234567890123456789\r\n" +
+	in := parseInfo("# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\n" +
+		"executable:/usr/bin/redis-server\r\nrun_id:0123456789012345678901234567890123456789\r\n" +
 		"maxmemory_human:0B\r\nused_memory_peak_perc:99.8%\r\nexpired_stale_perc:1.50\r\ncurrent_fork_perc:0.00\r\n" +
-		"master_replid:0000000000000000000000000000000000000000\r\nempty:\r\nno colon\r\n:x\r\nrole:master\r\nused_cpu_sys:0.008637\r\nsecond_repl_offset:-1\r\n" +
-		"slave0:ip=10.0.0.7,port=6380,state=online,offset=1234,lag=1\r\nlistener0:name=tcp,bind=*,port=1\r\nmodule:name=x,ver=1\r\n" +
+		"master_replid:0000000000000000000000000000000000000000\r\nempty:\r\nno " +
+		"colon\r\n:x\r\nrole:master\r\nused_cpu_sys:0.008637\r\nsecond_repl_offset:-1\r\n" +
+		"slave0:ip=10.0.0.7,port=6380,state=online,offset=1234,lag=1\r\nlistener0:name=tcp,bind=*,port=1\r\n" +
+		"module:name=x,ver=1\r\n" +
 		"cmdstat_client|list:calls=2,usec=34,usec_per_call=17.00,rejected_calls=0,failed_calls=1\r\n" +
-		"latency_percentiles_usec_get:p50=4.015,p99=5.1,p99.9=nan\r\nerrorstat_MOVED:count=3\r\ndb0:keys=10,expires=2,avg_ttl=0\r\n" +
+		"latency_percentiles_usec_get:p50=4.015,p99=5.1,p99.9=nan\r\nerrorstat_MOVED:count=3\r\n" +
+		"db0:keys=10,expires=2,avg_ttl=0\r\n" +
 		"db0_distrib_strings_sizes:0=1,1K=2\r\nx:0x10\r\ny:inf\r\nz:1_000\r\nrole:slave\r\n")
-	for name, want := range map[string]float64{"expired_stale_perc": 1.5, "current_fork_perc": 0, "used_cpu_sys": 0.008637, "second_repl_offset": -1,
-		"slave0.port": 6380, "slave0.offset": 1234, "slave0.lag": 1, "cmdstat_client|list.calls": 2, "cmdstat_client|list.usec": 34,
-		"cmdstat_client|list.rejected_calls": 0, "cmdstat_client|list.failed_calls": 1, "latency_percentiles_usec_get.p50": 4.015,
-		"latency_percentiles_usec_get.p99": 5.1, "errorstat_MOVED.count": 3, "db0.keys": 10, "db0.expires": 2, "db0.avg_ttl": 0} {
+	for name, want := range map[string]float64{
+		"expired_stale_perc": 1.5, "current_fork_perc": 0,
+		"used_cpu_sys": 0.008637, "second_repl_offset": -1,
+		"slave0.port": 6380, "slave0.offset": 1234, "slave0.lag": 1, "cmdstat_client|list.calls": 2,
+		"cmdstat_client|list.usec":           34,
+		"cmdstat_client|list.rejected_calls": 0, "cmdstat_client|list.failed_calls": 1,
+		"latency_percentiles_usec_get.p50": 4.015,
+		"latency_percentiles_usec_get.p99": 5.1, "errorstat_MOVED.count": 3, "db0.keys": 10, "db0.expires": 2,
+		"db0.avg_ttl": 0,
+	} {
 		if got, ok := in.numbers[name]; !ok || got != want {
 			t.Errorf("%s is %v, %v; want %v", name, got, ok, want)
 		}
@@ -27,8 +37,12 @@ func TestParseInfo(t *testing.T) {
 	if len(in.numbers) != 17 || len(in.fields) != 17 {
 		t.Errorf("%v", in.fields)
 	}
-	for name, want := range map[string]string{"redis_version": "7.0.15", "role": "slave", "slave0.ip": "10.0.0.7", "slave0.state": "online",
-		"run_id": "0123456789012345678901234567890123456789", "executable": "", "maxmemory_human": "", "x": "0x10", "z": "1_000"} {
+	for name, want := range map[string]string{
+		"redis_version": "7.0.15", "role": "slave", "slave0.ip": "10.0.0.7",
+		"slave0.state": "online",
+		"run_id":       "0123456789012345678901234567890123456789", "executable": "", "maxmemory_human": "",
+		"x": "0x10", "z": "1_000",
+	} {
 		if got := in.text[name]; got != want {
 			t.Errorf("%s is %q", name, got)
 		}
@@ -88,7 +102,8 @@ func TestParseSlowlog(t *testing.T) {
 
 func TestParseLatency(t *testing.T) {
 	// valkey 8.1 adds two elements.
-	got := parseLatest(arr(arr(bulk("fork"), num(1700000000), num(12), num(30)), arr(bulk("command"), num(1700000001), num(5), num(5), num(1), num(2)),
+	got := parseLatest(arr(arr(bulk("fork"), num(1700000000), num(12), num(30)), arr(bulk("command"), num(1700000001),
+		num(5), num(5), num(1), num(2)),
 		arr(bulk("two words"), num(1), num(1)), arr(bulk("x")), num(1)))
 	if len(got) != 2 || got[0] != (latest{"fork", spike{1700000000, 12}}) || got[1].event != "command" {
 		t.Errorf("%+v", got)
@@ -100,20 +115,26 @@ func TestParseLatency(t *testing.T) {
 }
 
 func TestParseClients(t *testing.T) {
-	got := ParseClients("id=17 addr=127.0.0.1:48622 fd=8 name= age=3 idle=1 flags=N db=0 sub=0 psub=0 multi=-1 qbuf=26 qbuf-free=32742 obl=0 oll=0 omem=0 events=r cmd=client\n" +
-		"id=18 addr=[::1]:46498 laddr=[::1]:23005 name=slowpath-watch age=0 idle=0 flags=bP db=2 sub=4 multi=3 qbuf=1 obl=2 oll=3 omem=4 tot-mem=37786 events=rw" +
+	got := ParseClients("id=17 addr=127.0.0.1:48622 fd=8 name= age=3 idle=1 flags=N db=0 sub=0 psub=0 multi=-1 " +
+		"qbuf=26 qbuf-free=32742 obl=0 oll=0 omem=0 events=r cmd=client\n" +
+		"id=18 addr=[::1]:46498 laddr=[::1]:23005 name=slowpath-watch age=0 idle=0 flags=bP db=2 sub=4 multi=3 " +
+		"qbuf=1 obl=2 oll=3 omem=4 tot-mem=37786 events=rw" +
 		" cmd=cluster|nodes user=app resp=3 lib-name=jedis lib-ver=5.1.0 io-thread=0\n\nnonsense\nid=x addr=\n")
 	want := []Client{
 		{ID: 17, Addr: "127.0.0.1:48622", Age: 3, Idle: 1, Flags: "N", Multi: -1, Qbuf: 26, Events: "r", Cmd: "client"},
-		{ID: 18, Addr: "[::1]:46498", Name: "slowpath-watch", Flags: "bP", DB: 2, Sub: 4, Multi: 3, Qbuf: 1, OBL: 2, OLL: 3, OMem: 4, TotMem: 37786,
-			Events: "rw", Cmd: "cluster|nodes", User: "app", RESP: 3, LibName: "jedis", LibVer: "5.1.0", Self: true},
+		{
+			ID: 18, Addr: "[::1]:46498", Name: "slowpath-watch", Flags: "bP", DB: 2, Sub: 4, Multi: 3, Qbuf: 1, OBL: 2,
+			OLL: 3, OMem: 4, TotMem: 37786,
+			Events: "rw", Cmd: "cluster|nodes", User: "app", RESP: 3, LibName: "jedis", LibVer: "5.1.0", Self: true,
+		},
 	}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Fatalf("got %+v", got)
 	}
 	got[1].Self = false
 	n := countClients(got)
-	if n.Clients != 2 || n.Lib["jedis 5.1.0"] != 1 || n.Lib[""] != 1 || n.Host["::1"] != 1 || n.Flag["b"] != 1 || n.Flag["P"] != 1 || n.Cmd["client"] != 1 {
+	if n.Clients != 2 || n.Lib["jedis 5.1.0"] != 1 || n.Lib[""] != 1 || n.Host["::1"] != 1 || n.Flag["b"] != 1 ||
+		n.Flag["P"] != 1 || n.Cmd["client"] != 1 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -134,7 +155,8 @@ func TestManyClients(t *testing.T) {
 
 func TestConfigTakesNoSecret(t *testing.T) {
 	into := map[string]string{}
-	readConfig(into, args("hz", "10", "requirepass", "p", "masterauth", "p", "tls-key-file-pass", "p", "replica-auth-pass", "p", "client-output-buffer-limit", "normal 0 0 0",
+	readConfig(into, args("hz", "10", "requirepass", "p", "masterauth", "p", "tls-key-file-pass", "p",
+		"replica-auth-pass", "p", "client-output-buffer-limit", "normal 0 0 0",
 		"HASH-MAX-ZIPLIST-ENTRIES", "512", "dir", "/data", "replica-announce-ip", "x", "odd"))
 	if len(into) != 3 || into["hz"] != "10" || into["hash-max-ziplist-entries"] != "512" {
 		t.Errorf("%v", into)
@@ -168,7 +190,8 @@ func FuzzReplies(f *testing.F) {
 			return
 		}
 		for _, e := range parseSlowlog(v) {
-			if e.argCount < 0 || e.argBytes < 0 || e.durationUsec < 0 || e.durationUsec*1000 < 0 || len(e.command) > 81 {
+			if e.argCount < 0 || e.argBytes < 0 || e.durationUsec < 0 || e.durationUsec*1000 < 0 ||
+				len(e.command) > 81 {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -191,13 +214,16 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// Masters that failed are told apart: a replica that failed has no callers that must go there, and an address may have had another node before.
+// Masters that failed are told apart: a replica that failed has no callers that must go there, and an address may have
+// had another node before.
 func TestNodeAddresses(t *testing.T) {
 	line := func(id, address, flags, master, slots string) string {
 		return strings.TrimSpace(id+" "+address+" "+flags+" "+master+" 0 0 1 connected "+slots) + "\n"
 	}
-	text := line("a", "10.0.0.1:1@11", "myself,master", "-", "0-100") + line("b", "10.0.0.1:2@12", "master,fail", "-", "") + line("c", "10.0.0.1:3@13", "slave,fail", "a", "") +
-		line("d", "10.0.0.1:4@14", "slave", "a", "") + line("e", "10.0.0.1:4@14", "master,fail", "-", "") + line("f", "10.0.0.1:5@15", "master,fail?", "-", "101-200") +
+	text := line("a", "10.0.0.1:1@11", "myself,master", "-", "0-100") + line("b", "10.0.0.1:2@12", "master,fail", "-",
+		"") + line("c", "10.0.0.1:3@13", "slave,fail", "a", "") +
+		line("d", "10.0.0.1:4@14", "slave", "a", "") + line("e", "10.0.0.1:4@14", "master,fail", "-", "") + line("f",
+		"10.0.0.1:5@15", "master,fail?", "-", "101-200") +
 		line("g", ":0@0", "master,fail,noaddr", "-", "") + line("h", "10.0.0.1:6@16", "handshake", "-", "")
 	nodes, failed := nodeAddresses(resp.Value{Kind: resp.BulkString, Str: []byte(text)}, "10.0.0.1:1")
 	if want := []string{"10.0.0.1:1", "10.0.0.1:4", "10.0.0.1:5"}; !slices.Equal(nodes, want) {

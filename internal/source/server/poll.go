@@ -23,7 +23,11 @@ func (w *watch) round() []question {
 		{"INFO", []string{"INFO", "all"}, nil}, // together with CLUSTER INFO, see takeInfo
 		{"CLUSTER INFO", []string{"CLUSTER", "INFO"}, nil},
 		{"SLOWLOG GET", []string{"SLOWLOG", "GET", "1"}, w.takeNewest},
-		{"LATENCY", []string{"LATENCY", "LATEST"}, func(at moment, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) }},
+		{
+			"LATENCY",
+			[]string{"LATENCY", "LATEST"},
+			func(at moment, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) },
+		},
 	}
 	var out []question
 	for _, q := range all {
@@ -130,8 +134,11 @@ func (w *watch) selfSamples(timeNs int64, last bool) {
 	if last {
 		total += w.cost.estimate()
 	}
-	w.self.poll(moment{timeNs, timeNs}, []field{{SampleOwnCommands, float64(total.Nanoseconds()) / 1000}, {SamplePolls, float64(w.polls)},
-		{SampleSlowlogLost, float64(w.slowlog.lost)}}, last)
+	w.self.poll(moment{timeNs, timeNs}, []field{
+		{SampleOwnCommands, float64(total.Nanoseconds()) / 1000},
+		{SamplePolls, float64(w.polls)},
+		{SampleSlowlogLost, float64(w.slowlog.lost)},
+	}, last)
 }
 
 // interval is the time to the next poll, by what a round costs.
@@ -168,7 +175,8 @@ func (w *watch) fetchSlowlog(ctx context.Context) error {
 	w.cost.used(cmds, time.Duration(at.done-at.sent))
 	w.slowlog.read(at, parseSlowlog(replies[0]))
 	if w.slowlog.lost > 0 {
-		w.refusals.skip("SLOWLOG lost", strconv.FormatInt(w.slowlog.lost, 10)+" entries were overwritten before they could be read", "raise slowlog-max-len, or slowlog-log-slower-than")
+		w.refusals.skip("SLOWLOG lost", strconv.FormatInt(w.slowlog.lost, 10)+" entries were overwritten before they "+
+			"could be read", "raise slowlog-max-len, or slowlog-log-slower-than")
 	}
 	return nil
 }

@@ -36,7 +36,10 @@ func (r *refusals) check(spot string, err error) {
 		return
 	}
 	r.refused[spot] = true
-	r.emit(recording.BlindSpot{What: spots[spot], Why: "the server refused it: " + clip(reply.Error()), Enable: enable(spot, reply)})
+	r.emit(recording.BlindSpot{
+		What: spots[spot], Why: "the server refused it: " + clip(reply.Error()),
+		Enable: enable(spot, reply),
+	})
 }
 
 // skip notes that a command is not sent, by our own choice.
@@ -65,5 +68,6 @@ func enable(spot string, reply *resp.ServerError) string {
 		rule := "+" + strings.ReplaceAll(strings.ToLower(spot), " ", "|")
 		return "let the user have it: ACL SETUSER <user> " + rule
 	}
-	return "ask a user or an address that may use " + spot + "; it is renamed, disabled, or not offered by this service or proxy"
+	return "ask a user or an address that may use " + spot + "; it is renamed, disabled, or not offered by this " +
+		"service or proxy"
 }

@@ -34,7 +34,8 @@ func blindSpots(t *testing.T, rec *recording.Recording) map[string]recording.Bli
 func TestForbiddenByACL(t *testing.T) {
 	r := start(t, redis70(t))
 	c := r.client()
-	c.do("ACL", "SETUSER", "watcher", "on", ">pw", "+@all", "-slowlog", "-latency", "-client|list", "-config", "-memory", "-client|setname")
+	c.do("ACL", "SETUSER", "watcher", "on", ">pw", "+@all", "-slowlog", "-latency", "-client|list", "-config",
+		"-memory", "-client|setname")
 	to := r.target()
 	to.User, to.Password = "watcher", "pw"
 	w := watch(t, to)
@@ -105,7 +106,10 @@ func TestRenamedCommands(t *testing.T) {
 
 func TestFirstConnectionRefused(t *testing.T) {
 	r := start(t, redis70(t), "--requirepass", "x")
-	err := server.Watch(context.Background(), server.Options{Target: r.target(), Node: node, Clock: clock.New(), Sink: &locked{rec: recording.New()}})
+	err := server.Watch(context.Background(), server.Options{
+		Target: r.target(), Node: node, Clock: clock.New(),
+		Sink: &locked{rec: recording.New()},
+	})
 	if !errors.Is(err, session.ErrNoAuth) {
 		t.Error(err)
 	}
@@ -127,14 +131,16 @@ func TestServerThatIsNotThere(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	r := start(t, redis70(t), "--maxclients", "1")
 	c := r.client()
-	for deadline := time.Now().Add(time.Minute); c.do("PING").Text() != "PONG"; c = r.client() { // who asked whether it is up may still be there
+	// who asked whether it is up may still be there
+	for deadline := time.Now().Add(time.Minute); c.do("PING").Text() != "PONG"; c = r.client() {
 		if c.c.Close(); time.Now().After(deadline) {
 			t.Fatal("there is no room for even one client")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	w := watch(t, r.target())
-	if d := recording.DetailOf[recording.ErrorDetail](w.event(recording.KindError)); !strings.Contains(d.Message, "maxclients") || d.Phase != "handshake" {
+	if d := recording.DetailOf[recording.ErrorDetail](w.event(recording.KindError)); !strings.Contains(d.Message,
+		"maxclients") || d.Phase != "handshake" {
 		t.Errorf("%+v", d)
 	}
 	c.c.Close()
@@ -186,7 +192,8 @@ func TestFrozenServer(t *testing.T) {
 	defer r.thaw()
 	begin := time.Now()
 	w.end()
-	if took := time.Since(begin); took > 4*time.Second { // two seconds by contract; no timing assertion, but a bound on a hang
+	// two seconds by contract; no timing assertion, but a bound on a hang
+	if took := time.Since(begin); took > 4*time.Second {
 		t.Errorf("the end took %v", took)
 	}
 }

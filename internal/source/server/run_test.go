@@ -106,7 +106,10 @@ func start(t testing.TB, b servers.Binary, args ...string) *running {
 
 func (r *running) start() {
 	r.t.Helper()
-	args := append([]string{"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir, "--save", "", "--daemonize", "no"}, r.args...)
+	args := append([]string{
+		"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
+		"--daemonize", "no",
+	}, r.args...)
 	r.cmd = r.binary.Command(args...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {
@@ -197,26 +200,31 @@ func (l *locked) Call(c recording.Call, s ...recording.Segment) {
 	defer l.mu.Unlock()
 	l.rec.Call(c, s...)
 }
+
 func (l *locked) Histogram(h recording.Histogram) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Histogram(h)
 }
+
 func (l *locked) Sample(s recording.Sample) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Sample(s)
 }
+
 func (l *locked) Event(e recording.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Event(e)
 }
+
 func (l *locked) Snapshot(s recording.Snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Snapshot(s)
 }
+
 func (l *locked) SetMeta(k, v string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,7 +246,10 @@ const node = "node"
 func watch(t testing.TB, to target.Target, change ...func(*server.Options)) *watched {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watched{t: t, sink: &locked{rec: recording.New()}, node: node, cancel: cancel, done: make(chan error, 1), clock: clock.New()}
+	w := &watched{
+		t: t, sink: &locked{rec: recording.New()}, node: node, cancel: cancel, done: make(chan error, 1),
+		clock: clock.New(),
+	}
 	o := server.Options{Target: to, Node: node, Clock: w.clock, Sink: w.sink, Every: 50 * time.Millisecond, Budget: 1}
 	for _, c := range change {
 		c(&o)

@@ -6,14 +6,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// moment is a poll: when its commands were sent and when the last reply was in hand. The server answered somewhere between.
+// moment is a poll: when its commands were sent and when the last reply was in hand. The server answered somewhere
+// between.
 type moment struct{ sent, done int64 }
 
 // sampler writes numbers when they change.
 //
-// Where a number changes after it was left out, its old value is written at the previous poll first, so that the step is as narrow
-// as the two polls. That earlier point has the time of the send: what ran behind the INFO in the same turn of the event loop, before
-// the reply went out, belongs to the step.
+// Where a number changes after it was left out, its old value is written at the previous poll first, so that the step
+// is as narrow as the two polls. That earlier point has the time of the send: what ran behind the INFO in the same turn
+// of the event loop, before the reply went out, belongs to the step.
 type sampler struct {
 	sink    recording.Sink
 	subject string

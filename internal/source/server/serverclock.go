@@ -7,8 +7,8 @@ import (
 
 // serverClock turns the whole seconds of SLOWLOG and LATENCY into windows of the watcher's clock.
 //
-// From 7.0 INFO has server_time_usec, which was read between send and reply. Before that the two clocks are taken for one: on the same
-// host they are; on others NTP keeps them within half a second, which the window allows for.
+// From 7.0 INFO has server_time_usec, which was read between send and reply. Before that the two clocks are taken for
+// one: on the same host they are; on others NTP keeps them within half a second, which the window allows for.
 type serverClock struct {
 	remote bool
 	known  bool
@@ -18,7 +18,8 @@ type serverClock struct {
 }
 
 const (
-	// lagNs is by how much time() lags: the kernel updates the coarse clock at each tick, 10 ms apart at worst (CONFIG_HZ=100).
+	// lagNs is by how much time() lags: the kernel updates the coarse clock at each tick, 10 ms apart at worst
+	// (CONFIG_HZ=100).
 	lagNs = int64(10 * time.Millisecond)
 	// driftPerSecondNs is what a clock that NTP steers may gain in a second, 500 ppm at most.
 	driftPerSecondNs = int64(500 * time.Microsecond)

@@ -26,8 +26,8 @@ const (
 	maxSeconds  = 1 << 33 // the year 2242
 )
 
-// parseSlowlog reads the reply to SLOWLOG GET, newest entry first: [id, time, usec, args] before 4.0, with client address and name
-// since. Entries that are none are passed over.
+// parseSlowlog reads the reply to SLOWLOG GET, newest entry first: [id, time, usec, args] before 4.0, with client
+// address and name since. Entries that are none are passed over.
 func parseSlowlog(v resp.Value) []slowEntry {
 	var out []slowEntry
 	for _, e := range v.Elems {
@@ -53,7 +53,8 @@ func parseSlowlog(v resp.Value) []slowEntry {
 func (e *slowEntry) readArgs(args []resp.Value) {
 	for i, a := range args {
 		text := a.Text()
-		if n, ok := suffixNumber(text, "... (", " more arguments)"); ok && i > 0 && i == len(args)-1 && strings.HasPrefix(text, "... (") {
+		if n, ok := suffixNumber(text, "... (", " more arguments)"); ok && i > 0 && i == len(args)-1 &&
+			strings.HasPrefix(text, "... (") {
 			e.argCount = int(min(int64(e.argCount)+n, maxArgCount))
 			continue
 		}
@@ -88,11 +89,16 @@ func suffixNumber(text, before, after string) (int64, bool) {
 }
 
 // containers are the commands whose first argument is a subcommand, and no user's data.
-var containers = map[string]bool{"ACL": true, "CLIENT": true, "CLUSTER": true, "COMMAND": true, "COMMANDLOG": true, "CONFIG": true, "DEBUG": true,
-	"FUNCTION": true, "LATENCY": true, "MEMORY": true, "MODULE": true, "OBJECT": true, "PUBSUB": true, "SCRIPT": true, "SLOWLOG": true,
-	"XGROUP": true, "XINFO": true}
+var containers = map[string]bool{
+	"ACL": true, "CLIENT": true, "CLUSTER": true, "COMMAND": true, "COMMANDLOG": true,
+	"CONFIG": true, "DEBUG": true,
+	"FUNCTION": true, "LATENCY": true, "MEMORY": true, "MODULE": true, "OBJECT": true, "PUBSUB": true, "SCRIPT": true,
+	"SLOWLOG": true,
+	"XGROUP":  true, "XINFO": true,
+}
 
-// commandName is the command in capitals, with its subcommand where it has one. What is no word is not repeated: it could be data.
+// commandName is the command in capitals, with its subcommand where it has one. What is no word is not repeated: it
+// could be data.
 func commandName(command, sub string) string {
 	name := word(command)
 	if name == "" {

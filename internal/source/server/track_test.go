@@ -20,15 +20,31 @@ func TestSampler(t *testing.T) {
 	s := sampler{sink: rec, subject: "n"}
 	s.poll(at(1), []field{{"a", 1}, {"cmdstat_get.calls", 5}, {"gauge", 7}}, false)
 	s.poll(at(2), []field{{"a", 1}, {"cmdstat_get.calls", 5}, {"gauge", 7}}, false)
-	s.poll(at(3), []field{{"a", 2}, {"cmdstat_keys.calls", 1}, {"late_gauge", 3}, {"gauge", 7}}, false) // get vanished: a reset
-	s.poll(at(4), []field{{"a", 2}, {"cmdstat_keys.calls", 1}, {"cmdstat_get.calls", 9}, {"late_gauge", 3}, {"gauge", 7}}, true)
+	// get vanished: a reset
+	s.poll(at(3), []field{{"a", 2}, {"cmdstat_keys.calls", 1}, {"late_gauge", 3}, {"gauge", 7}}, false)
+	s.poll(at(4), []field{
+		{"a", 2},
+		{"cmdstat_keys.calls", 1},
+		{"cmdstat_get.calls", 9},
+		{"late_gauge", 3},
+		{"gauge", 7},
+	}, true)
 	rec.Index()
 	for name, want := range map[string]recording.Series{
-		"a":                  {{TimeNs: at(1).done, Value: 1}, {TimeNs: at(2).sent, Value: 1}, {TimeNs: at(3).done, Value: 2}, {TimeNs: at(4).done, Value: 2}},
-		"gauge":              {{TimeNs: at(1).done, Value: 7}, {TimeNs: at(4).done, Value: 7}},
-		"late_gauge":         {{TimeNs: at(3).done, Value: 3}, {TimeNs: at(4).done, Value: 3}},
-		"cmdstat_keys.calls": {{TimeNs: at(2).sent, Value: 0}, {TimeNs: at(3).done, Value: 1}, {TimeNs: at(4).done, Value: 1}},
-		"cmdstat_get.calls":  {{TimeNs: at(1).done, Value: 5}, {TimeNs: at(2).sent, Value: 5}, {TimeNs: at(3).done, Value: 0}, {TimeNs: at(4).done, Value: 9}},
+		"a": {{TimeNs: at(1).done, Value: 1}, {TimeNs: at(2).sent, Value: 1}, {
+			TimeNs: at(3).done,
+			Value:  2,
+		}, {TimeNs: at(4).done, Value: 2}},
+		"gauge":      {{TimeNs: at(1).done, Value: 7}, {TimeNs: at(4).done, Value: 7}},
+		"late_gauge": {{TimeNs: at(3).done, Value: 3}, {TimeNs: at(4).done, Value: 3}},
+		"cmdstat_keys.calls": {{TimeNs: at(2).sent, Value: 0}, {TimeNs: at(3).done, Value: 1}, {
+			TimeNs: at(4).done,
+			Value:  1,
+		}},
+		"cmdstat_get.calls": {{TimeNs: at(1).done, Value: 5}, {TimeNs: at(2).sent, Value: 5}, {
+			TimeNs: at(3).done,
+			Value:  0,
+		}, {TimeNs: at(4).done, Value: 9}},
 	} {
 		got := rec.Series(source, "n", name)
 		if len(got) != len(want) {
@@ -70,7 +86,13 @@ func TestIsRemote(t *testing.T) {
 	for _, tt := range []struct {
 		local, remote string
 		want          bool
-	}{{"127.0.0.1:1", "127.0.0.1:2", false}, {"10.0.0.1:1", "10.0.0.1:2", false}, {"10.0.0.1:1", "10.0.0.2:2", true}, {"[::1]:1", "[::1]:2", false}, {"@", "/run/redis.sock", false}} {
+	}{
+		{"127.0.0.1:1", "127.0.0.1:2", false},
+		{"10.0.0.1:1", "10.0.0.1:2", false},
+		{"10.0.0.1:1", "10.0.0.2:2", true},
+		{"[::1]:1", "[::1]:2", false},
+		{"@", "/run/redis.sock", false},
+	} {
 		if got := isRemote(tt.local, tt.remote); got != tt.want {
 			t.Errorf("%+v", tt)
 		}
@@ -90,7 +112,10 @@ func slowlogIDs(rec *recording.Recording) (ids []int64) {
 
 func TestSlowlogReader(t *testing.T) {
 	rec := recording.New()
-	r := slowlogReader{sink: rec, clock: &serverClock{}, startNs: 100*sec + sec/2, own: func(e slowEntry) bool { return e.name == ClientName }}
+	r := slowlogReader{
+		sink: rec, clock: &serverClock{}, startNs: 100*sec + sec/2,
+		own: func(e slowEntry) bool { return e.name == ClientName },
+	}
 	if n := r.missing([]slowEntry{slow(10, 99)}); n != fetchAtMost {
 		t.Errorf("first: %d", n)
 	}
@@ -124,7 +149,8 @@ func TestSlowlogReader(t *testing.T) {
 	}
 	// Of second 105 only what lies between the two polls.
 	e := rec.Events[2]
-	if d := recording.DetailOf[recording.SlowlogDetail](e); e.TimeNs != 105*sec || e.TimeNs+d.WindowNs != at(105.5).done {
+	if d := recording.DetailOf[recording.SlowlogDetail](e); e.TimeNs != 105*sec ||
+		e.TimeNs+d.WindowNs != at(105.5).done {
 		t.Errorf("%+v %+v", e, d)
 	}
 }
@@ -135,7 +161,8 @@ func TestSlowlogWithClocksThatDisagree(t *testing.T) {
 	r.nothingNew(at(101))
 	r.read(at(102), []slowEntry{slow(0, 5000)})
 	e := rec.Events[0]
-	if d := recording.DetailOf[recording.SlowlogDetail](e); e.TimeNs != at(101).sent || e.TimeNs+d.WindowNs != at(102).done {
+	if d := recording.DetailOf[recording.SlowlogDetail](e); e.TimeNs != at(101).sent ||
+		e.TimeNs+d.WindowNs != at(102).done {
 		t.Errorf("%+v", e)
 	}
 }
@@ -151,7 +178,8 @@ func TestLatencyReader(t *testing.T) {
 		t.Fatalf("%v", e)
 	}
 	r.read(at(102.2), "new", []spike{{100, 3}}, false)
-	r.read(at(102.2), "fork", []spike{{99, 4}, {100, 8}, {101, 2}, {102, 9}}, false) // 100 has grown since; 102 is not over
+	// 100 has grown since; 102 is not over
+	r.read(at(102.2), "fork", []spike{{99, 4}, {100, 8}, {101, 2}, {102, 9}}, false)
 	if n := len(rec.Events); n != 3 {
 		t.Fatalf("%d: %+v", n, rec.Events)
 	}
@@ -182,15 +210,29 @@ func TestForks(t *testing.T) {
 		why           string
 		forked        bool
 	}{
-		"nothing":                 {numbers(), numbers(), "", false},
-		"counted":                 {numbers("total_forks", 1), numbers("total_forks", 2, "rdb_bgsave_in_progress", 1), "rdb", true},
-		"counted, not the latest": {numbers("total_forks", 2), numbers("total_forks", 2, "latest_fork_usec", 0), "", false},
-		"full resync":             {numbers("total_forks", 2), numbers("total_forks", 3, "sync_full", 1, "rdb_bgsave_in_progress", 1), "replication", true},
-		"before 6.2":              {numbers(), numbers("latest_fork_usec", 120, "aof_rewrite_in_progress", 1), "aof-rewrite", true},
-		"before 6.2, same time":   {numbers("rdb_last_save_time", 5), numbers("rdb_last_save_time", 9), "rdb", true},
-		"SAVE":                    {numbers("rdb_last_save_time", 5), numbers("rdb_last_save_time", 9, "cmdstat_save.calls", 1), "", false},
-		"end of an older child":   {numbers("rdb_last_save_time", 5, "rdb_bgsave_in_progress", 1), numbers("rdb_last_save_time", 9), "", false},
-		"module":                  {numbers("total_forks", 2), numbers("total_forks", 3, "module_fork_in_progress", 1), "module", true},
+		"nothing": {numbers(), numbers(), "", false},
+		"counted": {
+			numbers("total_forks", 1), numbers("total_forks", 2, "rdb_bgsave_in_progress", 1),
+			"rdb", true,
+		},
+		"counted, not the latest": {
+			numbers("total_forks", 2), numbers("total_forks", 2, "latest_fork_usec", 0), "",
+			false,
+		},
+		"full resync": {numbers("total_forks", 2), numbers("total_forks", 3, "sync_full", 1,
+			"rdb_bgsave_in_progress", 1), "replication", true},
+		"before 6.2": {
+			numbers(), numbers("latest_fork_usec", 120, "aof_rewrite_in_progress", 1),
+			"aof-rewrite", true,
+		},
+		"before 6.2, same time": {numbers("rdb_last_save_time", 5), numbers("rdb_last_save_time", 9), "rdb", true},
+		"SAVE": {numbers("rdb_last_save_time", 5), numbers("rdb_last_save_time", 9,
+			"cmdstat_save.calls", 1), "", false},
+		"end of an older child": {
+			numbers("rdb_last_save_time", 5, "rdb_bgsave_in_progress", 1),
+			numbers("rdb_last_save_time", 9), "", false,
+		},
+		"module": {numbers("total_forks", 2), numbers("total_forks", 3, "module_fork_in_progress", 1), "module", true},
 	} {
 		rec := recording.New()
 		c := changes{sink: rec}
@@ -222,8 +264,10 @@ func TestOwnCost(t *testing.T) {
 	o.measure(stats("cmdstat_info.calls", 10, "cmdstat_info.usec", 1000))
 	round := [][]string{{"INFO", "all"}, {"SLOWLOG", "GET", "1"}}
 	o.used(round, time.Millisecond)
-	// Another client's INFO took 500 µs, ours 100: each is charged the mean. SLOWLOG is counted by its container before 7.0.
-	if got := o.measure(stats("cmdstat_info.calls", 12, "cmdstat_info.usec", 1600, "cmdstat_slowlog.calls", 1, "cmdstat_slowlog.usec", 7)); got != 307*time.Microsecond {
+	// Another client's INFO took 500 µs, ours 100: each is charged the mean. SLOWLOG is counted by its container before
+	// 7.0.
+	if got := o.measure(stats("cmdstat_info.calls", 12, "cmdstat_info.usec", 1600, "cmdstat_slowlog.calls", 1,
+		"cmdstat_slowlog.usec", 7)); got != 307*time.Microsecond {
 		t.Errorf("%v", got)
 	}
 	o.used(round, time.Millisecond)
@@ -231,7 +275,8 @@ func TestOwnCost(t *testing.T) {
 		t.Errorf("estimate %v", got)
 	}
 	// After a RESETSTAT the means hold.
-	if got := o.measure(stats("cmdstat_info.calls", 1, "cmdstat_info.usec", 50)); got != 307*time.Microsecond || o.total != 614*time.Microsecond {
+	if got := o.measure(stats("cmdstat_info.calls", 1, "cmdstat_info.usec", 50)); got != 307*time.Microsecond ||
+		o.total != 614*time.Microsecond {
 		t.Errorf("%v %v", got, o.total)
 	}
 	// Without commandstats the time of the call is the bound.
@@ -244,7 +289,8 @@ func TestOwnCost(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	b := budget{share: 0.001, startNs: 100 * sec}
-	if b.take(100*sec, 6*time.Millisecond) || !b.take(100*sec, 4*time.Millisecond) || b.take(100*sec, 4*time.Millisecond) || !b.take(103*sec, 4*time.Millisecond) {
+	if b.take(100*sec, 6*time.Millisecond) || !b.take(100*sec, 4*time.Millisecond) || b.take(100*sec,
+		4*time.Millisecond) || !b.take(103*sec, 4*time.Millisecond) {
 		t.Error("credit")
 	}
 	b.charge(6 * time.Millisecond)
@@ -254,7 +300,10 @@ func TestBudget(t *testing.T) {
 	if b.take(1000*sec, 11*time.Millisecond) || !b.never(11*time.Millisecond) || b.never(10*time.Millisecond) {
 		t.Error("a long command")
 	}
-	for cost, want := range map[time.Duration]time.Duration{0: time.Second, 500 * time.Microsecond: time.Second, 18 * time.Millisecond: 18 * time.Second, time.Second: longestRound} {
+	for cost, want := range map[time.Duration]time.Duration{
+		0: time.Second, 500 * time.Microsecond: time.Second,
+		18 * time.Millisecond: 18 * time.Second, time.Second: longestRound,
+	} {
 		if got := b.interval(time.Second, cost); got != want {
 			t.Errorf("%v: %v", cost, got)
 		}
@@ -273,7 +322,8 @@ func TestRefusals(t *testing.T) {
 	r.check("CLIENT LIST", reply("NOPERM x"))
 	r.check("CLIENT LIST", reply("NOPERM x"))
 	r.check("CONFIG GET", reply("ERR unknown command"))
-	if len(told) != 2 || r.allows("CLIENT LIST") || told[0].Enable != "let the user have it: ACL SETUSER <user> +client|list" {
+	if len(told) != 2 || r.allows("CLIENT LIST") || told[0].Enable != "let the user have it: ACL SETUSER <user> "+
+		"+client|list" {
 		t.Error(told)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// ClientName is the name of the watch's own connection, by which its commands are told from others in SLOWLOG and CLIENT LIST.
+// ClientName is the name of the watch's own connection, by which its commands are told from others in SLOWLOG and
+// CLIENT LIST.
 const ClientName = "slowpath-watch"
 
 // Options of a watch.
@@ -57,9 +58,10 @@ type watch struct {
 	trouble string // the last error told, so that a long outage is not told at each attempt
 }
 
-// Watch asks a server about itself until the context ends, then a last time (within two seconds), so that what is counted reaches the
-// end. It returns nil then. It survives a server that hangs, restarts, loads its data or goes away. It fails only where trying again
-// cannot help: the first connection is refused for its password, its certificate, or because the peer is no Redis.
+// Watch asks a server about itself until the context ends, then a last time (within two seconds), so that what is
+// counted reaches the end. It returns nil then. It survives a server that hangs, restarts, loads its data or goes away.
+// It fails only where trying again cannot help: the first connection is refused for its password, its certificate, or
+// because the peer is no Redis.
 func Watch(ctx context.Context, o Options) error {
 	w := newWatch(o)
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of requests: they may outlive ctx a little
@@ -141,8 +143,12 @@ func phaseOf(o session.Opening, err error) string {
 
 // isFinal tells the errors of a first connection that the next one would have too.
 func isFinal(err error) bool {
-	for _, final := range []error{session.ErrWrongPassword, session.ErrNoAuth, session.ErrProtected, resp.ErrProtocol, target.ErrBadTarget, target.ErrNameNotFound,
-		target.ErrNotTLS, target.ErrUnknownAuthority, target.ErrHostname, target.ErrCertificate, target.ErrClientCert, target.ErrCertFile} {
+	for _, final := range []error{
+		session.ErrWrongPassword, session.ErrNoAuth, session.ErrProtected, resp.ErrProtocol,
+		target.ErrBadTarget, target.ErrNameNotFound,
+		target.ErrNotTLS, target.ErrUnknownAuthority, target.ErrHostname, target.ErrCertificate, target.ErrClientCert,
+		target.ErrCertFile,
+	} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -164,7 +170,10 @@ func (w *watch) tell(phase string, err error) {
 }
 
 func (w *watch) event(timeNs, durationNs int64, kind string, detail any) {
-	w.Sink.Event(recording.Event{TimeNs: timeNs, DurationNs: durationNs, Source: source, Subject: w.Node, Kind: kind, Detail: recording.Detail(detail)})
+	w.Sink.Event(recording.Event{
+		TimeNs: timeNs, DurationNs: durationNs, Source: source, Subject: w.Node, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
 }
 
 func (w *watch) snapshot(timeNs int64, name, body string) {
@@ -180,7 +189,8 @@ func (w *watch) isHopeless() bool { return w.polls == 0 && w.broken >= hopelessP
 
 // giveUp waits for the end: this peer closes the connection whenever it is asked.
 func (w *watch) giveUp(ctx context.Context) {
-	w.refusals.skip("INFO", "the connection was closed each time it was asked", "name the address of the server itself, not of a proxy")
+	w.refusals.skip("INFO", "the connection was closed each time it was asked", "name the address of the server "+
+		"itself, not of a proxy")
 	<-ctx.Done()
 }
 

@@ -38,7 +38,8 @@ func TestSlowCommandInSlowlogAndCommandstats(t *testing.T) {
 			t.Fatalf("%d entries: %+v", len(keys), keys)
 		}
 		e, d := keys[0], recording.DetailOf[recording.SlowlogDetail](keys[0])
-		if d.ArgCount != 2 || d.ArgBytes != int64(len("KEYS")+len("secret*")) || d.Client == "" || strings.Contains(e.Detail, "secret") {
+		if d.ArgCount != 2 || d.ArgBytes != int64(len("KEYS")+len("secret*")) || d.Client == "" ||
+			strings.Contains(e.Detail, "secret") {
 			t.Errorf("%+v", d)
 		}
 		if e.DurationNs < 2e6 || e.DurationNs > after-before {
@@ -83,8 +84,12 @@ func TestEveryFieldHasItsEnds(t *testing.T) {
 		rec := w.end()
 		polls := rec.EventsOf(recording.SourceServer, node, recording.KindPoll)
 		last := polls[len(polls)-1]
-		for _, name := range []string{"uptime_in_seconds", "connected_clients", "used_memory", "total_commands_processed", "used_cpu_user", "latest_fork_usec",
-			"expired_time_cap_reached_count", "maxmemory", "tcp_port", "process_id", "rejected_connections", "instantaneous_ops_per_sec"} {
+		for _, name := range []string{
+			"uptime_in_seconds", "connected_clients", "used_memory",
+			"total_commands_processed", "used_cpu_user", "latest_fork_usec",
+			"expired_time_cap_reached_count", "maxmemory", "tcp_port", "process_id", "rejected_connections",
+			"instantaneous_ops_per_sec",
+		} {
 			s := series(rec, name)
 			if len(s) < 2 || s[len(s)-1].TimeNs < last.TimeNs {
 				t.Errorf("%s: %v", name, s)
@@ -121,8 +126,11 @@ func TestSnapshots(t *testing.T) {
 		text := map[string]string{}
 		var counts server.ClientCounts
 		memory := map[string]float64{}
-		for name, into := range map[string]any{server.SnapshotConfig: &config, server.SnapshotInfo: &text, server.SnapshotClientCounts: &counts,
-			server.SnapshotMemory: &memory} {
+		for name, into := range map[string]any{
+			server.SnapshotConfig: &config, server.SnapshotInfo: &text,
+			server.SnapshotClientCounts: &counts,
+			server.SnapshotMemory:       &memory,
+		} {
 			s, ok := rec.SnapshotOf(recording.SourceServer, node, name)
 			if !ok {
 				t.Fatalf("no snapshot %s", name)
@@ -131,13 +139,18 @@ func TestSnapshots(t *testing.T) {
 				t.Fatal(name, err)
 			}
 		}
-		for name, want := range map[string]string{"slowlog-log-slower-than": "10000", "hz": "10", "maxmemory-policy": "noeviction", "appendfsync": "everysec",
-			"lazyfree-lazy-expire": config["lazyfree-lazy-expire"], "latency-monitor-threshold": "0", "cluster-enabled": config["cluster-enabled"], "save": ""} {
+		for name, want := range map[string]string{
+			"slowlog-log-slower-than": "10000", "hz": "10",
+			"maxmemory-policy": "noeviction", "appendfsync": "everysec",
+			"lazyfree-lazy-expire": config["lazyfree-lazy-expire"], "latency-monitor-threshold": "0",
+			"cluster-enabled": config["cluster-enabled"], "save": "",
+		} {
 			if got, ok := config[name]; got != want || !ok && name != "cluster-enabled" {
 				t.Errorf("%s is %q", name, got)
 			}
 		}
-		if text["role"] != "master" || len(text["run_id"]) != 40 || text["maxmemory_policy"] != "noeviction" || text["executable"] != "" {
+		if text["role"] != "master" || len(text["run_id"]) != 40 || text["maxmemory_policy"] != "noeviction" ||
+			text["executable"] != "" {
 			t.Errorf("info: %v", text)
 		}
 		if counts.Clients != 1 || counts.Self != 1 || counts.Host["127.0.0.1"] != 1 || counts.Flag["N"] != 1 {
@@ -147,7 +160,8 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%v", memory)
 		}
 		clients, _ := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotClients)
-		if lines := strings.Split(strings.TrimSpace(clients.Body), "\n"); len(lines) != 2 || !strings.Contains(clients.Body, `"name":"app"`) ||
+		if lines := strings.Split(strings.TrimSpace(clients.Body), "\n"); len(lines) != 2 ||
+			!strings.Contains(clients.Body, `"name":"app"`) ||
 			!strings.Contains(clients.Body, `"self":true`) {
 			t.Errorf("%s", clients.Body)
 		}
@@ -166,12 +180,14 @@ func TestForkIsSeen(t *testing.T) {
 			after := w.clock.Now()
 			e := w.event(recording.KindFork)
 			d := recording.DetailOf[recording.ForkDetail](e)
-			if d.Why != tt.why || e.DurationNs <= 0 || e.DurationNs > 1e9 || e.TimeNs > after || e.TimeNs+d.WindowNs < before {
+			if d.Why != tt.why || e.DurationNs <= 0 || e.DurationNs > 1e9 || e.TimeNs > after ||
+				e.TimeNs+d.WindowNs < before {
 				t.Errorf("%s in %d…%d: %+v %+v", tt.command, before, after, e, d)
 			}
 			until(t, "the child is done", func() bool {
 				info := c.do("INFO", "persistence").Text()
-				return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "aof_rewrite_in_progress:0")
+				return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info,
+					"aof_rewrite_in_progress:0")
 			})
 			w.more(2)
 			if forks := w.end().EventsOf(recording.SourceServer, node, recording.KindFork); len(forks) != 1 {
@@ -184,7 +200,8 @@ func TestForkIsSeen(t *testing.T) {
 func TestLatencyEvents(t *testing.T) {
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
-		c.do("CONFIG", "SET", "latency-monitor-threshold", "50") // the server is held up for a little on any busy machine
+		// the server is held up for a little on any busy machine
+		c.do("CONFIG", "SET", "latency-monitor-threshold", "50")
 		w := watch(t, r.target())
 		w.more(1)
 		from := w.clock.Now()
@@ -253,7 +270,8 @@ func TestRoleChangeAndReset(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	rec := w.end()
-	if s, _ := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotInfo); !strings.Contains(s.Body, `"role":"slave"`) {
+	if s, _ := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotInfo); !strings.Contains(s.Body,
+		`"role":"slave"`) {
 		t.Error(s.Body)
 	}
 	if n := len(rec.EventsOf(recording.SourceServer, node, recording.KindRestart)); n != 0 {
@@ -276,7 +294,8 @@ func TestOwnCommandsAreLeftOut(t *testing.T) {
 		for _, e := range rec.EventsOf(recording.SourceServer, node, recording.KindSlowlog) {
 			d := recording.DetailOf[recording.SlowlogDetail](e)
 			got = append(got, d.Command)
-			if strings.Contains(e.Detail, "private") || d.Command == "LPUSH" && (d.ArgBytes != int64(len("LPUSH")+len("private-key"))+1000 || d.ArgCount != 3) {
+			if strings.Contains(e.Detail, "private") || d.Command == "LPUSH" &&
+				(d.ArgBytes != int64(len("LPUSH")+len("private-key"))+1000 || d.ArgCount != 3) {
 				t.Errorf("%s", e.Detail)
 			}
 		}

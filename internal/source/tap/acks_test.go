@@ -21,8 +21,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// serverOnly passes on what a tap sees of the server's end alone, as if the clients' kernel were another, until stop is called. heard is closed when
-// acknowledgements are looked at.
+// serverOnly passes on what a tap sees of the server's end alone, as if the clients' kernel were another, until stop is
+// called. heard is closed when acknowledgements are looked at.
 func serverOnly(t *testing.T, tap *Tap) (heard chan struct{}, stop func()) {
 	t.Helper()
 	end, done, heard := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -37,7 +37,8 @@ func serverOnly(t *testing.T, tap *Tap) (heard chan struct{}, stop func()) {
 			tap.ring.SetDeadline(time.Now().Add(time.Millisecond))
 			for tap.ring.ReadInto(&rec) == nil {
 				raw := rec.RawSample
-				if of := raw[0]; (of == evCall || of == evOpen || of == evClose || of == evStatus) && raw[1] == roleClient {
+				if of := raw[0]; (of == evCall || of == evOpen || of == evClose || of == evStatus) &&
+					raw[1] == roleClient {
 					continue
 				}
 				tap.take(raw)
@@ -73,8 +74,8 @@ func acks(rec *recording.Recording) (events map[string][]recording.Event, detail
 	return events, details
 }
 
-// TestAcknowledged: seen from the server's end alone, a reply on a slow path is acknowledged as late as the path takes; a slow call's is told
-// however early it comes, and that of another call on a good path is not.
+// TestAcknowledged: seen from the server's end alone, a reply on a slow path is acknowledged as late as the path takes;
+// a slow call's is told however early it comes, and that of another call on a good path is not.
 func TestAcknowledged(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
@@ -86,7 +87,8 @@ func TestAcknowledged(t *testing.T) {
 	}
 	const slow, bytes = 4, 20_000
 	early := talkFrom()
-	early.ask("+OK\r\n", "DEBUG", "SLEEP", "0.04") // nobody listens to acknowledgements yet, and when this one came is not known
+	// nobody listens to acknowledgements yet, and when this one came is not known
+	early.ask("+OK\r\n", "DEBUG", "SLEEP", "0.04")
 	good := talkFrom()
 	heard, stop := serverOnly(t, tap)
 	<-heard
@@ -122,7 +124,8 @@ func TestAcknowledged(t *testing.T) {
 		t.Errorf("the acknowledgement of a reply that was sent before: %+v", details[local(early)])
 	}
 	if n := len(events[local(good)]); n != len(slowOnes) || n < slow {
-		t.Errorf("%d acknowledgements on a good path of %d slow calls, %d of them made so: %+v", n, len(slowOnes), slow, details[local(good)])
+		t.Errorf("%d acknowledgements on a good path of %d slow calls, %d of them made so: %+v", n, len(slowOnes), slow,
+			details[local(good)])
 	}
 	for i, e := range events[local(good)] {
 		c, ok := slowOnes[e.TimeNs]
@@ -148,8 +151,8 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedByOneThatDoesNotRead: where the client does not read, its window is told to be closed; where segments are lost, that they were
-// sent again.
+// TestAcknowledgedByOneThatDoesNotRead: where the client does not read, its window is told to be closed; where segments
+// are lost, that they were sent again.
 func TestAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
@@ -201,7 +204,8 @@ func whenFull(t *testing.T, c *net.TCPConn) {
 	}
 	for same, last, deadline := 0, 0, time.Now().Add(10*time.Second); same < 20; time.Sleep(5 * time.Millisecond) {
 		n := 0
-		if err := errors.Join(raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ) }), err); err != nil {
+		if err := errors.Join(raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ) }),
+			err); err != nil {
 			t.Fatal(err)
 		}
 		if same++; n != last || n == 0 {
@@ -217,7 +221,8 @@ func whenFull(t *testing.T, c *net.TCPConn) {
 func (h *otherHost) drop(t *testing.T, c net.Conn) {
 	t.Helper()
 	port := netip.MustParseAddrPort(c.LocalAddr().String()).Port()
-	h.exec(t, "nft", fmt.Sprintf("add table inet t; add chain inet t in { type filter hook input priority 0; }; add rule inet t in tcp dport %d drop", port))
+	h.exec(t, "nft", fmt.Sprintf("add table inet t; add chain inet t in { type filter hook input priority 0; }; add "+
+		"rule inet t in tcp dport %d drop", port))
 }
 
 // whenResent waits until the server's kernel has sent to a connection again.
@@ -241,8 +246,8 @@ func whenResent(t *testing.T, c net.Conn) {
 	}
 }
 
-// BenchmarkAck: what the program of acknowledgements takes for a segment that comes in, of a client of this host and of another, by the kernel's
-// own count (with the two reads of the clock that the count takes).
+// BenchmarkAck: what the program of acknowledgements takes for a segment that comes in, of a client of this host and of
+// another, by the kernel's own count (with the two reads of the clock that the count takes).
 func BenchmarkAck(b *testing.B) {
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {

@@ -22,14 +22,16 @@ type exchange struct {
 	waiting  bool // not all was answered
 }
 
-// view is one look: what processes did last with each node, and which of the calls that were slow in the end waited then.
+// view is one look: what processes did last with each node, and which of the calls that were slow in the end waited
+// then.
 type view struct {
 	at   int64
 	ends map[asker]exchange
 	slow map[asker]recording.Call // of several the one that was sent last
 }
 
-// views are the looks of the last seconds. What they saw is booked once the calls that waited then have been reported, at their ends.
+// views are the looks of the last seconds. What they saw is booked once the calls that waited then have been reported,
+// at their ends.
 type views struct {
 	several bool // nodes are watched
 	last    int64
@@ -39,7 +41,8 @@ type views struct {
 // keepViews is for how long a look waits for the ends of calls.
 const keepViews = int64(2e9)
 
-// wanted reports whether a look is worth while: a client had slow calls lately, and has other nodes that it can have asked.
+// wanted reports whether a look is worth while: a client had slow calls lately, and has other nodes that it can have
+// asked.
 func (w *views) wanted(now int64) bool { return w.several && w.last != 0 && now-w.last < lookAfter }
 
 func (w *views) add(v *view) { w.list = append(w.list, v) }
@@ -62,8 +65,9 @@ func (b *book) glance(v *view, g *kernelGlance) {
 	}
 }
 
-// waited notes a slow call of a client of this host in the looks that fell into its wait, once it had been slow by then. Both ends' views count: where
-// the server's end parses for both, the client's tells of calls that were answered together the first only.
+// waited notes a slow call of a client of this host in the looks that fell into its wait, once it had been slow by
+// then. Both ends' views count: where the server's end parses for both, the client's tells of calls that were answered
+// together the first only.
 func (b *book) waited(c recording.Call, client netip.AddrPort) {
 	if b.ends[client].pid == 0 {
 		return
@@ -84,8 +88,8 @@ func (b *book) waited(c recording.Call, client netip.AddrPort) {
 	}
 }
 
-// beside books the looks that are old enough: what a process with a slow call had last sent to that node is held against what it had last sent to the
-// others. Something that was sent just now tells nothing yet.
+// beside books the looks that are old enough: what a process with a slow call had last sent to that node is held
+// against what it had last sent to the others. Something that was sent just now tells nothing yet.
 func (b *book) beside(now int64) {
 	for len(b.looks.list) > 0 && b.looks.list[0].at < now-keepViews {
 		v := b.looks.list[0]
@@ -98,8 +102,14 @@ func (b *book) beside(now int64) {
 			if v.at-start < int64(b.Slow)/2 {
 				continue
 			}
-			b.Sink.Event(recording.Event{TimeNs: start, DurationNs: v.at - start, Source: recording.SourceTap, Subject: c.Node, Kind: recording.KindBeside,
-				Detail: recording.Detail(recording.BesideDetail{Op: c.Op, Client: c.Conn, Process: c.Client, Others: v.others(k, start)})})
+			b.Sink.Event(recording.Event{
+				TimeNs: start, DurationNs: v.at - start, Source: recording.SourceTap,
+				Subject: c.Node, Kind: recording.KindBeside,
+				Detail: recording.Detail(recording.BesideDetail{
+					Op: c.Op, Client: c.Conn, Process: c.Client,
+					Others: v.others(k, start),
+				}),
+			})
 		}
 	}
 }

@@ -29,14 +29,15 @@ type book struct {
 	local    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	told     map[uint64]int             // process at the client's end, by connection, as the recording has it
 	lastOwn  [3]uint64                  // slowpath's own call that was booked last: connection, begin and end
-	ordered  map[uint64]bool            // connections of which the recording has that the order of calls at their server's end is known
-	readers  readers
-	looks    views
-	chosen   *chosen                                 // nil: all calls are passed on
-	unread   func(pid uint32)                        // is told of client processes that leave replies unread for long
-	sealed   func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
-	remote   func()                                  // is told once that there is a client on another host,
-	parsed   func()                                  // and that there is a client whose own end is parsed
+	// connections of which the recording has that the order of calls at their server's end is known
+	ordered map[uint64]bool
+	readers readers
+	looks   views
+	chosen  *chosen                                 // nil: all calls are passed on
+	unread  func(pid uint32)                        // is told of client processes that leave replies unread for long
+	sealed  func(a *kernelAddr, pid uint32, n Node) // is told of processes that speak TLS with a node, or as one
+	remote  func()                                  // is told once that there is a client on another host,
+	parsed  func()                                  // and that there is a client whose own end is parsed
 
 	crowd crowd
 
@@ -62,9 +63,14 @@ func (p process) String() string {
 }
 
 func newBook(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *book {
-	b := &book{Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf, ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
-		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{}, early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
-		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{}, leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{}}
+	b := &book{
+		Options: o, asked: map[uint64]*lookup{}, self: os.Getpid(), time: time, opOf: opOf,
+		ends: map[netip.AddrPort]process{}, names: map[uint32]string{}, threads: map[uint32]*history{},
+		serving: map[uint32]Node{}, resent: map[netip.AddrPort][]span{}, waiting: map[callKey]*heldCall{},
+		early: map[callKey]*earlyCall{}, greeting: map[uint64]*greeting{},
+		local: map[netip.AddrPort]bool{}, told: map[uint64]int{}, ordered: map[uint64]bool{}, readers: readers{},
+		leaving: map[netip.AddrPort]int64{}, owned: map[uint32]int{}, idle: map[uint32]bool{},
+	}
 	b.looks.several = len(addressesOf(o.Nodes)) > 1
 	if o.Whom != (Whom{}) {
 		b.chosen = newChosen(o.Whom)
@@ -104,7 +110,8 @@ func (b *book) node(server netip.AddrPort, role uint8, tgid uint32) (Node, bool)
 		switch {
 		case server == n.Remote:
 			return n, true
-		case n.PID != 0 && (port == n.Port || port == int(n.Remote.Port())) && (role == roleClient && local(server.Addr()) || role == roleServer && n.Port == 0):
+		case n.PID != 0 && (port == n.Port || port == int(n.Remote.Port())) && (role == roleClient &&
+			local(server.Addr()) || role == roleServer && n.Port == 0):
 			return n, true
 		}
 	}
@@ -180,8 +187,11 @@ func (b *book) conn(e *kernelConnEvent) {
 	if b.chosen != nil && b.ends[client].pid != b.self {
 		b.chosen.used(e, client, [2]process{b.ends[client], {pid: serverOf(e.Role, e.Tgid, n)}}, b.Clock.Now())
 	}
-	d := recording.ConnDetail{Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm, Side: sideOf(e.Role),
-		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut))}
+	d := recording.ConnDetail{
+		Client: client.String(), PID: b.ends[client].pid, Comm: b.ends[client].comm,
+		Side:  sideOf(e.Role),
+		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
+	}
 	if e.Opened != 0 {
 		d.AgeNs = int64(e.Now - e.Opened)
 	}
@@ -195,7 +205,10 @@ func (b *book) conn(e *kernelConnEvent) {
 	case evOpen:
 		ev.Kind = recording.KindOpen
 		delete(b.leaving, client) // the port is used again
-		put(b, b.greeting, e.Conn, &greeting{node: n, client: client, side: d.Side, dialNs: d.DialNs, from: b.time(max(e.Opened-uint64(d.DialNs), 1))})
+		put(b, b.greeting, e.Conn, &greeting{
+			node: n, client: client, side: d.Side, dialNs: d.DialNs,
+			from: b.time(max(e.Opened-uint64(d.DialNs), 1)),
+		})
 	case evClose:
 		ev.Kind = recording.KindClose
 		d.Reason = closeReason(e)
@@ -239,18 +252,30 @@ func (b *book) usage(e *kernelConnEvent, n Node) {
 	if e.Role == roleServer {
 		if e.Aligned != 0 && !b.ordered[e.Conn] {
 			put(b, b.ordered, e.Conn, true)
-			b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: recording.SnapshotServed,
-				Body: recording.Detail(recording.ConnEnds{Node: n.Address})})
+			b.Sink.Snapshot(recording.Snapshot{
+				TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject,
+				Name: recording.SnapshotServed,
+				Body: recording.Detail(recording.ConnEnds{Node: n.Address}),
+			})
 		}
 		return
 	}
 	if p := b.ends[client]; b.told[e.Conn] != p.pid {
 		put(b, b.told, e.Conn, p.pid)
-		b.Sink.Snapshot(recording.Snapshot{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: "ends",
-			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm})})
+		b.Sink.Snapshot(recording.Snapshot{
+			TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject,
+			Name: "ends",
+			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm}),
+		})
 	}
-	for name, v := range map[string]uint64{"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs, "prompt": e.Prompt} {
-		b.Sink.Sample(recording.Sample{TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name, Value: float64(v)})
+	for name, v := range map[string]uint64{
+		"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
+		"prompt": e.Prompt,
+	} {
+		b.Sink.Sample(recording.Sample{
+			TimeNs: b.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name,
+			Value: float64(v),
+		})
 	}
 }
 
@@ -262,12 +287,18 @@ func (b *book) retransmit(e *kernelRetransEvent) {
 		return
 	}
 	s := span{b.time(resentAfter(e)), b.time(e.Now)}
-	d := recording.RetransmitDetail{Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State), Why: whyResent(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups)}
+	d := recording.RetransmitDetail{
+		Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
+		Why: whyResent(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups),
+	}
 	if !d.InVain() {
 		list := append(b.resent[client], s)
 		put(b, b.resent, client, list[max(0, len(list)-64):])
 	}
-	b.Sink.Event(recording.Event{TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindRetransmit, Detail: recording.Detail(d)})
+	b.Sink.Event(recording.Event{
+		TimeNs: s.from, DurationNs: s.to - s.from, Source: recording.SourceTap,
+		Subject: n.Address, Kind: recording.KindRetransmit, Detail: recording.Detail(d),
+	})
 }
 
 // States of the sender's congestion control, include/uapi/linux/tcp.h.
@@ -287,8 +318,9 @@ func whyResent(e *kernelRetransEvent) string {
 	return recording.ResentProbe
 }
 
-// resentAfter is when what is sent again was sent, in the kernel's time. Where an end's sends are not followed, it is as long ago as its
-// timer has waited, which doubles each time that it runs out (tcp_retransmit_timer); other reasons come sooner, and are taken for no time.
+// resentAfter is when what is sent again was sent, in the kernel's time. Where an end's sends are not followed, it is
+// as long ago as its timer has waited, which doubles each time that it runs out (tcp_retransmit_timer); other reasons
+// come sooner, and are taken for no time.
 func resentAfter(e *kernelRetransEvent) uint64 {
 	switch {
 	case e.LastOut > 0:
@@ -301,7 +333,10 @@ func resentAfter(e *kernelRetransEvent) uint64 {
 }
 
 func tcpState(s uint8) string {
-	names := []string{"", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "close", "close-wait", "last-ack", "listen", "closing", "new-syn-recv"}
+	names := []string{
+		"", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "close",
+		"close-wait", "last-ack", "listen", "closing", "new-syn-recv",
+	}
 	if int(s) < len(names) {
 		return names[s]
 	}
@@ -323,12 +358,16 @@ type greeting struct {
 }
 
 // handshakes are the commands by which clients introduce themselves.
-var handshakes = map[string]bool{"AUTH": true, "HELLO": true, "SELECT": true, "READONLY": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true,
-	"CLIENT ID": true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true, "PING": true, "INFO": true, "CLUSTER SLOTS": true,
-	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true}
+var handshakes = map[string]bool{
+	"AUTH": true, "HELLO": true, "SELECT": true, "READONLY": true, "CLIENT SETNAME": true,
+	"CLIENT SETINFO": true,
+	"CLIENT ID":      true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true,
+	"PING": true, "INFO": true, "CLUSTER SLOTS": true,
+	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true,
+}
 
-// greet follows the first calls of a connection. An end that does not tell of each of them, as a client's whose server's end parses for both, has
-// none to tell of.
+// greet follows the first calls of a connection. An end that does not tell of each of them, as a client's whose
+// server's end parses for both, has none to tell of.
 func (b *book) greet(e *kernelCallEvent, call nodeOp, start, end int64) {
 	g := b.greeting[e.Conn]
 	if g == nil {
@@ -358,9 +397,16 @@ func (b *book) greet(e *kernelCallEvent, call nodeOp, start, end int64) {
 	delete(b.greeting, e.Conn)
 	p := b.ends[g.client]
 	rest := max(start-max(ready, g.from+g.dialNs), 1)
-	b.Sink.Event(recording.Event{TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap, Subject: g.node.Address, Kind: recording.KindHandshake,
-		Detail: recording.Detail(recording.HandshakeDetail{Client: g.client.String(), PID: p.pid, Comm: p.comm, Side: g.side, DialNs: g.dialNs,
-			Ops: g.ops, Library: g.lib, Version: g.ver, Trips: g.trips - 1, RestNs: rest, Op: op, Bytes: int64(e.ReqBytes)})})
+	b.Sink.Event(recording.Event{
+		TimeNs: g.from, DurationNs: end - g.from, Source: recording.SourceTap,
+		Subject: g.node.Address, Kind: recording.KindHandshake,
+		Detail: recording.Detail(recording.HandshakeDetail{
+			Client: g.client.String(), PID: p.pid, Comm: p.comm,
+			Side: g.side, DialNs: g.dialNs,
+			Ops: g.ops, Library: g.lib, Version: g.ver, Trips: g.trips - 1, RestNs: rest, Op: op,
+			Bytes: int64(e.ReqBytes),
+		}),
+	})
 }
 
 // culprit names what a server did, for people.

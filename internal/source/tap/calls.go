@@ -12,7 +12,8 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// callKey is a call as both ends of its connection know it: the client's end, and the sequence number of the byte after its request.
+// callKey is a call as both ends of its connection know it: the client's end, and the sequence number of the byte after
+// its request.
 type callKey struct {
 	client netip.AddrPort
 	server netip.AddrPort
@@ -26,7 +27,8 @@ type heldCall struct {
 	due  int64
 }
 
-// earlyCall is a client's view of a call that came before the server's: its thread read the reply before the server's had left its send.
+// earlyCall is a client's view of a call that came before the server's: its thread read the reply before the server's
+// had left its send.
 type earlyCall struct {
 	event *kernelCallEvent
 	call  recording.Call
@@ -37,8 +39,11 @@ type earlyCall struct {
 const joinWithin = int64(300e6)
 
 // waiters are commands that wait because they are meant to.
-var waiters = map[string]bool{"BLPOP": true, "BRPOP": true, "BLMOVE": true, "BRPOPLPUSH": true, "BZPOPMIN": true, "BZPOPMAX": true, "BLMPOP": true,
-	"BZMPOP": true, "XREAD": true, "XREADGROUP": true, "WAIT": true, "WAITAOF": true}
+var waiters = map[string]bool{
+	"BLPOP": true, "BRPOP": true, "BLMOVE": true, "BRPOPLPUSH": true, "BZPOPMIN": true,
+	"BZPOPMAX": true, "BLMPOP": true,
+	"BZMPOP": true, "XREAD": true, "XREADGROUP": true, "WAIT": true, "WAITAOF": true,
+}
 
 // waits reports whether a command is meant to wait, alone or as the first of several in a turn under TLS.
 func waits(op string) bool { return waiters[strings.TrimSuffix(op, several)] }
@@ -81,8 +86,12 @@ func (b *book) call(e *kernelCallEvent) {
 		delete(b.waiting, k)
 		return
 	}
-	c := recording.Call{Source: recording.SourceTap, Conn: client.String(), Op: op, ArgCount: int(e.Args), RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
-		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role), Client: b.ends[client].String(), Seq: e.Seq}
+	c := recording.Call{
+		Source: recording.SourceTap, Conn: client.String(), Op: op, ArgCount: int(e.Args),
+		RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
+		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role),
+		Client: b.ends[client].String(), Seq: e.Seq,
+	}
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}
@@ -92,8 +101,14 @@ func (b *book) call(e *kernelCallEvent) {
 	if e.Role == roleServer {
 		segs := b.serverSegments(e)
 		if waits(op) && asleepAfter(e) > (end-start)/2 {
-			b.Sink.Event(recording.Event{TimeNs: start, DurationNs: end - start, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindWaiter,
-				Detail: recording.Detail(recording.WaiterDetail{Op: op, Client: c.Conn, Process: c.Client, Behind: int(e.Ahead) - 1})})
+			b.Sink.Event(recording.Event{
+				TimeNs: start, DurationNs: end - start, Source: recording.SourceTap,
+				Subject: n.Address, Kind: recording.KindWaiter,
+				Detail: recording.Detail(recording.WaiterDetail{
+					Op: op, Client: c.Conn, Process: c.Client,
+					Behind: int(e.Ahead) - 1,
+				}),
+			})
 			return
 		}
 		if b.local[client] {
@@ -143,7 +158,8 @@ func (b *book) pass(c recording.Call, segs []recording.Segment) {
 	b.Sink.Call(c, segs...)
 }
 
-// meant decides whether a call is to be passed on. One that is not, and that both ends tell of, is counted at the client's.
+// meant decides whether a call is to be passed on. One that is not, and that both ends tell of, is counted at the
+// client's.
 func (b *book) meant(e *kernelCallEvent, client netip.AddrPort, n Node) bool {
 	server := serverOf(e.Role, e.Tgid, n)
 	if e.Flags&flagPaired != 0 {

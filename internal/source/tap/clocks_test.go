@@ -46,8 +46,8 @@ func schedstat(t *testing.T, tid int) (run, delay int64) {
 	return run, delay
 }
 
-// TestClocksAddUp: a thread's clocks, with the time on the CPU by the kernel's own count, add up to the wall time, whatever it does and whoever
-// else wants the CPU.
+// TestClocksAddUp: a thread's clocks, with the time on the CPU by the kernel's own count, add up to the wall time,
+// whatever it does and whoever else wants the CPU.
 func TestClocksAddUp(t *testing.T) {
 	port := startServer(t)
 	l := openRaw(t, port, constants{})
@@ -76,8 +76,10 @@ func TestClocksAddUp(t *testing.T) {
 		if off > wall {
 			t.Errorf("round %d: more time off the CPU (%d) than there was (%d)", round, off, wall)
 		}
-		// A wake-up that is missed makes a wait for the CPU a sleep; the clock begins a little before the kernel's, with the waking.
-		if waited, delay := int64(end.Clk.Ns[runnable]-begin.Clk.Ns[runnable]), end.delay-begin.delay; waited < delay-delay/20-2e6 || waited > delay+delay/4+5e6 {
+		// A wake-up that is missed makes a wait for the CPU a sleep; the clock begins a little before the kernel's,
+		// with the waking.
+		if waited, delay := int64(end.Clk.Ns[runnable]-begin.Clk.Ns[runnable]),
+			end.delay-begin.delay; waited < delay-delay/20-2e6 || waited > delay+delay/4+5e6 {
 			t.Errorf("round %d: %d ns in the run queue, by the kernel's own count %d", round, waited, delay)
 		}
 	}
@@ -96,7 +98,8 @@ func settled(t *testing.T, l *raw, tid int) rest {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		a := threadOf(t, l.loaded, tid)
 		run, delay := schedstat(t, tid)
-		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since && a.Waking <= a.Since && b.Waking <= b.Since {
+		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since &&
+			a.Waking <= a.Since && b.Waking <= b.Since {
 			off, at := total(b)
 			return rest{b, off, at, run, delay}
 		}
@@ -119,9 +122,10 @@ func serverPID(t *testing.T, port int) int {
 	return pid
 }
 
-// serverBound is a load for redis-benchmark of a millisecond or so of the server for each call: it wants all of a CPU, however little of one the
-// clients get on a busy machine.
-var serverBound = []string{"-c", "10", "-n", "100000000", "-q", "eval", "local n = 0 for i = 1, 1e5 do n = n + i end return n", "0"}
+// serverBound is a load for redis-benchmark of a millisecond or so of the server for each call: it wants all of a CPU,
+// however little of one the clients get on a busy machine.
+var serverBound = []string{"-c", "10", "-n", "100000000", "-q", "eval", "local n = 0 for i = 1, 1e5 do n = n + i end " +
+	"return n", "0"}
 
 // TestThrottledClock: the time a thread was seen throttled is what its cgroup says.
 func TestThrottledClock(t *testing.T) {
@@ -146,7 +150,9 @@ func TestThrottledClock(t *testing.T) {
 	write("tasks", fmt.Sprint(pid))
 	defer os.WriteFile(root+"/tasks", fmt.Append(nil, pid), 0o644) //nolint:errcheck // so that the directory can be removed
 	before := threadOf(t, l.loaded, pid).Clk.Ns[throttled]
-	_ = exec.Command("timeout", append([]string{"2", "redis-benchmark", "-p", fmt.Sprint(port)}, serverBound...)...).Run() // timeout ends it
+	// timeout ends it
+	_ = exec.Command("timeout", append([]string{"2", "redis-benchmark", "-p", fmt.Sprint(port)},
+		serverBound...)...).Run()
 	seen := int64(settled(t, l, pid).Clk.Ns[throttled] - before)
 	stat, err := os.ReadFile(dir + "/cpu.stat")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// closeReason says how a connection ended, by the error of its socket (sk_err) and its state before; "" where both ends said goodbye in turn.
+// closeReason says how a connection ended, by the error of its socket (sk_err) and its state before; "" where both ends
+// said goodbye in turn.
 func closeReason(e *kernelConnEvent) string {
 	switch unix.Errno(e.Error) {
 	case 0:

@@ -122,7 +122,8 @@ func TestCloses(t *testing.T) {
 	if len(refused) != 1 {
 		t.Fatalf("%d connections to nobody", len(refused))
 	}
-	if d := recording.DetailOf[recording.ConnDetail](refused[0]); d.By != "" || d.Reason != recording.CloseRefused || d.DialNs <= 0 || d.AgeNs != 0 {
+	if d := recording.DetailOf[recording.ConnDetail](refused[0]); d.By != "" || d.Reason != recording.CloseRefused ||
+		d.DialNs <= 0 || d.AgeNs != 0 {
 		t.Errorf("refused: %+v", d)
 	}
 }

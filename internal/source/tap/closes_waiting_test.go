@@ -12,7 +12,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestCloseTellsWhatWaited: a connection that its client closes with a call waiting tells the command and the length of its request.
+// TestCloseTellsWhatWaited: a connection that its client closes with a call waiting tells the command and the length of
+// its request.
 func TestCloseTellsWhatWaited(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})

@@ -18,14 +18,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// collectors are runtimes that tell when they collect garbage, by probes (USDT) that are built in. They are asked only about clients whose
-// replies lay unread: a probe that fires costs about a microsecond, and small collections are frequent.
+// collectors are runtimes that tell when they collect garbage, by probes (USDT) that are built in. They are asked only
+// about clients whose replies lay unread: a probe that fires costs about a microsecond, and small collections are
+// frequent.
 var collectors = []struct{ provider, begin, end string }{
 	{"python", "gc__start", "gc__done"},
 	{"hotspot", "gc__begin", "gc__end"},
 }
 
-// minCollection: shorter ones are not written down. CPython collects its youngest objects in microseconds, all the time.
+// minCollection: shorter ones are not written down. CPython collects its youngest objects in microseconds, all the
+// time.
 const minCollection = int64(1e6)
 
 // evCollection is the type of this file's reports in the ring. It is far from those of bpf/types.h.
@@ -49,7 +51,10 @@ type collectorWatch struct {
 }
 
 func newCollectorWatch() *collectorWatch {
-	return &collectorWatch{links: map[uint32][]link.Link{}, asked: map[uint32]bool{}, runtime: map[uint32]string{}, began: map[uint64]uint64{}}
+	return &collectorWatch{
+		links: map[uint32][]link.Link{}, asked: map[uint32]bool{}, runtime: map[uint32]string{},
+		began: map[uint64]uint64{},
+	}
 }
 
 // load brings the programs into the kernel, before the right to do so is given up.
@@ -77,7 +82,10 @@ func (w *collectorWatch) ask(pid uint32) (runtime string, err error) {
 		return "", fmt.Errorf("opening %s: %w", path, err)
 	}
 	for i, p := range probes {
-		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{Address: p.at, RefCtrOffset: p.semaphore, PID: int(pid)})
+		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{
+			Address: p.at, RefCtrOffset: p.semaphore,
+			PID: int(pid),
+		})
 		if err != nil {
 			return "", fmt.Errorf("attaching to %s: %w", path, err)
 		}
@@ -119,22 +127,25 @@ func collectionProgram(ring *ebpf.Map, ended bool) (*ebpf.Program, error) {
 		kind |= 1 << 8
 	}
 	const noWakeUp, size = 1, 24 // BPF_RB_NO_WAKEUP, of collectionMark
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "on_collection", Type: ebpf.Kprobe, License: "Dual MIT/GPL", KernelVersion: anyVersion, Instructions: asm.Instructions{
-		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.RFP, -16, asm.R0, asm.DWord),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.StoreMem(asm.RFP, -8, asm.R0, asm.DWord),
-		asm.LoadImm(asm.R1, kind, asm.DWord),
-		asm.StoreMem(asm.RFP, -24, asm.R1, asm.DWord),
-		asm.LoadMapPtr(asm.R1, ring.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, -size),
-		asm.Mov.Imm(asm.R3, size),
-		asm.Mov.Imm(asm.R4, noWakeUp),
-		asm.FnRingbufOutput.Call(),
-		asm.Mov.Imm(asm.R0, 0),
-		asm.Return(),
-	}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "on_collection", Type: ebpf.Kprobe, License: "Dual MIT/GPL",
+		KernelVersion: anyVersion, Instructions: asm.Instructions{
+			asm.FnKtimeGetNs.Call(),
+			asm.StoreMem(asm.RFP, -16, asm.R0, asm.DWord),
+			asm.FnGetCurrentPidTgid.Call(),
+			asm.StoreMem(asm.RFP, -8, asm.R0, asm.DWord),
+			asm.LoadImm(asm.R1, kind, asm.DWord),
+			asm.StoreMem(asm.RFP, -24, asm.R1, asm.DWord),
+			asm.LoadMapPtr(asm.R1, ring.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP),
+			asm.Add.Imm(asm.R2, -size),
+			asm.Mov.Imm(asm.R3, size),
+			asm.Mov.Imm(asm.R4, noWakeUp),
+			asm.FnRingbufOutput.Call(),
+			asm.Mov.Imm(asm.R0, 0),
+			asm.Return(),
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("loading the program for garbage collections: %w", explain(err))
 	}
@@ -162,7 +173,10 @@ func findCollector(pid uint32) (path string, probes [2]probe, runtime string) {
 // runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped, as seen from here.
 func runtimeFiles(pid uint32) []string {
 	out := []string{fmt.Sprintf("/proc/%d/exe", pid)}
-	libraries, _ := mapped(pid, func(base string) bool { return strings.HasPrefix(base, "libpython") || base == "libjvm.so" })
+	libraries, _ := mapped(pid, func(base string) bool {
+		return strings.HasPrefix(base, "libpython") ||
+			base == "libjvm.so"
+	})
 	return append(out, libraries...)
 }
 
@@ -199,7 +213,8 @@ const (
 	stapNoteType = 3       // NT_STAPSDT
 )
 
-// probesOf reads the probes of an ELF file (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation), by "provider:name".
+// probesOf reads the probes of an ELF file (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation), by
+// "provider:name".
 func probesOf(path string) map[string]probe {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -279,19 +294,33 @@ func (t *Tap) collection(m *collectionMark) {
 		return
 	}
 	pid := uint32(m.PidTgid >> 32)
-	t.Sink.Event(recording.Event{TimeNs: t.time(from), DurationNs: int64(m.At - from), Source: recording.SourceTap, Kind: recording.KindCollection,
-		Subject: recording.ProcessPrefix + itoa(int(pid)), Detail: recording.Detail(recording.CollectionDetail{TID: int(uint32(m.PidTgid)), Runtime: w.runtime[pid]})})
+	t.Sink.Event(recording.Event{
+		TimeNs: t.time(from), DurationNs: int64(m.At - from), Source: recording.SourceTap,
+		Kind:    recording.KindCollection,
+		Subject: recording.ProcessPrefix + itoa(int(pid)),
+		Detail:  recording.Detail(recording.CollectionDetail{TID: int(uint32(m.PidTgid)), Runtime: w.runtime[pid]}),
+	})
 }
 
-// askCollector hears the runtime of a client that left a reply unread for long. That it cannot be heard is no failure of the watch.
+// askCollector hears the runtime of a client that left a reply unread for long. That it cannot be heard is no failure
+// of the watch.
 func (t *Tap) askCollector(pid uint32) {
 	runtime, err := t.collectors.ask(pid)
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
-		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
-			Detail: recording.Detail(recording.BlindSpot{What: "garbage collections of " + process{int(pid), t.book.names[pid]}.String(), Why: reason, Enable: "run as root on a kernel with CONFIG_UPROBES"})})
+		t.Sink.Event(recording.Event{
+			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address,
+			Kind: recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: "garbage collections of " + process{
+				int(pid),
+				t.book.names[pid],
+			}.String(), Why: reason, Enable: "run as root on a kernel with CONFIG_UPROBES"}),
+		})
 	}
 	if err == nil && runtime != "" {
-		t.Sink.Sample(recording.Sample{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)), Name: "collector.watched", Value: 1})
+		t.Sink.Sample(recording.Sample{
+			TimeNs: t.Clock.Now(), Source: recording.SourceTap,
+			Subject: recording.ProcessPrefix + itoa(int(pid)), Name: "collector.watched", Value: 1,
+		})
 	}
 }

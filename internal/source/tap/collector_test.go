@@ -15,9 +15,11 @@ import (
 
 // note is one of .note.stapsdt.
 func note(name string, at, base, semaphore uint64) []byte {
-	body := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), base), semaphore)
+	body := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at),
+		base), semaphore)
 	body = append(body, "python\x00"+name+"\x00-4@%eax\x00"...)
-	out := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 8), uint32(len(body))), stapNoteType)
+	out := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 8),
+		uint32(len(body))), stapNoteType)
 	out = append(append(out, "stapsdt\x00"...), body...)
 	for len(out)%4 != 0 {
 		out = append(out, 0)
@@ -28,8 +30,16 @@ func note(name string, at, base, semaphore uint64) []byte {
 func TestEachProbe(t *testing.T) {
 	data := append(note("gc__start", 100, 7, 0), note("gc__done", 200, 7, 300)...)
 	got := map[string][3]uint64{}
-	eachProbe(data, binary.LittleEndian, func(name string, at, base, semaphore uint64) { got[name] = [3]uint64{at, base, semaphore} })
-	if len(got) != 2 || got["python:gc__start"] != [3]uint64{100, 7, 0} || got["python:gc__done"] != [3]uint64{200, 7, 300} {
+	eachProbe(data, binary.LittleEndian, func(name string, at, base, semaphore uint64) {
+		got[name] = [3]uint64{
+			at, base,
+			semaphore,
+		}
+	})
+	if len(got) != 2 || got["python:gc__start"] != [3]uint64{100, 7, 0} || got["python:gc__done"] != [3]uint64{
+		200, 7,
+		300,
+	} {
 		t.Errorf("%v", got)
 	}
 }

@@ -26,10 +26,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another; the programs are attached
-// and detached in turns, a quarter of a second each, while the load goes on, so that what else the machine does hits both alike. Reported are
-// medians over the pairs: the throughput with the programs to that without, and the same of the server's CPU time per command. The same with programs
-// that do nothing is what hooks cost by themselves.
+// BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
+// the programs are attached and detached in turns, a quarter of a second each, while the load goes on, so that what
+// else the machine does hits both alike. Reported are medians over the pairs: the throughput with the programs to that
+// without, and the same of the server's CPU time per command. The same with programs that do nothing is what hooks cost
+// by themselves.
 func BenchmarkCost(b *testing.B) {
 	if runtime.NumCPU() < 2 {
 		b.Skip("needs two CPUs")
@@ -91,7 +92,8 @@ func processed(b *testing.B, c net.Conn) int64 {
 			b.Fatal(err)
 		}
 		n += m
-		if at := bytes.Index(reply[:n], []byte("total_commands_processed:")); at >= 0 && bytes.HasSuffix(reply[:n], []byte("\r\n")) {
+		if at := bytes.Index(reply[:n], []byte("total_commands_processed:")); at >= 0 && bytes.HasSuffix(reply[:n],
+			[]byte("\r\n")) {
 			var count int64
 			if _, err := fmt.Sscanf(string(reply[at:n]), "total_commands_processed:%d", &count); err != nil {
 				b.Fatal(err)
@@ -109,12 +111,19 @@ func (nowhere) Event(recording.Event)                     {}
 func (nowhere) Sample(recording.Sample)                   {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
-// emptyPrograms stand at the hooks of each call and do nothing: what they cost is what the kernel takes to come to a program, below which none can be.
+// emptyPrograms stand at the hooks of each call and do nothing: what they cost is what the kernel takes to come to a
+// program, below which none can be.
 func emptyPrograms(b *testing.B) *loaded {
 	l := &loaded{coll: &ebpf.Collection{Programs: map[string]*ebpf.Program{}}}
-	for _, place := range []string{"sock_recv_length", "sock_send_length", "sk_data_ready", "sched_switch", "sched_waking"} {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "empty", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: place, License: "Dual MIT/GPL",
-			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	for _, place := range []string{
+		"sock_recv_length", "sock_send_length", "sk_data_ready", "sched_switch",
+		"sched_waking",
+	} {
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "empty", Type: ebpf.Tracing,
+			AttachType: ebpf.AttachTraceRawTp, AttachTo: place, License: "Dual MIT/GPL",
+			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+		})
 		if err != nil {
 			b.Skip("needs the tracepoints of new kernels: ", err)
 		}
@@ -130,7 +139,10 @@ func emptyPrograms(b *testing.B) *loaded {
 
 func costOf(b *testing.B, bench string, pipeline, sample int) {
 	port, pid := startServerPID(b, "127.0.0.1")
-	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
+	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{
+		127, 0,
+		0, 1,
+	}), uint16(port)), PID: pid}
 	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
 	needs(b, err)
 	defer tap.Close()
@@ -147,8 +159,10 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 		b.Fatal(err)
 	}
 	defer ask.Close()
-	window := func() (rate, perCall float64) { // with connections of its own: the programs know nothing of what passed while they were detached
-		load := exec.Command(bench, "-p", strconv.Itoa(port), "-c", "50", "-P", strconv.Itoa(pipeline), "-t", "get", "-n", "1000000000", "-q")
+	// with connections of its own: the programs know nothing of what passed while they were detached
+	window := func() (rate, perCall float64) {
+		load := exec.Command(bench, "-p", strconv.Itoa(port), "-c", "50", "-P", strconv.Itoa(pipeline), "-t", "get",
+			"-n", "1000000000", "-q")
 		if err := load.Start(); err != nil {
 			b.Fatal(err)
 		}
@@ -175,7 +189,10 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 		offRate, offCPU = append(offRate, rate), append(offCPU, per)
 	}
 	b.StopTimer()
-	for name, list := range map[string][]float64{"x-throughput": rates, "x-cpu": cpus, "calls/s": offRate, "ns/call": offCPU} {
+	for name, list := range map[string][]float64{
+		"x-throughput": rates, "x-cpu": cpus, "calls/s": offRate,
+		"ns/call": offCPU,
+	} {
 		slices.Sort(list)
 		b.ReportMetric(list[len(list)/2], name)
 		if name[0] == 'x' {
@@ -185,8 +202,9 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 	}
 }
 
-// BenchmarkHooks: what the programs add to one call and its reply, at both ends together: one thread plays both, so that no scheduling comes
-// between. The least of many short runs is taken, with the programs and without: it knows nothing of what else the machine does.
+// BenchmarkHooks: what the programs add to one call and its reply, at both ends together: one thread plays both, so
+// that no scheduling comes between. The least of many short runs is taken, with the programs and without: it knows
+// nothing of what else the machine does.
 func BenchmarkHooks(b *testing.B) {
 	for _, pipeline := range []int{1, 16} {
 		b.Run(fmt.Sprintf("P%d", pipeline), func(b *testing.B) { added(b, pipeline) })
@@ -287,13 +305,15 @@ func ends(b *testing.B, l net.Listener) (client, server int) {
 }
 
 func send(b *testing.B, fd int, p []byte) {
-	if n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p))); errno != 0 || int(n) != len(p) {
+	if n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+		uintptr(len(p))); errno != 0 || int(n) != len(p) {
 		b.Fatal(n, errno)
 	}
 }
 
 func receive(b *testing.B, fd int, buf []byte, want int) {
-	if n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))); errno != 0 || int(n) != want {
+	if n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])),
+		uintptr(len(buf))); errno != 0 || int(n) != want {
 		b.Fatal(n, errno)
 	}
 }

@@ -12,8 +12,11 @@ import (
 )
 
 // counterNames are the programs' counters, in the order of bpf/types.h.
-var counterNames = []string{"calls.server", "calls.client", "unaligned", "merged", "dropped", "no_memory", "threads_full", "iovecs",
-	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported", "late_acks"}
+var counterNames = []string{
+	"calls.server", "calls.client", "unaligned", "merged", "dropped", "no_memory",
+	"threads_full", "iovecs",
+	"garbage", "slow", "sampled", "excess", "push", "ops_full", "aligned", "no_buffer", "unreported", "late_acks",
+}
 
 // tally is what was read of the programs' maps so far.
 type tally struct {
@@ -24,8 +27,9 @@ type tally struct {
 	forgotten int
 }
 
-// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those watched. CLIENT SETINFO has a
-// number of its own for each thing that clients say of themselves by it: eight bytes of it, in upper case.
+// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those
+// watched. CLIENT SETINFO has a number of its own for each thing that clients say of themselves by it: eight bytes of
+// it, in upper case.
 type nodeOp struct{ name, said, node string }
 
 // opOf is a command by its number. Numbers are given once and stay.
@@ -62,12 +66,18 @@ func (t *Tap) count() {
 		}
 		if v != t.tally.counters[i] || name == "dropped" {
 			t.tally.counters[i] = v
-			t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap." + name, Value: float64(v)})
+			t.Sink.Sample(recording.Sample{
+				TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf,
+				Name: "tap." + name, Value: float64(v),
+			})
 		}
 	}
 	if v := t.book.forgotten; v != t.tally.forgotten {
 		t.tally.forgotten = v
-		t.Sink.Sample(recording.Sample{TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.forgotten", Value: float64(v)})
+		t.Sink.Sample(recording.Sample{
+			TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf,
+			Name: "tap.forgotten", Value: float64(v),
+		})
 	}
 	t.tellWhom()
 	t.readOps()
@@ -136,7 +146,10 @@ func (t *Tap) histogram(key uint32, node, name string, now int64) {
 	if err != nil {
 		return
 	}
-	t.Sink.Histogram(recording.Histogram{Second: now / 1e9, Source: recording.SourceTap, Node: node, Op: name, HDR: encoded})
+	t.Sink.Histogram(recording.Histogram{
+		Second: now / 1e9, Source: recording.SourceTap, Node: node, Op: name,
+		HDR: encoded,
+	})
 }
 
 // histBits is HIST_BITS of bpf/types.h.

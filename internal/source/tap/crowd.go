@@ -9,8 +9,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// crowdedPerSecond is how many waits of clients' threads for a CPU are written down in a second before the shorter ones are left out. Where a hundred threads run on a few
-// CPUs there are thousands for each CPU, and writing them all down takes a CPU itself. What a slow call waited for is told in its segments all the same.
+// crowdedPerSecond is how many waits of clients' threads for a CPU are written down in a second before the shorter ones
+// are left out. Where a hundred threads run on a few CPUs there are thousands for each CPU, and writing them all down
+// takes a CPU itself. What a slow call waited for is told in its segments all the same.
 const crowdedPerSecond = 2000
 
 // crowd decides which waits are long enough to be written down.
@@ -44,8 +45,12 @@ func (c *crowd) tell(o Options) {
 	if c.longest == 0 {
 		return
 	}
-	o.Sink.Event(recording.Event{TimeNs: o.Clock.Now(), Source: recording.SourceTap, Subject: o.Nodes[0].Address, Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{
-		What:   fmt.Sprintf("waits for a CPU of clients' threads below %v, one by one", time.Duration(c.longest)),
-		Why:    fmt.Sprintf("there were more than %d in a second", crowdedPerSecond),
-		Enable: "watch fewer processes: --pid or --comm"})})
+	o.Sink.Event(recording.Event{
+		TimeNs: o.Clock.Now(), Source: recording.SourceTap, Subject: o.Nodes[0].Address,
+		Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{
+			What:   fmt.Sprintf("waits for a CPU of clients' threads below %v, one by one", time.Duration(c.longest)),
+			Why:    fmt.Sprintf("there were more than %d in a second", crowdedPerSecond),
+			Enable: "watch fewer processes: --pid or --comm",
+		}),
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed reports whether this process may load programs for tracing. It is asked first: without the right, the library takes the refusal of its
-// first map for an old kernel.
+// allowed reports whether this process may load programs for tracing. It is asked first: without the right, the library
+// takes the refusal of its first map for an old kernel.
 func allowed() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -22,9 +22,9 @@ func allowed() bool {
 	return has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON)
 }
 
-// Drop gives up CAP_BPF on all threads of this process, for good: what is attached stays attached, and a process that was taken over could
-// load nothing of its own. CAP_PERFMON stays, for runtimes of clients that are asked about their collections later. No source may be opened
-// after this.
+// Drop gives up CAP_BPF on all threads of this process, for good: what is attached stays attached, and a process that
+// was taken over could load nothing of its own. CAP_PERFMON stays, for runtimes of clients that are asked about their
+// collections later. No source may be opened after this.
 func Drop() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -38,7 +38,8 @@ func Drop() error {
 	data[word].Effective &^= bit
 	data[word].Permitted &^= bit
 	data[word].Inheritable &^= bit
-	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0); errno != 0 {
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)),
+		uintptr(unsafe.Pointer(&data[0])), 0); errno != 0 {
 		return fmt.Errorf("giving up CAP_BPF: %w", errno)
 	}
 	return nil

@@ -13,11 +13,15 @@ import (
 )
 
 // fileCalls are system calls whose first argument is the file that they are about.
-var fileCalls = map[string]bool{"read": true, "write": true, "pread64": true, "pwrite64": true, "writev": true, "fsync": true, "fdatasync": true,
-	"sync_file_range": true, "fallocate": true}
+var fileCalls = map[string]bool{
+	"read": true, "write": true, "pread64": true, "pwrite64": true, "writev": true,
+	"fsync": true, "fdatasync": true,
+	"sync_file_range": true, "fallocate": true,
+}
 
-// openFile names what a process has open under a number: a regular file, without its directory, and the block device that has it. It is asked up to
-// drainEvery after the call: a file that was closed or removed meanwhile has no name any more.
+// openFile names what a process has open under a number: a regular file, without its directory, and the block device
+// that has it. It is asked up to drainEvery after the call: a file that was closed or removed meanwhile has no name any
+// more.
 func openFile(pid, fd int) (file, device string) {
 	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
 	path, err := os.Readlink(link)

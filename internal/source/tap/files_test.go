@@ -41,18 +41,23 @@ func TestOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sock.Close()
-	for what, fd := range map[string]int{"removed": int(f.Fd()), "a socket": int(sock.Fd()), "not open": 1 << 20, "none": -1} {
+	for what, fd := range map[string]int{
+		"removed": int(f.Fd()), "a socket": int(sock.Fd()), "not open": 1 << 20,
+		"none": -1,
+	} {
 		if file, device := openFile(os.Getpid(), fd); file != "" || device != "" {
 			t.Errorf("%s: %q on %q", what, file, device)
 		}
 	}
 }
 
-// TestBlockedOnFile: a server that syncs its append-only file after each write is blocked on that file, and on the device that has it.
+// TestBlockedOnFile: a server that syncs its append-only file after each write is blocked on that file, and on the
+// device that has it.
 func TestBlockedOnFile(t *testing.T) {
 	n := serverAt(t, onePort(t, 1), "--appendonly", "yes", "--appendfsync", "always")
 	stop := runTap(t, Options{Nodes: []Node{n}, MinWork: 10 * time.Microsecond})
-	if out, err := exec.Command("redis-cli", "-p", strconv.Itoa(n.Port), "-r", "300", "SET", "key", "value").CombinedOutput(); err != nil {
+	if out, err := exec.Command("redis-cli", "-p", strconv.Itoa(n.Port), "-r", "300", "SET", "key",
+		"value").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	rec := stop()
@@ -62,14 +67,17 @@ func TestBlockedOnFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range blockDevices(t) {
-		if number, err := os.ReadFile(filepath.Join(at, "dev")); err == nil && strings.TrimSpace(string(number)) == fmt.Sprintf("%d:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev))) {
+		if number, err := os.ReadFile(filepath.Join(at, "dev")); err == nil &&
+			strings.TrimSpace(string(number)) == fmt.Sprintf("%d:%d", unix.Major(uint64(st.Dev)),
+				unix.Minor(uint64(st.Dev))) {
 			device = func(d string) bool { return d == filepath.Base(at) }
 		}
 	}
 	synced := 0
 	for _, e := range rec.Events {
 		d := recording.DetailOf[recording.ThreadDetail](e)
-		if e.Kind != recording.KindBlocked || e.Subject != n.Address || d.Syscall != "fdatasync" && d.Syscall != "fsync" {
+		if e.Kind != recording.KindBlocked || e.Subject != n.Address || d.Syscall != "fdatasync" &&
+			d.Syscall != "fsync" {
 			continue
 		}
 		synced++

@@ -32,7 +32,8 @@ func (s *slowSink) Call(recording.Call, ...recording.Segment) {
 
 func (s *slowSink) Sample(recording.Sample) { s.samples++ }
 
-// TestFlood: where reports come faster than they are written down, the source ends when it should, and counts meanwhile.
+// TestFlood: where reports come faster than they are written down, the source ends when it should, and counts
+// meanwhile.
 func TestFlood(t *testing.T) {
 	bench, err := exec.LookPath("redis-benchmark")
 	if err != nil {
@@ -40,7 +41,13 @@ func TestFlood(t *testing.T) {
 	}
 	port, pid := startServerPID(t, "127.0.0.1")
 	sink := &slowSink{first: make(chan struct{})}
-	source, rec := openTap(t, Options{Nodes: []Node{{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}}, SamplePerSecond: 1 << 30})
+	source, rec := openTap(t, Options{
+		Nodes: []Node{{
+			Address: fmt.Sprintf("127.0.0.1:%d", port),
+			Remote:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid,
+		}},
+		SamplePerSecond: 1 << 30,
+	})
 	sink.Sink = rec
 	source.Sink, source.book.Sink = sink, sink
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +57,8 @@ func TestFlood(t *testing.T) {
 
 	limited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
-	load := exec.CommandContext(limited, bench, "-p", fmt.Sprint(port), "-c", "20", "-P", "16", "-n", "100000000", "-t", "get", "-q")
+	load := exec.CommandContext(limited, bench, "-p", fmt.Sprint(port), "-c", "20", "-P", "16", "-n", "100000000", "-t",
+		"get", "-q")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}

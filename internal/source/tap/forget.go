@@ -4,12 +4,14 @@ package tap
 
 import "net/netip"
 
-// Bounds of what the book remembers, so that a long watch of connections that come and go does not grow. The programs watch 20 000 connections at
-// once (max_conns of bpf/maps.h).
+// Bounds of what the book remembers, so that a long watch of connections that come and go does not grow. The programs
+// watch 20 000 connections at once (max_conns of bpf/maps.h).
 const (
-	// keepFor is how long after the end of a connection what is known of it stays: its last calls are joined and named a little later.
+	// keepFor is how long after the end of a connection what is known of it stays: its last calls are joined and named
+	// a little later.
 	keepFor = 2 * joinWithin
-	// keepThreadFor is how long after the last thing that a thread did it is remembered. Nothing that old is looked for (see longest).
+	// keepThreadFor is how long after the last thing that a thread did it is remembered. Nothing that old is looked for
+	// (see longest).
 	keepThreadFor = int64(120e9)
 
 	maxEnds      = 40_000 // connections, those that ended lately among them
@@ -72,7 +74,8 @@ func (b *book) forgetEnd(client netip.AddrPort) {
 	}
 }
 
-// disown notes that a process has one connection less. One without any is remembered, as it may open the next, until there are too many of them.
+// disown notes that a process has one connection less. One without any is remembered, as it may open the next, until
+// there are too many of them.
 func (b *book) disown(pid uint32) {
 	if b.owned[pid]--; b.owned[pid] > 0 {
 		return
@@ -92,7 +95,8 @@ func (b *book) disown(pid uint32) {
 	}
 }
 
-// makeRoom forgets a connection whose end was never told (reports were lost). Which one is left to chance; what is still used is learned anew.
+// makeRoom forgets a connection whose end was never told (reports were lost). Which one is left to chance; what is
+// still used is learned anew.
 func (b *book) makeRoom() {
 	for client := range b.ends {
 		b.forgetEnd(client)

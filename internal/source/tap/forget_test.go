@@ -28,16 +28,22 @@ func newChurner() (*churner, *recording.Recording) {
 	rec := recording.New()
 	server := netip.MustParseAddrPort("10.0.0.1:6379")
 	o := Options{Sink: rec, Slow: DefaultSlow, Nodes: []Node{{Address: "server", Remote: server}}}
-	return &churner{b: newBook(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} }), now: 1e9}, rec
+	return &churner{b: newBook(o, func(ns uint64) int64 { return int64(ns) },
+		func(uint16) nodeOp { return nodeOp{name: "GET"} }), now: 1e9}, rec
 }
 
-// one is a connection of its own process, from another port and address than any other; close says whether its end is told.
+// one is a connection of its own process, from another port and address than any other; close says whether its end is
+// told.
 func (c *churner) one(close bool) {
 	c.next++
 	i := c.next
 	at := func(role uint8) kernelAddr {
-		client, server := [16]uint8{10: 0xff, 11: 0xff, 12: 10, 13: 1, 14: uint8(i >> 14), 15: uint8(i >> 6)}, [16]uint8{10: 0xff, 11: 0xff, 12: 10, 15: 1}
-		a := kernelAddr{Family: 2, Role: role, Laddr: client, Raddr: server, Lport: uint16(40_000 + i&0x3f), Rport: churnPort}
+		client, server := [16]uint8{10: 0xff, 11: 0xff, 12: 10, 13: 1, 14: uint8(i >> 14), 15: uint8(i >> 6)},
+			[16]uint8{10: 0xff, 11: 0xff, 12: 10, 15: 1}
+		a := kernelAddr{
+			Family: 2, Role: role, Laddr: client, Raddr: server, Lport: uint16(40_000 + i&0x3f),
+			Rport: churnPort,
+		}
 		if role == roleServer {
 			a.Laddr, a.Raddr, a.Lport, a.Rport = server, client, churnPort, a.Lport
 		}
@@ -47,7 +53,10 @@ func (c *churner) one(close bool) {
 	tgid := map[uint8]uint32{roleServer: 1, roleClient: uint32(firstPID + i)}
 	opened := c.now
 	conn := func(kind, role uint8) {
-		e := kernelConnEvent{Type: kind, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Now: c.now, Opened: opened, LastIn: c.now, LastOut: c.now}
+		e := kernelConnEvent{
+			Type: kind, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role),
+			Conn: cookie(role), Now: c.now, Opened: opened, LastIn: c.now, LastOut: c.now,
+		}
 		if kind != evClose {
 			copy(e.Comm[:], fmt.Sprintf("app%d", i))
 		}
@@ -61,14 +70,20 @@ func (c *churner) one(close bool) {
 		ends = []uint8{roleClient, roleServer}
 	}
 	for _, role := range ends {
-		e := kernelCallEvent{Type: evCall, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role), Conn: cookie(role), Number: 1, Seq: 100,
-			At: [4]uint64{c.now, c.now, c.now, c.now + 10e6}}
+		e := kernelCallEvent{
+			Type: evCall, Role: role, Tid: tgid[role], Tgid: tgid[role], Addr: at(role),
+			Conn: cookie(role), Number: 1, Seq: 100,
+			At: [4]uint64{c.now, c.now, c.now, c.now + 10e6},
+		}
 		if role == roleClient {
 			e.Number += c.unseen
 		}
 		c.b.call(&e)
 	}
-	c.b.offCPU(&kernelOffcpuEvent{State: runnable, Tid: tgid[roleClient], Tgid: tgid[roleClient], From: c.now, To: c.now + 1e6})
+	c.b.offCPU(&kernelOffcpuEvent{
+		State: runnable, Tid: tgid[roleClient], Tgid: tgid[roleClient], From: c.now,
+		To: c.now + 1e6,
+	})
 	c.b.retransmit(&kernelRetransEvent{Type: evRetrans, Addr: at(roleServer), Now: c.now, LastOut: c.now})
 	c.now += churnNs
 	if close {
@@ -83,8 +98,12 @@ func (c *churner) one(close bool) {
 // sizes are how much the book remembers, by map.
 func (c *churner) sizes() map[string]int {
 	b := c.b
-	return map[string]int{"ends": len(b.ends), "local": len(b.local), "resent": len(b.resent), "waiting": len(b.waiting), "early": len(b.early), "greeting": len(b.greeting), "told": len(b.told),
-		"leaving": len(b.leaving), "owned": len(b.owned), "names": len(b.names), "readers": len(b.readers), "idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving)}
+	return map[string]int{
+		"ends": len(b.ends), "local": len(b.local), "resent": len(b.resent),
+		"waiting": len(b.waiting), "early": len(b.early), "greeting": len(b.greeting), "told": len(b.told),
+		"leaving": len(b.leaving), "owned": len(b.owned), "names": len(b.names), "readers": len(b.readers),
+		"idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving),
+	}
 }
 
 // firstPID is beyond those of the kernel (2^22), this test's own among them.
@@ -133,7 +152,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestChurnWithoutEnds: where the ends of connections are not told, what is remembered is bounded, and what is lost for it counted.
+// TestChurnWithoutEnds: where the ends of connections are not told, what is remembered is bounded, and what is lost for
+// it counted.
 func TestChurnWithoutEnds(t *testing.T) {
 	c, _ := newChurner()
 	const conns = maxEnds + 5000

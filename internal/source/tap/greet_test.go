@@ -13,7 +13,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestGreeting: what new connections say of themselves is told once each, by the end that saw it, and also where the server does not know the command.
+// TestGreeting: what new connections say of themselves is told once each, by the end that saw it, and also where the
+// server does not know the command.
 func TestGreeting(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
@@ -27,7 +28,8 @@ func TestGreeting(t *testing.T) {
 	one.ask("$-1\r\n", "GET", "x")
 
 	all := newTalk(t, port) // asks everything at once
-	if _, err := all.conn.Write([]byte(command("CLIENT", "SETINFO", "LIB-NAME", "Lettuce") + command("CLIENT", "SETINFO", "LIB-VER", "6.8.1.RELEASE/1a2b3c") + command("GET", "x"))); err != nil {
+	if _, err := all.conn.Write([]byte(command("CLIENT", "SETINFO", "LIB-NAME", "Lettuce") + command("CLIENT",
+		"SETINFO", "LIB-VER", "6.8.1.RELEASE/1a2b3c") + command("GET", "x"))); err != nil {
 		t.Fatal(err)
 	}
 	all.expect(unknown + unknown + "$-1\r\n")
@@ -37,7 +39,10 @@ func TestGreeting(t *testing.T) {
 
 	setInfo := []string{"CLIENT SETINFO", "CLIENT SETINFO"}
 	want := map[string]recording.HandshakeDetail{
-		one.conn.LocalAddr().String():  {Ops: append(setInfo[:2:2], "CLIENT SETNAME"), Library: "go-redis", Version: "9.23.0", Trips: 3, Op: "GET"},
+		one.conn.LocalAddr().String(): {
+			Ops: append(setInfo[:2:2], "CLIENT SETNAME"), Library: "go-redis",
+			Version: "9.23.0", Trips: 3, Op: "GET",
+		},
 		all.conn.LocalAddr().String():  {Ops: setInfo, Library: "lettuce", Version: "6.8.1.re", Trips: 0, Op: "GET"},
 		none.conn.LocalAddr().String(): {Op: "GET"},
 	}
@@ -46,7 +51,10 @@ func TestGreeting(t *testing.T) {
 		if other, twice := got[d.Client]; twice {
 			t.Errorf("%s is told of twice: %+v and %+v", d.Client, other, d)
 		}
-		got[d.Client] = recording.HandshakeDetail{Ops: d.Ops, Library: d.Library, Version: d.Version, Trips: d.Trips, Op: d.Op}
+		got[d.Client] = recording.HandshakeDetail{
+			Ops: d.Ops, Library: d.Library, Version: d.Version, Trips: d.Trips,
+			Op: d.Op,
+		}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -72,15 +80,16 @@ func handshakesUntilNow(t *testing.T, tap *Tap, rec *recording.Recording) (out [
 	return out
 }
 
-// TestGreetingBegun: an end that does not tell of each of its first calls, as a client's whose server's end parses for both, does not take a later
-// one for the handshake.
+// TestGreetingBegun: an end that does not tell of each of its first calls, as a client's whose server's end parses for
+// both, does not take a later one for the handshake.
 func TestGreetingBegun(t *testing.T) {
 	for unseen, want := range map[uint64]int{0: 2, 4: 1} {
 		c, rec := newChurner()
 		c.unseen = unseen
 		c.one(true)
 		if n := len(rec.EventsOf(recording.SourceTap, "server", recording.KindHandshake)); n != want {
-			t.Errorf("%d handshakes are told of a connection whose client's end told of call %d first, want %d", n, unseen+1, want)
+			t.Errorf("%d handshakes are told of a connection whose client's end told of call %d first, want %d", n,
+				unseen+1, want)
 		}
 	}
 }
@@ -92,7 +101,8 @@ func TestLibrariesLeaveRoom(t *testing.T) {
 	tap.book.self = -1 // this process is the client
 	names := newTalk(t, port)
 	for i := range 200 { // OPS of bpf/types.h are 128
-		names.ask("-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n", "CLIENT", "SETINFO", "LIB-NAME", fmt.Sprintf("lib%d", i))
+		names.ask("-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n", "CLIENT", "SETINFO", "LIB-NAME",
+			fmt.Sprintf("lib%d", i))
 	}
 	late := newTalk(t, port)
 	late.ask(":0\r\n", "STRLEN", "x")

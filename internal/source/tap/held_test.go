@@ -15,7 +15,8 @@ import (
 
 // TestHeldBack: that a server slept before it replied has three reasons, which the kernel can tell apart.
 func TestHeldBack(t *testing.T) {
-	b := newBook(Options{Clock: clock.New(), Nodes: []Node{{PID: 50}, {Proxy: 60}}}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
+	b := newBook(Options{Clock: clock.New(), Nodes: []Node{{PID: 50}, {Proxy: 60}}},
+		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	for _, tt := range []struct {
 		name      string
 		tid, tgid uint32
@@ -30,7 +31,10 @@ func TestHeldBack(t *testing.T) {
 		{"not known", 50, 50, 0, recording.Nobody, recording.Unexplained},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &kernelCallEvent{Role: roleServer, Tid: tt.tid, Tgid: tt.tgid, Flags: tt.flags, At: [4]uint64{1e9, 1.001e9, 1.002e9, 1.102e9}, Complete: 1e9}
+			e := &kernelCallEvent{Role: roleServer, Tid: tt.tid, Tgid: tt.tgid, Flags: tt.flags, At: [4]uint64{
+				1e9,
+				1.001e9, 1.002e9, 1.102e9,
+			}, Complete: 1e9}
 			e.Clk[3].Ns[asleep] = 90e6
 			var ns int64
 			for _, s := range b.serverSegments(e) {
@@ -45,7 +49,8 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// TestSilentServer: calls of a client that is paused, a call behind one that blocks, and a reply that its reader takes slowly.
+// TestSilentServer: calls of a client that is paused, a call behind one that blocks, and a reply that its reader takes
+// slowly.
 func TestSilentServer(t *testing.T) {
 	port := startServer(t)
 	r := openRaw(t, port, constants{"slow_ns": uint64(10e6), "strict_all": uint32(1)})
@@ -87,7 +92,8 @@ func TestSilentServer(t *testing.T) {
 		n := 0
 		for _, e := range calls {
 			client, _ := endsOf(&e.Addr)
-			if e.Role != roleServer || e.Number <= first || client != want.k.conn.LocalAddr().(*net.TCPAddr).AddrPort() {
+			if e.Role != roleServer || e.Number <= first ||
+				client != want.k.conn.LocalAddr().(*net.TCPAddr).AddrPort() {
 				continue
 			}
 			n++

@@ -18,7 +18,8 @@ type deed struct {
 	state   string // of a wait
 }
 
-// history is what a thread did lately: its long items and its long waits. Both are few, and end before the calls that waited for them.
+// history is what a thread did lately: its long items and its long waits. Both are few, and end before the calls that
+// waited for them.
 type history struct {
 	items, waits []deed
 	inner        []deed // functions of the server, inside of items
@@ -63,7 +64,8 @@ func (h *history) sleptWorking(from, to int64) int64 {
 	return ns
 }
 
-// name says what a deed was: the loop's own work by the server's function that took most of it, where its name is known.
+// name says what a deed was: the loop's own work by the server's function that took most of it, where its name is
+// known.
 func (h *history) name(d deed, from, to int64) string {
 	if d.conn != 0 || d.culprit == "" {
 		return d.culprit
@@ -82,7 +84,10 @@ func (b *book) item(e *kernelItemEvent) {
 		return
 	}
 	client := addrPort(it.Raddr, it.Rport)
-	d := recording.WorkDetail{Calls: int(it.Calls), Args: int(it.Args), Bytes: int64(it.Bytes), Sends: it.Sends != 0, TID: int(e.Tid)}
+	d := recording.WorkDetail{
+		Calls: int(it.Calls), Args: int(it.Args), Bytes: int64(it.Bytes), Sends: it.Sends != 0,
+		TID: int(e.Tid),
+	}
 	if it.Calls > 0 {
 		d.Op = opName(it.Name, it.Sub)
 	}
@@ -100,17 +105,26 @@ func (b *book) item(e *kernelItemEvent) {
 		what = "sending a reply to " + d.Client
 	}
 	h := b.history(e.Tid)
-	h.items = remember(h.items, deed{span: span{from, to}, culprit: what, conn: it.Conn, slept: int64(it.ClkTo.Ns[asleep] - it.ClkFrom.Ns[asleep])})
+	h.items = remember(h.items, deed{
+		span: span{from, to}, culprit: what, conn: it.Conn,
+		slept: int64(it.ClkTo.Ns[asleep] - it.ClkFrom.Ns[asleep]),
+	})
 	if f, ns := longest(h.inner, from, to, func(deed) bool { return true }); ns > 0 {
 		d.Internal = f.culprit
 	}
-	b.Sink.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindWork, Detail: recording.Detail(d)})
+	b.Sink.Event(recording.Event{
+		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address,
+		Kind: recording.KindWork, Detail: recording.Detail(d),
+	})
 }
 
-var waitKinds = [clocks]string{runnable: recording.KindRunQueue, throttled: recording.KindThrottled, frozen: recording.KindFrozen, blocked: recording.KindBlocked}
+var waitKinds = [clocks]string{
+	runnable: recording.KindRunQueue, throttled: recording.KindThrottled,
+	frozen: recording.KindFrozen, blocked: recording.KindBlocked,
+}
 
-// ongoing books the waits that have not ended when the watch does: the programs report a wait at its end. A thread that is merely asleep does
-// not wait.
+// ongoing books the waits that have not ended when the watch does: the programs report a wait at its end. A thread that
+// is merely asleep does not wait.
 func (t *Tap) ongoing() {
 	var th kernelThread
 	now := uint64(t.Clock.Now() - t.offset)
@@ -119,7 +133,10 @@ func (t *Tap) ongoing() {
 			return // they are given out in order
 		}
 		if th.State < asleep && now > th.Since && now-th.Since >= uint64(t.MinWork) {
-			t.book.offCPU(&kernelOffcpuEvent{State: uint8(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall, Arg: th.Arg, From: th.Since, To: now})
+			t.book.offCPU(&kernelOffcpuEvent{
+				State: uint8(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall,
+				Arg: th.Arg, From: th.Since, To: now,
+			})
 		}
 	}
 }
@@ -170,6 +187,9 @@ func (b *book) offCPU(e *kernelOffcpuEvent) {
 	if !serves && e.State == runnable && !b.crowd.admits(b.time(e.From), int64(e.To-e.From)) {
 		return
 	}
-	b.Sink.Event(recording.Event{TimeNs: b.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap, Subject: subject, Kind: kind,
-		Detail: recording.Detail(d)})
+	b.Sink.Event(recording.Event{
+		TimeNs: b.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
+		Subject: subject, Kind: kind,
+		Detail: recording.Detail(d),
+	})
 }

@@ -13,9 +13,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// internals are functions of servers (Redis 5 to 8, Valkey) that hold the event loop and run a few times per second at most, with what they
-// do. Those that run at each turn of the loop (activeExpireCycle, performEvictions, flushAppendOnlyFile) are left out: their hooks would
-// cost more than they tell.
+// internals are functions of servers (Redis 5 to 8, Valkey) that hold the event loop and run a few times per second at
+// most, with what they do. Those that run at each turn of the loop (activeExpireCycle, performEvictions,
+// flushAppendOnlyFile) are left out: their hooks would cost more than they tell.
 var internals = []struct{ symbol, what string }{
 	{"databasesCron", "databasesCron: expiry, defragmentation, rehashing"},
 	{"clientsCron", "clientsCron: looking after the clients"},
@@ -94,7 +94,8 @@ func symbolsOf(path string) (map[string]bool, error) {
 	return out, err
 }
 
-// functionsOf are the addresses of functions in an ELF file by their names, those that are exported and those for debuggers.
+// functionsOf are the addresses of functions in an ELF file by their names, those that are exported and those for
+// debuggers.
 func functionsOf(f *elf.File) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	for _, read := range []func() ([]elf.Symbol, error){f.DynamicSymbols, f.Symbols} {
@@ -121,6 +122,9 @@ func (b *book) inner(e *kernelInnerEvent) {
 	from, to := b.time(e.From), b.time(e.To)
 	h := b.history(e.Tid)
 	h.inner = remember(h.inner, deed{span: span{from, to}, culprit: f.what})
-	b.Sink.Event(recording.Event{TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindInternal,
-		Detail: recording.Detail(recording.InternalDetail{Function: f.symbol, What: f.what, TID: int(e.Tid)})})
+	b.Sink.Event(recording.Event{
+		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address,
+		Kind:   recording.KindInternal,
+		Detail: recording.Detail(recording.InternalDetail{Function: f.symbol, What: f.what, TID: int(e.Tid)}),
+	})
 }

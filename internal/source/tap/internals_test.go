@@ -38,7 +38,10 @@ func TestInternals(t *testing.T) {
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	defer end()
 	seen := until{recording.New(), recording.KindInternal, end}
-	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid}
+	node := Node{Address: fmt.Sprintf("127.0.0.1:%d", port), Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{
+		127, 0,
+		0, 1,
+	}), uint16(port)), PID: pid}
 	source, err := Open(Options{Clock: clock.New(), Sink: seen, Nodes: []Node{node}, MinWork: time.Nanosecond})
 	needs(t, err)
 	defer func() {
@@ -46,7 +49,8 @@ func TestInternals(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if blind := source.Blind(); slices.ContainsFunc(blind, func(b recording.BlindSpot) bool { return b.What == "functions inside of "+node.Address }) {
+	if blind := source.Blind(); slices.ContainsFunc(blind,
+		func(b recording.BlindSpot) bool { return b.What == "functions inside of "+node.Address }) {
 		t.Fatal(blind)
 	}
 	run(t, stampers(t, port, 1, 1), 5) // the thread has a clock from now on

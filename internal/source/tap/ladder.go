@@ -14,15 +14,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hook is something that the programs must hear of, the ways to hear of it, best first, and what is lost where the kernel has none of them.
+// hook is something that the programs must hear of, the ways to hear of it, best first, and what is lost where the
+// kernel has none of them.
 type hook struct {
 	ways   []way
 	losing string // what cannot be seen without it; empty: nothing works without it
-	late   bool   // it is attached when it is needed, by attachLate: each hook costs the watched threads something even if its program does nothing
+	// it is attached when it is needed, by attachLate: each hook costs the watched threads something even if its
+	// program does nothing
+	late bool
 }
 
-// way is a program of bpf. Its section names the tracepoint or the function of the kernel; args is how many arguments that must have, 0: it
-// does not matter, since the program reads the first ones only.
+// way is a program of bpf. Its section names the tracepoint or the function of the kernel; args is how many arguments
+// that must have, 0: it does not matter, since the program reads the first ones only.
 type way struct {
 	program string
 	args    int
@@ -52,13 +55,14 @@ var hooks = []hook{
 	{ways: []way{{"on_recv", 0}, {"on_recv_exit", 5}, {"on_recv_exit6", 6}}},
 	{ways: []way{{"on_send", 0}, {"on_send_exit", 3}}},
 	{ways: []way{{"on_state", 0}}, losing: "connections that open and close"},
-	{ways: []way{{"on_sending", 0}, {"on_sending_in", 0}}, losing: "when a send began (calls of clients begin when it ended)", late: true},
+	{ways: []way{{"on_sending", 0}, {"on_sending_in", 0}}, losing: "when a send began (calls of clients begin when " +
+		"it ended)", late: true},
 	{ways: []way{{"on_ack", 0}}, losing: "when clients on other hosts acknowledged a reply", late: true},
 	{ways: []way{{"on_retransmit", 0}}, losing: "segments that TCP sent again"},
 }
 
-// Hooks that attachLate attaches: the first client whose own end is parsed makes it worth while to hear when its sends begin; the first client at
-// another address, to look at each segment that comes to this host.
+// Hooks that attachLate attaches: the first client whose own end is parsed makes it worth while to hear when its sends
+// begin; the first client at another address, to look at each segment that comes to this host.
 const (
 	hookSending = "on_sending"
 	hookAck     = "on_ack"
@@ -145,11 +149,14 @@ func pointee(t btf.Type) btf.Type {
 	return nil
 }
 
-// hookable tries whether a program can be attached where a function of the kernel begins: it needs CONFIG_FUNCTION_TRACER and an architecture
-// with BPF trampolines, and not all functions can be traced.
+// hookable tries whether a program can be attached where a function of the kernel begins: it needs
+// CONFIG_FUNCTION_TRACER and an architecture with BPF trampolines, and not all functions can be traced.
 func hookable(function string) error {
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "on_probe", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: function, License: "Dual MIT/GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "on_probe", Type: ebpf.Tracing,
+		AttachType: ebpf.AttachTraceFEntry, AttachTo: function, License: "Dual MIT/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
 	if err != nil {
 		return err
 	}

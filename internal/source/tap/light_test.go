@@ -14,8 +14,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// TestDefaultMode: without strict parsing, too, every call is counted once at each end, and the slow ones are reported with their own name
-// and sizes, whatever the fast ones around them were.
+// TestDefaultMode: without strict parsing, too, every call is counted once at each end, and the slow ones are reported
+// with their own name and sizes, whatever the fast ones around them were.
 func TestDefaultMode(t *testing.T) {
 	port := startServer(t)
 	r := openRaw(t, port, constants{"slow_ns": uint64(15e6)})
@@ -56,12 +56,15 @@ func TestDefaultMode(t *testing.T) {
 	seen := map[uint8]int{}
 	for _, e := range calls {
 		client, _ := endsOf(&e.Addr)
-		i := slices.IndexFunc(all, func(s *stamper) bool { return s.conn.LocalAddr().(*net.TCPAddr).AddrPort() == client })
+		i := slices.IndexFunc(all,
+			func(s *stamper) bool { return s.conn.LocalAddr().(*net.TCPAddr).AddrPort() == client })
 		if i < 0 || e.Flags&flagFresh != 0 {
 			continue
 		}
-		if n := int(e.Number) - 1; n < 0 || n >= len(all[i].calls) || all[i].calls[n].request != int(e.ReqBytes) || all[i].calls[n].reply != int(e.RepBytes) {
-			t.Errorf("call %d of %v at end %d: %d bytes asked, %d replied, is not what was made", e.Number, client, e.Role, e.ReqBytes, e.RepBytes)
+		if n := int(e.Number) - 1; n < 0 || n >= len(all[i].calls) || all[i].calls[n].request != int(e.ReqBytes) ||
+			all[i].calls[n].reply != int(e.RepBytes) {
+			t.Errorf("call %d of %v at end %d: %d bytes asked, %d replied, is not what was made", e.Number, client,
+				e.Role, e.ReqBytes, e.RepBytes)
 		}
 		if client == first && all[0].calls[e.Number-1].op == "DEBUG" {
 			seen[e.Role]++
@@ -70,19 +73,24 @@ func TestDefaultMode(t *testing.T) {
 			}
 		}
 	}
-	// A client that reads before the hook at the server's send has run sees nothing of it (see light_read); the server's end does.
+	// A client that reads before the hook at the server's send has run sees nothing of it (see light_read); the
+	// server's end does.
 	if seen[roleServer] != slow || seen[roleClient] < slow-1 {
-		t.Errorf("of %d slow calls %d were reported by the server's end, %d by the client's", slow, seen[roleServer], seen[roleClient])
+		t.Errorf("of %d slow calls %d were reported by the server's end, %d by the client's", slow, seen[roleServer],
+			seen[roleClient])
 	}
 }
 
-// BenchmarkAgreement: how far what the programs say a call took for its client is from what the client measured, per call: the median and the
-// 10th and 90th percentile of client minus tap.
+// BenchmarkAgreement: how far what the programs say a call took for its client is from what the client measured, per
+// call: the median and the 10th and 90th percentile of client minus tap.
 func BenchmarkAgreement(b *testing.B) {
 	for name, strict := range map[string]uint32{"default": 0, "strict": 1} {
 		b.Run(name, func(b *testing.B) {
 			port := startServer(b)
-			r := openRaw(b, port, constants{"strict_all": strict, "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)})
+			r := openRaw(b, port, constants{
+				"strict_all": strict, "sample_per_tick": uint32(1 << 30),
+				"slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20),
+			})
 			all := stampers(b, port, 1, 1)
 			b.ResetTimer()
 			run(b, all, b.N)

@@ -21,11 +21,12 @@ import (
 	"slowpath/internal/recording"
 )
 
-// anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process with file capabilities
-// may not read.
+// anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process
+// with file capabilities may not read.
 const anyVersion = 1
 
-// loaded is the programs in the kernel. The links are kept here: a link that nobody refers to is collected, and detaches.
+// loaded is the programs in the kernel. The links are kept here: a link that nobody refers to is collected, and
+// detaches.
 type loaded struct {
 	coll   *ebpf.Collection
 	wanted []string // programs for the hooks of this kernel,
@@ -44,7 +45,8 @@ func (l *loaded) Close() error {
 
 func (l *loaded) attach() error { return l.attachAll(l.wanted) }
 
-// attachLate attaches what only some watches need, if this kernel has a place for it and it is not there yet: a hook by the begin of its name.
+// attachLate attaches what only some watches need, if this kernel has a place for it and it is not there yet: a hook by
+// the begin of its name.
 func (l *loaded) attachLate(hook string) error {
 	var names []string
 	l.late = slices.DeleteFunc(l.late, func(name string) bool {
@@ -131,14 +133,16 @@ func load(c constants) (*loaded, error) {
 		l.wanted, l.late = append(l.wanted, l.late...), nil
 	}
 	for name := range spec.Programs {
-		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) && name != onLook {
+		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) &&
+			name != onLook {
 			delete(spec.Programs, name)
 		}
 	}
 	var context *btf.Struct
 	if err := kernel.TypeByName("bpf_iter__bpf_sk_storage_map", &context); err != nil {
 		delete(spec.Programs, onLook)
-		l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: "the kernel has no iterator over sockets: " + err.Error(), Enable: "a newer kernel"})
+		l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: "the kernel has no iterator over " +
+			"sockets: " + err.Error(), Enable: "a newer kernel"})
 	}
 	for _, name := range functions {
 		spec.Programs[name].KernelVersion = anyVersion
@@ -164,15 +168,19 @@ func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 		}
 		why := err
 		if l.coll, err = ebpf.NewCollection(spec); err == nil {
-			l.blind = append(l.blind, recording.BlindSpot{What: o.losing, Why: fmt.Sprintf("the kernel does not take the programs: %v", why), Enable: "a newer kernel, with CONFIG_UPROBE_EVENTS"})
+			l.blind = append(l.blind, recording.BlindSpot{
+				What: o.losing,
+				Why:  fmt.Sprintf("the kernel does not take the programs: %v", why), Enable: "a newer kernel, with " +
+					"CONFIG_UPROBE_EVENTS",
+			})
 			return nil
 		}
 	}
 	return explain(err)
 }
 
-// explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is EPERM, whatever was
-// loaded first; a program that the verifier refuses gives EACCES.
+// explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is
+// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES.
 func explain(err error) error {
 	var ve *ebpf.VerifierError
 	if errors.Is(err, unix.EPERM) || !errors.As(err, &ve) && errors.Is(err, os.ErrPermission) {

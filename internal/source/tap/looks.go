@@ -16,7 +16,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// looker reads what the connections of clients did last, by an iterator over sockets: the watched threads pay nothing for it.
+// looker reads what the connections of clients did last, by an iterator over sockets: the watched threads pay nothing
+// for it.
 type looker struct {
 	iter *link.Iter
 	next int64 // when the next look may be
@@ -97,8 +98,11 @@ func (t *Tap) look() {
 	runtime.UnlockOSThread()
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
-		t.Sink.Event(recording.Event{TimeNs: now, Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
-			Detail: recording.Detail(recording.BlindSpot{What: losingLooks, Why: reason, Enable: "run as root"})})
+		t.Sink.Event(recording.Event{
+			TimeNs: now, Source: recording.SourceTap, Subject: t.Nodes[0].Address,
+			Kind:   recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: losingLooks, Why: reason, Enable: "run as root"}),
+		})
 		t.looks.next = 1 << 62
 		return
 	}

@@ -21,8 +21,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// threeServers is a client that asks three servers, again and again: all at once, or one after the other. It is a process of its own: slowpath's own
-// calls are not looked at.
+// threeServers is a client that asks three servers, again and again: all at once, or one after the other. It is a
+// process of its own: slowpath's own calls are not looked at.
 const threeServers = `
 import socket, sys, time
 together = sys.argv[1] == "together"
@@ -53,7 +53,8 @@ func (b *besides) Event(e recording.Event) {
 	b.Recording.Event(e)
 }
 
-// TestLooks: calls that wait for a server which is stopped again and again are looked at, with what else their process had asked.
+// TestLooks: calls that wait for a server which is stopped again and again are looked at, with what else their process
+// had asked.
 func TestLooks(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -79,8 +80,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// checkLooks: exchanges with the other two servers overlap the send of a slow call where all are asked at once, and never where the reply of one comes
-// before the next is asked.
+// checkLooks: exchanges with the other two servers overlap the send of a slow call where all are asked at once, and
+// never where the reply of one comes before the next is asked.
 func checkLooks(t *testing.T, seen *recording.Recording, slow Node, together bool) {
 	t.Helper()
 	overlapping, most := 0, 0
@@ -139,12 +140,17 @@ func lookAt(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Recording {
 	return seen.Recording
 }
 
-// TestBeside: of several calls to a node that wait, the one that was sent last counts; of several connections to another node, the last exchange.
+// TestBeside: of several calls to a node that wait, the one that was sent last counts; of several connections to
+// another node, the last exchange.
 func TestBeside(t *testing.T) {
 	rec := recording.New()
-	a, b, x := netip.MustParseAddrPort("10.0.0.1:6379"), netip.MustParseAddrPort("10.0.0.2:6379"), netip.MustParseAddrPort("10.0.0.3:6379")
+	a, b, x := netip.MustParseAddrPort("10.0.0.1:6379"), netip.MustParseAddrPort("10.0.0.2:6379"),
+		netip.MustParseAddrPort("10.0.0.3:6379")
 	client := netip.MustParseAddrPort("10.0.0.9:1000")
-	k := newBook(Options{Clock: clock.New(), Sink: rec, Slow: 5 * time.Millisecond, Nodes: []Node{{Address: "a", Remote: a}, {Address: "b", Remote: b}, {Address: "x", Remote: x}}},
+	k := newBook(Options{
+		Clock: clock.New(), Sink: rec, Slow: 5 * time.Millisecond,
+		Nodes: []Node{{Address: "a", Remote: a}, {Address: "b", Remote: b}, {Address: "x", Remote: x}},
+	},
 		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	k.own(client, process{7, "shop"})
 	const ms = int64(1e6)
@@ -156,22 +162,33 @@ func TestBeside(t *testing.T) {
 		k.looks.add(v)
 	}
 	end := func(server netip.AddrPort, tgid uint32, from, to int64, outstanding uint32) kernelGlance {
-		return kernelGlance{From: uint64(from), To: uint64(to), Tgid: tgid, Outstanding: outstanding,
-			Addr: kernelAddr{Role: roleClient, Lport: 1000, Rport: server.Port(), Laddr: client.Addr().As16(), Raddr: server.Addr().As16()}}
+		return kernelGlance{
+			From: uint64(from), To: uint64(to), Tgid: tgid, Outstanding: outstanding,
+			Addr: kernelAddr{
+				Role: roleClient, Lport: 1000, Rport: server.Port(), Laddr: client.Addr().As16(),
+				Raddr: server.Addr().As16(),
+			},
+		}
 	}
-	look(120*ms, end(a, 7, 10*ms, 11*ms, 0), end(a, 7, 100*ms, 101*ms, 0), end(b, 7, 100*ms, 100*ms, 1), end(a, 8, 110*ms, 111*ms, 0), end(x, 7, 90*ms, 91*ms, 0))
+	look(120*ms, end(a, 7, 10*ms, 11*ms, 0), end(a, 7, 100*ms, 101*ms, 0), end(b, 7, 100*ms, 100*ms, 1),
+		end(a, 8, 110*ms, 111*ms, 0), end(x, 7, 90*ms, 91*ms, 0))
 	for _, from := range []int64{60, 100, 80, 116} { // the last was not slow yet
 		k.waited(recording.Call{Node: "x", Op: "GET", Client: "shop[7]", StartNs: from * ms, EndNs: 150 * ms}, client)
 	}
 	k.waited(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 119 * ms}, client) // it had ended
-	k.waited(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 150 * ms}, netip.MustParseAddrPort("10.0.0.9:2000"))
+	k.waited(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 150 * ms},
+		netip.MustParseAddrPort("10.0.0.9:2000"))
 	k.beside(120*ms + keepViews)
 	if len(rec.Events) != 0 {
 		t.Errorf("booked too early: %+v", rec.Events)
 	}
 	k.beside(121*ms + keepViews)
-	want := recording.Detail(recording.BesideDetail{Op: "GET", Process: "shop[7]", Others: []recording.Beside{{Node: "a", TookNs: ms}, {Node: "b", Waiting: true}}})
-	if len(rec.Events) != 1 || rec.Events[0].TimeNs != 100*ms || rec.Events[0].DurationNs != 20*ms || rec.Events[0].Subject != "x" || rec.Events[0].Detail != want {
+	want := recording.Detail(recording.BesideDetail{
+		Op: "GET", Process: "shop[7]",
+		Others: []recording.Beside{{Node: "a", TookNs: ms}, {Node: "b", Waiting: true}},
+	})
+	if len(rec.Events) != 1 || rec.Events[0].TimeNs != 100*ms || rec.Events[0].DurationNs != 20*ms ||
+		rec.Events[0].Subject != "x" || rec.Events[0].Detail != want {
 		t.Errorf("%+v, want %s", rec.Events, want)
 	}
 	for now, wanted := range map[int64]bool{150*ms + lookAfter - 1: true, 150*ms + lookAfter: false} {

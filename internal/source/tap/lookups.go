@@ -21,7 +21,8 @@ type lookup struct {
 const (
 	// minLookup: a name server in the same network answers within a millisecond; shorter ones are not written down.
 	minLookup = int64(1e6)
-	// lookupGivenUp: no resolver waits so long without asking again (resolv.conf(5): timeout 5 s by default, at most 30 s).
+	// lookupGivenUp: no resolver waits so long without asking again (resolv.conf(5): timeout 5 s by default, at most 30
+	// s).
 	lookupGivenUp = int64(31e9)
 	// lookupLost: by then a question that has no answer is one that got lost, not one that is under way.
 	lookupLost = int64(500e6)
@@ -32,7 +33,8 @@ const (
 func (b *book) lookup(e *kernelLookupEvent) {
 	now := b.time(e.Now)
 	l := b.asked[e.Sock]
-	if l != nil && (l.pid != int(e.Tgid) || l.done && e.Answer == 0) { // the kernel uses the memory of a closed socket again
+	// the kernel uses the memory of a closed socket again
+	if l != nil && (l.pid != int(e.Tgid) || l.done && e.Answer == 0) {
 		if !l.done {
 			b.tellLookup(l, l.last, false)
 		}
@@ -82,6 +84,12 @@ func (b *book) unanswered(now int64) {
 }
 
 func (b *book) tellLookup(l *lookup, to int64, answered bool) {
-	b.Sink.Event(recording.Event{TimeNs: l.from, DurationNs: to - l.from, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid),
-		Kind: recording.KindLookup, Detail: recording.Detail(recording.LookupDetail{Comm: l.comm, Questions: l.sends, Answered: answered})})
+	b.Sink.Event(recording.Event{
+		TimeNs: l.from, DurationNs: to - l.from, Source: recording.SourceTap,
+		Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid),
+		Kind:    recording.KindLookup, Detail: recording.Detail(recording.LookupDetail{
+			Comm: l.comm, Questions: l.sends,
+			Answered: answered,
+		}),
+	})
 }

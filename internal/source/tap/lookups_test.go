@@ -110,19 +110,37 @@ func TestLookupBook(t *testing.T) {
 		steps []step
 		want  string
 	}{
-		"answered":                        {[]step{{0, 1, 0}, {30, 1, 1}}, "0+30 1 true"},
-		"IPv4 and IPv6":                   {[]step{{0, 1, 0}, {0, 1, 0}, {30, 1, 1}, {31, 1, 1}}, "0+30 2 true, 0+31 2 true"},
-		"quick":                           {[]step{{100, 1, 0}, {100, 1, 1}}, ""},
-		"asked again on the socket":       {[]step{{0, 1, 0}, {5000, 1, 0}, {5010, 1, 1}}, "0+5010 2 true"},
-		"asked again on another":          {[]step{{0, 1, 0}, {5000, 2, 0}, {5010, 2, 1}}, "0+5000 1 false, 5000+10 1 true"},
-		"two at once on two sockets":      {[]step{{0, 1, 0}, {1, 2, 0}, {30, 2, 1}, {40, 1, 1}}, "1+29 1 true, 0+40 1 true"},
-		"one behind the other":            {[]step{{0, 1, 0}, {30, 1, 1}, {100, 1, 0}, {140, 1, 1}}, "0+30 1 true, 100+40 1 true"},
+		"answered": {[]step{{0, 1, 0}, {30, 1, 1}}, "0+30 1 true"},
+		"IPv4 and IPv6": {
+			[]step{{0, 1, 0}, {0, 1, 0}, {30, 1, 1}, {31, 1, 1}},
+			"0+30 2 true, 0+31 2 true",
+		},
+		"quick":                     {[]step{{100, 1, 0}, {100, 1, 1}}, ""},
+		"asked again on the socket": {[]step{{0, 1, 0}, {5000, 1, 0}, {5010, 1, 1}}, "0+5010 2 true"},
+		"asked again on another": {
+			[]step{{0, 1, 0}, {5000, 2, 0}, {5010, 2, 1}},
+			"0+5000 1 false, 5000+10 1 true",
+		},
+		"two at once on two sockets": {
+			[]step{{0, 1, 0}, {1, 2, 0}, {30, 2, 1}, {40, 1, 1}},
+			"1+29 1 true, 0+40 1 true",
+		},
+		"one behind the other": {
+			[]step{{0, 1, 0}, {30, 1, 1}, {100, 1, 0}, {140, 1, 1}},
+			"0+30 1 true, 100+40 1 true",
+		},
 		"an answer to an earlier process": {[]step{{0, 1, 1}}, ""},
 	} {
 		rec := recording.New()
-		b := &book{Options: Options{Sink: rec}, asked: map[uint64]*lookup{}, time: func(at uint64) int64 { return int64(at) }}
+		b := &book{
+			Options: Options{Sink: rec}, asked: map[uint64]*lookup{},
+			time: func(at uint64) int64 { return int64(at) },
+		}
 		for _, s := range tt.steps {
-			b.lookup(&kernelLookupEvent{Type: evLookup, Answer: s.answer, Tgid: 7, Now: uint64(s.at * 1e6), Sock: s.sock})
+			b.lookup(&kernelLookupEvent{
+				Type: evLookup, Answer: s.answer, Tgid: 7, Now: uint64(s.at * 1e6),
+				Sock: s.sock,
+			})
 		}
 		var got []string
 		for _, e := range rec.Events {

@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// addressesOf are the nodes by which the recording knows them: a server that is reached at several addresses is one. The programs number
-// them in this order, from 1 on.
+// addressesOf are the nodes by which the recording knows them: a server that is reached at several addresses is one.
+// The programs number them in this order, from 1 on.
 func addressesOf(nodes []Node) (out []string) {
 	seen := map[string]bool{}
 	for _, n := range nodes {
@@ -35,8 +35,8 @@ func opsFor(nodes int) uint32 {
 // loopback addresses lead to a server of this host whatever address it is known by.
 var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// nameNodes tells the programs how to know the nodes, as book.node does: by process, by address, and on this host by loopback address. Where two
-// share one, it is the first's.
+// nameNodes tells the programs how to know the nodes, as book.node does: by process, by address, and on this host by
+// loopback address. Where two share one, it is the first's.
 func (t *Tap) nameNodes() error {
 	number := map[string]uint32{}
 	for i, a := range t.tally.nodes {

@@ -54,7 +54,10 @@ func serverAt(t *testing.T, at netip.AddrPort, args ...string) Node {
 	if err != nil {
 		t.Skip("needs redis-server")
 	}
-	cmd := exec.Command(bin, append([]string{"--bind", at.Addr().String(), "--port", strconv.Itoa(int(at.Port())), "--save", "", "--dir", t.TempDir()}, args...)...)
+	cmd := exec.Command(bin, append([]string{
+		"--bind", at.Addr().String(), "--port", strconv.Itoa(int(at.Port())),
+		"--save", "", "--dir", t.TempDir(),
+	}, args...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,20 +84,22 @@ func onePort(t *testing.T, host byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, host}), uint16(l.Addr().(*net.TCPAddr).Port))
 }
 
-// TestNodesKeptApart: the calls of servers that are watched at once stand in the histograms of the server that they were sent to, also where their
-// ports are the same. Calls to one that is not watched stand nowhere.
+// TestNodesKeptApart: the calls of servers that are watched at once stand in the histograms of the server that they
+// were sent to, also where their ports are the same. Calls to one that is not watched stand nowhere.
 func TestNodesKeptApart(t *testing.T) {
 	at := onePort(t, 1)
 	next := func(host byte) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, host}), at.Port())
 	}
-	first, second, third, stranger := serverAt(t, at), serverAt(t, next(2)), serverAt(t, onePort(t, 1)), serverAt(t, next(3))
+	first, second, third, stranger := serverAt(t, at), serverAt(t, next(2)), serverAt(t, onePort(t, 1)),
+		serverAt(t, next(3))
 	third.PID = 0 // as one that could not be found
 	stop := runTap(t, Options{Nodes: []Node{first, second, third}})
 	const calls = 40
 	talkTo := func(n Node, commands ...string) { // by a process of its own: slowpath's own is not watched
 		for _, c := range commands {
-			if out, err := exec.Command("redis-cli", "-h", n.Remote.Addr().String(), "-p", fmt.Sprint(n.Port), "-r", fmt.Sprint(calls), c, "key").CombinedOutput(); err != nil {
+			if out, err := exec.Command("redis-cli", "-h", n.Remote.Addr().String(), "-p", fmt.Sprint(n.Port), "-r",
+				fmt.Sprint(calls), c, "key").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
@@ -120,7 +125,8 @@ func TestNodesKeptApart(t *testing.T) {
 			want[n.Address+" client "+op] = calls
 		}
 	}
-	for k, n := range got { // some returns to the client come before the server's end has told what it sent (light_read)
+	// some returns to the client come before the server's end has told what it sent (light_read)
+	for k, n := range got {
 		if want[k] == calls && n > 0 && n < calls && strings.Contains(k, " client ") {
 			got[k] = calls
 		}

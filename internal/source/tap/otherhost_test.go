@@ -23,8 +23,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// otherHost is a network namespace, joined to this one by a pair of virtual Ethernet devices: to a server here a client there is one of another
-// host, though the same kernel has both ends.
+// otherHost is a network namespace, joined to this one by a pair of virtual Ethernet devices: to a server here a client
+// there is one of another host, though the same kernel has both ends.
 type otherHost struct {
 	name   string
 	device string // here; what it sends goes there
@@ -33,14 +33,18 @@ type otherHost struct {
 
 var otherHosts atomic.Int32
 
-// newOtherHost makes one that ends with the test. Its addresses are of 203.0.113.0/24, which RFC 5737 keeps for documents.
+// newOtherHost makes one that ends with the test. Its addresses are of 203.0.113.0/24, which RFC 5737 keeps for
+// documents.
 func newOtherHost(t testing.TB) *otherHost {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it makes a network namespace")
 	}
 	id := (os.Getpid() + int(otherHosts.Add(1))) % 64 * 4
-	h := &otherHost{name: fmt.Sprintf("slowpath-tap-%d-%d", os.Getpid(), id), device: fmt.Sprintf("sptap%d", id), here: fmt.Sprintf("203.0.113.%d", id+1)}
+	h := &otherHost{
+		name: fmt.Sprintf("slowpath-tap-%d-%d", os.Getpid(), id), device: fmt.Sprintf("sptap%d", id),
+		here: fmt.Sprintf("203.0.113.%d", id+1),
+	}
 	there := h.device + "p"
 	t.Cleanup(func() {
 		_ = exec.Command("ip", "link", "del", h.device).Run() // it may have ended with its peer
@@ -69,12 +73,14 @@ func (h *otherHost) run(t testing.TB, line string) {
 	}
 }
 
-// Of a path that is slow: 1 Mbit/s towards the other host, with 2 kB that pass at once. No byte is dropped for being late.
+// Of a path that is slow: 1 Mbit/s towards the other host, with 2 kB that pass at once. No byte is dropped for being
+// late.
 const slowPathBytesPerSecond, slowPathBurst = 125_000, 2000
 
 func (h *otherHost) slowPath(t testing.TB) {
 	t.Helper()
-	h.run(t, fmt.Sprintf("tc qdisc add dev %s root tbf rate %dbit burst %d latency 20s", h.device, 8*slowPathBytesPerSecond, slowPathBurst))
+	h.run(t, fmt.Sprintf("tc qdisc add dev %s root tbf rate %dbit burst %d latency 20s", h.device,
+		8*slowPathBytesPerSecond, slowPathBurst))
 }
 
 // onSlowPath is how long so many bytes take there, in nanoseconds.
@@ -119,26 +125,34 @@ func (h *otherHost) stampers(t testing.TB, port, conns, pipeline int) []*stamper
 	var all []*stamper
 	for i := range conns {
 		c := h.dial(t, port)
-		all = append(all, &stamper{conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(i), 7)), pipeline: pipeline})
+		all = append(all, &stamper{
+			conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(i), 7)),
+			pipeline: pipeline,
+		})
 	}
 	return all
 }
 
-// TestOtherHost: the calls of a client at another address are parsed at each end, by default too, and every one is paired right at both.
+// TestOtherHost: the calls of a client at another address are parsed at each end, by default too, and every one is
+// paired right at both.
 func TestOtherHost(t *testing.T) {
 	h := newOtherHost(t)
 	for _, c := range []struct{ conns, pipeline, batches int }{{1, 1, 300}, {20, 1, 40}, {10, 16, 10}} {
 		for _, every := range []uint32{0, 1 << 30} {
 			t.Run(fmt.Sprintf("conns=%d,pipeline=%d,reported=%v", c.conns, c.pipeline, every > 0), func(t *testing.T) {
 				port := startServerAt(t, h.here)
-				r := openRaw(t, port, constants{"sample_per_tick": every, "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)})
+				r := openRaw(t, port, constants{
+					"sample_per_tick": every, "slow_ns": uint64(1) << 60,
+					ringBytes: uint32(64 << 20),
+				})
 				all := h.stampers(t, port, c.conns, c.pipeline)
 				run(t, all, c.batches)
 				calls, counts := r.finish(t)
 				if every > 0 {
 					checkPairs(t, all, calls, counts, false)
 				}
-				if made := uint64(c.conns * c.pipeline * c.batches); counts["calls.server"] != made || counts["calls.client"] != made {
+				if made := uint64(c.conns * c.pipeline * c.batches); counts["calls.server"] != made ||
+					counts["calls.client"] != made {
 					t.Errorf("%d calls made; %v", made, counts)
 				}
 			})
@@ -153,8 +167,8 @@ func openAt(t testing.TB, ip string, port int, o Options) (*Tap, *recording.Reco
 	return openTap(t, o)
 }
 
-// TestBothEndsOfOtherHost: programs of another network namespace, whose calls this kernel sees from both ends: counted right at each, and joined to
-// accounts in which the way there and back is what the server's part leaves.
+// TestBothEndsOfOtherHost: programs of another network namespace, whose calls this kernel sees from both ends: counted
+// right at each, and joined to accounts in which the way there and back is what the server's part leaves.
 func TestBothEndsOfOtherHost(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
@@ -192,14 +206,16 @@ func TestBothEndsOfOtherHost(t *testing.T) {
 		switch c.Op {
 		case "DEBUG SLEEP":
 			if parts[recording.Server] < 30e6 {
-				t.Errorf("30 ms of sleep took the server %d ns of a call of %d", parts[recording.Server], c.EndNs-c.StartNs)
+				t.Errorf("30 ms of sleep took the server %d ns of a call of %d", parts[recording.Server],
+					c.EndNs-c.StartNs)
 			}
 		case "GET":
 			if c.ReplyBytes < bytes {
 				continue
 			}
 			if parts[recording.Network] < onSlowPath(bytes) {
-				t.Errorf("%d bytes were on a slow path for %d ns, of a call of %d: %+v", c.ReplyBytes, parts[recording.Network], c.EndNs-c.StartNs, rec.Segments[c.ID])
+				t.Errorf("%d bytes were on a slow path for %d ns, of a call of %d: %+v", c.ReplyBytes,
+					parts[recording.Network], c.EndNs-c.StartNs, rec.Segments[c.ID])
 			}
 		}
 		found[c.Op]++

@@ -25,7 +25,8 @@ func cpuGroup(t *testing.T, name string, cores float64) (dir string, put func(pi
 		t.Skip("needs cgroup v1 with the cpu controller, and root: ", err)
 	}
 	t.Cleanup(func() {
-		for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Second); os.Remove(dir) != nil &&
+			time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		}
 	})
 	write := func(file, text string) {
@@ -37,7 +38,8 @@ func cpuGroup(t *testing.T, name string, cores float64) (dir string, put func(pi
 	return dir, func(pid int) { write("cgroup.procs", fmt.Sprint(pid)) }
 }
 
-// TestThrottledByWhom: a wait for the quota names the cgroup and its quota, of servers and of clients, in the event and in the calls.
+// TestThrottledByWhom: a wait for the quota names the cgroup and its quota, of servers and of clients, in the event and
+// in the calls.
 func TestThrottledByWhom(t *testing.T) {
 	for _, side := range []string{recording.Server, recording.Client} {
 		t.Run(side, func(t *testing.T) {
@@ -49,7 +51,10 @@ func TestThrottledByWhom(t *testing.T) {
 				of = serverBound
 			}
 			// As much as both can do, for two seconds; it is ended by timeout.
-			load := exec.Command("sh", append([]string{"-c", `read go; exec timeout 2 redis-benchmark -p "$0" "$@"`, fmt.Sprint(n.Port)}, of...)...)
+			load := exec.Command("sh", append([]string{
+				"-c", `read go; exec timeout 2 redis-benchmark -p "$0" "$@"`,
+				fmt.Sprint(n.Port),
+			}, of...)...)
 			held, err := load.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -71,7 +76,8 @@ func TestThrottledByWhom(t *testing.T) {
 				if e.Kind != recording.KindThrottled {
 					continue
 				}
-				if d := recording.DetailOf[recording.ThreadDetail](e); d.Holder() != want || (side == recording.Client) != strings.HasPrefix(e.Subject, recording.ProcessPrefix) {
+				if d := recording.DetailOf[recording.ThreadDetail](e); d.Holder() != want ||
+					(side == recording.Client) != strings.HasPrefix(e.Subject, recording.ProcessPrefix) {
 					t.Errorf("event of %s: %+v, want %s", e.Subject, d, want)
 				}
 				events++

@@ -4,7 +4,8 @@ package tap
 
 import "slowpath/internal/recording"
 
-// readers are the threads of client processes that read replies: with one of them, a reply that lies in the socket waits for that one.
+// readers are the threads of client processes that read replies: with one of them, a reply that lies in the socket
+// waits for that one.
 type readers map[uint32]map[uint32]bool // by process
 
 // maxReaders: it does not matter how many more there are.
@@ -24,13 +25,17 @@ func (r readers) add(pid, tid uint32) int {
 	return len(threads)
 }
 
-// reader books which thread read a reply, and asks about the runtime of a process that left one unread for as long as a slow call takes.
+// reader books which thread read a reply, and asks about the runtime of a process that left one unread for as long as a
+// slow call takes.
 func (b *book) reader(e *kernelCallEvent) {
 	if e.Role != roleClient || e.Tgid == 0 || int(e.Tgid) == b.self {
 		return
 	}
 	if k := b.readers.add(e.Tgid, e.Tid); k > 0 {
-		b.Sink.Sample(recording.Sample{TimeNs: b.time(e.At[3]), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Name: "readers", Value: float64(k)})
+		b.Sink.Sample(recording.Sample{
+			TimeNs: b.time(e.At[3]), Source: recording.SourceTap,
+			Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Name: "readers", Value: float64(k),
+		})
 	}
 	if e.At[2] != 0 && e.At[3] > e.At[2] && e.At[3]-e.At[2] >= uint64(b.Slow) && b.unread != nil {
 		b.unread(e.Tgid)

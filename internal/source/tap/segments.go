@@ -22,8 +22,8 @@ type stage struct {
 // waitOrder is the order in which waits are laid; each has the state of its kind.
 var waitOrder = [...]int{frozen, throttled, blocked, runnable, asleep}
 
-// split divides a stage by the clocks of its thread. The sums are exact; where the thread's long waits are known one by one they stand
-// where they were, and what is left of a state, waits too short to be reported, stands at the begin.
+// split divides a stage by the clocks of its thread. The sums are exact; where the thread's long waits are known one by
+// one they stand where they were, and what is left of a state, waits too short to be reported, stands at the begin.
 func (b *book) split(s stage) []recording.Segment {
 	if s.to <= s.from {
 		return nil
@@ -55,7 +55,10 @@ func (b *book) split(s stage) []recording.Segment {
 					from, to := max(w.from, s.from), min(w.to, s.to)
 					to = min(to, from+left)
 					var laid int64
-					cv, laid = lay(cv, recording.Segment{Actor: actor, State: name, FromNs: from, ToNs: to, Culprit: w.culprit}, s.running, 1<<62)
+					cv, laid = lay(cv, recording.Segment{
+						Actor: actor, State: name, FromNs: from, ToNs: to,
+						Culprit: w.culprit,
+					}, s.running, 1<<62)
 					left -= laid
 				}
 			}
@@ -67,7 +70,10 @@ func (b *book) split(s stage) []recording.Segment {
 	if s.actor == recording.Server && s.running == recording.Busy {
 		for i := range cv {
 			if cv[i].State == recording.Busy {
-				d, _ := longest(h.items, cv[i].FromNs, cv[i].ToNs, func(d deed) bool { return d.conn != s.own || d.conn == 0 })
+				d, _ := longest(h.items, cv[i].FromNs, cv[i].ToNs, func(d deed) bool {
+					return d.conn != s.own ||
+						d.conn == 0
+				})
 				cv[i].Culprit = h.name(d, cv[i].FromNs, cv[i].ToNs)
 			}
 		}
@@ -98,15 +104,16 @@ func lay(cv []recording.Segment, s recording.Segment, over string, most int64) (
 	return out, laid
 }
 
-// serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution, and waiting for
-// others until its reply is sent.
+// serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution,
+// and waiting for others until its reply is sent.
 func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
 	return b.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, b.heldBack(e.Tid, e.Tgid, uint32(e.Flags)))
 }
 
-// heldBack is what a server does with a call that it has read, sleeping. Where it owes its caller no rest of a reply, it keeps the call waiting of
-// its own accord (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server behind it. Else the replies go out as they are taken.
-// Of a thread that only reads for others it is not known what those do.
+// heldBack is what a server does with a call that it has read, sleeping. Where it owes its caller no rest of a reply,
+// it keeps the call waiting of its own accord (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server
+// behind it. Else the replies go out as they are taken. Of a thread that only reads for others it is not known what
+// those do.
 func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
 	proxy := slices.ContainsFunc(b.Nodes, func(n Node) bool { return n.Proxy != 0 && n.Proxy == int(tgid) })
 	switch {
@@ -120,9 +127,11 @@ func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
 	return recording.Unexplained
 }
 
-// atServer takes the moments of a call at its server; complete is when the last byte of the request had come, held what it is that the
-// server sleeps between the call's own work and its reply.
-func (b *book) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64, held string) []recording.Segment {
+// atServer takes the moments of a call at its server; complete is when the last byte of the request had come, held what
+// it is that the server sleeps between the call's own work and its reply.
+func (b *book) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64,
+	held string,
+) []recording.Segment {
 	t := [4]int64{b.time(at[0]), b.time(at[1]), b.time(at[2]), b.time(at[3])}
 	for i := 1; i < len(t); i++ {
 		t[i] = max(t[i], t[i-1])
@@ -146,7 +155,8 @@ func asleepAfter(e *kernelCallEvent) int64 {
 	return int64(e.Clk[3].Ns[asleep] - e.Clk[1].Ns[asleep])
 }
 
-// joined makes one call of the client's view and what is known of the server's. The parts of both that overlap are the server's.
+// joined makes one call of the client's view and what is known of the server's. The parts of both that overlap are the
+// server's.
 func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recording.Call, []recording.Segment) {
 	sent, arrived := b.time(e.At[1]), b.time(e.At[2])
 	start, end := c.StartNs, c.EndNs
@@ -162,7 +172,8 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		if p.Split != 0 {
 			clk = [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}
 		}
-		inner, c.Side = b.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0, b.heldBack(p.Tid, p.Tgid, p.Flags)), "both"
+		inner, c.Side = b.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0,
+			b.heldBack(p.Tid, p.Tgid, p.Flags)), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment
@@ -177,8 +188,11 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		segs = add(segs, recording.Nobody, recording.Unexplained, sent, arrived)
 	}
 	segs = b.layRetransmits(segs, k)
-	segs = append(segs, b.split(stage{span: span{arrived, end}, before: e.Clk[2], after: e.Clk[3], tid: e.Tid, actor: recording.Client,
-		running: recording.Receive, sleeping: recording.OffCPU})...)
+	segs = append(segs, b.split(stage{
+		span: span{arrived, end}, before: e.Clk[2], after: e.Clk[3], tid: e.Tid,
+		actor:   recording.Client,
+		running: recording.Receive, sleeping: recording.OffCPU,
+	})...)
 	return c, merged(segs)
 }
 
@@ -186,7 +200,10 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 func (b *book) layRetransmits(segs []recording.Segment, k callKey) []recording.Segment {
 	for _, s := range b.resent[k.client] {
 		for _, over := range []string{recording.Out, recording.Back, recording.Unexplained} {
-			segs, _ = lay(segs, recording.Segment{Actor: recording.Network, State: recording.Retransmit, FromNs: s.from, ToNs: s.to, Culprit: "segment"}, over, 1<<62)
+			segs, _ = lay(segs, recording.Segment{
+				Actor: recording.Network, State: recording.Retransmit, FromNs: s.from,
+				ToNs: s.to, Culprit: "segment",
+			}, over, 1<<62)
 		}
 	}
 	return segs
@@ -215,7 +232,8 @@ func clip(segs []recording.Segment, from, to int64) []recording.Segment {
 func merged(segs []recording.Segment) []recording.Segment {
 	var out []recording.Segment
 	for _, s := range segs {
-		if n := len(out) - 1; n >= 0 && out[n].Actor == s.Actor && out[n].State == s.State && out[n].Culprit == s.Culprit && out[n].ToNs == s.FromNs {
+		if n := len(out) - 1; n >= 0 && out[n].Actor == s.Actor && out[n].State == s.State &&
+			out[n].Culprit == s.Culprit && out[n].ToNs == s.FromNs {
 			out[n].ToNs = s.ToNs
 			continue
 		}

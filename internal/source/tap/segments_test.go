@@ -26,7 +26,8 @@ func partition(t *rapid.T, segs []recording.Segment, from, to int64) {
 	}
 }
 
-// anyCall draws a report such as the programs could make: moments that may be out of order by a race, clocks that may have been read torn.
+// anyCall draws a report such as the programs could make: moments that may be out of order by a race, clocks that may
+// have been read torn.
 func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
 	e := &kernelCallEvent{Role: role, Tid: 7}
 	at := rapid.Uint64Range(1e9, 2e9).Draw(t, "start")
@@ -48,7 +49,8 @@ func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
 }
 
 func anyBook(t *rapid.T) *book {
-	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
+	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) },
+		func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	h := b.history(7)
 	for range rapid.IntRange(0, 6).Draw(t, "deeds") {
 		from := rapid.Int64Range(1e9, 2e9+60e6).Draw(t, "from")
@@ -83,9 +85,14 @@ func TestSegmentsAddUp(t *testing.T) {
 		case 2:
 			s := anyCall(t, roleServer)
 			e.Flags |= flagPaired
-			e.Pair = kernelPair{Arrived: s.At[0], Read: s.At[1], Done: s.At[2], Send: s.At[3], ClkArrived: s.Clk[0], ClkRead: s.Clk[1], ClkDone: s.Clk[2], ClkSend: s.Clk[3], Tid: 7, Split: rapid.Uint32Range(0, 1).Draw(t, "split")}
+			e.Pair = kernelPair{
+				Arrived: s.At[0], Read: s.At[1], Done: s.At[2], Send: s.At[3], ClkArrived: s.Clk[0],
+				ClkRead: s.Clk[1], ClkDone: s.Clk[2], ClkSend: s.Clk[3], Tid: 7, Split: rapid.Uint32Range(0, 1).Draw(t,
+					"split"),
+			}
 		}
-		b.resent[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) - rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
+		b.resent[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) -
+			rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
 		_, segs := b.joined(e, k, c)
 		partition(t, segs, c.StartNs, c.EndNs)
 	})

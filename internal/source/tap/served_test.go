@@ -21,7 +21,10 @@ func TestOwnCallsAreReported(t *testing.T) {
 		want bool
 	}{{"own", uint32(os.Getpid()), true}, {"another's", 0, false}} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := openRaw(t, port, constants{"own_tgid": tt.own, "slow_ns": uint64(15e6), "slow_burst": uint32(0), "slow_per_tick": uint32(0)})
+			r := openRaw(t, port, constants{
+				"own_tgid": tt.own, "slow_ns": uint64(15e6), "slow_burst": uint32(0),
+				"slow_per_tick": uint32(0),
+			})
 			k := newTalk(t, port)
 			for range 10 { // the first ones of a connection are reported in any case
 				k.ask("+PONG\r\n", "PING")
@@ -31,7 +34,8 @@ func TestOwnCallsAreReported(t *testing.T) {
 			got := false
 			for _, e := range calls {
 				client, _ := endsOf(&e.Addr)
-				got = got || e.Role == roleServer && e.Flags&flagFresh == 0 && client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort()
+				got = got || e.Role == roleServer && e.Flags&flagFresh == 0 &&
+					client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort()
 			}
 			if got != tt.want {
 				t.Errorf("reported: %v, want %v; %v", got, tt.want, counts)
@@ -40,13 +44,20 @@ func TestOwnCallsAreReported(t *testing.T) {
 	}
 }
 
-// TestServedBooksTheServersView: slowpath's own call is no call of a user; what its server did meanwhile is kept, all of its time.
+// TestServedBooksTheServersView: slowpath's own call is no call of a user; what its server did meanwhile is kept, all
+// of its time.
 func TestServedBooksTheServersView(t *testing.T) {
 	rec := recording.New()
 	server := netip.MustParseAddrPort("127.0.0.1:6379")
-	b := newBook(Options{Clock: clock.New(), Sink: rec, Nodes: []Node{{Address: server.String(), Remote: server, PID: 50}}},
+	b := newBook(Options{Clock: clock.New(), Sink: rec, Nodes: []Node{{
+		Address: server.String(), Remote: server,
+		PID: 50,
+	}}},
 		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
-	e := &kernelCallEvent{Role: roleServer, Tid: 50, Tgid: 50, At: [4]uint64{1e9, 1.02e9, 1.021e9, 1.03e9}, Complete: 1.001e9}
+	e := &kernelCallEvent{
+		Role: roleServer, Tid: 50, Tgid: 50, At: [4]uint64{1e9, 1.02e9, 1.021e9, 1.03e9},
+		Complete: 1.001e9,
+	}
 	e.Addr.Role, e.Addr.Lport, e.Addr.Rport = roleServer, 6379, 4000
 	for _, a := range []*[16]uint8{&e.Addr.Laddr, &e.Addr.Raddr} {
 		*a = netip.MustParseAddr("::ffff:127.0.0.1").As16()
@@ -63,7 +74,8 @@ func TestServedBooksTheServersView(t *testing.T) {
 		t.Fatalf("%d calls and %d events, want one event: %+v", len(rec.Calls), len(rec.Events), rec.Events)
 	}
 	ev, d := rec.Events[0], recording.DetailOf[recording.ServedDetail](rec.Events[0])
-	if ev.Kind != recording.KindServed || ev.TimeNs != 1e9 || ev.DurationNs != 30e6 || d.Op != "GET" || d.Client != client.String() {
+	if ev.Kind != recording.KindServed || ev.TimeNs != 1e9 || ev.DurationNs != 30e6 || d.Op != "GET" ||
+		d.Client != client.String() {
 		t.Errorf("%+v", ev)
 	}
 	at, ns := int64(0), map[string]int64{}
@@ -74,7 +86,8 @@ func TestServedBooksTheServersView(t *testing.T) {
 		at = p.ToNs
 		ns[p.State] += p.ToNs - p.FromNs
 	}
-	if at != ev.DurationNs || ns[recording.Throttled] != 5e6 || ns[recording.Out] != 1e6 || ns[recording.Exec] != 1e6 || ns[recording.Busy] != 23e6 {
+	if at != ev.DurationNs || ns[recording.Throttled] != 5e6 || ns[recording.Out] != 1e6 || ns[recording.Exec] != 1e6 ||
+		ns[recording.Busy] != 23e6 {
 		t.Errorf("parts %+v", d.Parts)
 	}
 }

@@ -88,12 +88,16 @@ func (k *talk) ask(reply string, args ...string) {
 	k.want = append(k.want, stamped{op: args[0], request: n, reply: len(reply)})
 }
 
-// TestSpecialCommands: commands without a reply of their own, with a late one, and messages that nobody asked for shift no pair.
+// TestSpecialCommands: commands without a reply of their own, with a late one, and messages that nobody asked for shift
+// no pair.
 func TestSpecialCommands(t *testing.T) {
 	for _, strict := range []uint32{1, 0} {
 		t.Run(fmt.Sprintf("strict=%d", strict), func(t *testing.T) {
 			port := startServer(t)
-			r := openRaw(t, port, constants{"strict_all": strict, "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60})
+			r := openRaw(t, port, constants{
+				"strict_all": strict, "sample_per_tick": uint32(1 << 30),
+				"slow_ns": uint64(1) << 60,
+			})
 			other := newTalk(t, port)
 			var talks []*talk
 			begin := func() *talk {
@@ -157,7 +161,8 @@ func TestSpecialCommands(t *testing.T) {
 				for _, role := range []uint8{roleServer, roleClient} {
 					var got []stamped
 					for _, e := range calls {
-						if client, _ := endsOf(&e.Addr); client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() && e.Role == role {
+						if client, _ := endsOf(&e.Addr); client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() &&
+							e.Role == role {
 							got = append(got, stamped{request: int(e.ReqBytes), reply: int(e.RepBytes)})
 						}
 					}

@@ -8,8 +8,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// TestStackFitsOldKernels: up to 6.7 a program and all that it calls, one in the other, share 512 bytes of stack, of which each function takes a
-// multiple of 32 (check_max_stack_depth in kernel/bpf/verifier.c). Newer kernels are more generous.
+// TestStackFitsOldKernels: up to 6.7 a program and all that it calls, one in the other, share 512 bytes of stack, of
+// which each function takes a multiple of 32 (check_max_stack_depth in kernel/bpf/verifier.c). Newer kernels are more
+// generous.
 func TestStackFitsOldKernels(t *testing.T) {
 	spec, err := loadKernel()
 	if err != nil {
@@ -58,7 +59,8 @@ func stackOf(all asm.Instructions) int {
 		switch {
 		case class.IsLoad() && ins.Src == asm.RFP, class.IsStore() && ins.Dst == asm.RFP:
 			deep = max(deep, -int(ins.Offset))
-		case i > 0 && ins.OpCode.ALUOp() == asm.Add && all[i-1].OpCode.ALUOp() == asm.Mov && all[i-1].Src == asm.RFP && all[i-1].Dst == ins.Dst:
+		case i > 0 && ins.OpCode.ALUOp() == asm.Add && all[i-1].OpCode.ALUOp() == asm.Mov && all[i-1].Src == asm.RFP &&
+			all[i-1].Dst == ins.Dst:
 			deep = max(deep, -int(ins.Constant))
 		}
 	}

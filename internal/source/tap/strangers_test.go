@@ -13,7 +13,10 @@ import (
 // TestGarbage: what is not RESP is left out and counted, and harms nobody's calls.
 func TestGarbage(t *testing.T) {
 	port := startServer(t)
-	r := openRaw(t, port, constants{"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60})
+	r := openRaw(t, port, constants{
+		"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30),
+		"slow_ns": uint64(1) << 60,
+	})
 	all := stampers(t, port, 3, 4)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 40 {

@@ -1,10 +1,10 @@
-// Package tap is the kernel source: eBPF programs that see every Redis call on this host, from the server's end of a connection, the
-// client's, or both, without touching either.
+// Package tap is the kernel source: eBPF programs that see every Redis call on this host, from the server's end of a
+// connection, the client's, or both, without touching either.
 //
-// The programs (bpf/) run at the socket and scheduler tracepoints. They match requests and replies by order and byte offset, keep
-// clocks of the threads at both ends, decide in the kernel which calls are slow, and report those with the moments of their way and the
-// clocks at each; all others only feed histograms. This package loads them, turns their reports into rows of a recording, and says what
-// it could not see.
+// The programs (bpf/) run at the socket and scheduler tracepoints. They match requests and replies by order and byte
+// offset, keep clocks of the threads at both ends, decide in the kernel which calls are slow, and report those with the
+// moments of their way and the clocks at each; all others only feed histograms. This package loads them, turns their
+// reports into rows of a recording, and says what it could not see.
 package tap
 
 import (
@@ -24,11 +24,12 @@ type Node struct {
 	Remote  netip.AddrPort // where it is reached, resolved
 	PID     int            // its process, where it runs on this host; 0 elsewhere
 	Proxy   int            // process of this host that answers there and passes calls on to a server elsewhere; 0: none
-	Port    int            // at which that process listens, where it is not the port of Remote (a published port); 0: the same
+	// at which that process listens, where it is not the port of Remote (a published port); 0: the same
+	Port int
 }
 
-// Whom restricts the calls that are passed on to those whose client or server is a process that is meant: all that is given must hold for it.
-// The zero value means all. What the calls waited for is told whoever did it.
+// Whom restricts the calls that are passed on to those whose client or server is a process that is meant: all that is
+// given must hold for it. The zero value means all. What the calls waited for is told whoever did it.
 type Whom struct {
 	PID       int
 	Comm      string // its command name, as in ps
@@ -62,10 +63,11 @@ type Options struct {
 	MinWork time.Duration
 	// Whom restricts whose calls are passed on; its zero value does not.
 	Whom Whom
-	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is not known.
+	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is
+	// not known.
 	Quota func(tid int) (cgroup string, cores float64)
-	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel are two hosts to a
-	// recording. Empty: both, and calls that both ends saw as one.
+	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel
+	// are two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string
 }
 
@@ -73,7 +75,8 @@ type Options struct {
 const (
 	DefaultSlow    = 5 * time.Millisecond
 	DefaultMinWork = 200 * time.Microsecond
-	// drainEvery is how often the ring buffer is emptied. The kernel wakes nobody, so that the watched threads do not pay for it.
+	// drainEvery is how often the ring buffer is emptied. The kernel wakes nobody, so that the watched threads do not
+	// pay for it.
 	drainEvery = 50 * time.Millisecond
 	// drainBytes is what is read of it before other work is due, some thousand reports.
 	drainBytes = 1 << 20

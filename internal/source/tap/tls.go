@@ -16,8 +16,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// plaintextFunctions take or give plaintext in libraries with OpenSSL's functions, by the end of the connection that they are hooked at: the
-// end where requests pass. The second of each returns 1, and says how much by its fourth argument.
+// plaintextFunctions take or give plaintext in libraries with OpenSSL's functions, by the end of the connection that
+// they are hooked at: the end where requests pass. The second of each returns 1, and says how much by its fourth
+// argument.
 var plaintextFunctions = map[uint8][]string{
 	roleServer: {"SSL_read", "SSL_read_ex"},
 	roleClient: {"SSL_write", "SSL_write_ex"},
@@ -48,12 +49,16 @@ type plaintextWatch struct {
 }
 
 func newPlaintextWatch(programs map[string]*ebpf.Program) *plaintextWatch {
-	return &plaintextWatch{begin: programs["on_plain"], done: programs["on_plain_done"], places: places, links: map[end][]link.Link{}, asked: map[end]error{}, told: map[string]bool{}}
+	return &plaintextWatch{
+		begin: programs["on_plain"], done: programs["on_plain_done"], places: places,
+		links: map[end][]link.Link{}, asked: map[end]error{}, told: map[string]bool{},
+	}
 }
 
 // Why the names of a process's commands under TLS cannot be known.
 var (
-	errOwnTLS  = errors.New("it has mapped no library with OpenSSL's functions (Go, Java and Node.js have TLS of their own)")
+	errOwnTLS = errors.New("it has mapped no library with OpenSSL's functions (Go, Java and Node.js have TLS of " +
+		"their own)")
 	errTooMany = fmt.Errorf("%d other processes that speak TLS are looked at already", maxPlaintexts)
 )
 
@@ -74,7 +79,10 @@ func (w *plaintextWatch) hook(e end) error {
 	if len(w.links) >= maxPlaintexts {
 		return errTooMany
 	}
-	paths, err := mapped(e.pid, func(base string) bool { return strings.HasPrefix(base, "libssl") && strings.Contains(base, ".so") })
+	paths, err := mapped(e.pid, func(base string) bool {
+		return strings.HasPrefix(base, "libssl") &&
+			strings.Contains(base, ".so")
+	})
 	if err != nil {
 		return fmt.Errorf("looking for its libraries: %w", err)
 	}
@@ -173,8 +181,8 @@ func (w *plaintextWatch) Close() error {
 	return closeAll(all)
 }
 
-// underTLS asks once for the plaintext of a process at an end of a TLS connection. A client's is not asked for where the server's end, on the
-// same address, tells for both.
+// underTLS asks once for the plaintext of a process at an end of a TLS connection. A client's is not asked for where
+// the server's end, on the same address, tells for both.
 func (b *book) underTLS(a *kernelAddr, pid uint32, n Node) {
 	if a.Tls == 0 || pid == 0 || int(pid) == b.self || b.sealed == nil || a.Role == roleClient && a.Laddr == a.Raddr {
 		return
@@ -203,6 +211,12 @@ func (t *Tap) askPlaintext(a *kernelAddr, pid uint32, n Node) {
 	}
 	t.plaintexts.told[what] = true
 	reason, _, _ := strings.Cut(err.Error(), "\n")
-	t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: n.Address, Kind: recording.KindBlindSpot,
-		Detail: recording.Detail(recording.BlindSpot{What: "names of commands under TLS of " + what, Why: reason, Enable: enable})})
+	t.Sink.Event(recording.Event{
+		TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: n.Address,
+		Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{
+			What: "names of commands under TLS of " + what, Why: reason,
+			Enable: enable,
+		}),
+	})
 }

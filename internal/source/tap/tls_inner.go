@@ -10,13 +10,14 @@ import (
 	"slices"
 )
 
-// A hook's first instruction is replaced; unless the kernel knows how to do its work itself, as it does that of a push, a copy of it is
-// executed in a single step, whose exception leaves a virtual machine: most of what a hook costs there (docs/overhead.md). OpenSSL's SSL_read
-// and SSL_read_ex begin with a sub, and both pass their arguments on to one function, ssl_read_internal, which begins with a push; it returns
-// 1, and the length by its fourth argument, as SSL_read_ex does. It has no name in a stripped library.
+// A hook's first instruction is replaced; unless the kernel knows how to do its work itself, as it does that of a push,
+// a copy of it is executed in a single step, whose exception leaves a virtual machine: most of what a hook costs there
+// (docs/overhead.md). OpenSSL's SSL_read and SSL_read_ex begin with a sub, and both pass their arguments on to one
+// function, ssl_read_internal, which begins with a push; it returns 1, and the length by its fourth argument, as
+// SSL_read_ex does. It has no name in a stripped library.
 
-// innerFunction finds the place in a file of the function to which several pass their arguments: the only one of the file's code that all of
-// them call. It reports false where there is none, or where nothing is gained.
+// innerFunction finds the place in a file of the function to which several pass their arguments: the only one of the
+// file's code that all of them call. It reports false where there is none, or where nothing is gained.
 func innerFunction(f *elf.File, outer []string) (offset uint64, ok bool) {
 	text, header := f.Section(".text"), f.Section(".eh_frame_hdr")
 	if f.Machine != elf.EM_X86_64 || text == nil || header == nil || header.Size > maxNotes {
@@ -41,7 +42,10 @@ func innerFunction(f *elf.File, outer []string) (offset uint64, ok bool) {
 		if _, push := firstPush(code); push || len(code) == 0 {
 			return 0, false
 		}
-		targets := slices.DeleteFunc(callTargets(code, s.Value), func(a uint64) bool { return !starts[a] || codeAt(text, a, 1) == nil })
+		targets := slices.DeleteFunc(callTargets(code, s.Value), func(a uint64) bool {
+			return !starts[a] || codeAt(text,
+				a, 1) == nil
+		})
 		if found++; found > 1 {
 			targets = slices.DeleteFunc(targets, func(a uint64) bool { return !slices.Contains(common, a) })
 		}
@@ -66,8 +70,8 @@ func codeAt(text *elf.Section, addr, n uint64) []byte {
 	return code
 }
 
-// firstPush finds the push of a register that a function begins with, behind an endbr64, which does nothing: there, too, the return address is
-// the last on the stack.
+// firstPush finds the push of a register that a function begins with, behind an endbr64, which does nothing: there,
+// too, the return address is the last on the stack.
 func firstPush(code []byte) (at uint64, ok bool) {
 	if rest, marked := bytes.CutPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}); marked {
 		code, at = rest, 4
@@ -83,18 +87,20 @@ func callTargets(code []byte, at uint64) []uint64 {
 	const call, size = 0xe8, 5 // and 4 bytes of distance from the next instruction
 	var out []uint64
 	for i := 0; i+size <= len(code); i++ {
-		if to := at + uint64(i) + size + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+1:])))); code[i] == call && !slices.Contains(out, to) {
+		if to := at + uint64(i) + size +
+			uint64(int64(int32(binary.LittleEndian.Uint32(code[i+1:])))); code[i] == call && !slices.Contains(out, to) {
 			out = append(out, to)
 		}
 	}
 	return out
 }
 
-// functionStarts reads the search table of .eh_frame_hdr, which stands at an address: where functions begin, whether they have names or not
-// (Linux Standard Base, "Exception Frame Header").
+// functionStarts reads the search table of .eh_frame_hdr, which stands at an address: where functions begin, whether
+// they have names or not (Linux Standard Base, "Exception Frame Header").
 func functionStarts(header []byte, at uint64) map[uint64]bool {
 	const fixed, entry = 12, 8
-	if len(header) < fixed || [4]byte(header) != [4]byte{1, 0x1b, 0x03, 0x3b} { // version, encodings as linkers choose them: distances of 4 bytes
+	// version, encodings as linkers choose them: distances of 4 bytes
+	if len(header) < fixed || [4]byte(header) != [4]byte{1, 0x1b, 0x03, 0x3b} {
 		return nil
 	}
 	n := binary.LittleEndian.Uint32(header[8:])

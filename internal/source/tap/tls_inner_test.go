@@ -31,7 +31,8 @@ func TestInnerFunction(t *testing.T) {
 			if err != nil || len(o.Addresses) == 0 || len(o.Addresses) != len(o.Cookies) {
 				t.Errorf("%s: %v, %v", path, o, err)
 			}
-			if at, ok := innerFunction(f, outer); ok && (at%16 != 0 && at%16 != 4 || !slices.Equal(o.Addresses, []uint64{at})) {
+			if at, ok := innerFunction(f, outer); ok && (at%16 != 0 && at%16 != 4 || !slices.Equal(o.Addresses,
+				[]uint64{at})) {
 				t.Errorf("%s: %s call %x; hooked: %v", path, outer, at, o)
 			}
 		}
@@ -61,11 +62,15 @@ func TestFirstPush(t *testing.T) {
 }
 
 func TestFunctionStarts(t *testing.T) {
-	header := []byte{1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9}
+	header := []byte{
+		1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x20, 0, 0, 0, 0,
+		0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9,
+	}
 	if got := functionStarts(header, 0x1000); len(got) != 2 || !got[0xff0] || !got[0x1020] {
 		t.Errorf("%v", got)
 	}
-	if got := callTargets([]byte{0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff, 0xe8}, 0x100); !slices.Equal(got, []uint64{0x100}) {
+	if got := callTargets([]byte{0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff, 0xe8}, 0x100); !slices.Equal(got,
+		[]uint64{0x100}) {
 		t.Errorf("%x", got)
 	}
 }

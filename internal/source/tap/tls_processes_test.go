@@ -22,8 +22,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestTLSNamesOfClient: where only the client is on this host, its library tells the names: hiredis in redis-cli, which uses SSL_write, and
-// Python, which uses SSL_write_ex.
+// TestTLSNamesOfClient: where only the client is on this host, its library tells the names: hiredis in redis-cli, which
+// uses SSL_write, and Python, which uses SSL_write_ex.
 func TestTLSNamesOfClient(t *testing.T) {
 	const python = `import socket, ssl, sys
 c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
@@ -78,7 +78,8 @@ for line in sys.stdin:
 					ask("KEYS k*")
 					ask("SET key " + strings.Repeat("v", 40_000)) // three records
 					ask("OBJECT FREQ no")
-					want = append(want, turn{"SET", 3}, turn{"GET", 2}, turn{"KEYS", 2}, turn{"SET", 3}, turn{"OBJECT FREQ", 3})
+					want = append(want, turn{"SET", 3}, turn{"GET", 2}, turn{"KEYS", 2}, turn{"SET", 3},
+						turn{"OBJECT FREQ", 3})
 				}
 				names := r.names(t)
 				calls, counts := r.finish(t)
@@ -174,11 +175,15 @@ func TestOwnTLS(t *testing.T) {
 		t.Errorf("this program as a server: %v", err)
 	}
 	sink := recording.New()
-	watch := &Tap{Options: Options{Clock: clock.New(), Sink: sink}, plaintexts: w, book: &book{names: map[uint32]string{uint32(os.Getpid()): "tap.test"}}}
+	watch := &Tap{
+		Options: Options{Clock: clock.New(), Sink: sink}, plaintexts: w,
+		book: &book{names: map[uint32]string{uint32(os.Getpid()): "tap.test"}},
+	}
 	for range 2 {
 		watch.askPlaintext(&kernelAddr{Role: roleClient, Tls: 1}, uint32(os.Getpid()), Node{Address: "far:6379"})
 	}
-	if len(sink.Events) != 1 || sink.Events[0].Kind != recording.KindBlindSpot || !strings.Contains(string(sink.Events[0].Detail), "names of commands under TLS of tap.test") {
+	if len(sink.Events) != 1 || sink.Events[0].Kind != recording.KindBlindSpot ||
+		!strings.Contains(string(sink.Events[0].Detail), "names of commands under TLS of tap.test") {
 		t.Errorf("%v", sink.Events)
 	}
 }

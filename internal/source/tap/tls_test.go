@@ -40,8 +40,12 @@ func startTLS(t testing.TB, more ...string) (pid, port, plain int) {
 	cert, key := selfSigned(t, dir)
 	for range 5 { // somebody else may take a port first
 		port, plain = freePorts(t)
-		args := []string{"--port", strconv.Itoa(plain), "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key,
-			"--tls-ca-cert-file", cert, "--tls-auth-clients", "no", "--save", "", "--dir", dir, "--enable-debug-command", "yes"}
+		args := []string{
+			"--port", strconv.Itoa(plain), "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert,
+			"--tls-key-file", key,
+			"--tls-ca-cert-file", cert, "--tls-auth-clients", "no", "--save", "", "--dir", dir,
+			"--enable-debug-command", "yes",
+		}
 		cmd := exec.Command(bin, append(args, more...)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -147,7 +151,8 @@ type turn struct {
 	args int
 }
 
-// turnsOf are the turns of a connection at one end, in their order, from the first that has a name: those before are of the handshake.
+// turnsOf are the turns of a connection at one end, in their order, from the first that has a name: those before are of
+// the handshake.
 func turnsOf(calls []kernelCallEvent, names map[uint16]string, clientPort int, role uint8) []turn {
 	var out []turn
 	for _, e := range calls {
@@ -165,7 +170,8 @@ func allCalls() constants {
 	return constants{"sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)}
 }
 
-// TestTLS: of a server whose library is not asked, the turns of a connection are seen, with their times and without names.
+// TestTLS: of a server whose library is not asked, the turns of a connection are seen, with their times and without
+// names.
 func TestTLS(t *testing.T) {
 	_, port, _ := startTLS(t)
 	r := openRaw(t, port, constants{"slow_ns": uint64(20e6)})
@@ -179,17 +185,19 @@ func TestTLS(t *testing.T) {
 	asked := len(command("DEBUG", "SLEEP", "0.05")) + record
 	seen := map[uint8]int{}
 	for _, e := range calls { // on a busy machine a PING may be slow, too
-		if ns := e.At[3] - e.At[0]; e.Flags&flagFresh == 0 && ns >= 50e6 && int(e.ReqBytes) == asked && e.Flags&flagTLS != 0 && names[e.Op] == "?" {
+		if ns := e.At[3] - e.At[0]; e.Flags&flagFresh == 0 && ns >= 50e6 && int(e.ReqBytes) == asked &&
+			e.Flags&flagTLS != 0 && names[e.Op] == "?" {
 			seen[e.Role]++
 		}
 	}
 	if seen[roleServer] != 1 || seen[roleClient] != 1 {
-		t.Errorf("the slow call was seen %d times by the server's end, %d by the client's: %v", seen[roleServer], seen[roleClient], counts)
+		t.Errorf("the slow call was seen %d times by the server's end, %d by the client's: %v", seen[roleServer],
+			seen[roleClient], counts)
 	}
 }
 
-// TestTLSNames: where the server's library is asked, turns have the names of their commands at both ends, whatever the size of the requests,
-// the parts in which they come, and their number.
+// TestTLSNames: where the server's library is asked, turns have the names of their commands at both ends, whatever the
+// size of the requests, the parts in which they come, and their number.
 func TestTLSNames(t *testing.T) {
 	for name, where := range map[string]placesIn{"inner": places, "named": namedPlaces} {
 		t.Run(name, func(t *testing.T) { testTLSNames(t, where) })
@@ -261,7 +269,8 @@ func testTLSNames(t *testing.T, where placesIn) {
 	}
 }
 
-// TestTLSNamesFromMiddle: where the library is first asked in the middle of a request, what is left of it is no command.
+// TestTLSNamesFromMiddle: where the library is first asked in the middle of a request, what is left of it is no
+// command.
 func TestTLSNamesFromMiddle(t *testing.T) {
 	pid, port, _ := startTLS(t)
 	r := openRaw(t, port, allCalls())
@@ -282,8 +291,8 @@ func TestTLSNamesFromMiddle(t *testing.T) {
 	}
 }
 
-// TestTLSNamesKeepPlace: however the requests are cut into records, what stands in a value is never taken for a command, and the place in the
-// stream is known afterwards.
+// TestTLSNamesKeepPlace: however the requests are cut into records, what stands in a value is never taken for a
+// command, and the place in the stream is known afterwards.
 func TestTLSNamesKeepPlace(t *testing.T) {
 	const rounds = 100
 	pid, port, _ := startTLS(t)
@@ -295,7 +304,8 @@ func TestTLSNamesKeepPlace(t *testing.T) {
 		many := 1 + random.IntN(20)
 		var text strings.Builder
 		for range many {
-			text.WriteString(command("SET", "key", strings.Repeat(command("FLUSHALL"), 1+random.IntN(100))[random.IntN(10):]))
+			text.WriteString(command("SET", "key", strings.Repeat(command("FLUSHALL"),
+				1+random.IntN(100))[random.IntN(10):]))
 		}
 		for rest := text.String(); rest != ""; {
 			n := 1 + random.IntN(min(len(rest), 5000))
@@ -336,14 +346,19 @@ func TestTLSSubscriber(t *testing.T) {
 	sub.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
 	names := r.names(t)
 	calls, counts := r.finish(t)
-	if got, want := turnsOf(calls, names, portOf(sub), roleServer), []turn{{"PING", 1}}; !slices.Equal(got, want) || counts["push"] != 1 {
+	if got, want := turnsOf(calls, names, portOf(sub), roleServer), []turn{{"PING", 1}}; !slices.Equal(got, want) ||
+		counts["push"] != 1 {
 		t.Errorf("got %v, want %v; %v", got, want, counts)
 	}
 }
 
-// TestTLSNamesNotSwapped: of many connections at once, under TLS and plain, each has a command of its own, and never has that of another.
+// TestTLSNamesNotSwapped: of many connections at once, under TLS and plain, each has a command of its own, and never
+// has that of another.
 func TestTLSNamesNotSwapped(t *testing.T) {
-	for name, more := range map[string][]string{"one thread": nil, "io-threads": {"--io-threads", "3", "--io-threads-do-reads", "yes"}} {
+	for name, more := range map[string][]string{"one thread": nil, "io-threads": {
+		"--io-threads", "3",
+		"--io-threads-do-reads", "yes",
+	}} {
 		t.Run(name, func(t *testing.T) { testNotSwapped(t, more) })
 	}
 }
@@ -356,7 +371,10 @@ func testNotSwapped(t *testing.T, more []string) {
 		t.Fatal(err)
 	}
 	r.hook(t, pid, roleServer)
-	commands := []string{"GET", "STRLEN", "LLEN", "SCARD", "HLEN", "ZCARD", "EXISTS", "TTL", "TYPE", "LRANGE", "SMEMBERS", "HGETALL"}
+	commands := []string{
+		"GET", "STRLEN", "LLEN", "SCARD", "HLEN", "ZCARD", "EXISTS", "TTL", "TYPE", "LRANGE",
+		"SMEMBERS", "HGETALL",
+	}
 	var wg sync.WaitGroup
 	var talks []*talk
 	made := make([]map[turn]int, 2*len(commands))
@@ -421,7 +439,10 @@ func selfSigned(t testing.TB, dir string) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
 	if err != nil {
 		t.Fatal(err)
@@ -431,7 +452,10 @@ func selfSigned(t testing.TB, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: secret}} {
+	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {
+		Type:  "EC PRIVATE KEY",
+		Bytes: secret,
+	}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,8 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 	}
 	port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--bind", ip, "--protected-mode", "no", "--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
+	cmd := exec.Command(bin, "--port", strconv.Itoa(port), "--bind", ip, "--protected-mode", "no", "--save", "",
+		"--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +66,8 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 // serverPIDs are the processes of this package's servers by port.
 var serverPIDs sync.Map
 
-// atRest waits until all threads of a server sleep. What they sent last has then been reported, too: a client may have a reply before its
-// server's thread has left the system call that sent it.
+// atRest waits until all threads of a server sleep. What they sent last has then been reported, too: a client may have
+// a reply before its server's thread has left the system call that sent it.
 func atRest(t testing.TB, port int) {
 	t.Helper()
 	pid, ok := serverPIDs.Load(port)
@@ -93,7 +94,8 @@ func asleepNow(pid int) bool {
 	return true
 }
 
-// needs skips where the kernel source cannot be, and fails where it should have been: a kernel that refuses the programs is a fault.
+// needs skips where the kernel source cannot be, and fails where it should have been: a kernel that refuses the
+// programs is a fault.
 func needs(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
@@ -193,7 +195,8 @@ func command(args ...string) string {
 	return b.String()
 }
 
-// next makes a call whose request and reply have sizes that hardly any other has; with unique, that no other of the connection has.
+// next makes a call whose request and reply have sizes that hardly any other has; with unique, that no other of the
+// connection has.
 func (s *stamper) next() (string, stamped) {
 	if s.unique {
 		v := strings.Repeat("v", 1+len(s.calls)*3)
@@ -267,7 +270,10 @@ func (s *stamper) batch() error {
 
 func newStamper(port, pipeline, seed int) (*stamper, error) {
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	return &stamper{conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(seed), 7)), pipeline: pipeline}, err
+	return &stamper{
+		conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(seed), 7)),
+		pipeline: pipeline,
+	}, err
 }
 
 func stampers(t testing.TB, port, conns, pipeline int) []*stamper {
@@ -300,10 +306,20 @@ func run(t testing.TB, all []*stamper, batches int) {
 	wg.Wait()
 }
 
-// TestPairing: every call of connections that were seen from their start is paired right, at both ends, whatever the pipeline; connections
-// that were there before are left unpaired until their order is known, and then paired right as well.
+// TestPairing: every call of connections that were seen from their start is paired right, at both ends, whatever the
+// pipeline; connections that were there before are left unpaired until their order is known, and then paired right as
+// well.
 func TestPairing(t *testing.T) {
-	for _, c := range []struct{ conns, pipeline, batches int }{{1, 1, 300}, {1, 16, 40}, {1, 100, 10}, {50, 1, 40}, {50, 16, 6}, {20, 100, 3}, {500, 1, 5}, {500, 16, 3}} {
+	for _, c := range []struct{ conns, pipeline, batches int }{
+		{1, 1, 300},
+		{1, 16, 40},
+		{1, 100, 10},
+		{50, 1, 40},
+		{50, 16, 6},
+		{20, 100, 3},
+		{500, 1, 5},
+		{500, 16, 3},
+	} {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprintf("conns=%d,pipeline=%d,before=%v", c.conns, c.pipeline, before), func(t *testing.T) {
 				port := startServer(t)
@@ -315,7 +331,10 @@ func TestPairing(t *testing.T) {
 					}
 					run(t, all, 2)
 				}
-				r := openRaw(t, port, constants{"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20)})
+				r := openRaw(t, port, constants{
+					"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30),
+					"slow_ns": uint64(1) << 60, ringBytes: uint32(64 << 20),
+				})
 				if !before {
 					all = stampers(t, port, c.conns, c.pipeline)
 				}
@@ -343,7 +362,8 @@ func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts ma
 	}
 	paired := map[uint8]int{}
 	wrong := 0
-	// Calls of a connection are numbered by the programs; those of one that was there before begin where its order became known.
+	// Calls of a connection are numbered by the programs; those of one that was there before begin where its order
+	// became known.
 	type key struct {
 		end  netip.AddrPort
 		role uint8
@@ -358,7 +378,10 @@ func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts ma
 		k := key{client, e.Role}
 		i := next[k]
 		if before {
-			i = slices.IndexFunc(s.calls, func(c stamped) bool { return c.request == int(e.ReqBytes) && c.reply == int(e.RepBytes) })
+			i = slices.IndexFunc(s.calls, func(c stamped) bool {
+				return c.request == int(e.ReqBytes) &&
+					c.reply == int(e.RepBytes)
+			})
 		}
 		if i < 0 || i >= len(s.calls) || s.calls[i].request != int(e.ReqBytes) || s.calls[i].reply != int(e.RepBytes) {
 			wrong++
@@ -370,7 +393,8 @@ func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts ma
 			t.Fatalf("a call goes back in time: %v", at)
 		}
 	}
-	t.Logf("%d calls: %d paired at the server, %d at the client, %d wrong; %v", made, paired[roleServer], paired[roleClient], wrong, counts)
+	t.Logf("%d calls: %d paired at the server, %d at the client, %d wrong; %v", made, paired[roleServer],
+		paired[roleClient], wrong, counts)
 	if wrong > 0 {
 		t.Errorf("%d wrong pairs", wrong)
 	}

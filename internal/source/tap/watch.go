@@ -50,7 +50,10 @@ func Open(o Options) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{Options: o, kernel: l, tally: tally{counters: make([]uint64, len(counterNames)), nodes: addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{}}}
+	t := &Tap{Options: o, kernel: l, tally: tally{
+		counters: make([]uint64, len(counterNames)),
+		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
+	}}
 	t.book = newBook(o, t.time, t.opOf)
 	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
 	t.plaintexts, t.book.sealed = newPlaintextWatch(l.coll.Programs), t.askPlaintext
@@ -86,7 +89,10 @@ func Open(o Options) (*Tap, error) {
 			continue
 		}
 		if err := t.hookInternals(n.PID); err != nil {
-			t.kernel.blind = append(t.kernel.blind, recording.BlindSpot{What: "functions inside of " + n.Address, Why: err.Error(), Enable: "a binary that names its functions (Debian's does)"})
+			t.kernel.blind = append(t.kernel.blind, recording.BlindSpot{
+				What: "functions inside of " + n.Address,
+				Why:  err.Error(), Enable: "a binary that names its functions (Debian's does)",
+			})
 		}
 		_ = t.plaintexts.ask(n.PID, roleServer) // that it cannot be asked matters once it speaks TLS
 	}
@@ -113,8 +119,11 @@ func (t *Tap) hearSends() { t.hear(hookSending) }
 func (t *Tap) hear(hook string) {
 	if err := t.kernel.attachLate(hook); err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
-		t.Sink.Event(recording.Event{TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address, Kind: recording.KindBlindSpot,
-			Detail: recording.Detail(recording.BlindSpot{What: losing(hook), Why: reason, Enable: "run as root"})})
+		t.Sink.Event(recording.Event{
+			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address,
+			Kind:   recording.KindBlindSpot,
+			Detail: recording.Detail(recording.BlindSpot{What: losing(hook), Why: reason, Enable: "run as root"}),
+		})
 	}
 }
 
@@ -161,7 +170,8 @@ func (t *Tap) Run(ctx context.Context) error {
 	}
 }
 
-// drain passes reports on as they are found after a wait, most bytes of them: where they come faster than they are read the ring is never empty.
+// drain passes reports on as they are found after a wait, most bytes of them: where they come faster than they are read
+// the ring is never empty.
 func (t *Tap) drain(wait time.Duration, most int) error {
 	const header = 8 // of a report in the ring (struct bpf_ringbuf_hdr)
 	var rec ringbuf.Record

@@ -39,10 +39,14 @@ const (
 )
 
 func newChosen(w Whom) *chosen {
-	return &chosen{Whom: w, looks: map[int]look{}, told: recording.Whom{Only: w.String()}, open: map[netip.AddrPort]uint64{}, seen: map[string]int{}}
+	return &chosen{
+		Whom: w, looks: map[int]look{}, told: recording.Whom{Only: w.String()},
+		open: map[netip.AddrPort]uint64{}, seen: map[string]int{},
+	}
 }
 
-// means says whether a process is meant; 0 is one of another host. Its name is that of the thread that was last seen to call.
+// means says whether a process is meant; 0 is one of another host. Its name is that of the thread that was last seen to
+// call.
 func (c *chosen) means(p process, now int64) look {
 	pid := p.pid
 	if pid == 0 {
@@ -62,14 +66,16 @@ func (c *chosen) means(p process, now int64) look {
 	}
 	fresh := look{at: now}
 	if comm := strings.TrimSuffix(string(name), "\n"); err == nil {
-		fresh.is = (c.PID == 0 || c.PID == pid) && (c.Comm == "" || commOf(c.Comm) == comm) && (c.Container == "" || inContainer(groups, c.Container))
+		fresh.is = (c.PID == 0 || c.PID == pid) && (c.Comm == "" || commOf(c.Comm) == comm) && (c.Container == "" ||
+			inContainer(groups, c.Container))
 		fresh.what = fmt.Sprintf("%s[%d]", comm, pid)
 		if c.Container != "" {
 			fresh.what = container(groups)
 		}
 	} else {
 		// It has ended: of a process that is so short the thread that called is as good as any other.
-		fresh.is = (c.PID == 0 || c.PID == pid) && (c.Comm == "" || p.comm != "" && commOf(c.Comm) == p.comm) && c.Container == ""
+		fresh.is = (c.PID == 0 || c.PID == pid) && (c.Comm == "" || p.comm != "" && commOf(c.Comm) == p.comm) &&
+			c.Container == ""
 		if p.comm != "" && c.Container == "" {
 			fresh.what = fmt.Sprintf("%s[%d]", p.comm, pid)
 		}
@@ -101,7 +107,8 @@ func (c *chosen) leave(known bool) {
 	}
 }
 
-// had notes how many calls a connection of those who are meant has had: from the client's end, where that is on this host.
+// had notes how many calls a connection of those who are meant has had: from the client's end, where that is on this
+// host.
 func (c *chosen) had(role uint8, calls uint64, client netip.AddrPort, here bool) {
 	if role == roleClient || !here {
 		c.open[client] = max(c.open[client], calls)
@@ -129,7 +136,10 @@ func (c *chosen) tell() (recording.Whom, bool) {
 	}
 	c.told.Seen = nil
 	if c.told.Matched == 0 && c.told.Calls == 0 {
-		c.told.Seen = slices.SortedFunc(maps.Keys(c.seen), func(a, b string) int { return cmp.Or(c.seen[b]-c.seen[a], strings.Compare(a, b)) })
+		c.told.Seen = slices.SortedFunc(maps.Keys(c.seen), func(a, b string) int {
+			return cmp.Or(c.seen[b]-c.seen[a],
+				strings.Compare(a, b))
+		})
 		c.told.Seen = c.told.Seen[:min(len(c.told.Seen), maxSeen)]
 	}
 	news := !c.told.Equal(c.written)
@@ -140,7 +150,8 @@ func (c *chosen) tell() (recording.Whom, bool) {
 // commOf cuts a name as the kernel does (TASK_COMM_LEN of include/linux/sched.h).
 func commOf(name string) string { return name[:min(len(name), 15)] }
 
-// inContainer looks for an id, or for a part of a path, in /proc/PID/cgroup. What may be an id must begin where one does.
+// inContainer looks for an id, or for a part of a path, in /proc/PID/cgroup. What may be an id must begin where one
+// does.
 func inContainer(groups []byte, want string) bool {
 	isID := strings.Trim(want, "0123456789abcdef") == ""
 	for line := range strings.Lines(string(groups)) {
@@ -168,7 +179,8 @@ func container(groups []byte) string {
 	deepest := "/"
 	for line := range strings.Lines(string(groups)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		if _, path, _ := strings.Cut(rest, ":"); strings.Count(path, "/") > strings.Count(deepest, "/") || deepest == "/" && len(path) > 1 {
+		if _, path, _ := strings.Cut(rest, ":"); strings.Count(path, "/") > strings.Count(deepest, "/") ||
+			deepest == "/" && len(path) > 1 {
 			deepest = path
 		}
 	}

@@ -18,19 +18,33 @@ import (
 
 func TestInContainer(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	docker, v1 := "0::/system.slice/docker-"+id+".scope\n", "12:cpu,cpuacct:/kubepods/burstable/pod7/"+id+"\n1:name=systemd:/\n0::/\n"
+	docker, v1 := "0::/system.slice/docker-"+id+".scope\n",
+		"12:cpu,cpuacct:/kubepods/burstable/pod7/"+id+"\n1:name=systemd:/\n0::/\n"
 	for _, c := range []struct {
 		groups, want string
 		in           bool
 	}{
-		{docker, id, true}, {docker, "0123", true}, {docker, "docker-0123", true}, {docker, "123456", false}, {docker, "system.slice", true},
-		{v1, "012345678", true}, {v1, "pod7", true}, {v1, "burstable/pod7", true}, {v1, "cpuacct", false}, {v1, "cdef", false}, {"", "a", false}, {"rubbish", "rubbish", false},
+		{docker, id, true},
+		{docker, "0123", true},
+		{docker, "docker-0123", true},
+		{docker, "123456", false},
+		{docker, "system.slice", true},
+		{v1, "012345678", true},
+		{v1, "pod7", true},
+		{v1, "burstable/pod7", true},
+		{v1, "cpuacct", false},
+		{v1, "cdef", false},
+		{"", "a", false},
+		{"rubbish", "rubbish", false},
 	} {
 		if got := inContainer([]byte(c.groups), c.want); got != c.in {
 			t.Errorf("%q in %q: %v", c.want, c.groups, got)
 		}
 	}
-	for groups, want := range map[string]string{docker: "/system.slice/docker-" + id + ".scope", v1: "/kubepods/burstable/pod7/" + id, "0::/\n": "no container", "": "no container"} {
+	for groups, want := range map[string]string{
+		docker: "/system.slice/docker-" + id + ".scope",
+		v1:     "/kubepods/burstable/pod7/" + id, "0::/\n": "no container", "": "no container",
+	} {
 		if got := container([]byte(groups)); got != want {
 			t.Errorf("%q: %q, want %q", groups, got, want)
 		}
@@ -51,7 +65,8 @@ func named(t *testing.T, name string) string {
 	return link
 }
 
-// TestWhom: only calls of those who are meant are passed on; what they waited for is told whoever did it; and the rest is counted.
+// TestWhom: only calls of those who are meant are passed on; what they waited for is told whoever did it; and the rest
+// is counted.
 func TestWhom(t *testing.T) {
 	n := serverAt(t, onePort(t, 1), "--enable-debug-command", "yes")
 	checkout, billing := named(t, "checkout"), named(t, "billing")
@@ -82,7 +97,8 @@ func TestWhom(t *testing.T) {
 			whom, prefix := w(first)
 			stop := runTap(t, Options{Nodes: []Node{n}, Whom: whom})
 			for range 6 {
-				if out, err := exec.CommandContext(ctx, "redis-cli", "-p", port, "DEBUG", "SLEEP", "0.06").CombinedOutput(); err != nil {
+				if out, err := exec.CommandContext(ctx, "redis-cli", "-p", port, "DEBUG", "SLEEP",
+					"0.06").CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}
 			}
@@ -100,7 +116,8 @@ func TestWhom(t *testing.T) {
 					t.Errorf("a call of %s", c.Client)
 				}
 				for _, s := range rec.Segments[c.ID] {
-					if c.Op == "GET" && strings.Contains(s.Culprit, "DEBUG SLEEP from") && strings.Contains(s.Culprit, "redis-cli[") {
+					if c.Op == "GET" && strings.Contains(s.Culprit, "DEBUG SLEEP from") && strings.Contains(s.Culprit,
+						"redis-cli[") {
 						waited++
 						break
 					}

@@ -14,12 +14,18 @@ type Asked struct {
 	Library   string        // of those who ask, as CLIENT LIST has it; empty where it is unknown
 }
 
-// WaysOut are the ways to make these refreshes cheaper that are possible and save something, each with the part that it saves.
+// WaysOut are the ways to make these refreshes cheaper that are possible and save something, each with the part that it
+// saves.
 func (a Asked) WaysOut() []WayOut {
 	share := a.PerSecond * a.PerCall.Seconds()
 	habit, _ := HabitOf(a.Library)
-	c := Cluster{Asking: Asking{Command: a.Command, Period: UsualPeriod, Everyone: a.Everyone, PerNode: a.PerSecond, Seen: true},
-		Size: a.Size, Replicas: a.Replicas, PerCall: a.PerCall, Masters: share, Spare: share, Habit: habit}
+	c := Cluster{
+		Asking: Asking{
+			Command: a.Command, Period: UsualPeriod, Everyone: a.Everyone, PerNode: a.PerSecond,
+			Seen: true,
+		},
+		Size: a.Size, Replicas: a.Replicas, PerCall: a.PerCall, Masters: share, Spare: share, Habit: habit,
+	}
 	c.Clients = c.ClientsOf(a.Size.Nodes)
 	m, _ := ModelOf(a.Server, Measured{Command: a.Command, PerCall: a.PerCall}, a.Size)
 	out := []WayOut{}

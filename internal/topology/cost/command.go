@@ -1,5 +1,5 @@
-// Package cost knows what it costs a server to write the map of its cluster, by version and size, how client libraries ask for it, and what
-// each way to ask less would save. It opens no connection: what was seen is given to it.
+// Package cost knows what it costs a server to write the map of its cluster, by version and size, how client libraries
+// ask for it, and what each way to ask less would save. It opens no connection: what was seen is given to it.
 package cost
 
 import (
@@ -26,7 +26,8 @@ func (c Command) String() string { return "CLUSTER " + strings.ToUpper(string(c)
 // Stat is the command's name in commandstats from Redis 7.0 on.
 func (c Command) Stat() string { return "cluster|" + string(c) }
 
-// Measured is what one call of a command took of the main thread, by the server's own clock; writing the reply to the socket comes on top.
+// Measured is what one call of a command took of the main thread, by the server's own clock; writing the reply to the
+// socket comes on top.
 type Measured struct {
 	Command Command
 	PerCall time.Duration

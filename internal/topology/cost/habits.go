@@ -14,28 +14,67 @@ type Habit struct {
 
 // habits are those of the versions of 2025 and 2026; what older versions did otherwise is said.
 var habits = []Habit{
-	{Library: "lettuce", Everyone: true, Refreshes: "CLUSTER NODES and INFO of all nodes, on new connections; periodically only where the program enables it (60 s), and on events: by default from 7.0 on",
-		Longer:   "ClusterTopologyRefreshOptions.enablePeriodicRefresh(Duration.ofMinutes(5))",
-		Trigger:  "enableAllAdaptiveRefreshTriggers() in place of enablePeriodicRefresh (the default from Lettuce 7.0 on; at most one refresh in 5 s, before in 30 s)",
+	{
+		Library: "lettuce", Everyone: true, Refreshes: "CLUSTER NODES and INFO of all nodes, on new connections; " +
+			"periodically only where the program enables it (60 s), and on events: by default from 7.0 on",
+		Longer: "ClusterTopologyRefreshOptions.enablePeriodicRefresh(Duration.ofMinutes(5))",
+		Trigger: "enableAllAdaptiveRefreshTriggers() in place of enablePeriodicRefresh (the default from Lettuce " +
+			"7.0 on; at most one refresh in 5 s, before in 30 s)",
 		Replicas: "override RedisClusterClient.getTopologyRefreshSource() to give replicas only",
-		Seeds:    "ClusterTopologyRefreshOptions.dynamicRefreshSources(false): only the seeds are asked"},
-	{Library: "go-redis", Refreshes: "CLUSTER SLOTS of one node, when a command finds the map older than 60 s (v8 to 9.21: 10 s), and on MOVED and ASK",
-		Longer:  "ClusterOptions.ClusterStateReloadInterval: 5 * time.Minute (from 9.18 on; the default is 60 s from 9.22 on)",
-		Trigger: "a long ClusterStateReloadInterval: MOVED and ASK reload the map anyway"},
-	{Library: "redisson", Refreshes: "CLUSTER NODES of one node, masters first, every scanInterval (5 s)",
-		Longer: "ClusterServersConfig.setScanInterval(60_000)", Trigger: "a longer scanInterval: it must be above 0"},
-	{Library: "ioredis", Refreshes: "CLUSTER SLOTS of one node; every 5 s before version 5, from then on only on MOVED and lost connections",
-		Longer: "slotsRefreshInterval: 60000", Trigger: "upgrade to ioredis 5 or newer, where slotsRefreshInterval is off"},
-	{Library: "rueidis", Refreshes: "CLUSTER SLOTS of one node (CLUSTER SHARDS from Redis 8 on), on MOVED and lost connections; periodically only with ShardsRefreshInterval",
-		Longer: "ClusterOption.ShardsRefreshInterval: 5 * time.Minute", Trigger: "ClusterOption.ShardsRefreshInterval: 0 (the default)"},
-	{Library: "valkey-go", Refreshes: "as rueidis", Longer: "ClusterOption.ShardsRefreshInterval: 5 * time.Minute", Trigger: "ClusterOption.ShardsRefreshInterval: 0 (the default)"},
-	{Library: "jedis", Refreshes: "CLUSTER SLOTS of one node on MOVED and failed connections; periodically only with topologyRefreshPeriod, and then of the first seed",
-		Longer: "topologyRefreshPeriod(Duration.ofMinutes(5))", Trigger: "leave topologyRefreshPeriod out (the default)"},
-	{Library: "redis-py", Refreshes: "CLUSTER SLOTS of one node, on every fifth MOVED and on failed connections",
-		Longer: "reinitialize_steps=20", Trigger: "it does not ask periodically"},
-	{Library: "node-redis", Refreshes: "CLUSTER SLOTS of one node on MOVED, on a new connection", Longer: "it does not ask periodically", Trigger: "it does not ask periodically"},
-	{Library: "se.redis", Refreshes: "CLUSTER NODES every configCheckSeconds (60 s), and on MOVED", Longer: "configCheckSeconds=300", Trigger: "a longer configCheckSeconds: MOVED refreshes the map anyway"},
-	{Library: "glide", Refreshes: "CLUSTER SLOTS of some random nodes every 60 s, compared by a hash", Longer: "periodic checks: a longer interval", Trigger: "periodic checks: disabled"},
+		Seeds:    "ClusterTopologyRefreshOptions.dynamicRefreshSources(false): only the seeds are asked",
+	},
+	{
+		Library: "go-redis", Refreshes: "CLUSTER SLOTS of one node, when a command finds the map older than 60 s (v8 " +
+			"to " +
+			"9.21: 10 s), and on MOVED and ASK",
+		Longer: "ClusterOptions.ClusterStateReloadInterval: 5 * time.Minute (from 9.18 on; the default is 60 s from " +
+			"9.22 on)",
+		Trigger: "a long ClusterStateReloadInterval: MOVED and ASK reload the map anyway",
+	},
+	{
+		Library: "redisson", Refreshes: "CLUSTER NODES of one node, masters first, every scanInterval (5 s)",
+		Longer: "ClusterServersConfig.setScanInterval(60_000)", Trigger: "a longer scanInterval: it must be above 0",
+	},
+	{
+		Library: "ioredis", Refreshes: "CLUSTER SLOTS of one node; every 5 s before version 5, from then on only on " +
+			"MOVED and lost connections",
+		Longer: "slotsRefreshInterval: 60000", Trigger: "upgrade to ioredis 5 or newer, where slotsRefreshInterval " +
+			"is off",
+	},
+	{
+		Library: "rueidis", Refreshes: "CLUSTER SLOTS of one node (CLUSTER SHARDS from Redis 8 on), on MOVED and " +
+			"lost " +
+			"connections; periodically only with ShardsRefreshInterval",
+		Longer:  "ClusterOption.ShardsRefreshInterval: 5 * time.Minute",
+		Trigger: "ClusterOption.ShardsRefreshInterval: 0 (the default)",
+	},
+	{
+		Library: "valkey-go", Refreshes: "as rueidis", Longer: "ClusterOption.ShardsRefreshInterval: 5 * time.Minute",
+		Trigger: "ClusterOption.ShardsRefreshInterval: 0 (the default)",
+	},
+	{
+		Library: "jedis", Refreshes: "CLUSTER SLOTS of one node on MOVED and failed connections; periodically only " +
+			"with " +
+			"topologyRefreshPeriod, and then of the first seed",
+		Longer: "topologyRefreshPeriod(Duration.ofMinutes(5))", Trigger: "leave topologyRefreshPeriod out (the " +
+			"default)",
+	},
+	{
+		Library: "redis-py", Refreshes: "CLUSTER SLOTS of one node, on every fifth MOVED and on failed connections",
+		Longer: "reinitialize_steps=20", Trigger: "it does not ask periodically",
+	},
+	{
+		Library: "node-redis", Refreshes: "CLUSTER SLOTS of one node on MOVED, on a new connection",
+		Longer: "it does not ask periodically", Trigger: "it does not ask periodically",
+	},
+	{
+		Library: "se.redis", Refreshes: "CLUSTER NODES every configCheckSeconds (60 s), and on MOVED",
+		Longer: "configCheckSeconds=300", Trigger: "a longer configCheckSeconds: MOVED refreshes the map anyway",
+	},
+	{
+		Library: "glide", Refreshes: "CLUSTER SLOTS of some random nodes every 60 s, compared by a hash",
+		Longer: "periodic checks: a longer interval", Trigger: "periodic checks: disabled",
+	},
 }
 
 // HabitOf finds what is known of a library, by its name as the client gives it.

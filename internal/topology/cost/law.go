@@ -11,11 +11,12 @@ import (
 // terms is how many a law has.
 const terms = 3
 
-// law is what one call of a command costs by the size of the map, in microseconds: a fixed part, one per node (of SLOTS: per master), and one per range of slots (of
-// SLOTS: per entry, since it names the replicas of a master with each of its ranges).
+// law is what one call of a command costs by the size of the map, in microseconds: a fixed part, one per node (of
+// SLOTS: per master), and one per range of slots (of SLOTS: per entry, since it names the replicas of a master with
+// each of its ranges).
 //
-// The first is the pass over the 16 384 slots, where a version has one for all; the second is the line of a node, up to 6.0 with a pass over the slots of its own;
-// the third is the writing of ranges.
+// The first is the pass over the 16 384 slots, where a version has one for all; the second is the line of a node, up to
+// 6.0 with a pass over the slots of its own; the third is the writing of ranges.
 type law struct {
 	command Command
 	usec    [terms]float64
@@ -44,10 +45,12 @@ func (l law) formula(scale float64) string {
 	if l.command == Slots {
 		units = [2]string{"masters", "entries"}
 	}
-	return fmt.Sprintf("µs = %s + %s × %s + %s × %s", format.Digits(scale*l.usec[0]), format.Digits(scale*l.usec[1]), units[0], format.Digits(scale*l.usec[2]), units[1])
+	return fmt.Sprintf("µs = %s + %s × %s + %s × %s", format.Digits(scale*l.usec[0]), format.Digits(scale*l.usec[1]),
+		units[0], format.Digits(scale*l.usec[2]), units[1])
 }
 
-// fit finds the law with the least squares of relative errors, none of its parts negative: of all choices of parts that may be zero the best that is possible.
+// fit finds the law with the least squares of relative errors, none of its parts negative: of all choices of parts that
+// may be zero the best that is possible.
 func fit(c Command, points []Point) law {
 	best, least := law{command: c}, math.Inf(1)
 	for chosen := 1; chosen < 1<<terms; chosen++ {
@@ -72,7 +75,8 @@ func squares(l law, points []Point) float64 {
 	return sum
 }
 
-// leastSquares solves the normal equations for the chosen terms; the others are 0. It fails where a part would be negative.
+// leastSquares solves the normal equations for the chosen terms; the others are 0. It fails where a part would be
+// negative.
 func leastSquares(c Command, points []Point, chosen int) (usec [terms]float64, ok bool) {
 	var m [terms][terms + 1]float64
 	for _, p := range points {

@@ -32,8 +32,11 @@ func ModelOf(product string, m Measured, s Size) (*Model, bool) {
 		return nil, false
 	}
 	scale := float64(m.PerCall) / float64(time.Microsecond) / l.at(s)
-	return &Model{Command: m.Command.String(), Reference: reference, Formula: l.formula(scale), Size: s, MeasuredNs: m.PerCall.Nanoseconds(), Calls: m.Calls, Bytes: m.Bytes,
-		Scale: scale, Alone: m.Alone, law: l}, true
+	return &Model{
+		Command: m.Command.String(), Reference: reference, Formula: l.formula(scale), Size: s,
+		MeasuredNs: m.PerCall.Nanoseconds(), Calls: m.Calls, Bytes: m.Bytes,
+		Scale: scale, Alone: m.Alone, law: l,
+	}, true
 }
 
 // At is one call on a map of that size on the target's version.

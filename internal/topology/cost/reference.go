@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// referenceText are measurements on one machine of what the commands cost on maps of 3 to 480 nodes, by version. BenchmarkReference of package topology makes them anew.
+// referenceText are measurements on one machine of what the commands cost on maps of 3 to 480 nodes, by version.
+// BenchmarkReference of package topology makes them anew.
 //
 //go:embed reference.tsv
 var referenceText string
@@ -83,8 +84,9 @@ func Known(product string) bool {
 	return ok
 }
 
-// referenceFor is the measured version in which the commands work as in this one. What a command costs follows from how it is written, and that changed with: 6.2
-// (redis#8182, redis#8541: one pass over the slots), 7.0 (SHARDS; SLOTS with a map of names per node), Valkey 8.0 (SLOTS cached, valkey#53).
+// referenceFor is the measured version in which the commands work as in this one. What a command costs follows from how
+// it is written, and that changed with: 6.2 (redis#8182, redis#8541: one pass over the slots), 7.0 (SHARDS; SLOTS with
+// a map of names per node), Valkey 8.0 (SLOTS cached, valkey#53).
 func referenceFor(product string) (string, bool) {
 	name, version, _ := strings.Cut(product, " ")
 	first, rest, _ := strings.Cut(version, ".")

@@ -59,7 +59,8 @@ func (e *exits) not(id, title, why string) {
 }
 
 func (e *exits) all() {
-	how := fmt.Sprintf("%s, %s per second and node, %s each", e.c.Command, format.Digits(e.c.PerNode), format.Span(e.c.PerCall))
+	how := fmt.Sprintf("%s, %s per second and node, %s each", e.c.Command, format.Digits(e.c.PerNode),
+		format.Span(e.c.PerCall))
 	note := ""
 	if !e.c.Seen {
 		note = fmt.Sprintf("reckoned: %s, every %s", format.Count(e.c.Clients, "client"), format.Interval(e.c.Period))
@@ -76,16 +77,21 @@ func (e *exits) all() {
 		if e.m != nil && e.m.Reference == cachedSlots {
 			title = "ask CLUSTER SLOTS"
 		}
-		e.upgrade(cachedSlots, "cached-slots", title, Slots, "Valkey ≥ 8 caches the reply of SLOTS; after a change of the map the first call costs as before")
+		e.upgrade(cachedSlots, "cached-slots", title, Slots, "Valkey ≥ 8 caches the reply of SLOTS; after a change "+
+			"of the map the first call costs as before")
 	}
 	e.replicasOnly()
-	e.add(WayOut{ID: "longer-period", Title: fmt.Sprintf("ask every %s, not every %s", format.Interval(e.c.Period*stretch), format.Interval(e.c.Period)), How: e.c.Habit.Longer,
-		Note: "moved slots are found by MOVED meanwhile"}, 1.0/stretch, 1.0/stretch)
+	e.add(WayOut{
+		ID: "longer-period", Title: fmt.Sprintf("ask every %s, not every %s",
+			format.Interval(e.c.Period*stretch), format.Interval(e.c.Period)), How: e.c.Habit.Longer,
+		Note: "moved slots are found by MOVED meanwhile",
+	}, 1.0/stretch, 1.0/stretch)
 	e.seedsOnly()
 	e.eventDriven()
 }
 
-// upgrade compares the laws of two versions on the map as it is: what else is in the time per call (other work on the host's CPU) stays in the ratio.
+// upgrade compares the laws of two versions on the map as it is: what else is in the time per call (other work on the
+// host's CPU) stays in the ratio.
 func (e *exits) upgrade(to, id, title string, c Command, note string) {
 	if e.m == nil {
 		e.not(id, title, "the cost of this server's version is not known")
@@ -102,7 +108,8 @@ func (e *exits) upgrade(to, id, title string, c Command, note string) {
 		e.not(id, title, fmt.Sprintf("nothing to gain: %s costs as much on %s", c, to))
 		return
 	}
-	e.add(WayOut{ID: id, Title: title, How: fmt.Sprintf("%s: %s a call in place of %s", c, format.Span(then), format.Span(now)), Note: note}, factor, factor)
+	e.add(WayOut{ID: id, Title: title, How: fmt.Sprintf("%s: %s a call in place of %s", c, format.Span(then),
+		format.Span(now)), Note: note}, factor, factor)
 }
 
 func (e *exits) replicasOnly() {
@@ -133,7 +140,8 @@ func (e *exits) seedsOnly() {
 		return
 	}
 	factor := float64(seedsUsual) / float64(e.c.Size.Nodes)
-	e.add(WayOut{ID: id, Title: title, How: e.c.Habit.Seeds, Note: fmt.Sprintf("with %d seeds; the seeds themselves stay as now", seedsUsual)}, factor, factor)
+	e.add(WayOut{ID: id, Title: title, How: e.c.Habit.Seeds, Note: fmt.Sprintf("with %d seeds; the seeds themselves "+
+		"stay as now", seedsUsual)}, factor, factor)
 }
 
 // eventDriven costs nothing while nothing changes; then each client asks once.
@@ -142,6 +150,9 @@ func (e *exits) eventDriven() {
 	if !e.c.Everyone {
 		burst /= time.Duration(max(1, e.c.Size.Nodes))
 	}
-	e.add(WayOut{ID: "event-driven", Title: "ask on events only", How: e.c.Habit.Trigger,
-		Note: fmt.Sprintf("%s of each node per change of the map, when %s ask once; a master that hangs without a word is found late", format.Span(burst), format.Count(e.c.Clients, "client"))}, 0, 0)
+	e.add(WayOut{
+		ID: "event-driven", Title: "ask on events only", How: e.c.Habit.Trigger,
+		Note: fmt.Sprintf("%s of each node per change of the map, when %s ask once; a master that hangs without a "+
+			"word is found late", format.Span(burst), format.Count(e.c.Clients, "client")),
+	}, 0, 0)
 }

@@ -15,7 +15,8 @@ type WhatIf struct {
 	Share     float64 `json:"share"` // of the time of a node's main thread; above 1 it cannot be served
 }
 
-// WhatIf reckons the measured versions for a map with these numbers of nodes. The target's own is among them, by the version which Reference names.
+// WhatIf reckons the measured versions for a map with these numbers of nodes. The target's own is among them, by the
+// version which Reference names.
 func (a Asking) WhatIf(m *Model, size Size, nodes []int) []WhatIf {
 	out := []WhatIf{}
 	if m == nil {
@@ -27,7 +28,8 @@ func (a Asking) WhatIf(m *Model, size Size, nodes []int) []WhatIf {
 			if c != a.Command && version != cachedSlots {
 				continue
 			}
-			if c == Slots && a.Command == Slots && slices.ContainsFunc(out, func(w WhatIf) bool { return w.Server == version }) {
+			if c == Slots && a.Command == Slots && slices.ContainsFunc(out,
+				func(w WhatIf) bool { return w.Server == version }) {
 				continue
 			}
 			for _, n := range nodes {
@@ -35,7 +37,10 @@ func (a Asking) WhatIf(m *Model, size Size, nodes []int) []WhatIf {
 				if !ok {
 					continue
 				}
-				w := WhatIf{Server: version, Command: c.String(), Nodes: n, Clients: a.Clients, PeriodNs: a.Period.Nanoseconds(), AskAll: a.Everyone, PerCallNs: perCall.Nanoseconds()}
+				w := WhatIf{
+					Server: version, Command: c.String(), Nodes: n, Clients: a.Clients,
+					PeriodNs: a.Period.Nanoseconds(), AskAll: a.Everyone, PerCallNs: perCall.Nanoseconds(),
+				}
 				w.PerNode = a.Rate(n)
 				w.Share = w.PerNode * perCall.Seconds()
 				out = append(out, w)

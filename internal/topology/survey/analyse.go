@@ -10,12 +10,18 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Analyse makes the report of a survey: a pure function, without a clock or a network. The survey has a map at least of the first node.
+// Analyse makes the report of a survey: a pure function, without a clock or a network. The survey has a map at least of
+// the first node.
 func Analyse(s *Survey, q Question) *Report {
 	v := compare(s)
-	r := &Report{Schema: Schema, Version: q.Version, Target: Target{s.Looks[0].Addr, s.Looks[0].Server}, Window: Window{s.Start.UTC(), s.Window.Seconds()},
-		Map: v.summary(), Shards: v.shards(s), Views: v.list(s), Disagreements: v.disagreements(), Uncovered: v.uncovered(), Moving: v.moving(),
-		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{}, BlindSpots: []BlindSpot{}, WhatIf: []cost.WhatIf{}, WaysOut: []cost.WayOut{}}
+	r := &Report{
+		Schema: Schema, Version: q.Version, Target: Target{s.Looks[0].Addr, s.Looks[0].Server},
+		Window: Window{s.Start.UTC(), s.Window.Seconds()},
+		Map:    v.summary(), Shards: v.shards(s), Views: v.list(s), Disagreements: v.disagreements(),
+		Uncovered: v.uncovered(), Moving: v.moving(),
+		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{},
+		BlindSpots: []BlindSpot{}, WhatIf: []cost.WhatIf{}, WaysOut: []cost.WayOut{},
+	}
 	byCounters(r.Refreshers, &r.Refreshes)
 	a := q.askingOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
 	r.Model = modelFor(s.Looks[0], a.Command, v.reference())
@@ -70,14 +76,19 @@ func (r *Report) unseen(s *Survey) {
 		}
 	}
 	for _, k := range order {
-		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hides[k.command], Why: k.command + " of " + few(by[k], 3) + ": " + k.why, Enable: enable(k.command, k.why)})
+		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hides[k.command], Why: k.command + " of " + few(by[k], 3) +
+			": " + k.why, Enable: enable(k.command, k.why)})
 		if last := &r.BlindSpots[len(r.BlindSpots)-1]; last.What == "" {
 			last.What = "what " + k.command + " tells"
 		}
 	}
 	if r.Model == nil {
 		if !cost.Known(s.Looks[0].Server) && s.Looks[0].Server != "" {
-			r.BlindSpots = append(r.BlindSpots, BlindSpot{What: "what refreshes would cost at other sizes", Why: fmt.Sprintf("the cost of the commands on %s was never measured", s.Looks[0].Server), Enable: "nothing does"})
+			r.BlindSpots = append(r.BlindSpots, BlindSpot{
+				What:   "what refreshes would cost at other sizes",
+				Why:    fmt.Sprintf("the cost of the commands on %s was never measured", s.Looks[0].Server),
+				Enable: "nothing does",
+			})
 		}
 	}
 }
@@ -96,7 +107,8 @@ var hides = map[string]string{
 func enable(command, why string) string {
 	switch {
 	case strings.Contains(why, "NOPERM"):
-		return "let the user have it: ACL SETUSER <user> +" + strings.Replace(strings.ToLower(strings.TrimSuffix(command, " commandstats")), " ", "|", 1)
+		return "let the user have it: ACL SETUSER <user> +" +
+			strings.Replace(strings.ToLower(strings.TrimSuffix(command, " commandstats")), " ", "|", 1)
 	case strings.HasPrefix(why, "not asked"):
 		return "look at fewer clients: it is asked below about " + fmt.Sprint(int(dearList/perClient)) + " of one node"
 	}

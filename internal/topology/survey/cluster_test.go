@@ -77,12 +77,15 @@ func TestCluster(t *testing.T) {
 }
 
 func testHealthy(t *testing.T, c *fleet.Cluster) {
-	r := until(t, c.Nodes[0], "a cluster of which all nodes hold the same", func(r *Report) bool { return r.Verdict == Healthy && len(r.Disagreements) == 0 })
-	if r.Map.Size.Nodes != 6 || r.Map.Size.Masters != 3 || r.Map.Replicas != 3 || r.Map.SlotsCovered != 16384 || r.Map.HeldBy != 6 || r.Map.RangesMax != 1 || len(r.Shards) != 3 {
+	r := until(t, c.Nodes[0], "a cluster of which all nodes hold the same",
+		func(r *Report) bool { return r.Verdict == Healthy && len(r.Disagreements) == 0 })
+	if r.Map.Size.Nodes != 6 || r.Map.Size.Masters != 3 || r.Map.Replicas != 3 || r.Map.SlotsCovered != 16384 ||
+		r.Map.HeldBy != 6 || r.Map.RangesMax != 1 || len(r.Shards) != 3 {
 		t.Errorf("%+v", r.Map)
 	}
 	for _, sh := range r.Shards {
-		if len(sh.Replicas) != 1 || sh.Replicas[0].LagBytes == nil || sh.Replicas[0].LagNs == nil || sh.Replicas[0].Server == "" {
+		if len(sh.Replicas) != 1 || sh.Replicas[0].LagBytes == nil || sh.Replicas[0].LagNs == nil ||
+			sh.Replicas[0].Server == "" {
 			t.Errorf("shard %+v", sh)
 		}
 	}
@@ -104,7 +107,10 @@ func testOpenSlots(t *testing.T, c *fleet.Cluster) {
 	}
 	do(t, to, "CLUSTER", "SETSLOT", "7", "IMPORTING", fromID)
 	r = look(t, c.Nodes[2], 0)
-	if !r.has("open-slots") || r.has("half-open-slots") || len(r.Moving) != 1 || r.Moving[0] != (Moving{Slots: "7", Count: 1, From: from.Addr, To: to.Addr, Source: true, Taker: true}) {
+	if !r.has("open-slots") || r.has("half-open-slots") || len(r.Moving) != 1 || r.Moving[0] != (Moving{
+		Slots: "7",
+		Count: 1, From: from.Addr, To: to.Addr, Source: true, Taker: true,
+	}) {
 		t.Errorf("both ends: %+v %+v", r.Moving, r.Findings)
 	}
 	do(t, from, "CLUSTER", "SETSLOT", "7", "STABLE")
@@ -137,7 +143,8 @@ func testKilled(t *testing.T, c *fleet.Cluster) {
 		t.Errorf("at once: %+v", r.Findings)
 	}
 	r = until(t, c.Nodes[0], "the end of "+dead.Addr, func(r *Report) bool { return r.has("failed-nodes") })
-	if i := slices.IndexFunc(r.Views, func(v View) bool { return v.Address == dead.Addr }); i < 0 || !strings.Contains(r.Views[i].Why, "refused") {
+	if i := slices.IndexFunc(r.Views, func(v View) bool { return v.Address == dead.Addr }); i < 0 ||
+		!strings.Contains(r.Views[i].Why, "refused") {
 		t.Errorf("%+v", r.Views)
 	}
 	if r.Map.Answered != 5 || r.Map.LinksDown == 0 {
@@ -156,7 +163,10 @@ func testUncovered(t *testing.T, c *fleet.Cluster) {
 	for _, n := range alive {
 		do(t, n, "CLUSTER", "DELSLOTS", "100", "101", "102")
 	}
-	r := until(t, c.Nodes[2], "uncovered slots", func(r *Report) bool { return r.has("uncovered-slots") && r.has("cluster-state-fail") })
+	r := until(t, c.Nodes[2], "uncovered slots", func(r *Report) bool {
+		return r.has("uncovered-slots") &&
+			r.has("cluster-state-fail")
+	})
 	if !slices.Equal(r.Uncovered, []string{"100-102"}) || r.Map.SlotsCovered != 16384-3 {
 		t.Errorf("%v, %+v", r.Uncovered, r.Map)
 	}
@@ -195,7 +205,8 @@ func checkRefreshes(t *testing.T, r *Report, name servers.Name) {
 		want = "cluster"
 	}
 	c := r.Refreshes
-	if !c.Counted || len(c.Commands) != 1 || c.Commands[0].Command != want || c.Commands[0].PerCallNs <= 0 || c.Share <= 0 || !c.Fresh || c.LettuceLike {
+	if !c.Counted || len(c.Commands) != 1 || c.Commands[0].Command != want || c.Commands[0].PerCallNs <= 0 ||
+		c.Share <= 0 || !c.Fresh || c.LettuceLike {
 		t.Errorf("refreshes %+v", c)
 	}
 	if r.Map.Size.Nodes != 80 || len(r.Views) != 80 || !r.has("no-answer") {
@@ -208,7 +219,10 @@ func checkRefreshes(t *testing.T, r *Report, name servers.Name) {
 			t.Errorf("%+v", w)
 		}
 	}
-	if !slices.Equal(ids, []string{"now", "upgrade", "cached-slots", "replicas-only", "longer-period", "seeds-only", "event-driven"}) {
+	if !slices.Equal(ids, []string{
+		"now", "upgrade", "cached-slots", "replicas-only", "longer-period", "seeds-only",
+		"event-driven",
+	}) {
 		t.Errorf("ways out %v", ids)
 	}
 	// On 6.0 the upgrade saves most; on the others it is the same command.

@@ -9,11 +9,12 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// shareWorthIt is the share of a node's main thread from which on refreshes are a finding: incident 002 was noticed at 18 %, and a twentieth is what an operator would
-// not give away to bookkeeping.
+// shareWorthIt is the share of a node's main thread from which on refreshes are a finding: incident 002 was noticed at
+// 18 %, and a twentieth is what an operator would not give away to bookkeeping.
 const shareWorthIt = 0.05
 
-// silentTooLong is three pings that did not come: masters ping their replicas every repl-ping-replica-period, by default 10 s.
+// silentTooLong is three pings that did not come: masters ping their replicas every repl-ping-replica-period, by
+// default 10 s.
 const silentTooLong = 30 * time.Second
 
 func (r *Report) find(id, text string, fix ...string) {
@@ -36,8 +37,10 @@ func (r *Report) judge(v *views) {
 
 func (r *Report) judgeSlots() {
 	if missing := cluster.SlotCount - r.Map.SlotsCovered; missing > 0 {
-		r.find("uncovered-slots", fmt.Sprintf("%s belong to nobody: %s; with cluster-require-full-coverage yes (the default) no node serves anything", format.Count(missing, "slot"), few(r.Uncovered, 6)),
-			"if a node that had them is down: bring it back, or promote its replica", "else give them to a master: redis-cli --cluster fix "+r.Target.Address)
+		r.find("uncovered-slots", fmt.Sprintf("%s belong to nobody: %s; with cluster-require-full-coverage yes (the "+
+			"default) no node serves anything", format.Count(missing, "slot"), few(r.Uncovered, 6)),
+			"if a node that had them is down: bring it back, or promote its replica",
+			"else give them to a master: redis-cli --cluster fix "+r.Target.Address)
 	}
 	var down []string
 	for _, view := range r.Views {
@@ -46,7 +49,8 @@ func (r *Report) judgeSlots() {
 		}
 	}
 	if len(down) > 0 {
-		r.find("cluster-state-fail", fmt.Sprintf("%s: cluster_state:fail, they refuse commands with CLUSTERDOWN: %s", format.Count(len(down), "node"), few(down, 6)))
+		r.find("cluster-state-fail", fmt.Sprintf("%s: cluster_state:fail, they refuse commands with CLUSTERDOWN: %s",
+			format.Count(len(down), "node"), few(down, 6)))
 	}
 }
 
@@ -63,14 +67,18 @@ func (r *Report) judgeMembers() {
 		}
 	}
 	if list := groups[stateFailed]; len(list) > 0 {
-		r.find("failed-nodes", fmt.Sprintf("%s failed: %s", format.Count(len(list), "node"), few(list, 6)), "bring it back, or remove it: redis-cli --cluster del-node "+r.Target.Address+" NODE-ID")
+		r.find("failed-nodes", fmt.Sprintf("%s failed: %s", format.Count(len(list), "node"), few(list, 6)),
+			"bring it back, or remove it: redis-cli --cluster del-node "+r.Target.Address+" NODE-ID")
 	}
 	if list := groups[stateSuspected]; len(list) > 0 {
-		r.find("suspected-nodes", fmt.Sprintf("%s suspected by some (fail?): %s", format.Count(len(list), "node"), few(list, 6)), "look at the network between the nodes, and whether it is stalled: slowpath doctor "+list[0])
+		r.find("suspected-nodes", fmt.Sprintf("%s suspected by some (fail?): %s", format.Count(len(list), "node"),
+			few(list, 6)), "look at the network between the nodes, and whether it is stalled: slowpath doctor "+list[0])
 	}
 	if list := groups[stateUnreachable]; len(list) > 0 {
-		r.find("no-answer", fmt.Sprintf("%s in good standing with the others, and not answering slowpath: %s (%s)", format.Count(len(list), "node"), few(list, 6), why),
-			"if clients cannot reach it either, they run into timeouts: check the address that the node announces (cluster-announce-ip), and firewalls")
+		r.find("no-answer", fmt.Sprintf("%s in good standing with the others, and not answering slowpath: %s (%s)",
+			format.Count(len(list), "node"), few(list, 6), why),
+			"if clients cannot reach it either, they run into timeouts: check the address that the node announces "+
+				"(cluster-announce-ip), and firewalls")
 	}
 }
 
@@ -84,10 +92,12 @@ func (r *Report) judgeViews(v *views) {
 	}
 	if len(texts) > 0 {
 		r.find("views-disagree", fmt.Sprintf("the nodes do not hold the same map: %s", few(texts, 3)),
-			"clients that ask these nodes route wrongly: "+few(unique(by), 6), "if it stays for longer than a minute, the cluster bus (port + 10000) between them is cut")
+			"clients that ask these nodes route wrongly: "+few(unique(by), 6), "if it stays for longer than a "+
+				"minute, the cluster bus (port + 10000) between them is cut")
 	}
 	for _, names := range v.sameEpoch() {
-		r.find("same-epoch", "masters with the same config epoch: "+few(names, 6)+"; when both claim a slot, neither wins", "redis-cli -p PORT cluster bumpepoch on one of them")
+		r.find("same-epoch", "masters with the same config epoch: "+few(names, 6)+"; when both claim a slot, neither "+
+			"wins", "redis-cli -p PORT cluster bumpepoch on one of them")
 	}
 }
 
@@ -117,10 +127,13 @@ func (r *Report) judgeMoves() {
 		half = append(half, text+" ("+end+")")
 	}
 	if len(open) > 0 {
-		r.find("open-slots", "slots are being moved: "+few(open, 4)+"; keys that have gone cost a call an ASK and another round trip", "if nobody moves slots now, the move was left undone: redis-cli --cluster fix "+r.Target.Address)
+		r.find("open-slots", "slots are being moved: "+few(open, 4)+"; keys that have gone cost a call an ASK and "+
+			"another round trip", "if nobody moves slots now, the move was left undone: redis-cli --cluster "+
+			"fix "+r.Target.Address)
 	}
 	if len(half) > 0 {
-		r.find("half-open-slots", "a move that only one end knows of: "+few(half, 4), "redis-cli --cluster fix "+r.Target.Address)
+		r.find("half-open-slots", "a move that only one end knows of: "+few(half, 4),
+			"redis-cli --cluster fix "+r.Target.Address)
 	}
 }
 
@@ -144,13 +157,17 @@ func (r *Report) judgeReplicas() {
 		}
 	}
 	if len(broken) > 0 {
-		r.find("replica-link-down", "replicas are not in step with their masters: "+few(broken, 4), "reads of them are stale, and they cannot take over: see the log of the replica, and repl-backlog-size of the master")
+		r.find("replica-link-down", "replicas are not in step with their masters: "+few(broken, 4),
+			"reads of them are stale, and they cannot take over: see the log of the replica, and repl-backlog-size "+
+				"of the master")
 	}
 	if len(silent) > 0 {
 		r.find("replica-silent", "replicas have not heard from their masters: "+few(silent, 4))
 	}
 	if len(alone) > 0 {
-		r.find("no-replica", fmt.Sprintf("%s without a replica, while others have one: %s", format.Count(len(alone), "master"), few(alone, 6)), "redis-cli --cluster add-node NEW "+r.Target.Address+" --cluster-slave --cluster-master-id ID")
+		r.find("no-replica", fmt.Sprintf("%s without a replica, while others have one: %s", format.Count(len(alone),
+			"master"), few(alone, 6)), "redis-cli --cluster add-node NEW "+r.Target.Address+" --cluster-slave "+
+			"--cluster-master-id ID")
 	}
 }
 
@@ -162,7 +179,8 @@ func (r *Report) judgeRefreshes() {
 	fix := []string{}
 	for _, w := range r.WaysOut {
 		if w.Possible && w.Saves > 0 {
-			fix = append(fix, fmt.Sprintf("%s: saves the masters %.0f %% of it (how: see the ways out)", w.Title, w.Saves*100))
+			fix = append(fix, fmt.Sprintf("%s: saves the masters %.0f %% of it (how: see the ways out)", w.Title,
+				w.Saves*100))
 		}
 	}
 	who := ""
@@ -171,5 +189,6 @@ func (r *Report) judgeRefreshes() {
 	} else if r.Refreshes.LettuceLike {
 		who = ", as Lettuce does it (a new connection, CLUSTER NODES, INFO)"
 	}
-	r.find("topology-refresh-storm", fmt.Sprintf("refreshes of the clients' topology%s take %.0f %% of the main thread of %s", who, r.Refreshes.ShareMax*100, r.Refreshes.ShareMaxNode), fix...)
+	r.find("topology-refresh-storm", fmt.Sprintf("refreshes of the clients' topology%s take %.0f %% of the main "+
+		"thread of %s", who, r.Refreshes.ShareMax*100, r.Refreshes.ShareMaxNode), fix...)
 }

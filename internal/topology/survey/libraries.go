@@ -51,7 +51,10 @@ func libraries(s *Survey) []Library {
 	out := []Library{}
 	for lib, n := range count {
 		h, _ := cost.HabitOf(lib)
-		out = append(out, Library{Library: lib, Connections: n, Hosts: len(hosts[lib]), Refreshes: h.Refreshes, Option: h.Longer})
+		out = append(out, Library{
+			Library: lib, Connections: n, Hosts: len(hosts[lib]), Refreshes: h.Refreshes,
+			Option: h.Longer,
+		})
 	}
 	slices.SortFunc(out, func(a, b Library) int {
 		return cmp.Or(cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.Library, b.Library))

@@ -12,13 +12,15 @@ import (
 // maxLinks bounds CLUSTER LINKS: two per node of the largest cluster.
 const maxLinks = 20_000
 
-// parseLinks reads the reply of CLUSTER LINKS, an array of maps (flat arrays in RESP2). Fields that are not known are passed over.
+// parseLinks reads the reply of CLUSTER LINKS, an array of maps (flat arrays in RESP2). Fields that are not known are
+// passed over.
 func parseLinks(reply resp.Value) ([]Link, error) {
 	if err := reply.Err(); err != nil {
 		return nil, err
 	}
 	if reply.Kind != resp.Array || len(reply.Elems) > maxLinks {
-		return nil, fmt.Errorf("CLUSTER LINKS: a reply of %d elements, want an array of at most %d", len(reply.Elems), maxLinks)
+		return nil, fmt.Errorf("CLUSTER LINKS: a reply of %d elements, want an array of at most %d", len(reply.Elems),
+			maxLinks)
 	}
 	links := make([]Link, 0, len(reply.Elems))
 	for _, e := range reply.Elems {
@@ -46,8 +48,8 @@ func parseLinks(reply resp.Value) ([]Link, error) {
 // maxSlowCalls bounds what is asked of SLOWLOG.
 const maxSlowCalls = 128
 
-// parseSlowCalls reads SLOWLOG GET, [id, second, microseconds, arguments, address, name] since Redis 4, and keeps the refreshes of a topology. Other entries, whose
-// arguments may be anybody's data, are dropped here.
+// parseSlowCalls reads SLOWLOG GET, [id, second, microseconds, arguments, address, name] since Redis 4, and keeps the
+// refreshes of a topology. Other entries, whose arguments may be anybody's data, are dropped here.
 func parseSlowCalls(reply resp.Value) []SlowCall {
 	var calls []SlowCall
 	for _, e := range reply.Elems[:min(len(reply.Elems), maxSlowCalls)] {
@@ -61,8 +63,11 @@ func parseSlowCalls(reply resp.Value) []SlowCall {
 			continue
 		}
 		const day = 24 * 3600 * 1e6 // microseconds; more is no duration of a command
-		calls = append(calls, SlowCall{At: time.Unix(second, 0), Took: time.Duration(min(max(0, usec), day)) * time.Microsecond, Command: "cluster|" + sub,
-			Addr: e.Elems[4].Text(), Name: e.Elems[5].Text()})
+		calls = append(calls, SlowCall{
+			At: time.Unix(second, 0), Took: time.Duration(min(max(0, usec), day)) *
+				time.Microsecond, Command: "cluster|" + sub,
+			Addr: e.Elems[4].Text(), Name: e.Elems[5].Text(),
+		})
 	}
 	return calls
 }

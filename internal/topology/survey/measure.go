@@ -12,7 +12,8 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// maxMeasuredBytes bounds the replies of one measurement: of a map in which every slot is a range of its own a single CLUSTER SLOTS has 2 MB.
+// maxMeasuredBytes bounds the replies of one measurement: of a map in which every slot is a range of its own a single
+// CLUSTER SLOTS has 2 MB.
 const maxMeasuredBytes = 512 << 10
 
 // asker is the part of a session that measuring needs.
@@ -20,8 +21,9 @@ type asker interface {
 	Pipeline(ctx context.Context, cmds [][]string) ([]resp.Value, error)
 }
 
-// measure has the server execute a command some times, between two looks at commandstats, all in one write: the server takes the commands of a pipeline one after
-// the other, so that nobody else's are between them, and the difference is theirs alone even where commandstats know no subcommands (before 7.0).
+// measure has the server execute a command some times, between two looks at commandstats, all in one write: the server
+// takes the commands of a pipeline one after the other, so that nobody else's are between them, and the difference is
+// theirs alone even where commandstats know no subcommands (before 7.0).
 func measure(ctx context.Context, s asker, c cost.Command, calls int) (cost.Measured, error) {
 	info := []string{"INFO", "commandstats"}
 	cmds := [][]string{info}
@@ -44,8 +46,10 @@ func measure(ctx context.Context, s asker, c cost.Command, calls int) (cost.Meas
 		return cost.Measured{}, fmt.Errorf("measuring %s: the server counts no calls of it in INFO commandstats", c)
 	}
 	counted := callsAfter - callsBefore
-	return cost.Measured{Command: c, Calls: calls, Bytes: textBytes(replies[1]), Alone: counted == float64(calls),
-		PerCall: time.Duration((usecAfter - usecBefore) / counted * float64(time.Microsecond))}, nil
+	return cost.Measured{
+		Command: c, Calls: calls, Bytes: textBytes(replies[1]), Alone: counted == float64(calls),
+		PerCall: time.Duration((usecAfter - usecBefore) / counted * float64(time.Microsecond)),
+	}, nil
 }
 
 const (
@@ -53,14 +57,16 @@ const (
 	batchMost = 20               // calls
 )
 
-// lowest measures a command in batches, and gives the cheapest of them: commandstats count the time on the wall, and what others on the server's host took of the CPU
-// meanwhile is in it. The first call, in which caches fill, does not count. Between the batches the server serves others.
+// lowest measures a command in batches, and gives the cheapest of them: commandstats count the time on the wall, and
+// what others on the server's host took of the CPU meanwhile is in it. The first call, in which caches fill, does not
+// count. Between the batches the server serves others.
 func lowest(ctx context.Context, s asker, c cost.Command, batches int) (cost.Measured, error) {
 	first, err := measure(ctx, s, c, 1)
 	if err != nil {
 		return cost.Measured{}, err
 	}
-	calls := min(batchMost, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))), max(1, maxMeasuredBytes/first.Bytes))
+	calls := min(batchMost, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))),
+		max(1, maxMeasuredBytes/first.Bytes))
 	best, total := cost.Measured{}, 1
 	var each []time.Duration
 	for range batches {
@@ -81,7 +87,8 @@ func lowest(ctx context.Context, s asker, c cost.Command, batches int) (cost.Mea
 	return best, nil
 }
 
-// coarse is where the whole microseconds of commandstats are too coarse for the cheapest batch: a cached CLUSTER SLOTS takes a fraction of one, and many count as 0.
+// coarse is where the whole microseconds of commandstats are too coarse for the cheapest batch: a cached CLUSTER SLOTS
+// takes a fraction of one, and many count as 0.
 const coarse = 40 * time.Microsecond
 
 // trimmed is the mean of all but the dearest quarter.

@@ -14,10 +14,14 @@ import (
 )
 
 // checkedMaps are those at which the model is checked: none of them is in reference.tsv.
-var checkedMaps = []fleet.MapSpec{{Masters: 6, RangesPerMaster: 1}, {Masters: 80, RangesPerMaster: 6}, {Masters: 300, RangesPerMaster: 6}}
+var checkedMaps = []fleet.MapSpec{
+	{Masters: 6, RangesPerMaster: 1},
+	{Masters: 80, RangesPerMaster: 6},
+	{Masters: 300, RangesPerMaster: 6},
+}
 
-// BenchmarkModel measures the commands on maps of 6, 80 and 300 nodes, and compares with what the model says of each from the measurement on each other of them, as
-// slowpath topology does from the one cluster that it sees:
+// BenchmarkModel measures the commands on maps of 6, 80 and 300 nodes, and compares with what the model says of each
+// from the measurement on each other of them, as slowpath topology does from the one cluster that it sees:
 //
 //	go test -run '^$' -bench Model -benchtime 1x ./internal/topology/survey
 func BenchmarkModel(b *testing.B) {
@@ -32,7 +36,10 @@ func BenchmarkModel(b *testing.B) {
 			for _, c := range cost.Commands {
 				fmt.Fprintf(&text, "\n%s %s:", name, c)
 				for _, from := range by[c] {
-					m, ok := cost.ModelOf(productOf(name), cost.Measured{Command: c, PerCall: time.Duration(from.PerCall * float64(time.Microsecond))}, from.Size)
+					m, ok := cost.ModelOf(productOf(name), cost.Measured{
+						Command: c,
+						PerCall: time.Duration(from.PerCall * float64(time.Microsecond)),
+					}, from.Size)
 					if !ok {
 						b.Fatalf("no model of %s for %s", c, name)
 					}
@@ -49,15 +56,16 @@ func BenchmarkModel(b *testing.B) {
 			}
 		}
 		slices.Sort(errors)
-		b.Logf("%s\n%d predictions: median error %.0f %%, nine of ten within %.0f %%, worst %.0f %%", text.String(), len(errors), errors[len(errors)/2]*100, errors[len(errors)*9/10]*100, errors[len(errors)-1]*100)
+		b.Logf("%s\n%d predictions: median error %.0f %%, nine of ten within %.0f %%, worst %.0f %%", text.String(),
+			len(errors), errors[len(errors)/2]*100, errors[len(errors)*9/10]*100, errors[len(errors)-1]*100)
 		b.ReportMetric(errors[len(errors)/2]*100, "%median-error")
 		b.ReportMetric(errors[len(errors)*9/10]*100, "%p90-error")
 		b.ReportMetric(errors[len(errors)-1]*100, "%worst-error")
 	}
 }
 
-// cheapest measures the maps in turn, several rounds, and keeps the lowest of each: a machine that is shared is slower for seconds at a time, and that must not look
-// like an error of the model.
+// cheapest measures the maps in turn, several rounds, and keeps the lowest of each: a machine that is shared is slower
+// for seconds at a time, and that must not look like an error of the model.
 func cheapest(b *testing.B, name servers.Name, rounds int) []cost.Point {
 	var best []cost.Point
 	for range rounds {

@@ -41,7 +41,10 @@ func (v *views) moving() []Moving {
 		}
 		for e, list := range groups {
 			ranges := rangesOf(list)
-			out = append(out, Moving{Slots: few(ranges, 6), Count: len(list), From: v.name(w.from), To: v.name(w.to), Source: e.source, Taker: e.taker})
+			out = append(out, Moving{
+				Slots: few(ranges, 6), Count: len(list), From: v.name(w.from), To: v.name(w.to),
+				Source: e.source, Taker: e.taker,
+			})
 		}
 	}
 	slices.SortFunc(out, func(a, b Moving) int {

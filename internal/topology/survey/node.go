@@ -115,7 +115,8 @@ func (n *node) do(ctx context.Context, args ...string) (resp.Value, bool) {
 	return replies[0], true
 }
 
-// askMap takes CLUSTER NODES, or what else of the map the node gives. host is where nodes are that do not say where they are.
+// askMap takes CLUSTER NODES, or what else of the map the node gives. host is where nodes are that do not say where
+// they are.
 func (n *node) askMap(ctx context.Context, host string) {
 	if reply, ok := n.do(ctx, "CLUSTER", "NODES"); ok {
 		n.keepMap(cost.Nodes, host)(cluster.ParseNodes(reply.Text()))
@@ -201,9 +202,11 @@ func (n *node) noMap() error {
 	for _, r := range n.look.Refused {
 		if strings.HasPrefix(r.Command, "CLUSTER") {
 			if strings.Contains(r.Why, "cluster support disabled") {
-				return fmt.Errorf("%w: %s is not in one (cluster-enabled no); for a single server: slowpath doctor %s", ErrNotCluster, n.target.Addr(), n.target.Addr())
+				return fmt.Errorf("%w: %s is not in one (cluster-enabled no); for a single server: slowpath doctor %s",
+					ErrNotCluster, n.target.Addr(), n.target.Addr())
 			}
-			return fmt.Errorf("%w from %s: %s: %s; let the user have it: ACL SETUSER <user> +cluster|nodes +cluster|info (before Redis 7: +cluster)",
+			return fmt.Errorf("%w from %s: %s: %s; let the user have it: ACL SETUSER <user> +cluster|nodes "+
+				"+cluster|info (before Redis 7: +cluster)",
 				ErrNoMap, n.target.Addr(), r.Command, r.Why)
 		}
 	}

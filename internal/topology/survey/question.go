@@ -49,8 +49,11 @@ func (q Question) askingOf(r *Refreshes, list []Refresher, libs []Library, nodes
 	return a
 }
 
-// waysOut reckons with the rate and the cost per call that were counted; where nobody was seen to refresh, with those of the question.
-func waysOut(a cost.Asking, r *Refreshes, m *cost.Model, sum MapSummary, list []Refresher, libs []Library) []cost.WayOut {
+// waysOut reckons with the rate and the cost per call that were counted; where nobody was seen to refresh, with those
+// of the question.
+func waysOut(a cost.Asking, r *Refreshes, m *cost.Model, sum MapSummary, list []Refresher,
+	libs []Library,
+) []cost.WayOut {
 	c := cost.Cluster{Asking: a, Size: sum.Size, Replicas: sum.Replicas, Habit: habitAsked(a, r, list, libs)}
 	switch {
 	case a.Seen:

@@ -16,9 +16,11 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as reference.tsv of package refresh")
+var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as "+
+	"reference.tsv of package refresh")
 
-var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16; with another -reference than the whole one")
+var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16; with another -reference "+
+	"than the whole one")
 
 // versions are those to measure.
 func versions() []servers.Name {
@@ -28,15 +30,32 @@ func versions() []servers.Name {
 	return servers.Known()
 }
 
-// referenceMaps are the sizes at which the model is fitted. Those at which it is checked, 6, 80 and 300 nodes (BenchmarkModel), are not among them.
+// referenceMaps are the sizes at which the model is fitted. Those at which it is checked, 6, 80 and 300 nodes
+// (BenchmarkModel), are not among them.
 var referenceMaps = []fleet.MapSpec{
-	{Masters: 3}, {Masters: 3, Replicas: 1, RangesPerMaster: 6}, {Masters: 12}, {Masters: 12, RangesPerMaster: 20}, {Masters: 20, Replicas: 1},
-	{Masters: 40, RangesPerMaster: 6}, {Masters: 40, RangesPerMaster: 409}, {Masters: 80, Replicas: 1, RangesPerMaster: 3},
-	{Masters: 160, RangesPerMaster: 12}, {Masters: 160, RangesPerMaster: 102}, {Masters: 240, Replicas: 1, RangesPerMaster: 6}, {Masters: 480},
+	{Masters: 3},
+	{Masters: 3, Replicas: 1, RangesPerMaster: 6},
+	{Masters: 12},
+	{Masters: 12, RangesPerMaster: 20},
+	{Masters: 20, Replicas: 1},
+	{Masters: 40, RangesPerMaster: 6},
+	{Masters: 40, RangesPerMaster: 409},
+	{
+		Masters: 80, Replicas: 1,
+		RangesPerMaster: 3,
+	},
+	{Masters: 160, RangesPerMaster: 12},
+	{Masters: 160, RangesPerMaster: 102},
+	{
+		Masters: 240, Replicas: 1,
+		RangesPerMaster: 6,
+	},
+	{Masters: 480},
 }
 
-// BenchmarkReference measures what the commands cost on every version, for reference.tsv. What an earlier run has put into the file stays where it is lower: what
-// others take of the machine only ever adds. To begin anew, remove the file.
+// BenchmarkReference measures what the commands cost on every version, for reference.tsv. What an earlier run has put
+// into the file stays where it is lower: what others take of the machine only ever adds. To begin anew, remove the
+// file.
 //
 //	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology/survey -reference internal/topology/cost/reference.tsv
 func BenchmarkReference(b *testing.B) {
@@ -62,7 +81,8 @@ func BenchmarkReference(b *testing.B) {
 	}
 }
 
-// measureMap measures each command on a server with that map. The server goes before others on a busy machine: the time of commandstats is not that of the CPU.
+// measureMap measures each command on a server with that map. The server goes before others on a busy machine: the time
+// of commandstats is not that of the CPU.
 func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []cost.Point) {
 	b.Helper()
 	i := fleettest.StartMap(b, name, m, fleet.Spec{Nice: -10})
@@ -80,7 +100,8 @@ func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []cost
 		commands = []cost.Command{cost.Nodes, cost.Slots}
 	}
 	for _, c := range commands {
-		points = append(points, cost.Point{Server: string(name), Command: c, Size: sizeOf(m), PerCall: lowestOf(b, s, c)})
+		points = append(points, cost.Point{Server: string(name), Command: c, Size: sizeOf(m), PerCall: lowestOf(b, s,
+			c)})
 	}
 	if err := i.Stop(b.Context()); err != nil { // now, and not when the benchmark ends
 		b.Fatal(err)
@@ -126,9 +147,11 @@ func key(p cost.Point) cost.Point {
 
 func sizeOf(m fleet.MapSpec) cost.Size {
 	ranges := min(m.Masters*max(1, m.RangesPerMaster), fleet.Slots)
-	return cost.Size{Nodes: m.Masters * (1 + m.Replicas), Masters: m.Masters, Ranges: ranges, Entries: ranges * (1 + m.Replicas)}
+	return cost.Size{Nodes: m.Masters * (1 + m.Replicas), Masters: m.Masters, Ranges: ranges, Entries: ranges *
+		(1 + m.Replicas)}
 }
 
 func row(p cost.Point) string {
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%.2f\n", p.Server, string(p.Command), p.Size.Nodes, p.Size.Masters, p.Size.Ranges, p.Size.Entries, p.PerCall)
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%.2f\n", p.Server, string(p.Command), p.Size.Nodes, p.Size.Masters,
+		p.Size.Ranges, p.Size.Entries, p.PerCall)
 }

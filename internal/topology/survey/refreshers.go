@@ -13,10 +13,12 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Refresher is the connections of one kind that were seen to ask for the map: by the same library, name and command, from some hosts.
+// Refresher is the connections of one kind that were seen to ask for the map: by the same library, name and command,
+// from some hosts.
 type Refresher struct {
-	Library     string   `json:"library"` // as the client says (lib-name, lib-ver) or as its name gives away; empty where neither tells
-	Name        string   `json:"name"`    // that the connections have given themselves
+	// as the client says (lib-name, lib-ver) or as its name gives away; empty where neither tells
+	Library     string   `json:"library"`
+	Name        string   `json:"name"` // that the connections have given themselves
 	Command     string   `json:"command"`
 	Connections string   `json:"connections"` // kept, or new for each refresh
 	Count       int      `json:"count"`       // of connections that were seen, on all nodes
@@ -39,7 +41,8 @@ const (
 	maxHosts = 5 // that are named
 )
 
-// refreshOf recognises a connection whose last command asked for the map. "cluster" is what a server before 7.0 says of all subcommands.
+// refreshOf recognises a connection whose last command asked for the map. "cluster" is what a server before 7.0 says of
+// all subcommands.
 func refreshOf(c server.Client) bool {
 	switch c.Cmd {
 	case cost.Nodes.Stat(), cost.Slots.Stat(), cost.Shards.Stat(), "cluster":
@@ -48,7 +51,8 @@ func refreshOf(c server.Client) bool {
 	return c.Name == lettuceName
 }
 
-// lettuceName is what Lettuce calls the connections over which it refreshes its topology (DefaultClusterTopologyRefresh), since it closes them after INFO or CLIENT LIST.
+// lettuceName is what Lettuce calls the connections over which it refreshes its topology
+// (DefaultClusterTopologyRefresh), since it closes them after INFO or CLIENT LIST.
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
 // kind is what refreshers are grouped by.
@@ -100,7 +104,8 @@ func refreshers(s *Survey) []Refresher {
 		}
 	}
 	slices.SortFunc(out, func(a, b Refresher) int {
-		return cmp.Or(cmp.Compare(b.Refreshes, a.Refreshes), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Library, b.Library), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Command, b.Command),
+		return cmp.Or(cmp.Compare(b.Refreshes, a.Refreshes), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Library,
+			b.Library), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Command, b.Command),
 			cmp.Compare(a.Connections, b.Connections))
 	})
 	return out
@@ -181,10 +186,14 @@ func (g *group) add(sg *sighting, node int, start time.Time, window time.Duratio
 	}
 }
 
-// refresher is what the group shows. The period comes from the spacing of the moments of one connection where there is one, else from how many of the connections
-// that are kept asked in the window: of those with a period of a minute a sixth does in ten seconds.
+// refresher is what the group shows. The period comes from the spacing of the moments of one connection where there is
+// one, else from how many of the connections that are kept asked in the window: of those with a period of a minute a
+// sixth does in ten seconds.
 func (g *group) refresher(k kind) Refresher {
-	r := Refresher{Library: k.library, Name: k.name, Command: k.command, Connections: k.connections, Count: g.count, HostCount: len(g.hosts), Nodes: len(g.nodes), Refreshes: g.refreshes}
+	r := Refresher{
+		Library: k.library, Name: k.name, Command: k.command, Connections: k.connections, Count: g.count,
+		HostCount: len(g.hosts), Nodes: len(g.nodes), Refreshes: g.refreshes,
+	}
 	for host := range g.hosts {
 		r.Hosts = append(r.Hosts, host)
 	}
@@ -197,15 +206,18 @@ func (g *group) refresher(k kind) Refresher {
 	switch {
 	case len(g.spacings) > 0:
 		slices.Sort(g.spacings)
-		r.PeriodNs, r.PeriodFrom = round(g.spacings[len(g.spacings)/2]).Nanoseconds(), "the time between refreshes of one connection"
+		r.PeriodNs, r.PeriodFrom = round(g.spacings[len(g.spacings)/2]).Nanoseconds(),
+			"the time between refreshes of one connection"
 	case k.connections == kept && g.refreshes >= enough && g.window > 0:
 		period := float64(g.window) * float64(g.count) / float64(g.refreshes)
-		r.PeriodNs, r.PeriodFrom = round(time.Duration(period)).Nanoseconds(), "the share of the connections that asked in the window"
+		r.PeriodNs, r.PeriodFrom = round(time.Duration(period)).Nanoseconds(), "the share of the connections that "+
+			"asked in the window"
 	}
 	return r
 }
 
-// byCounters settles the period of the only connections that ask with a command, where they are kept: the server counts their calls, also those between two listings.
+// byCounters settles the period of the only connections that ask with a command, where they are kept: the server counts
+// their calls, also those between two listings.
 func byCounters(list []Refresher, r *Refreshes) {
 	for _, c := range r.Commands {
 		var only *Refresher
@@ -232,7 +244,8 @@ func round(d time.Duration) time.Duration {
 	return time.Duration(math.Round(float64(d)/step) * step)
 }
 
-// slowNames adds what SLOWLOG has: refreshes of a library that tells its name, among them those whose connections are gone.
+// slowNames adds what SLOWLOG has: refreshes of a library that tells its name, among them those whose connections are
+// gone.
 func slowNames(groups map[kind]*group, l *Look) {
 	for _, c := range l.Slow {
 		for k, g := range groups {

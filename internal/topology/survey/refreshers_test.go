@@ -17,7 +17,10 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func listed(lists ...string) *Survey {
 	l := &Look{Addr: "n:1"}
 	for k, text := range lists {
-		l.Ticks = append(l.Ticks, Tick{At: start.Add(time.Duration(k) * time.Second), Clients: others(server.ParseClients(text)), HasClients: true})
+		l.Ticks = append(l.Ticks, Tick{
+			At:      start.Add(time.Duration(k) * time.Second),
+			Clients: others(server.ParseClients(text)), HasClients: true,
+		})
 	}
 	return &Survey{Start: start, Window: time.Duration(len(lists)-1) * time.Second, Looks: []*Look{l}}
 }
@@ -26,17 +29,20 @@ func TestRefreshersOfListings(t *testing.T) {
 	// A connection that asks each 5 s, one that asked an hour ago, and slowpath's own, over 11 s.
 	var kept []string
 	for k := range 12 {
-		kept = append(kept, fmt.Sprintf("id=1 addr=10.0.0.1:1 name= age=%d idle=%d flags=N cmd=cluster|slots lib-name=redisson lib-ver=4.7\n"+
+		kept = append(kept, fmt.Sprintf("id=1 addr=10.0.0.1:1 name= age=%d idle=%d flags=N cmd=cluster|slots "+
+			"lib-name=redisson lib-ver=4.7\n"+
 			"id=2 addr=10.0.0.2:1 name= age=%d idle=%d flags=N cmd=cluster|slots lib-name=redis-py lib-ver=6.0\n"+
 			"id=3 addr=10.0.0.3:1 name=slowpath-topology age=1 idle=0 flags=N cmd=cluster|nodes\n"+
-			"id=4 addr=10.0.0.4:1 name= age=9 idle=0 flags=S cmd=replconf\nid=5 addr=10.0.0.5:1 name=app age=9 idle=0 flags=N cmd=get", 900+k, k%5, 3700+k, 3600+k))
+			"id=4 addr=10.0.0.4:1 name= age=9 idle=0 flags=S cmd=replconf\nid=5 addr=10.0.0.5:1 name=app age=9 "+
+			"idle=0 flags=N cmd=get", 900+k, k%5, 3700+k, 3600+k))
 	}
 	got := refreshers(listed(kept...))
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}
 	r := got[0]
-	if r.Library != "redisson 4.7" || r.Command != "cluster|slots" || r.Connections != "kept" || r.Refreshes != 3 || time.Duration(r.PeriodNs) != 5*time.Second || r.HostCount != 1 || r.Nodes != 1 {
+	if r.Library != "redisson 4.7" || r.Command != "cluster|slots" || r.Connections != "kept" || r.Refreshes != 3 ||
+		time.Duration(r.PeriodNs) != 5*time.Second || r.HostCount != 1 || r.Nodes != 1 {
 		t.Errorf("%+v", r)
 	}
 	if r := got[1]; r.Library != "redis-py 6.0" || r.Refreshes != 0 || r.PeriodNs != 0 {
@@ -45,8 +51,11 @@ func TestRefreshersOfListings(t *testing.T) {
 }
 
 func TestRefreshersOnNewConnections(t *testing.T) {
-	got := refreshers(listed("", "id=7 addr=10.0.0.1:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N cmd=info\n", "id=9 addr=10.0.0.2:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N cmd=cluster|nodes\n"))
-	if len(got) != 1 || got[0].Library != "lettuce" || got[0].Connections != "new" || got[0].Count != 2 || got[0].HostCount != 2 || got[0].Command != "cluster|nodes" || got[0].PeriodNs != 0 {
+	got := refreshers(listed("", "id=7 addr=10.0.0.1:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N "+
+		"cmd=info\n", "id=9 addr=10.0.0.2:1 name=lettuce#ClusterTopologyRefresh age=0 idle=0 flags=N "+
+		"cmd=cluster|nodes\n"))
+	if len(got) != 1 || got[0].Library != "lettuce" || got[0].Connections != "new" || got[0].Count != 2 ||
+		got[0].HostCount != 2 || got[0].Command != "cluster|nodes" || got[0].PeriodNs != 0 {
 		t.Errorf("%+v", got)
 	}
 	if h, ok := cost.HabitOf(got[0].Library); !ok || !h.Everyone {
@@ -75,8 +84,14 @@ func TestPeriodOfMany(t *testing.T) {
 }
 
 func TestLikely(t *testing.T) {
-	measured := []cost.Measured{{Command: cost.Nodes, PerCall: 700 * time.Microsecond}, {Command: cost.Slots, PerCall: 300 * time.Microsecond}}
-	for usec, want := range map[float64]string{690: "cluster|nodes", 900: "cluster|nodes", 310: "cluster|slots", 460: "", 5: "", 9000: ""} {
+	measured := []cost.Measured{{Command: cost.Nodes, PerCall: 700 * time.Microsecond}, {
+		Command: cost.Slots,
+		PerCall: 300 * time.Microsecond,
+	}}
+	for usec, want := range map[float64]string{
+		690: "cluster|nodes", 900: "cluster|nodes", 310: "cluster|slots",
+		460: "", 5: "", 9000: "",
+	} {
 		if got := likely("cluster", usage{10, usec * 10}, measured); got != want {
 			t.Errorf("%v µs a call: %q, want %q", usec, got, want)
 		}
@@ -90,22 +105,40 @@ func TestLikely(t *testing.T) {
 func counted(nodes int, perSecond, perCall float64) *Survey {
 	s := &Survey{Start: start, Window: 10 * time.Second}
 	for k := range nodes {
-		l := &Look{Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", Fields: server.ParseInfo("role:master"),
-			Measured: []cost.Measured{{Command: cost.Nodes, PerCall: time.Duration(perCall * float64(time.Microsecond)), Calls: 5, Alone: true}, {Command: cost.Slots, PerCall: time.Duration(perCall / 3 * float64(time.Microsecond)), Calls: 5, Alone: true}}}
+		l := &Look{
+			Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", Fields: server.ParseInfo("role:master"),
+			Measured: []cost.Measured{{
+				Command: cost.Nodes, PerCall: time.Duration(perCall * float64(time.Microsecond)),
+				Calls: 5, Alone: true,
+			}, {Command: cost.Slots, PerCall: time.Duration(perCall / 3 *
+				float64(time.Microsecond)), Calls: 5, Alone: true}},
+		}
 		calls := perSecond * 10
-		l.Begin, l.End = server.ParseInfo("used_cpu_user:0\r\ntotal_connections_received:5"), server.ParseInfo(fmt.Sprintf("used_cpu_user:5\r\ntotal_connections_received:%.0f", 5+calls))
-		l.Ticks = []Tick{{At: start, Stats: server.ParseInfo("cmdstat_cluster:calls=9,usec=900\r\ncmdstat_info:calls=1,usec=1")},
-			{At: start.Add(10 * time.Second), Stats: server.ParseInfo(fmt.Sprintf("cmdstat_cluster:calls=%.0f,usec=%.0f\r\ncmdstat_info:calls=%.0f,usec=1", 9+calls, 900+calls*perCall, 2+calls))}}
+		l.Begin, l.End = server.ParseInfo("used_cpu_user:0\r\ntotal_connections_received:5"),
+			server.ParseInfo(fmt.Sprintf("used_cpu_user:5\r\ntotal_connections_received:%.0f", 5+calls))
+		l.Ticks = []Tick{
+			{
+				At:    start,
+				Stats: server.ParseInfo("cmdstat_cluster:calls=9,usec=900\r\ncmdstat_info:calls=1,usec=1"),
+			},
+			{
+				At: start.Add(10 * time.Second),
+				Stats: server.ParseInfo(fmt.Sprintf("cmdstat_cluster:calls=%.0f,usec=%.0f\r\n"+
+					"cmdstat_info:calls=%.0f,usec=1", 9+calls, 900+calls*perCall, 2+calls)),
+			},
+		}
 		s.Looks = append(s.Looks, l)
 	}
 	return s
 }
 
-// TestIncident002: 66 calls of 2.16 ms per second take a seventh of the main thread, and Lettuce is known by what it does beside.
+// TestIncident002: 66 calls of 2.16 ms per second take a seventh of the main thread, and Lettuce is known by what it
+// does beside.
 func TestIncident002(t *testing.T) {
 	s := counted(4, 66, 2160)
 	r := countRefreshes(s)
-	if !r.Counted || len(r.Commands) != 1 || r.Commands[0].Likely != "cluster|nodes" || !near(r.Share, 66*2160e-6) || !near(r.ShareMax, r.Share) || !near(r.BusyMax, 0.5) || !r.Fresh || !r.LettuceLike {
+	if !r.Counted || len(r.Commands) != 1 || r.Commands[0].Likely != "cluster|nodes" || !near(r.Share, 66*2160e-6) ||
+		!near(r.ShareMax, r.Share) || !near(r.BusyMax, 0.5) || !r.Fresh || !r.LettuceLike {
 		t.Fatalf("%+v", r)
 	}
 	sum := MapSummary{Size: cost.Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}, Replicas: 40}
@@ -128,7 +161,8 @@ func TestIncident002(t *testing.T) {
 	if w := ways["upgrade"]; !w.Possible || w.Saves < 0.85 || !near(w.Masters, r.Share*(1-w.Saves)) {
 		t.Errorf("upgrade: %+v", w)
 	}
-	if w := ways["replicas-only"]; !w.Possible || w.Masters != 0 || !near(*w.Replicas, *ways["now"].Replicas) || !strings.Contains(w.How, "getTopologyRefreshSource") {
+	if w := ways["replicas-only"]; !w.Possible || w.Masters != 0 || !near(*w.Replicas, *ways["now"].Replicas) ||
+		!strings.Contains(w.How, "getTopologyRefreshSource") {
 		t.Errorf("replicas only: %+v", w)
 	}
 	if w := ways["longer-period"]; !near(w.Masters, r.Share/5) {
@@ -153,7 +187,8 @@ func TestNobodyRefreshes(t *testing.T) {
 	if d.Seen || d.Clients != 4000 || !near(d.PerNode, 4000.0/30) {
 		t.Errorf("%+v", d)
 	}
-	if one := (Question{}).askingOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.Everyone || !near(one.PerNode, 1000.0/60/80) {
+	if one := (Question{}).askingOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.Everyone || !near(one.PerNode,
+		1000.0/60/80) {
 		t.Errorf("each asks one node: %+v", one)
 	}
 	if w := waysOut(d, &r, nil, MapSummary{}, nil, nil); len(w) != 0 {

@@ -9,7 +9,8 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Refreshes is what the refreshes of all clients cost the servers, counted by the servers over the window, without slowpath's own.
+// Refreshes is what the refreshes of all clients cost the servers, counted by the servers over the window, without
+// slowpath's own.
 type Refreshes struct {
 	Counted        bool         `json:"counted"` // false where no node's commandstats could be read over a window
 	Commands       []Refreshing `json:"commands"`
@@ -19,13 +20,14 @@ type Refreshes struct {
 	BusyMax        float64      `json:"busy_max"`        // CPU time of that node, share of one core
 	NewConnections float64      `json:"new_connections"` // per second and node
 	InfoCalls      float64      `json:"info_calls"`      // per second and node, without slowpath's
-	Fresh          bool         `json:"fresh"`           // about as many new connections as refreshes: they seem to come on new ones
-	LettuceLike    bool         `json:"lettuce_like"`    // and as many INFO: so refreshes Lettuce
-	Nodes          []NodeCost   `json:"nodes"`           // those with the most, at most ten
-	NodesCounted   int          `json:"nodes_counted"`   // how many could be counted
-	dominant       *Refreshing  // the command that takes most
-	perNode        []NodeCost   // all
-	masters, spare []NodeCost   // of masters, of replicas
+	// about as many new connections as refreshes: they seem to come on new ones
+	Fresh          bool        `json:"fresh"`
+	LettuceLike    bool        `json:"lettuce_like"`  // and as many INFO: so refreshes Lettuce
+	Nodes          []NodeCost  `json:"nodes"`         // those with the most, at most ten
+	NodesCounted   int         `json:"nodes_counted"` // how many could be counted
+	dominant       *Refreshing // the command that takes most
+	perNode        []NodeCost  // all
+	masters, spare []NodeCost  // of masters, of replicas
 	elapsed        time.Duration
 }
 
@@ -45,7 +47,8 @@ type NodeCost struct {
 	Master    bool    `json:"master"`
 	PerSecond float64 `json:"calls_per_second"`
 	Share     float64 `json:"share"` // of the time of the main thread
-	Busy      float64 `json:"busy"`  // CPU time of the process's main thread (before 6.2: of the process), share of one core
+	// CPU time of the process's main thread (before 6.2: of the process), share of one core
+	Busy float64 `json:"busy"`
 }
 
 // usage is the growth of a counter pair over the window.
@@ -114,7 +117,8 @@ func countRefreshes(s *Survey) Refreshes {
 		}
 		r.perNode = append(r.perNode, cost)
 		r.elapsed += last.At.Sub(first.At)
-		r.NewConnections += max(0, l.End.Numbers["total_connections_received"]-l.Begin.Numbers["total_connections_received"]) / seconds
+		r.NewConnections += max(0,
+			l.End.Numbers["total_connections_received"]-l.Begin.Numbers["total_connections_received"]) / seconds
 		info, _ := l.grown("info")
 		own := float64(len(l.Ticks) - 1)
 		r.InfoCalls += max(0, info.calls-own) / seconds
@@ -123,7 +127,8 @@ func countRefreshes(s *Survey) Refreshes {
 	return r
 }
 
-// costOver is what refreshes cost one node; it adds them to sums, which are per command. The seconds of a node weigh its calls: sums are per second.
+// costOver is what refreshes cost one node; it adds them to sums, which are per command. The seconds of a node weigh
+// its calls: sums are per second.
 func (l *Look) costOver(seconds float64, sums map[string]usage) (NodeCost, bool) {
 	c := NodeCost{Address: l.Addr, Master: l.isMaster(), Busy: l.busy(seconds)}
 	for _, name := range l.statsOf() {
@@ -168,8 +173,11 @@ func (r *Refreshes) finish(s *Survey, sums map[string]usage) {
 		if u.calls == 0 {
 			continue
 		}
-		r.Commands = append(r.Commands, Refreshing{Command: name, PerSecond: u.calls, PerNode: u.calls / n, PerCallNs: int64(u.usec / u.calls * 1e3), Share: u.usec / 1e6 / n,
-			Likely: likely(name, u, s.Looks[0].Measured)})
+		r.Commands = append(r.Commands, Refreshing{
+			Command: name, PerSecond: u.calls, PerNode: u.calls / n,
+			PerCallNs: int64(u.usec / u.calls * 1e3), Share: u.usec / 1e6 / n,
+			Likely: likely(name, u, s.Looks[0].Measured),
+		})
 	}
 	for i := range r.Commands {
 		if r.dominant == nil || r.Commands[i].Share > r.dominant.Share {
@@ -211,7 +219,8 @@ func cmpFloat(a, b float64) int {
 // about reports whether a rate is that of the other, but for a fifth: clients come and go, and others connect, too.
 func about(a, b float64) bool { return math.Abs(a-b) <= 0.2*b }
 
-// likely tells the subcommand by its cost per call, where the two that a server before 7.0 has were measured and differ enough.
+// likely tells the subcommand by its cost per call, where the two that a server before 7.0 has were measured and differ
+// enough.
 func likely(name string, u usage, measured []cost.Measured) string {
 	if name != "cluster" || u.calls == 0 {
 		return ""

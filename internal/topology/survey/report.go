@@ -60,18 +60,19 @@ type Finding struct {
 
 // MapSummary is the map that most nodes hold (of equal ones the target's).
 type MapSummary struct {
-	Size            cost.Size `json:"size"`
-	Replicas        int       `json:"replicas"`
-	SlotsCovered    int       `json:"slots_covered"`
-	RangesMin       int       `json:"ranges_min"` // of a master with slots
-	RangesMedian    int       `json:"ranges_median"`
-	RangesMax       int       `json:"ranges_max"`
-	CurrentEpoch    uint64    `json:"current_epoch"`
-	Source          string    `json:"source"`          // the command that gave it
-	HeldBy          int       `json:"held_by"`         // nodes that answered with just this assignment of slots and these members
-	Answered        int       `json:"answered"`        // nodes that answered
-	LinksDown       int       `json:"links_down"`      // links of the cluster bus that nodes call disconnected
-	LinkBufferBytes int64     `json:"link_buffer_max"` // the most that waits on one link, bytes (since Redis 7.0)
+	Size         cost.Size `json:"size"`
+	Replicas     int       `json:"replicas"`
+	SlotsCovered int       `json:"slots_covered"`
+	RangesMin    int       `json:"ranges_min"` // of a master with slots
+	RangesMedian int       `json:"ranges_median"`
+	RangesMax    int       `json:"ranges_max"`
+	CurrentEpoch uint64    `json:"current_epoch"`
+	Source       string    `json:"source"` // the command that gave it
+	// nodes that answered with just this assignment of slots and these members
+	HeldBy          int   `json:"held_by"`
+	Answered        int   `json:"answered"`        // nodes that answered
+	LinksDown       int   `json:"links_down"`      // links of the cluster bus that nodes call disconnected
+	LinkBufferBytes int64 `json:"link_buffer_max"` // the most that waits on one link, bytes (since Redis 7.0)
 }
 
 // Shard is a master with its replicas.
@@ -133,8 +134,9 @@ type BlindSpot struct {
 
 // OwnCost is what the survey took of the servers.
 type OwnCost struct {
-	Commands     map[string]int `json:"commands"` // sent, of all nodes together
-	PerNode      int            `json:"commands_per_node"`
-	ServerTimeNs int64          `json:"server_time_ns"` // of all nodes together, by their commandstats; of a command that they do not count, 0
-	MaxNodeNs    int64          `json:"server_time_max_ns"`
+	Commands map[string]int `json:"commands"` // sent, of all nodes together
+	PerNode  int            `json:"commands_per_node"`
+	// of all nodes together, by their commandstats; of a command that they do not count, 0
+	ServerTimeNs int64 `json:"server_time_ns"`
+	MaxNodeNs    int64 `json:"server_time_max_ns"`
 }

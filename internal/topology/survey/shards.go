@@ -28,7 +28,8 @@ func (v *views) shards(s *Survey) []Shard {
 			continue
 		}
 		ranges := texts(n.Ranges)
-		sh := Shard{Slots: n.Slots(), RangesOf: len(ranges), Ranges: append([]string{}, ranges[:min(len(ranges), maxShownRanges)]...), Epoch: n.Epoch, Replicas: []Member{}}
+		sh := Shard{Slots: n.Slots(), RangesOf: len(ranges), Ranges: append([]string{},
+			ranges[:min(len(ranges), maxShownRanges)]...), Epoch: n.Epoch, Replicas: []Member{}}
 		sh.Master = v.member(n, looks[n.ID], nil)
 		for _, r := range m.Replicas(n.ID) {
 			sh.Replicas = append(sh.Replicas, v.member(r, looks[r.ID], looks[n.ID]))
@@ -58,7 +59,8 @@ const (
 	stateLinkDown    = "link-down"
 )
 
-// member is a node with what is known of its health: what the others hold of it first, then what it says itself. master is the look at a replica's master.
+// member is a node with what is known of its health: what the others hold of it first, then what it says itself. master
+// is the look at a replica's master.
 func (v *views) member(n cluster.Node, l, master *Look) Member {
 	m := Member{Address: n.Addr(), ID: n.ID, State: stateOK, Flags: append([]string{}, n.Flags...)}
 	if m.Address == "" {
@@ -83,7 +85,8 @@ func (v *views) member(n cluster.Node, l, master *Look) Member {
 	case l.Fields.Numbers["master_sync_in_progress"] == 1:
 		m.State = stateSyncing
 	case l.Fields.Text["master_link_status"] == "down":
-		m.State, m.Why = stateLinkDown, fmt.Sprintf("for %.0f s", max(0, l.Fields.Numbers["master_link_down_since_seconds"]))
+		m.State, m.Why = stateLinkDown, fmt.Sprintf("for %.0f s",
+			max(0, l.Fields.Numbers["master_link_down_since_seconds"]))
 	}
 	if !n.Primary && l != nil && l.Answered() {
 		m.lag(n, l, master)
@@ -91,7 +94,8 @@ func (v *views) member(n cluster.Node, l, master *Look) Member {
 	return m
 }
 
-// lag is how far a replica is behind: in bytes by its master's own account, which has both offsets at one moment, and in time since it last heard of it.
+// lag is how far a replica is behind: in bytes by its master's own account, which has both offsets at one moment, and
+// in time since it last heard of it.
 func (m *Member) lag(n cluster.Node, l, master *Look) {
 	if seconds, ok := l.Fields.Numbers["master_last_io_seconds_ago"]; ok && seconds >= 0 {
 		ns := int64(seconds * 1e9)
@@ -108,7 +112,8 @@ func (m *Member) lag(n cluster.Node, l, master *Look) {
 		if !known {
 			return
 		}
-		if int(port) == n.Port && (end.Text[key+"ip"] == n.IP || end.Text[key+"ip"] == n.Host || end.Text[key+"ip"] == n.Hostname) {
+		if int(port) == n.Port && (end.Text[key+"ip"] == n.IP || end.Text[key+"ip"] == n.Host ||
+			end.Text[key+"ip"] == n.Hostname) {
 			behind := int64(max(0, written-end.Numbers[key+"offset"]))
 			m.LagBytes = &behind
 			return
@@ -119,7 +124,10 @@ func (m *Member) lag(n cluster.Node, l, master *Look) {
 // summary sums the common map up.
 func (v *views) summary() MapSummary {
 	ref := v.reference()
-	sum := MapSummary{Size: cost.SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.looks), CurrentEpoch: ref.Info.CurrentEpoch}
+	sum := MapSummary{
+		Size: cost.SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.looks),
+		CurrentEpoch: ref.Info.CurrentEpoch,
+	}
 	var ranges []int
 	for _, n := range ref.Map.Nodes {
 		if !n.Primary && n.PrimaryID != "" {

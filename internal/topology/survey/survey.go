@@ -27,15 +27,17 @@ type Options struct {
 }
 
 const (
-	// DefaultTimeout is patience with one node; a node that is dead without a word must not hold up the look at hundreds.
+	// DefaultTimeout is patience with one node; a node that is dead without a word must not hold up the look at
+	// hundreds.
 	DefaultTimeout = 3 * time.Second
 
 	atOnce   = 32 // nodes that are asked side by side
 	maxPeers = 2000
 )
 
-// Look asks the target and all nodes that it or others know, then counts refreshes for the window. A node that does not answer is told in its Look and is no error; an
-// error says that the target does not, or that it is in no cluster. When the context ends in the window, the survey has what was seen until then.
+// Look asks the target and all nodes that it or others know, then counts refreshes for the window. A node that does not
+// answer is told in its Look and is no error; an error says that the target does not, or that it is in no cluster. When
+// the context ends in the window, the survey has what was seen until then.
 func (o Options) Look(ctx context.Context) (*Survey, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -90,7 +92,8 @@ func (sv *surveyor) greet(ctx context.Context, first *node) error {
 		if name == "" {
 			name = "it"
 		}
-		return fmt.Errorf("%w: %s is not in one (%s, cluster-enabled no); for a single server: slowpath doctor %s", ErrNotCluster, sv.Target.Addr(), name, sv.Target.Addr())
+		return fmt.Errorf("%w: %s is not in one (%s, cluster-enabled no); for a single server: slowpath doctor %s",
+			ErrNotCluster, sv.Target.Addr(), name, sv.Target.Addr())
 	}
 	return nil
 }
@@ -121,7 +124,8 @@ func (sv *surveyor) strangers() []*node {
 	for _, l := range sv.survey.Looks {
 		for _, n := range l.Map.Nodes {
 			addr := n.Addr()
-			if addr == "" || ids[n.ID] && n.ID != "" || addrs[addr] || n.HasFlag("handshake") || len(sv.nodes) >= maxPeers {
+			if addr == "" || ids[n.ID] && n.ID != "" || addrs[addr] || n.HasFlag("handshake") ||
+				len(sv.nodes) >= maxPeers {
 				continue
 			}
 			ids[n.ID], addrs[addr] = true, true
@@ -154,7 +158,8 @@ func (sv *surveyor) ask(ctx context.Context, n *node) {
 	n.askLinks(ctx)
 }
 
-// measure has the target tell what the commands cost it. SHARDS is asked only of a server of whom clients ask it: with a damaged map it can end the server by an assertion.
+// measure has the target tell what the commands cost it. SHARDS is asked only of a server of whom clients ask it: with
+// a damaged map it can end the server by an assertion.
 func (sv *surveyor) measure(ctx context.Context, first *node) {
 	sv.Progress("measuring what a refresh costs")
 	n := first.look

@@ -20,7 +20,8 @@ type views struct {
 	heldBy int
 }
 
-// compare finds the map, slots and members, that most nodes hold; of equally common ones the first, which is the target's if it is among them.
+// compare finds the map, slots and members, that most nodes hold; of equally common ones the first, which is the
+// target's if it is among them.
 func compare(s *Survey) *views {
 	v := &views{names: map[string]string{}}
 	count := map[string]int{}
@@ -143,9 +144,13 @@ func (v *views) slotsOtherwise(found *differences, i int, l *Look) {
 		key := [2]string{v.owners[v.common][slot], v.owners[i][slot]}
 		groups[key] = append(groups[key], slot)
 	}
-	keys := slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return cmp.Compare(groups[a][0], groups[b][0]) })
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int {
+		return cmp.Compare(groups[a][0],
+			groups[b][0])
+	})
 	for _, key := range keys {
-		found.add("slots", fmt.Sprintf("slots %s: most say %s, these say %s", few(rangesOf(groups[key]), 4), v.owner(key[0]), v.owner(key[1])), l.Addr)
+		found.add("slots", fmt.Sprintf("slots %s: most say %s, these say %s", few(rangesOf(groups[key]), 4),
+			v.owner(key[0]), v.owner(key[1])), l.Addr)
 	}
 }
 
@@ -168,11 +173,15 @@ func (v *views) membersOtherwise(found *differences, l *Look) {
 		case !known:
 			found.add("member", fmt.Sprintf("%s is not known to these", v.name(want.ID)), l.Addr)
 		case got.Primary != want.Primary:
-			found.add("role", fmt.Sprintf("%s is a %s for most, for these a %s", v.name(want.ID), roleOf(want), roleOf(got)), l.Addr)
+			found.add("role", fmt.Sprintf("%s is a %s for most, for these a %s", v.name(want.ID), roleOf(want),
+				roleOf(got)), l.Addr)
 		case got.PrimaryID != want.PrimaryID:
-			found.add("role", fmt.Sprintf("%s replicates %s for most, for these %s", v.name(want.ID), v.owner(want.PrimaryID), v.owner(got.PrimaryID)), l.Addr)
-		case got.Failed() != want.Failed() && want.ID != l.ID && want.ID != v.reference().ID: // nobody holds himself for failed
-			found.add("health", fmt.Sprintf("%s is %s for most, for these %s", v.name(want.ID), aliveOrNot(want), aliveOrNot(got)), l.Addr)
+			found.add("role", fmt.Sprintf("%s replicates %s for most, for these %s", v.name(want.ID),
+				v.owner(want.PrimaryID), v.owner(got.PrimaryID)), l.Addr)
+		// nobody holds himself for failed
+		case got.Failed() != want.Failed() && want.ID != l.ID && want.ID != v.reference().ID:
+			found.add("health", fmt.Sprintf("%s is %s for most, for these %s", v.name(want.ID), aliveOrNot(want),
+				aliveOrNot(got)), l.Addr)
 		}
 	}
 	for _, n := range l.Map.Nodes {
@@ -201,7 +210,8 @@ func (v *views) epochsOtherwise(found *differences) {
 	ref := v.reference()
 	for _, l := range v.looks {
 		if l.HasInfo && ref.HasInfo && l.Info.CurrentEpoch != ref.Info.CurrentEpoch {
-			found.add("epoch", fmt.Sprintf("the current epoch is %d for most, for these %d", ref.Info.CurrentEpoch, l.Info.CurrentEpoch), l.Addr)
+			found.add("epoch", fmt.Sprintf("the current epoch is %d for most, for these %d", ref.Info.CurrentEpoch,
+				l.Info.CurrentEpoch), l.Addr)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 const (
 	tickEvery = time.Second
 
-	// A CLIENT LIST costs the server about 2 µs per client (internal/source/server); all of a window together are kept below this share of it. One is always taken, unless it
-	// alone would hold up the server for longer than dearList.
+	// A CLIENT LIST costs the server about 2 µs per client (internal/source/server); all of a window together are kept
+	// below this share of it. One is always taken, unless it alone would hold up the server for longer than dearList.
 	listShare = 0.002
 	perClient = 2 * time.Microsecond
 	dearList  = 20 * time.Millisecond
@@ -34,7 +34,8 @@ func (sv *surveyor) watch(ctx context.Context) {
 	start := time.Now()
 	total := int(sv.Window/tickEvery) + 1
 	for k := range total {
-		sv.Progress(fmt.Sprintf("counting refreshes of %d nodes: %v of %v; Ctrl-C ends it early", len(alive), (time.Duration(k) * tickEvery).Round(time.Second), sv.Window))
+		sv.Progress(fmt.Sprintf("counting refreshes of %d nodes: %v of %v; Ctrl-C ends it early", len(alive),
+			(time.Duration(k) * tickEvery).Round(time.Second), sv.Window))
 		if k > 0 && !sleepUntil(ctx, start.Add(min(time.Duration(k)*tickEvery, sv.Window))) {
 			break
 		}
@@ -70,7 +71,8 @@ func (n *node) planLists(window time.Duration) {
 	cost := time.Duration(clients) * perClient
 	switch {
 	case cost > dearList:
-		n.look.fails("CLIENT LIST", fmt.Sprintf("not asked: with %.0f clients it would hold up the server for some %v", clients, cost.Round(time.Millisecond)))
+		n.look.fails("CLIENT LIST", fmt.Sprintf("not asked: with %.0f clients it would hold up the server for some %v",
+			clients, cost.Round(time.Millisecond)))
 	case cost == 0:
 		n.lists = int(window/tickEvery) + 1
 	default:

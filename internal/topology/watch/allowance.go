@@ -2,8 +2,8 @@ package watch
 
 import "time"
 
-// allowance bounds the commands that are sent: never more than perSecond in any second. It is a token bucket whose content and refill
-// together are that much.
+// allowance bounds the commands that are sent: never more than perSecond in any second. It is a token bucket whose
+// content and refill together are that much.
 type allowance struct {
 	perSecond float64
 	tokens    float64

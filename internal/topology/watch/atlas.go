@@ -6,12 +6,14 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// Atlas is what is believed of a cluster, made of the views of its nodes. Nodes learn of a change one after the other, so a view may be
-// older than what is believed; Absorb takes of it what is news. It opens no connection and reads no clock.
+// Atlas is what is believed of a cluster, made of the views of its nodes. Nodes learn of a change one after the other,
+// so a view may be older than what is believed; Absorb takes of it what is news. It opens no connection and reads no
+// clock.
 //
-// Which owner of a slot is right is decided as the nodes do it: by the config epoch of those who claim it, the greater wins
-// (clusterUpdateSlotsConfigWith in Redis' cluster.c; CLUSTER SETSLOT … NODE gives the importing node the greatest one, unless it has it).
-// Where no epoch tells (CLUSTER DELSLOTS and ADDSLOTS), the two nodes concerned do: the new owner serves the slot, the old one does not.
+// Which owner of a slot is right is decided as the nodes do it: by the config epoch of those who claim it, the greater
+// wins (clusterUpdateSlotsConfigWith in Redis' cluster.c; CLUSTER SETSLOT … NODE gives the importing node the greatest
+// one, unless it has it). Where no epoch tells (CLUSTER DELSLOTS and ADDSLOTS), the two nodes concerned do: the new
+// owner serves the slot, the old one does not.
 type Atlas struct {
 	members map[string]*member
 	owners  [cluster.SlotCount]*member   // nil: nobody
@@ -25,9 +27,10 @@ type Atlas struct {
 
 // member is a node of the cluster.
 type member struct {
-	id, addr  string
-	epoch     uint64 // the greatest that any view had for it as a primary
-	heard     uint64 // the greatest in its lines, where a replica has the epoch of its primary: a line with less is older
+	id, addr string
+	epoch    uint64 // the greatest that any view had for it as a primary
+	// the greatest in its lines, where a replica has the epoch of its primary: a line with less is older
+	heard     uint64
 	primary   bool
 	replicaOf string // id of its primary; after a promotion that of the primary it had
 	slots     int
@@ -59,7 +62,8 @@ type News struct {
 	Viewer string   // id of the node whose view it was
 }
 
-// Absorb takes in the view of one node, a CLUSTER NODES of which hosts are filled in. A view without the node itself in it tells nothing.
+// Absorb takes in the view of one node, a CLUSTER NODES of which hosts are filled in. A view without the node itself in
+// it tells nothing.
 func (a *Atlas) Absorb(m cluster.Map, now time.Time) News { return a.absorb(m, now).news }
 
 // Learn is Absorb for the beginning, when what it finds is no news. It returns the id of the node whose view it is.

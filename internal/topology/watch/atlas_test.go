@@ -10,7 +10,8 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// view makes what the node `of` says of the cluster; a line is "ID ROLE EPOCH SLOTS…", where ROLE is master, slave:ID, or either with ",fail".
+// view makes what the node `of` says of the cluster; a line is "ID ROLE EPOCH SLOTS…", where ROLE is master, slave:ID,
+// or either with ",fail".
 func view(t *testing.T, of string, lines ...string) cluster.Map {
 	t.Helper()
 	var text strings.Builder
@@ -28,7 +29,8 @@ func view(t *testing.T, of string, lines ...string) cluster.Map {
 		if f[0] == of {
 			flags = "myself," + flags
 		}
-		fmt.Fprintf(&text, "%s 10.0.0.%d:6379@16379 %s %s 0 0 %s connected %s\n", f[0], f[0][0]-'a'+1, flags, primary, f[2], strings.Join(f[3:], " "))
+		fmt.Fprintf(&text, "%s 10.0.0.%d:6379@16379 %s %s 0 0 %s connected %s\n", f[0], f[0][0]-'a'+1, flags, primary,
+			f[2], strings.Join(f[3:], " "))
 	}
 	m, err := cluster.ParseNodes(text.String())
 	if err != nil {
@@ -74,45 +76,137 @@ func TestAtlas(t *testing.T) {
 		want  []string
 	}{
 		{"nothing new", []viewOf{{"a", calm}, {"d", calm}}, nil},
-		{"a move, then late views", []viewOf{{"b", moved}, {"c", calm}, {"d", calm}, {"a", moved}, {"c", moved}},
-			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b"}},
-		{"a second slot, without a new epoch", []viewOf{{"b", moved}, {"c", with("a master 1 2-5460", "b master 4 0-1 5461-10922")}, {"d", moved}},
-			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 1 10.0.0.1:6379 10.0.0.2:6379 b"}},
-		{"and back", []viewOf{{"b", moved}, {"a", with("a master 5 0-5460", "b master 4 5461-10922")}, {"c", moved}},
-			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 0 10.0.0.2:6379 10.0.0.1:6379 a"}},
-		{"told to others before the receiver", []viewOf{{"c", with("a master 1 0-5461", "b master 2 5462-10922")}, {"b", calm}}, nil},
-		{"two nodes trade", []viewOf{{"c", trade}, {"a", trade}, {"b", trade}},
-			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 5461 10.0.0.2:6379 10.0.0.1:6379 a"}},
-		{"given up, and taken without an epoch", []viewOf{
-			{"c", with("c master 3 10924-16383")}, {"a", with("c master 3 10924-16383", "a master 1 0-5460 10923")}},
-			[]string{"slot-moved 10923 10.0.0.3:6379  ", "slot-moved 10923  10.0.0.1:6379 a"}},
-		{"given up, as others have not heard", []viewOf{{"c", with("c master 3 10924-16383")}, {"b", calm}},
-			[]string{"slot-moved 10923 10.0.0.3:6379  "}},
-		{"taken by who has the smaller epoch, the former owner agrees", []viewOf{
-			{"a", with("a master 1 0-5460 10923", "c master 3 10924-16383")}, {"c", with("a master 1 0-5460 10923", "c master 3 10924-16383")},
-			{"b", calm}},
-			[]string{"slot-moved 10923 10.0.0.3:6379 10.0.0.1:6379 a"}},
-		{"a failover", []viewOf{{"b", failed}, {"c", failed}, {"d", promoted}, {"b", failed}, {"c", promoted}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d"}},
-		{"a failover by command, and late views", []viewOf{{"d", with("a slave:d 5", "d master 5 0-5460")}, {"b", calm}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d"}},
-		{"and back, by who was not seen to be a replica", []viewOf{{"d", promoted}, {"b", with("a master 6 0-5460", "d master 5")}, {"d", with("a master 6 0-5460", "d slave:a 6")}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d",
-				"failover-started 0-5460 10.0.0.4:6379  d", "failover-ended 0-5460 10.0.0.4:6379 10.0.0.1:6379 a"}},
-		{"all slots move to an empty node", []viewOf{{"b", fresh}, {"b", with("a master 1", "e master 6 0-5460")}, {"c", with("a master 1", "e master 6 0-5460")}, {"a", with("a master 1", "e master 6 0-5460")}},
-			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"}},
-		{"and nobody can be asked", []viewOf{{"b", fresh}, {"b", with("a master 1", "e master 6 0-5460")}, {"c", calm}, {"c", calm}, {"c", calm}},
-			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"}},
-		{"it comes back by itself", []viewOf{{"b", failed}, {"c", failed}, {"b", calm}, {"c", calm}, {"d", calm}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.1:6379 a"}},
+		{
+			"a move, then late views",
+			[]viewOf{{"b", moved}, {"c", calm}, {"d", calm}, {"a", moved}, {"c", moved}},
+			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b"},
+		},
+		{
+			"a second slot, without a new epoch",
+			[]viewOf{
+				{"b", moved},
+				{"c", with("a master 1 2-5460", "b master 4 0-1 5461-10922")},
+				{"d", moved},
+			},
+			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 1 10.0.0.1:6379 10.0.0.2:6379 b"},
+		},
+		{
+			"and back",
+			[]viewOf{{"b", moved}, {"a", with("a master 5 0-5460", "b master 4 5461-10922")}, {"c", moved}},
+			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 0 10.0.0.2:6379 10.0.0.1:6379 a"},
+		},
+		{"told to others before the receiver", []viewOf{
+			{"c", with("a master 1 0-5461", "b master 2 5462-10922")},
+			{"b", calm},
+		}, nil},
+		{
+			"two nodes trade",
+			[]viewOf{{"c", trade}, {"a", trade}, {"b", trade}},
+			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 5461 10.0.0.2:6379 10.0.0.1:6379 a"},
+		},
+		{
+			"given up, and taken without an epoch",
+			[]viewOf{
+				{"c", with("c master 3 10924-16383")}, {"a", with("c master 3 10924-16383", "a master 1 0-5460 10923")},
+			},
+			[]string{"slot-moved 10923 10.0.0.3:6379  ", "slot-moved 10923  10.0.0.1:6379 a"},
+		},
+		{
+			"given up, as others have not heard",
+			[]viewOf{{"c", with("c master 3 10924-16383")}, {"b", calm}},
+			[]string{"slot-moved 10923 10.0.0.3:6379  "},
+		},
+		{
+			"taken by who has the smaller epoch, the former owner agrees",
+			[]viewOf{
+				{"a", with("a master 1 0-5460 10923", "c master 3 10924-16383")},
+				{"c", with("a master 1 0-5460 10923",
+					"c master 3 10924-16383")},
+				{"b", calm},
+			},
+			[]string{"slot-moved 10923 10.0.0.3:6379 10.0.0.1:6379 a"},
+		},
+		{
+			"a failover",
+			[]viewOf{{"b", failed}, {"c", failed}, {"d", promoted}, {"b", failed}, {"c", promoted}},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 " +
+				"d"},
+		},
+		{
+			"a failover by command, and late views",
+			[]viewOf{
+				{"d", with("a slave:d 5", "d master 5 0-5460")},
+				{"b", calm},
+			},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 " +
+				"d"},
+		},
+		{
+			"and back, by who was not seen to be a replica",
+			[]viewOf{
+				{"d", promoted},
+				{"b", with("a master 6 0-5460", "d master 5")},
+				{"d", with("a master 6 0-5460", "d slave:a 6")},
+			},
+			[]string{
+				"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d",
+				"failover-started 0-5460 10.0.0.4:6379  d", "failover-ended 0-5460 10.0.0.4:6379 10.0.0.1:6379 a",
+			},
+		},
+		{
+			"all slots move to an empty node",
+			[]viewOf{
+				{"b", fresh},
+				{"b", with("a master 1", "e master 6 0-5460")},
+				{"c", with("a master 1", "e master 6 0-5460")},
+				{"a", with("a master 1", "e master 6 0-5460")},
+			},
+			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"},
+		},
+		{
+			"and nobody can be asked",
+			[]viewOf{
+				{"b", fresh},
+				{"b", with("a master 1", "e master 6 0-5460")},
+				{"c", calm},
+				{"c", calm},
+				{"c", calm},
+			},
+			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"},
+		},
+		{
+			"it comes back by itself",
+			[]viewOf{{"b", failed}, {"c", failed}, {"b", calm}, {"c", calm}, {"d", calm}},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.1:6379 " +
+				"a"},
+		},
 		{"only suspected", []viewOf{{"b", with("a master,fail? 1 0-5460")}}, nil},
 		{"a replica fails", []viewOf{{"b", with("d slave:a,fail 1")}}, nil},
-		{"a node joins", []viewOf{{"a", with("e handshake 0")}, {"a", fresh}, {"b", calm}, {"c", fresh}},
-			[]string{"node-joined   10.0.0.5:6379 e"}},
-		{"a node leaves", []viewOf{{"a", fresh}, {"b", fresh}, {"c", fresh}, {"d", fresh}, {"a", calm}, {"b", calm}, {"c", calm}, {"d", fresh}, {"d", calm}},
-			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e"}},
-		{"and comes again", []viewOf{{"a", fresh}, {"b", fresh}, {"a", calm}, {"b", calm}, {"a", fresh}},
-			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e", "node-joined   10.0.0.5:6379 e"}},
+		{
+			"a node joins",
+			[]viewOf{{"a", with("e handshake 0")}, {"a", fresh}, {"b", calm}, {"c", fresh}},
+			[]string{"node-joined   10.0.0.5:6379 e"},
+		},
+		{
+			"a node leaves",
+			[]viewOf{
+				{"a", fresh},
+				{"b", fresh},
+				{"c", fresh},
+				{"d", fresh},
+				{"a", calm},
+				{"b", calm},
+				{"c", calm},
+				{"d", fresh},
+				{"d", calm},
+			},
+			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e"},
+		},
+		{
+			"and comes again",
+			[]viewOf{{"a", fresh}, {"b", fresh}, {"a", calm}, {"b", calm}, {"a", fresh}},
+			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e", "node-joined   10.0.0.5:6379 e"},
+		},
 		{"a view of nobody", []viewOf{{"", moved}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +222,8 @@ func TestAtlas(t *testing.T) {
 					if !e.Time.Equal(now) {
 						t.Errorf("%v at %v", e, e.Time)
 					}
-					got = append(got, fmt.Sprintf("%s %s %s %s %s", e.Kind, cluster.FormatRanges(e.Slots), e.From, e.To, e.Node))
+					got = append(got, fmt.Sprintf("%s %s %s %s %s", e.Kind, cluster.FormatRanges(e.Slots), e.From, e.To,
+						e.Node))
 				}
 			}
 			for i := range test.want {
@@ -168,7 +263,8 @@ func checkAtlas(t *testing.T, a *Atlas) {
 func FuzzAbsorb(f *testing.F) {
 	one := "a 10.0.0.1:1@2 myself,master - 0 0 1 connected 0-100\nb 10.0.0.2:1@2 slave a 0 0 1 connected\n"
 	f.Add(one, "a 10.0.0.1:1@2 slave b 0 0 3 connected\nb 10.0.0.2:1@2 myself,master - 0 0 3 connected 0-100\n", one)
-	f.Add(one, "c 10.0.0.3:1@2 myself,master,fail - 0 0 9 connected 5\n", "a :0 myself,noaddr,master - 0 0 0 disconnected 7 7\n")
+	f.Add(one, "c 10.0.0.3:1@2 myself,master,fail - 0 0 9 connected 5\n", "a :0 myself,noaddr,master - 0 0 0 "+
+		"disconnected 7 7\n")
 	f.Fuzz(func(t *testing.T, first, second, third string) {
 		a := NewAtlas()
 		for i, text := range []string{first, second, third, second, first} {
@@ -187,7 +283,10 @@ func FuzzAbsorb(f *testing.F) {
 }
 
 func TestEventJSON(t *testing.T) {
-	e := Event{Time: time.Unix(1e9, 123456789), Kind: SlotMoved, Slots: []cluster.Range{{From: 1, To: 2}, {From: 9, To: 9}}, From: "a:1", To: "b:2", Node: "b"}
+	e := Event{Time: time.Unix(1e9, 123456789), Kind: SlotMoved, Slots: []cluster.Range{
+		{From: 1, To: 2},
+		{From: 9, To: 9},
+	}, From: "a:1", To: "b:2", Node: "b"}
 	got, err := e.MarshalJSON()
 	want := `{"time":"2001-09-09T01:46:40.123456789Z","kind":"slot-moved","slots":"1-2,9","from":"a:1","to":"b:2","node":"b"}`
 	if err != nil || string(got) != want {

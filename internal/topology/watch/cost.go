@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// turnCost is what any command costs the server beside itself: to wake up, read the request and write the reply. One after the other that is
-	// some 15 µs; of a server that sleeps in between, as most of its life it does, 60 to 90 µs (scripts/topology-watch: the nodes' CPU with a
-	// watch, by the number of its commands).
+	// turnCost is what any command costs the server beside itself: to wake up, read the request and write the reply.
+	// One after the other that is some 15 µs; of a server that sleeps in between, as most of its life it does, 60 to 90
+	// µs (scripts/topology-watch: the nodes' CPU with a watch, by the number of its commands).
 	turnCost = 80 * time.Microsecond
 	// refused is the cost of a command that the node does not answer.
 	refused = time.Hour
@@ -31,9 +31,10 @@ func (c costs) cheapest() pulse {
 	return bySlots
 }
 
-// weigh measures on one node what each pulse costs, since it depends on version and map: CLUSTER SLOTS is the cheapest on Redis 5.0, 6.0, 7.0, 8.0 and
-// Valkey 8.1 (which caches it), CLUSTER NODES on Redis 6.2, and wherever the slots are in pieces. The server's own count is taken
-// (INFO commandstats), or where that is forbidden the time to the reply. A pulse that is refused costs more than any other.
+// weigh measures on one node what each pulse costs, since it depends on version and map: CLUSTER SLOTS is the cheapest
+// on Redis 5.0, 6.0, 7.0, 8.0 and Valkey 8.1 (which caches it), CLUSTER NODES on Redis 6.2, and wherever the slots are
+// in pieces. The server's own count is taken (INFO commandstats), or where that is forbidden the time to the reply. A
+// pulse that is refused costs more than any other.
 func weigh(ctx context.Context, s *session.Session) (c costs, sent int, err error) {
 	for p := range pulses {
 		before, counted := spent(ctx, s, pulse(p))
@@ -66,7 +67,8 @@ type stat struct {
 	time  time.Duration
 }
 
-// spent asks what the server has spent on a pulse so far. Before Redis 7.0 it counts all subcommands of CLUSTER together.
+// spent asks what the server has spent on a pulse so far. Before Redis 7.0 it counts all subcommands of CLUSTER
+// together.
 func spent(ctx context.Context, s *session.Session, p pulse) (stat, bool) {
 	reply, err := s.Do(ctx, "INFO", "commandstats")
 	if err != nil {

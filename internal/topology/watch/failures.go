@@ -1,8 +1,8 @@
 package watch
 
-// judgeFailures tells when the cluster holds a master with slots for failed (the flag fail, not merely fail?), and when that has ended
-// without a promotion: no node holds it for failed any more. A node that still says so after others do not is late, so only the change
-// of a view from "well" to "failed" starts a failover.
+// judgeFailures tells when the cluster holds a master with slots for failed (the flag fail, not merely fail?), and when
+// that has ended without a promotion: no node holds it for failed any more. A node that still says so after others do
+// not is late, so only the change of a view from "well" to "failed" starts a failover.
 func (n *absorption) judgeFailures() {
 	mine := n.sights[n.viewer]
 	for id := range mine.failed {

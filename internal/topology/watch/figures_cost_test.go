@@ -39,7 +39,8 @@ func (f *figures) cost() {
 		watch[i] -= idle[i]
 		poll[i] -= idle[i]
 	}
-	f.say("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: nobody %.3f; more with a watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
+	f.say("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: nobody %.3f; more with a "+
+		"watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
 		window, idle, watch, pollers, pollEvery, poll)
 	f.say("the same by used_cpu of INFO, all six: nobody %.3f, watch %+.3f, pollers %+.3f", median(reported["nobody"]),
 		median(reported["watch"])-median(reported["nobody"]), median(reported["pollers"])-median(reported["nobody"]))
@@ -80,7 +81,8 @@ func (f *figures) poll() (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// measure gives the CPU of each node during a window, in percent of one, by the kernel's account, and that of all by INFO.
+// measure gives the CPU of each node during a window, in percent of one, by the kernel's account, and that of all by
+// INFO.
 func (f *figures) measure() (nodes []float64, all float64) {
 	before, infoBefore := f.cpu()
 	start := time.Now()

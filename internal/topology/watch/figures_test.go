@@ -24,9 +24,9 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// BenchmarkFigures measures what the documents say of topology watch, with the program itself (SLOWPATH) on clusters of three masters and three
-// replicas; scripts/topology-watch runs it. A slot is moved by telling the receiver and the giver, nobody else. FIGURES_MOVES single moves,
-// each from calm; FIGURES_ROUNDS rounds of cost.
+// BenchmarkFigures measures what the documents say of topology watch, with the program itself (SLOWPATH) on clusters of
+// three masters and three replicas; scripts/topology-watch runs it. A slot is moved by telling the receiver and the
+// giver, nobody else. FIGURES_MOVES single moves, each from calm; FIGURES_ROUNDS rounds of cost.
 func BenchmarkFigures(b *testing.B) {
 	program := os.Getenv("SLOWPATH")
 	if program == "" {
@@ -102,7 +102,14 @@ func (f *figures) start(spec fleet.Spec) {
 func (f *figures) commands() {
 	const calls = 2000
 	var texts []string
-	for _, args := range [][]string{{"PING"}, {"CLUSTER", "INFO"}, {"CLUSTER", "NODES"}, {"CLUSTER", "SLOTS"}, {"CLUSTER", "SHARDS"}, {"CLUSTER", "LINKS"}} {
+	for _, args := range [][]string{
+		{"PING"},
+		{"CLUSTER", "INFO"},
+		{"CLUSTER", "NODES"},
+		{"CLUSTER", "SLOTS"},
+		{"CLUSTER", "SHARDS"},
+		{"CLUSTER", "LINKS"},
+	} {
 		before := cpuOf(f.cluster.Nodes[3].PID)
 		var err error
 		for range calls {
@@ -111,7 +118,8 @@ func (f *figures) commands() {
 			}
 		}
 		if err == nil {
-			texts = append(texts, fmt.Sprintf("%s %.0f", args[len(args)-1], float64(cpuOf(f.cluster.Nodes[3].PID)-before)/calls/1e3))
+			texts = append(texts, fmt.Sprintf("%s %.0f", args[len(args)-1],
+				float64(cpuOf(f.cluster.Nodes[3].PID)-before)/calls/1e3))
 		}
 	}
 	f.say("CPU of a replica per call, us: %s", strings.Join(texts, ", "))
@@ -200,7 +208,10 @@ func (f *figures) moves() {
 		time.Sleep(lively + rand.N(time.Second)) // from calm, and at any time of its beat
 		slot := 50 + i
 		at := f.move(slot, 0, 1)
-		delays = append(delays, f.seen(func(l line) bool { return l.Kind == string(SlotMoved) && l.Slots == strconv.Itoa(slot) }).Sub(at))
+		delays = append(delays, f.seen(func(l line) bool {
+			return l.Kind == string(SlotMoved) &&
+				l.Slots == strconv.Itoa(slot)
+		}).Sub(at))
 	}
 	f.report("single slot move, from calm", delays)
 }
@@ -234,7 +245,8 @@ func (f *figures) resharding() {
 
 func (f *figures) report(what string, delays []time.Duration) {
 	slices.Sort(delays)
-	f.say("%s: seen after median %v, max %v (n %d)", what, delays[len(delays)/2].Round(100*time.Microsecond), delays[len(delays)-1].Round(100*time.Microsecond), len(delays))
+	f.say("%s: seen after median %v, max %v (n %d)", what, delays[len(delays)/2].Round(100*time.Microsecond),
+		delays[len(delays)-1].Round(100*time.Microsecond), len(delays))
 }
 
 // promoted waits until the node says that it is a master.
@@ -264,7 +276,10 @@ func (f *figures) failovers() {
 		_, err := f.cluster.Nodes[node].Do(f.Context(), "CLUSTER", "FAILOVER")
 		f.check(err)
 		at := f.promoted(node)
-		delays = append(delays, f.seen(func(l line) bool { return l.Kind == string(FailoverEnded) && l.Node == f.ids[node] }).Sub(at))
+		delays = append(delays, f.seen(func(l line) bool {
+			return l.Kind == string(FailoverEnded) &&
+				l.Node == f.ids[node]
+		}).Sub(at))
 	}
 	f.report("CLUSTER FAILOVER, after the replica is a master", delays)
 }
@@ -282,7 +297,9 @@ func (f *figures) kill() {
 	promoted := f.promoted(4)
 	started := f.seen(func(l line) bool { return l.Kind == string(FailoverStarted) && l.Node == f.ids[1] })
 	ended := f.seen(func(l line) bool { return l.Kind == string(FailoverEnded) && l.Node == f.ids[4] })
-	f.say("kill -9 of a master, cluster-node-timeout 5 s: start told after %v, promotion after %v, its end told %v after that",
-		started.Sub(at).Round(time.Millisecond), promoted.Sub(at).Round(time.Millisecond), ended.Sub(promoted).Round(100*time.Microsecond))
+	f.say("kill -9 of a master, cluster-node-timeout 5 s: start told after %v, promotion after %v, its end told %v "+
+		"after that",
+		started.Sub(at).Round(time.Millisecond), promoted.Sub(at).Round(time.Millisecond),
+		ended.Sub(promoted).Round(100*time.Microsecond))
 	f.stop()
 }

@@ -128,7 +128,8 @@ func (w *watched) move(slot, from, to int) {
 // movedTo gives the slots that were told to have moved from one node to another.
 func (w *watched) movedTo(from, to int) (slots []uint16) {
 	for _, e := range w.told() {
-		if e.Kind != SlotMoved || e.From != w.cluster.Nodes[from].Addr || e.To != w.cluster.Nodes[to].Addr || e.Node != w.ids[to] {
+		if e.Kind != SlotMoved || e.From != w.cluster.Nodes[from].Addr || e.To != w.cluster.Nodes[to].Addr ||
+			e.Node != w.ids[to] {
 			continue
 		}
 		for _, r := range e.Slots {
@@ -163,7 +164,8 @@ func TestSlotsMove(t *testing.T) {
 	} {
 		t.Run(string(test.server), func(t *testing.T) {
 			w := watchCluster(t, test.server, 3, test.replicas, fleet.Spec{}, Options{})
-			if r := *w.ready; r.Early != test.early || r.Replica != (test.replicas > 0) || r.Masters != 3 || r.Replicas != 3*test.replicas {
+			if r := *w.ready; r.Early != test.early || r.Replica != (test.replicas > 0) || r.Masters != 3 ||
+				r.Replicas != 3*test.replicas {
 				t.Errorf("ready: %+v", r)
 			}
 			w.move(100, 0, 1)
@@ -207,7 +209,8 @@ func (w *watched) takeOver(i *fleet.Instance) {
 	w.until(i.Addr+" is a master", func() bool {
 		reply, err := i.Do(w.Context(), "INFO", "replication")
 		text, _ := reply.(string)
-		if err == nil && strings.Contains(text, "master_link_status:up") && time.Since(asked) > 6*time.Second { // an attempt may take 5 s
+		// an attempt may take 5 s
+		if err == nil && strings.Contains(text, "master_link_status:up") && time.Since(asked) > 6*time.Second {
 			asked = time.Now()
 			_, _ = i.Do(w.Context(), "CLUSTER", "FAILOVER") // refused while it does not know that it may
 		}
@@ -222,10 +225,12 @@ func TestFailoverByCommand(t *testing.T) {
 	w := watchCluster(t, servers.Redis7015, 3, 1, soon, Options{})
 	w.takeOver(w.cluster.Nodes[4])
 	e := w.awaitEvent("the end", func(e Event) bool { return e.Kind == FailoverEnded })
-	if e.From != w.cluster.Nodes[1].Addr || e.To != w.cluster.Nodes[4].Addr || e.Node != w.ids[4] || cluster.FormatRanges(e.Slots) != "5461-10921" {
+	if e.From != w.cluster.Nodes[1].Addr || e.To != w.cluster.Nodes[4].Addr || e.Node != w.ids[4] ||
+		cluster.FormatRanges(e.Slots) != "5461-10921" {
 		t.Errorf("%+v", e)
 	}
-	if all := w.told(); len(all) != 2 || all[0].Kind != FailoverStarted || all[0].Node != w.ids[1] || all[0].From != e.From {
+	if all := w.told(); len(all) != 2 || all[0].Kind != FailoverStarted || all[0].Node != w.ids[1] ||
+		all[0].From != e.From {
 		t.Errorf("told %v", all)
 	}
 	// and back
@@ -266,7 +271,8 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(w.cluster.Nodes[0], "CLUSTER", "MEET", host, port)
-	if e := w.awaitEvent("the new node", func(e Event) bool { return e.Kind == NodeJoined }); e.Node != id || e.To != fresh.Addr {
+	if e := w.awaitEvent("the new node", func(e Event) bool { return e.Kind == NodeJoined }); e.Node != id ||
+		e.To != fresh.Addr {
 		t.Errorf("%+v", e)
 	}
 	// A node that does not know the new one yet would hear of it again by gossip: it is forgotten when all know it.
@@ -284,7 +290,8 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 	for _, n := range w.cluster.Nodes {
 		w.do(n, "CLUSTER", "FORGET", id)
 	}
-	if e := w.awaitEvent("its leave", func(e Event) bool { return e.Kind == NodeLeft }); e.Node != id || e.From != fresh.Addr {
+	if e := w.awaitEvent("its leave", func(e Event) bool { return e.Kind == NodeLeft }); e.Node != id ||
+		e.From != fresh.Addr {
 		t.Errorf("%+v", e)
 	}
 	if all := w.told(); len(all) != 2 {
@@ -309,7 +316,8 @@ func TestPublishes(t *testing.T) {
 }
 
 func TestPublishingIsForbidden(t *testing.T) {
-	w := watchCluster(t, servers.Redis7015, 3, 0, fleet.Spec{ACL: []string{"user watch on >pw +cluster|nodes +cluster|slots"}}, Options{Publish: true})
+	w := watchCluster(t, servers.Redis7015, 3, 0,
+		fleet.Spec{ACL: []string{"user watch on >pw +cluster|nodes +cluster|slots"}}, Options{Publish: true})
 	w.move(7, 0, 1)
 	w.awaitEvent("the move", func(e Event) bool { return e.Kind == SlotMoved })
 	w.until("the refusal is told", func() bool {

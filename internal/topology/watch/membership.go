@@ -2,8 +2,8 @@ package watch
 
 import "slices"
 
-// meet takes in nodes that the view lists for the first time. A node that was forgotten (CLUSTER FORGET goes to each node on its own) is
-// still listed by those that were not told yet: it has joined again only where it was gone.
+// meet takes in nodes that the view lists for the first time. A node that was forgotten (CLUSTER FORGET goes to each
+// node on its own) is still listed by those that were not told yet: it has joined again only where it was gone.
 func (n *absorption) meet() {
 	for _, node := range n.m.Nodes {
 		if node.HasFlag("handshake") || n.members[node.ID] != nil || node.Addr() == "" {
@@ -18,7 +18,8 @@ func (n *absorption) meet() {
 	}
 }
 
-// part lets a node go that more nodes have dropped than still list it. When the first has, the others are asked at once.
+// part lets a node go that more nodes have dropped than still list it. When the first has, the others are asked at
+// once.
 func (n *absorption) part() {
 	mine := n.sights[n.viewer]
 	mine.dropped = map[string]bool{}
@@ -49,8 +50,8 @@ func (n *absorption) part() {
 	}
 }
 
-// listed counts the nodes that have dropped a node, and names those that list it, without the node itself. Who has not heard of it yet does
-// not count.
+// listed counts the nodes that have dropped a node, and names those that list it, without the node itself. Who has not
+// heard of it yet does not count.
 func (a *Atlas) listed(id string) (dropped int, listing []string) {
 	for viewer, s := range a.sights {
 		switch {

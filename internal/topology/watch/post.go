@@ -19,13 +19,14 @@ const (
 	clientName = "slowpath-topology"
 	// answerTimeout bounds a dial and a reply: a node that is frozen is left alone after that.
 	answerTimeout = 2 * time.Second
-	// The time between attempts to reach a node that is down doubles from the first to the last, and is spread by half of it.
+	// The time between attempts to reach a node that is down doubles from the first to the last, and is spread by half
+	// of it.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// post is a node that is asked, with the connection to it. Its goroutine is the only one that uses the session; what the schedule keeps
-// of it is below.
+// post is a node that is asked, with the connection to it. Its goroutine is the only one that uses the session; what
+// the schedule keeps of it is below.
 type post struct {
 	id     string // of the node; empty until it has said so
 	target target.Target
@@ -61,7 +62,8 @@ const (
 	no
 )
 
-// ask is what a node is asked: a pulse, and the whole map only if that has changed; or the whole map at once; or what the pulses cost.
+// ask is what a node is asked: a pulse, and the whole map only if that has changed; or the whole map at once; or what
+// the pulses cost.
 type ask struct {
 	pulse  pulse
 	survey bool
@@ -146,8 +148,9 @@ func (p *post) reach(ctx context.Context, a *answer) error {
 	return nil
 }
 
-// hearsEarly asks whether the node is of those that tell all others at once when a slot has arrived, clusterBroadcastPong in CLUSTER SETSLOT:
-// Redis 6.2 and later do, and know CLIENT INFO; 6.0 and before leave it to gossip, which takes seconds.
+// hearsEarly asks whether the node is of those that tell all others at once when a slot has arrived,
+// clusterBroadcastPong in CLUSTER SETSLOT: Redis 6.2 and later do, and know CLIENT INFO; 6.0 and before leave it to
+// gossip, which takes seconds.
 func hearsEarly(ctx context.Context, s *session.Session) answerTo {
 	_, err := s.Do(ctx, "CLIENT", "INFO")
 	var refusal *resp.ServerError

@@ -13,14 +13,16 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// The channels that changes are published on, "slot host:port" and "ranges host:port": those of valkey's pull request 298.
+// The channels that changes are published on, "slot host:port" and "ranges host:port": those of valkey's pull request
+// 298.
 const (
 	MovedChannel    = "__cluster__:moved"
 	FailoverChannel = "__cluster__:failover"
 )
 
 const (
-	// publishBatch messages go out together, publishPause apart: at most 1000 per second. The bus carries each to every node.
+	// publishBatch messages go out together, publishPause apart: at most 1000 per second. The bus carries each to every
+	// node.
 	publishBatch = 50
 	publishPause = 50 * time.Millisecond
 	// publishTries is how many nodes are tried for one batch.
@@ -30,8 +32,8 @@ const (
 // message is one that waits to be published.
 type message struct{ channel, text string }
 
-// publisher publishes changes on a connection of its own. What waits is bounded: of a slot only its last owner does, and so of each
-// failover's ranges.
+// publisher publishes changes on a connection of its own. What waits is bounded: of a slot only its last owner does,
+// and so of each failover's ranges.
 type publisher struct {
 	wake chan struct{}
 	name string
@@ -125,8 +127,11 @@ func (p *publisher) batch() ([]message, []target.Target) {
 	return batch, p.at
 }
 
-// publish sends a batch, on the session or, where that fails, on a new one to another node. It returns the session for the next batch.
-func (p *publisher) publish(ctx context.Context, s *session.Session, batch []message, at []target.Target) *session.Session {
+// publish sends a batch, on the session or, where that fails, on a new one to another node. It returns the session for
+// the next batch.
+func (p *publisher) publish(ctx context.Context, s *session.Session, batch []message,
+	at []target.Target,
+) *session.Session {
 	cmds := make([][]string, len(batch))
 	for i, m := range batch {
 		cmds[i] = []string{"PUBLISH", m.channel, m.text}

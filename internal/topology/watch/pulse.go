@@ -28,8 +28,8 @@ func (p pulse) String() string { return strings.Join(pulses[p].args, " ") }
 
 var seed = maphash.MakeSeed()
 
-// fingerprint is a hash of the map in a reply. It is compared with that of the same command to the same node only: nodes list each other
-// in their own order.
+// fingerprint is a hash of the map in a reply. It is compared with that of the same command to the same node only:
+// nodes list each other in their own order.
 func (p pulse) fingerprint(v resp.Value) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -61,7 +61,8 @@ func (l *lookout) goLive() error {
 		return nil
 	}
 	set := l.schedule.pulseSet()
-	r := Ready{Command: l.schedule.pulse.String(), Early: l.schedule.hearsEarly(), Beat: l.schedule.beat(len(set), time.Now())}
+	r := Ready{Command: l.schedule.pulse.String(), Early: l.schedule.hearsEarly(), Beat: l.schedule.beat(len(set),
+		time.Now())}
 	for _, p := range l.schedule.posts {
 		if p.primary {
 			r.Masters++
@@ -74,7 +75,8 @@ func (l *lookout) goLive() error {
 	return nil
 }
 
-var errUnreachable = errors.New("no node of the cluster can be reached at the address that it announces; see cluster-announce-ip, or run slowpath where it is reachable")
+var errUnreachable = errors.New("no node of the cluster can be reached at the address that it announces; see " +
+	"cluster-announce-ip, or run slowpath where it is reachable")
 
 // send asks the next node, and says how long to wait.
 func (l *lookout) send(now time.Time) time.Duration {
@@ -88,7 +90,8 @@ func (l *lookout) send(now time.Time) time.Duration {
 	return wait
 }
 
-// watchConnections says what the publisher could not do, and finds connections that were closed: most often the process has ended, which the cluster itself will know much later.
+// watchConnections says what the publisher could not do, and finds connections that were closed: most often the process
+// has ended, which the cluster itself will know much later.
 func (l *lookout) watchConnections(now time.Time) {
 	if now.Sub(l.schedule.lookedAt) < hangupEvery {
 		return
@@ -131,7 +134,8 @@ func (l *lookout) hear(a answer, live bool) error {
 	return l.see(p, *a.view, a.at, live)
 }
 
-// allEarly reports whether all nodes hear of moves at once: one of an older version may be the one that is given a slot.
+// allEarly reports whether all nodes hear of moves at once: one of an older version may be the one that is given a
+// slot.
 func (l *lookout) allEarly() bool {
 	known := false
 	for _, p := range l.schedule.posts {
@@ -189,7 +193,8 @@ func (l *lookout) see(p *post, m cluster.Map, at time.Time, live bool) error {
 	news := l.atlas.Absorb(m, at)
 	if news.Behind > 0 && l.schedule.hearsEarly() && at.Sub(l.moved) > late && !l.moved.IsZero() {
 		l.schedule.mistrust = true
-		l.note("%s had not heard of a moved slot after %v, so masters are asked from now on", p.target.Addr(), at.Sub(l.moved).Round(time.Millisecond))
+		l.note("%s had not heard of a moved slot after %v, so masters are asked from now on", p.target.Addr(),
+			at.Sub(l.moved).Round(time.Millisecond))
 	}
 	for _, id := range news.Doubts {
 		if doubted := l.schedule.find(id); doubted != nil {

@@ -16,8 +16,8 @@ const (
 	calmSurvey, livelySurvey = time.Second, 100 * time.Millisecond
 	// lively is how long it stays lively after a change. Reshardings take slot after slot.
 	lively = 10 * time.Second
-	// trouble bounds how long a master that cannot be reached keeps it lively: twice the default of cluster-node-timeout, by which the
-	// others must have given it up.
+	// trouble bounds how long a master that cannot be reached keeps it lively: twice the default of
+	// cluster-node-timeout, by which the others must have given it up.
 	trouble = 30 * time.Second
 	// shortest is the time between two asks, whatever the number of nodes.
 	shortest = 5 * time.Millisecond
@@ -120,8 +120,8 @@ func (s *schedule) surveyEvery(now time.Time) time.Duration {
 	return calmSurvey
 }
 
-// pulseSet are the nodes that are asked again and again: the replicas, which have the least to do, where they hear of moves at once;
-// else the masters, of which each knows what it was given.
+// pulseSet are the nodes that are asked again and again: the replicas, which have the least to do, where they hear of
+// moves at once; else the masters, of which each knows what it was given.
 func (s *schedule) pulseSet() []*post {
 	var replicas, primaries []*post
 	for _, p := range s.posts {

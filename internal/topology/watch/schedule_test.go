@@ -84,7 +84,10 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 		name  string
 		early bool
 		gap   time.Duration
-	}{{"early", true, 0}, {"early, dear", true, time.Second}, {"late", false, 0}, {"late, dear", false, 400 * time.Millisecond}} {
+	}{{"early", true, 0}, {"early, dear", true, time.Second}, {"late", false, 0}, {
+		"late, dear", false,
+		400 * time.Millisecond,
+	}} {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Unix(1e9, 0)
 			s := schedule{posts: posts(3, 3), early: test.early, gap: test.gap}
@@ -139,7 +142,10 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	slots := func(last int64) resp.Value {
-		return resp.Value{Kind: resp.Array, Elems: []resp.Value{{Kind: resp.Array, Elems: []resp.Value{{Kind: resp.Integer}, {Kind: resp.Integer, Int: last}}}}}
+		return resp.Value{Kind: resp.Array, Elems: []resp.Value{{
+			Kind:  resp.Array,
+			Elems: []resp.Value{{Kind: resp.Integer}, {Kind: resp.Integer, Int: last}},
+		}}}
 	}
 	first, again, other := bySlots.fingerprint(slots(5)), bySlots.fingerprint(slots(5)), bySlots.fingerprint(slots(6))
 	if first != again || first == other {
@@ -148,8 +154,12 @@ func TestFingerprint(t *testing.T) {
 }
 
 func TestCommandStat(t *testing.T) {
-	const text = "# Commandstats\r\ncmdstat_cluster|slots:calls=3,usec=27,usec_per_call=9.00,rejected_calls=0\r\ncmdstat_cluster:calls=7,usec=100,usec_per_call=14.29\r\ncmdstat_bad:calls=x,usec=1\r\n"
-	for name, want := range map[string]stat{"cluster|slots": {3, 27 * time.Microsecond}, "cluster": {7, 100 * time.Microsecond}} {
+	const text = "# Commandstats\r\ncmdstat_cluster|slots:calls=3,usec=27,usec_per_call=9.00,rejected_calls=0\r\n" +
+		"cmdstat_cluster:calls=7,usec=100,usec_per_call=14.29\r\ncmdstat_bad:calls=x,usec=1\r\n"
+	for name, want := range map[string]stat{
+		"cluster|slots": {3, 27 * time.Microsecond},
+		"cluster":       {7, 100 * time.Microsecond},
+	} {
 		if got, ok := commandStat(text, name); !ok || got != want {
 			t.Errorf("%s: %v, %v", name, got, ok)
 		}

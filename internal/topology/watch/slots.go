@@ -53,8 +53,8 @@ func (n *absorption) assign(slot int, owner *member) {
 	}
 }
 
-// accept decides whether the slot has gone from its owner to the claimant of this view; either may be nil, for nobody. What stays open is
-// asked of the two.
+// accept decides whether the slot has gone from its owner to the claimant of this view; either may be nil, for nobody.
+// What stays open is asked of the two.
 func (n *absorption) accept(slot int, owner, claimant *member) bool {
 	switch {
 	case n.before == nil && len(n.sights) == 1: // the first view of all
@@ -68,7 +68,8 @@ func (n *absorption) accept(slot int, owner, claimant *member) bool {
 	case n.viewer == claimant.id && n.says(owner, slot, false), n.viewer == owner.id && n.says(claimant, slot, true):
 		return true
 	case n.viewer == claimant.id || n.viewer == owner.id || claimant.epoch > n.claims[slot]:
-		// Either the two do not agree yet, or the owner has had a newer epoch since it got the slot, so that epochs do not tell any more.
+		// Either the two do not agree yet, or the owner has had a newer epoch since it got the slot, so that epochs do
+		// not tell any more.
 		n.doubts[owner.id], n.doubts[claimant.id] = true, true
 		delete(n.doubts, n.viewer)
 	}
@@ -97,7 +98,8 @@ func (n *absorption) report(t transfer, slots []uint16) {
 		n.tell(t.moved(ranges))
 	case t.from.failing || t.to.replicaOf == t.from.id || t.from.replicaOf == t.to.id && !t.from.primary:
 		n.tellFailover(t, ranges)
-	case t.to.slots == len(slots): // a node that had none has all now: a replica that nobody knew for one yet, or a move
+	// a node that had none has all now: a replica that nobody knew for one yet, or a move
+	case t.to.slots == len(slots):
 		n.handovers = append(n.handovers, handover{t, ranges, n.now})
 	default:
 		n.tell(t.moved(ranges))
@@ -126,7 +128,8 @@ func (n *absorption) tellFailover(t transfer, ranges []cluster.Range) {
 	n.tell(e)
 }
 
-// handover is all slots of one node, which went to a node that had none: a failover if the one who gave them follows the other now.
+// handover is all slots of one node, which went to a node that had none: a failover if the one who gave them follows
+// the other now.
 type handover struct {
 	transfer
 	slots []cluster.Range

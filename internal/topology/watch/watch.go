@@ -1,9 +1,10 @@
-// Package watch keeps watch on a cluster and tells each change of its map the moment it is seen: slots that move, failovers, nodes that join and
-// leave. It spares the cluster: replicas are asked first, with the command that costs them least; a reply is compared by its hash; the whole
-// map is read only when that has changed.
+// Package watch keeps watch on a cluster and tells each change of its map the moment it is seen: slots that move,
+// failovers, nodes that join and leave. It spares the cluster: replicas are asked first, with the command that costs
+// them least; a reply is compared by its hash; the whole map is read only when that has changed.
 //
-// What a node hears, and when, was measured (scripts/topology-watch, docs/decisions/0016-lookout.md): from Redis 6.2 on every node knows of a moved slot some milliseconds
-// after the node that received it; before, only that node does, and gossip takes seconds. Epochs (CLUSTER INFO) stay as they are when a node receives a second slot.
+// What a node hears, and when, was measured (scripts/topology-watch, docs/decisions/0016-lookout.md): from Redis 6.2 on
+// every node knows of a moved slot some milliseconds after the node that received it; before, only that node does, and
+// gossip takes seconds. Epochs (CLUSTER INFO) stay as they are when a node receives a second slot.
 package watch
 
 import (
@@ -71,13 +72,15 @@ type lookout struct {
 	summary   Summary
 }
 
-// Watch tells the changes of the cluster until ctx ends, which is no error. Errors are those of the first connection (*target.Error, *session.Error),
-// ErrNotCluster, ErrForbidden, and what Event returns.
+// Watch tells the changes of the cluster until ctx ends, which is no error. Errors are those of the first connection
+// (*target.Error, *session.Error), ErrNotCluster, ErrForbidden, and what Event returns.
 func Watch(ctx context.Context, o Options) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &lookout{Options: o, ctx: ctx, atlas: NewAtlas(), answers: make(chan answer, 64), started: time.Now(),
-		noted: map[string]bool{}, sent: map[string]int{}}
+	l := &lookout{
+		Options: o, ctx: ctx, atlas: NewAtlas(), answers: make(chan answer, 64), started: time.Now(),
+		noted: map[string]bool{}, sent: map[string]int{},
+	}
 	l.summary.Kinds = map[Kind]int{}
 	l.allowance = newAllowance(o.PerSecond, l.started)
 	err := l.begin()
@@ -122,7 +125,8 @@ func (l *lookout) begin() error {
 // settle takes posts at the nodes of the first map. The seed is kept under the address by which it was reached.
 func (l *lookout) settle(seed target.Target, m cluster.Map) error {
 	if len(m.Nodes) == 1 && len(m.Nodes[0].Ranges) == 0 {
-		return fmt.Errorf("%w: the node knows of no other, and has no slots; form the cluster first: redis-cli --cluster create", ErrNotCluster)
+		return fmt.Errorf("%w: the node knows of no other, and has no slots; form the cluster first: redis-cli "+
+			"--cluster create", ErrNotCluster)
 	}
 	viewer := l.atlas.Learn(m, time.Now())
 	l.post(viewer, seed)
@@ -137,9 +141,11 @@ func explain(t target.Target, err error) error {
 	case !errors.As(err, &refusal):
 		return err
 	case strings.Contains(refusal.Message, "cluster support disabled"):
-		return fmt.Errorf("%w: %s is a server of its own (cluster-enabled no): it has no slots that could move", ErrNotCluster, t.Addr())
+		return fmt.Errorf("%w: %s is a server of its own (cluster-enabled no): it has no slots that could move",
+			ErrNotCluster, t.Addr())
 	case refusal.Code == "NOPERM":
-		return fmt.Errorf("%w: CLUSTER NODES of %s: %w; allow it: ACL SETUSER NAME +cluster|nodes +cluster|slots +client|info +info (before 7.0: +cluster +client +info)",
+		return fmt.Errorf("%w: CLUSTER NODES of %s: %w; allow it: ACL SETUSER NAME +cluster|nodes +cluster|slots "+
+			"+client|info +info (before 7.0: +cluster +client +info)",
 			ErrForbidden, t.Addr(), refusal)
 	}
 	return fmt.Errorf("CLUSTER NODES of %s: %w", t.Addr(), err)

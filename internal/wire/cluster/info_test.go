@@ -9,14 +9,20 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-const infoText = "cluster_state:fail\r\ncluster_slots_assigned:106\r\ncluster_slots_ok:105\r\ncluster_slots_pfail:1\r\ncluster_slots_fail:2\r\n" +
-	"cluster_known_nodes:3\r\ncluster_size:1\r\ncluster_current_epoch:8\r\ncluster_my_epoch:7\r\ncluster_stats_messages_ping_sent:2\r\n" +
-	"cluster_stats_messages_sent:70\r\ncluster_stats_messages_received:71\r\ntotal_cluster_links_buffer_limit_exceeded:4\r\n\r\n"
+const infoText = "cluster_state:fail\r\ncluster_slots_assigned:106\r\ncluster_slots_ok:105\r\n" +
+	"cluster_slots_pfail:1\r\ncluster_slots_fail:2\r\n" +
+	"cluster_known_nodes:3\r\ncluster_size:1\r\ncluster_current_epoch:8\r\ncluster_my_epoch:7\r\n" +
+	"cluster_stats_messages_ping_sent:2\r\n" +
+	"cluster_stats_messages_sent:70\r\ncluster_stats_messages_received:71\r\n" +
+	"total_cluster_links_buffer_limit_exceeded:4\r\n\r\n"
 
 func TestParseInfo(t *testing.T) {
 	got, err := ParseInfo(infoText)
-	want := Info{State: "fail", SlotsAssigned: 106, SlotsOK: 105, SlotsPFail: 1, SlotsFail: 2, KnownNodes: 3, Size: 1, CurrentEpoch: 8, MyEpoch: 7,
-		MessagesSent: 70, MessagesReceived: 71, LinksBufferLimitExceeded: 4}
+	want := Info{
+		State: "fail", SlotsAssigned: 106, SlotsOK: 105, SlotsPFail: 1, SlotsFail: 2, KnownNodes: 3, Size: 1,
+		CurrentEpoch: 8, MyEpoch: 7,
+		MessagesSent: 70, MessagesReceived: 71, LinksBufferLimitExceeded: 4,
+	}
 	if err != nil || got != want || got.OK() {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
@@ -26,8 +32,11 @@ func TestParseInfo(t *testing.T) {
 }
 
 func TestParseInfoMalformed(t *testing.T) {
-	for _, text := range []string{"", "cluster_state\r\n", "cluster_state:\r\n", "cluster_size:1\r\n", "cluster_state:ok\r\ncluster_size:x\r\n",
-		"cluster_state:ok\r\ncluster_my_epoch:-1\r\n", "cluster_state:ok\r\ncluster_current_epoch:-1\r\n"} {
+	for _, text := range []string{
+		"", "cluster_state\r\n", "cluster_state:\r\n", "cluster_size:1\r\n",
+		"cluster_state:ok\r\ncluster_size:x\r\n",
+		"cluster_state:ok\r\ncluster_my_epoch:-1\r\n", "cluster_state:ok\r\ncluster_current_epoch:-1\r\n",
+	} {
 		if _, err := ParseInfo(text); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -52,7 +61,10 @@ func TestParseRedirect(t *testing.T) {
 			t.Errorf("%q: got %+v, %v", text, got, ok)
 		}
 	}
-	for _, text := range []string{"ERR MOVED 1 a:1", "MOVED", "MOVED x a:1", "MOVED 16384 a:1", "MOVED 1 a", "MOVED 1 a:0", "MOVED 1 a:x", "moved 1 a:1"} {
+	for _, text := range []string{
+		"ERR MOVED 1 a:1", "MOVED", "MOVED x a:1", "MOVED 16384 a:1", "MOVED 1 a",
+		"MOVED 1 a:0", "MOVED 1 a:x", "moved 1 a:1",
+	} {
 		if got, ok := ParseRedirect(resp.Value{Kind: resp.Error, Str: []byte(text)}.Err()); ok {
 			t.Errorf("%q is taken for %+v", text, got)
 		}

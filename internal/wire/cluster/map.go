@@ -1,5 +1,6 @@
-// Package cluster knows hash slots and the topology of a Redis or Valkey cluster: which node owns which slot, who replicates whom,
-// and what is moving. It parses CLUSTER NODES, SLOTS, SHARDS and INFO of every version, and redirects; it opens no connection.
+// Package cluster knows hash slots and the topology of a Redis or Valkey cluster: which node owns which slot, who
+// replicates whom, and what is moving. It parses CLUSTER NODES, SLOTS, SHARDS and INFO of every version, and redirects;
+// it opens no connection.
 //
 // What it parses is untrusted: nodes, lines and ranges are bounded, and an error says which line or entry is malformed.
 package cluster
@@ -18,8 +19,8 @@ var (
 	ErrTooLarge  = errors.New("cluster topology too large")
 )
 
-// The bounds of what is parsed. Redis recommends at most 1 000 nodes; a line is at most about 120 KB, of a node that owns every
-// second slot.
+// The bounds of what is parsed. Redis recommends at most 1 000 nodes; a line is at most about 120 KB, of a node that
+// owns every second slot.
 const (
 	maxNodes     = 10_000
 	maxLineBytes = 256 << 10
@@ -40,10 +41,12 @@ type Map struct {
 	Nodes []Node // in the order of the reply
 }
 
-// Node is one node of a cluster. What the reply did not tell is the zero value: only CLUSTER NODES has flags, epochs and links.
+// Node is one node of a cluster. What the reply did not tell is the zero value: only CLUSTER NODES has flags, epochs
+// and links.
 type Node struct {
-	ID       string
-	Host     string // where clients should connect: an address or a name; empty if the node does not say (see [Map.FillHosts])
+	ID string
+	// where clients should connect: an address or a name; empty if the node does not say (see [Map.FillHosts])
+	Host     string
 	Port     int    // 0 if unknown or if only TLS is served
 	TLSPort  int    // 0 if unknown; a reply over a TLS connection has the TLS port in Port
 	BusPort  int    // of the cluster bus between the nodes
@@ -79,8 +82,8 @@ type Move struct {
 	NodeID string
 }
 
-// Addr returns host:port to dial, with the brackets of an IPv6 address; the TLS port if that is the only one. It is empty if host or
-// port are not known.
+// Addr returns host:port to dial, with the brackets of an IPv6 address; the TLS port if that is the only one. It is
+// empty if host or port are not known.
 func (n Node) Addr() string {
 	port := n.Port
 	if port == 0 {
@@ -107,8 +110,8 @@ func (n Node) Slots() int {
 	return sum
 }
 
-// FillHosts sets the host of the nodes that did not say theirs: by the protocol they are reached at the host that answered. Nodes
-// whose address is unknown even to the cluster (`noaddr`) are left out.
+// FillHosts sets the host of the nodes that did not say theirs: by the protocol they are reached at the host that
+// answered. Nodes whose address is unknown even to the cluster (`noaddr`) are left out.
 func (m *Map) FillHosts(host string) {
 	for i := range m.Nodes {
 		if n := &m.Nodes[i]; n.Host == "" && !n.HasFlag("noaddr") {

@@ -19,7 +19,10 @@ func sample() Map {
 
 func TestOwnerAndUncovered(t *testing.T) {
 	m := sample()
-	for slot, want := range map[uint16]string{0: "a", 89: "a", 90: "b", 150: "b", 200: "a", 151: "", 16383: "", 65535: ""} {
+	for slot, want := range map[uint16]string{
+		0: "a", 89: "a", 90: "b", 150: "b", 200: "a", 151: "", 16383: "",
+		65535: "",
+	} {
 		if n, ok := m.Owner(slot); n.ID != want || ok != (want != "") {
 			t.Errorf("slot %d is of %q, want %q", slot, n.ID, want)
 		}
@@ -45,7 +48,8 @@ func TestRolesAndAddresses(t *testing.T) {
 	for _, n := range m.Replicas("a") {
 		replicas = append(replicas, n.ID)
 	}
-	if !reflect.DeepEqual(primaries, []string{"a", "b", "d"}) || !reflect.DeepEqual(replicas, []string{"c", "e"}) || m.Replicas("") != nil {
+	if !reflect.DeepEqual(primaries, []string{"a", "b", "d"}) || !reflect.DeepEqual(replicas, []string{"c", "e"}) ||
+		m.Replicas("") != nil {
 		t.Errorf("primaries %v, replicas %v", primaries, replicas)
 	}
 	if _, ok := m.Node(""); ok {
@@ -74,7 +78,8 @@ func TestOwnersProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Map
 		for range rapid.IntRange(0, 4).Draw(t, "nodes") {
-			m.Nodes = append(m.Nodes, Node{Epoch: rapid.Uint64Range(0, 3).Draw(t, "epoch"), Ranges: ranges.Draw(t, "ranges")})
+			m.Nodes = append(m.Nodes, Node{Epoch: rapid.Uint64Range(0, 3).Draw(t, "epoch"), Ranges: ranges.Draw(t,
+				"ranges")})
 			m.Nodes[len(m.Nodes)-1].Port = len(m.Nodes)
 		}
 		gaps := m.Uncovered()

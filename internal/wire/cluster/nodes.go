@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// ParseNodes parses CLUSTER NODES of any version, and the nodes.conf file, which has the same form and a last line of variables:
+// ParseNodes parses CLUSTER NODES of any version, and the nodes.conf file, which has the same form and a last line of
+// variables:
 //
 //	<id> <ip:port@cport,hostname,shard-id=…> <flags> <primary> <ping-sent> <pong-recv> <config-epoch> <link-state> <slot> …
 //
-// The bus port came with Redis 4, the hostname with 7.0, the pairs after it with 7.2. It is clusterGenNodeDescription in Redis'
-// cluster.c.
+// The bus port came with Redis 4, the hostname with 7.0, the pairs after it with 7.2. It is clusterGenNodeDescription
+// in Redis' cluster.c.
 func ParseNodes(text string) (Map, error) {
 	var m Map
 	if len(text) > maxTextBytes {
@@ -67,7 +68,8 @@ func parseNodeLine(line string) (Node, error) {
 	return n, nil
 }
 
-// parseAddress parses ip:port@cport,hostname,key=value,…; the ip may be IPv6 without brackets, or empty if it is not known.
+// parseAddress parses ip:port@cport,hostname,key=value,…; the ip may be IPv6 without brackets, or empty if it is not
+// known.
 func (n *Node) parseAddress(field string) error {
 	address, rest, _ := strings.Cut(field, ",")
 	endpoint, bus, hasBus := strings.Cut(address, "@")

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// Redirect is what a node answers for a slot that it does not serve: MOVED for good, or ASK for this one call while the slot is on
-// its way to another node.
+// Redirect is what a node answers for a slot that it does not serve: MOVED for good, or ASK for this one call while the
+// slot is on its way to another node.
 type Redirect struct {
 	Ask  bool
 	Slot uint16
@@ -27,8 +27,8 @@ func (r Redirect) Addr(answered string) string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// ParseRedirect finds the redirect in an error that is or wraps a [*resp.ServerError], such as MOVED 3999 127.0.0.1:6381; the
-// address may be IPv6 without brackets.
+// ParseRedirect finds the redirect in an error that is or wraps a [*resp.ServerError], such as MOVED 3999
+// 127.0.0.1:6381; the address may be IPv6 without brackets.
 func ParseRedirect(err error) (Redirect, bool) {
 	var refusal *resp.ServerError
 	if !errors.As(err, &refusal) || refusal.Code != "MOVED" && refusal.Code != "ASK" {

@@ -31,13 +31,20 @@ func decoded(t testing.TB, wire string) resp.Value {
 	return v
 }
 
-// threeShards is the cluster of the recordings: three primaries, of which two announce a hostname, and a replica of the first.
+// threeShards is the cluster of the recordings: three primaries, of which two announce a hostname, and a replica of the
+// first.
 func threeShards(edit func(n *Node)) []Node {
 	nodes := []Node{
 		{ID: id1, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21001, Primary: true, Ranges: []Range{{0, 5460}}},
 		{ID: id4, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21004, PrimaryID: id1},
-		{ID: id2, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21002, Primary: true, Ranges: []Range{{5461, 10922}}, Hostname: "host-2.example.com"},
-		{ID: id3, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21003, Primary: true, Ranges: []Range{{10923, 16383}}, Hostname: "host-3.example.com"},
+		{
+			ID: id2, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21002, Primary: true, Ranges: []Range{{5461, 10922}},
+			Hostname: "host-2.example.com",
+		},
+		{
+			ID: id3, Host: "127.0.0.1", IP: "127.0.0.1", Port: 21003, Primary: true, Ranges: []Range{{10923, 16383}},
+			Hostname: "host-3.example.com",
+		},
 	}
 	for i := range nodes {
 		edit(&nodes[i])
@@ -90,7 +97,8 @@ func TestParseShardsRecorded(t *testing.T) {
 
 func TestParseNodesRecorded(t *testing.T) {
 	m, err := ParseNodes(recorded(t, "nodes-resp3").Text())
-	if n, ok := m.Node(id1); err != nil || len(m.Nodes) != 4 || !ok || !reflect.DeepEqual(n.Migrating, []Move{{77, id2}}) {
+	if n, ok := m.Node(id1); err != nil || len(m.Nodes) != 4 || !ok || !reflect.DeepEqual(n.Migrating,
+		[]Move{{77, id2}}) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if replicas := m.Replicas(id1); len(replicas) != 1 || replicas[0].Addr() != "127.0.0.1:21004" {
@@ -101,7 +109,8 @@ func TestParseNodesRecorded(t *testing.T) {
 func TestParseSlotsOlder(t *testing.T) {
 	const entry = "*%d\r\n:%d\r\n:%d\r\n"
 	const node = "*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" // Redis 3: no id
-	v := decoded(t, "*2\r\n"+fmt.Sprintf(entry+node+node, 4, 0, 99, 7000, 7001)+fmt.Sprintf(entry+node+node, 4, 200, 299, 7000, 7001))
+	v := decoded(t, "*2\r\n"+fmt.Sprintf(entry+node+node, 4, 0, 99, 7000, 7001)+fmt.Sprintf(entry+node+node, 4, 200,
+		299, 7000, 7001))
 	m, err := ParseSlots(v)
 	want := []Node{
 		{Host: "127.0.0.1", IP: "127.0.0.1", Port: 7000, Primary: true, Ranges: []Range{{0, 99}, {200, 299}}},
@@ -118,7 +127,8 @@ func TestParseSlotsOlder(t *testing.T) {
 // After a failover the dead primary may still be listed as one; the slots are of the one that lives.
 func TestParseShardsFailover(t *testing.T) {
 	node := func(id, role, health string) resp.Value {
-		return flat("id", id, "tls-port", "6380", "ip", "10.0.0.1", "endpoint", "?", "role", role, "health", health, "new", "x")
+		return flat("id", id, "tls-port", "6380", "ip", "10.0.0.1", "endpoint", "?", "role", role, "health", health,
+			"new", "x")
 	}
 	shard := func(nodes ...resp.Value) resp.Value {
 		v := flat("id", "s1")
@@ -173,7 +183,10 @@ func TestRepliesMalformed(t *testing.T) {
 		{"port of a replica", ParseSlots, "*1\r\n*4\r\n:0\r\n:1\r\n*2\r\n+h\r\n:7000\r\n*2\r\n+h\r\n+x\r\n"},
 		{"shard without nodes", ParseShards, "*1\r\n*0\r\n"},
 		{"odd slots", ParseShards, "*1\r\n%2\r\n+nodes\r\n*0\r\n+slots\r\n*1\r\n:1\r\n"},
-		{"shard's slots", ParseShards, "*1\r\n%2\r\n+nodes\r\n*1\r\n%2\r\n+id\r\n+a\r\n+role\r\n+master\r\n+slots\r\n*2\r\n:1\r\n+x\r\n"},
+		{
+			"shard's slots", ParseShards,
+			"*1\r\n%2\r\n+nodes\r\n*1\r\n%2\r\n+id\r\n+a\r\n+role\r\n+master\r\n+slots\r\n*2\r\n:1\r\n+x\r\n",
+		},
 		{"node without id", ParseShards, "*1\r\n%1\r\n+nodes\r\n*1\r\n*0\r\n"},
 		{"node's port", ParseShards, "*1\r\n%1\r\n+nodes\r\n*1\r\n%1\r\n+port\r\n:-1\r\n"},
 	} {

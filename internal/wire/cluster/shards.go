@@ -6,9 +6,10 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// ParseShards parses the reply of CLUSTER SHARDS (since Redis 7.0), an array of shards with slots and nodes, each a map in RESP3 and
-// a flat array in RESP2. Keys that are not known are passed over. The slots belong to the first primary of the shard that has not
-// failed: after a failover a dead one may still be listed. An error reply is returned as a [*resp.ServerError].
+// ParseShards parses the reply of CLUSTER SHARDS (since Redis 7.0), an array of shards with slots and nodes, each a map
+// in RESP3 and a flat array in RESP2. Keys that are not known are passed over. The slots belong to the first primary of
+// the shard that has not failed: after a failover a dead one may still be listed. An error reply is returned as a
+// [*resp.ServerError].
 func ParseShards(reply resp.Value) (Map, error) {
 	b := builder{command: "CLUSTER SHARDS", index: map[string]int{}}
 	if err := b.checkReply(reply); err != nil {
@@ -68,7 +69,8 @@ func (b *builder) addShard(shard resp.Value) error {
 	return nil
 }
 
-// shardNode parses one node: id, port and tls-port (at least one), ip, endpoint, hostname, role, replication-offset, health.
+// shardNode parses one node: id, port and tls-port (at least one), ip, endpoint, hostname, role, replication-offset,
+// health.
 func shardNode(value resp.Value) (Node, error) {
 	var n Node
 	for key, field := range value.Pairs() {

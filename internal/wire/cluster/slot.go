@@ -12,8 +12,8 @@ const SlotCount = 16384
 // Slot returns the hash slot of a key, as keyHashSlot in Redis' cluster.c: CRC16 of the hash tag, modulo [SlotCount].
 func Slot(key []byte) uint16 { return crc16(HashTag(key)) % SlotCount }
 
-// HashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless that is
-// empty; else the whole key. The result shares the memory of key.
+// HashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless
+// that is empty; else the whole key. The result shares the memory of key.
 func HashTag(key []byte) []byte {
 	open := bytes.IndexByte(key, '{')
 	if open < 0 {
@@ -50,8 +50,8 @@ func crc16(b []byte) uint16 {
 	return crc
 }
 
-// TagForSlot returns a short text that hashes to the slot: the key "{" + text + "}…" belongs to the node that owns it. It is empty
-// for a number that is no slot.
+// TagForSlot returns a short text that hashes to the slot: the key "{" + text + "}…" belongs to the node that owns it.
+// It is empty for a number that is no slot.
 func TagForSlot(slot uint16) string {
 	if slot >= SlotCount {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The numbers are CLUSTER KEYSLOT of a Redis 7.0.15, and the check value of CRC16-XMODEM from the cluster specification.
+// The numbers are CLUSTER KEYSLOT of a Redis 7.0.15, and the check value of CRC16-XMODEM from the cluster
+// specification.
 func TestSlot(t *testing.T) {
 	if got := crc16([]byte("123456789")); got != 0x31c3 {
 		t.Errorf("CRC16 of 123456789 is %#x, want 0x31c3", got)

@@ -7,9 +7,9 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// ParseSlots parses the reply of CLUSTER SLOTS, an array of [first, last, primary, replica…], where a node is [host, port], since
-// Redis 4 with its id, since 7.0 with an array (RESP3: a map) of its other names. A node that owns several ranges is one Node. An
-// error reply is returned as a [*resp.ServerError].
+// ParseSlots parses the reply of CLUSTER SLOTS, an array of [first, last, primary, replica…], where a node is [host,
+// port], since Redis 4 with its id, since 7.0 with an array (RESP3: a map) of its other names. A node that owns several
+// ranges is one Node. An error reply is returned as a [*resp.ServerError].
 func ParseSlots(reply resp.Value) (Map, error) {
 	b := builder{command: "CLUSTER SLOTS", index: map[string]int{}}
 	if err := b.checkReply(reply); err != nil {
@@ -83,8 +83,9 @@ func slotsNode(value resp.Value) (Node, error) {
 	return n, nil
 }
 
-// resolveHost settles what Host is. A null or empty host means: where the reply came from. A question mark means that the node has
-// no hostname though the cluster prefers them, and its address will do (cluster-preferred-endpoint-type in redis.conf).
+// resolveHost settles what Host is. A null or empty host means: where the reply came from. A question mark means that
+// the node has no hostname though the cluster prefers them, and its address will do (cluster-preferred-endpoint-type in
+// redis.conf).
 func (n *Node) resolveHost() {
 	if n.Host == "?" {
 		n.Host = knownHost(n.IP)

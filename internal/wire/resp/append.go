@@ -25,8 +25,9 @@ func AppendCommandBytes(dst []byte, args ...[]byte) []byte {
 	return dst
 }
 
-// AppendValue appends a value as a RESP3 server sends it; of RESP2 kinds only, that is RESP2, but for null. Line ends in a simple
-// string or error become spaces, as Redis does it. A value of no kind, or of kind [Attribute], is appended as a null.
+// AppendValue appends a value as a RESP3 server sends it; of RESP2 kinds only, that is RESP2, but for null. Line ends
+// in a simple string or error become spaces, as Redis does it. A value of no kind, or of kind [Attribute], is appended
+// as a null.
 func AppendValue(dst []byte, v Value) []byte {
 	if len(v.Attr) >= 2 {
 		dst = appendPairs(dst, Attribute, v.Attr)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// What can be wrong with bytes that should be a reply. After any of them the place in the stream is lost: the [Reader] returns the
-// same error from then on, and the connection is of no more use.
+// What can be wrong with bytes that should be a reply. After any of them the place in the stream is lost: the [Reader]
+// returns the same error from then on, and the connection is of no more use.
 var (
 	ErrProtocol        = errors.New("broken Redis protocol")
 	ErrTooLarge        = errors.New("reply too large")
@@ -48,8 +48,8 @@ func newServerError(text []byte) *ServerError {
 	return &ServerError{Code: string(code), Message: string(rest)}
 }
 
-// splitCode splits off the error code. By the convention of the protocol it is the first word, in capitals; scripts and modules may
-// leave it out.
+// splitCode splits off the error code. By the convention of the protocol it is the first word, in capitals; scripts and
+// modules may leave it out.
 func splitCode(text []byte) (code, rest []byte) {
 	for i, c := range text {
 		isCode := c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-')

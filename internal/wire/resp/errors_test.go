@@ -12,7 +12,8 @@ import (
 // small are limits that a short test can pass over.
 var small = Limits{MaxBulkBytes: 16, MaxReplyBytes: 64, MaxElements: 8, MaxDepth: 3, MaxLineBytes: 20}
 
-// refused holds that Read and Skip both refuse the wire with an error that matches, however the bytes arrive, and go on refusing.
+// refused holds that Read and Skip both refuse the wire with an error that matches, however the bytes arrive, and go on
+// refusing.
 func refused(t *testing.T, lim Limits, wire string, want error) {
 	t.Helper()
 	for _, src := range []func() io.Reader{
@@ -34,8 +35,10 @@ func refused(t *testing.T, lim Limits, wire string, want error) {
 func TestErrProtocol(t *testing.T) {
 	for _, wire := range []string{
 		"?\r\n", "\r\n", "\x00", "hello\r\n", // unknown type
-		":\r\n", ":1x\r\n", ":--1\r\n", ":9223372036854775808\r\n", ":-9223372036854775809\r\n", ":99999999999999999999\r\n",
-		"$\r\n", "$-2\r\n", "$+1\r\nx\r\n", "$x\r\n", "$99999999999999999999\r\n", "*-2\r\n", "*x\r\n", "%-1\r\n", "~-1\r\n", "|-1\r\n",
+		":\r\n", ":1x\r\n", ":--1\r\n", ":9223372036854775808\r\n", ":-9223372036854775809\r\n",
+		":99999999999999999999\r\n",
+		"$\r\n", "$-2\r\n", "$+1\r\nx\r\n", "$x\r\n", "$99999999999999999999\r\n", "*-2\r\n", "*x\r\n", "%-1\r\n",
+		"~-1\r\n", "|-1\r\n",
 		"$?\r\n;1\r\nx\r\n;0\r\n", "*?\r\n:1\r\n.\r\n", "%?\r\n.\r\n", // streamed
 		"$1\r\nxy\r\n", "$1\r\nx\n\n", "=3\r\ntxt\r\n", "=4\r\ntext\r\n", // not of the declared size or format
 		",\r\n", ",1,5\r\n", ",0x1p4\r\n", ",infinity\r\n", ",1e999\r\n", ",1_0\r\n",
@@ -81,7 +84,10 @@ func TestErrTooManyElements(t *testing.T) {
 	} {
 		refused(t, small, wire, ErrTooManyElements)
 	}
-	for _, wire := range []string{"*1000000000\r\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n", "|1000000000\r\n"} {
+	for _, wire := range []string{
+		"*1000000000\r\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n",
+		"|1000000000\r\n",
+	} {
 		refused(t, Limits{}, wire, ErrTooManyElements)
 	}
 }
@@ -147,7 +153,10 @@ func TestErrNoProgress(t *testing.T) {
 // A size that is only declared costs next to nothing, whatever the limits allow.
 func TestDeclaredSizesAllocateNothing(t *testing.T) {
 	lim := Limits{MaxElements: 1 << 40, MaxBulkBytes: 1 << 40, MaxReplyBytes: 1 << 41}
-	for _, wire := range []string{"*1000000000\r\n", "%1000000000\r\n", "$1000000000\r\n", "*1000000000\r\n*1000000000\r\n$1000000000\r\nxx"} {
+	for _, wire := range []string{
+		"*1000000000\r\n", "%1000000000\r\n", "$1000000000\r\n",
+		"*1000000000\r\n*1000000000\r\n$1000000000\r\nxx",
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := NewReader(strings.NewReader(wire), lim).Read()

@@ -5,7 +5,8 @@ import "fmt"
 // null is the size in a header of a RESP2 null.
 const null = -1
 
-// header is the first line of a value. Read and Skip both go through it, so that they cannot disagree about what is valid.
+// header is the first line of a value. Read and Skip both go through it, so that they cannot disagree about what is
+// valid.
 type header struct {
 	kind  Kind
 	size  int64   // declared: bytes of a blob, elements (not pairs) of an aggregate, or null
@@ -14,8 +15,8 @@ type header struct {
 	text  []byte  // the line after the type byte, valid until the next fill
 }
 
-// header reads the first line of a value at the given depth (0 for the reply itself), and checks all that is declared there against
-// the limits before anything of it has arrived.
+// header reads the first line of a value at the given depth (0 for the reply itself), and checks all that is declared
+// there against the limits before anything of it has arrived.
 func (r *Reader) header(depth int) (header, error) {
 	if err := r.need(1); err != nil {
 		return header{}, err
@@ -28,7 +29,8 @@ func (r *Reader) header(depth int) (header, error) {
 		return header{}, r.protocolError("unknown type byte %q", r.buf[r.pos])
 	}
 	if kind == Push && depth > 0 {
-		// Redis 6.0 could put an invalidation among the elements of EXEC's reply, where no reader can tell it from an element.
+		// Redis 6.0 could put an invalidation among the elements of EXEC's reply, where no reader can tell it from an
+		// element.
 		return header{}, r.protocolError("a push inside another value")
 	}
 	line, err := r.line()
@@ -105,7 +107,8 @@ func (r *Reader) aggregateSize(h *header, depth int) error {
 		room >>= 1 // not /2: of -1 that is 0
 	}
 	if size > room || room < 0 {
-		return fmt.Errorf("%w: %s of size %d, the limit is %d elements in all", ErrTooManyElements, h.kind, size, r.lim.MaxElements)
+		return fmt.Errorf("%w: %s of size %d, the limit is %d elements in all", ErrTooManyElements, h.kind, size,
+			r.lim.MaxElements)
 	}
 	if h.kind.isPaired() {
 		size *= 2

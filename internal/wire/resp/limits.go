@@ -1,6 +1,7 @@
 package resp
 
-// Limits bounds what one reply may cost its reader. A field that is zero or negative means the value of [DefaultLimits].
+// Limits bounds what one reply may cost its reader. A field that is zero or negative means the value of
+// [DefaultLimits].
 type Limits struct {
 	MaxBulkBytes  int64 // of one bulk string, verbatim string or blob error
 	MaxReplyBytes int64 // of a whole reply on the wire
@@ -9,7 +10,8 @@ type Limits struct {
 	MaxLineBytes  int   // of one simple string, error, number or size, without its type byte and line end
 }
 
-// DefaultLimits holds for any reply a diagnosis asks for, with room: the largest in practice is CLIENT LIST of 10 000 clients, 4 MB.
+// DefaultLimits holds for any reply a diagnosis asks for, with room: the largest in practice is CLIENT LIST of 10 000
+// clients, 4 MB.
 var DefaultLimits = Limits{
 	MaxBulkBytes:  64 << 20,
 	MaxReplyBytes: 256 << 20,

@@ -36,7 +36,8 @@ func parseInt(b []byte) (int64, bool) {
 	return int64(n), n <= math.MaxInt64
 }
 
-// parseDouble parses a double: decimal, or inf or nan with an optional sign (servers before 7.2 wrote -nan as their C library did).
+// parseDouble parses a double: decimal, or inf or nan with an optional sign (servers before 7.2 wrote -nan as their C
+// library did).
 func parseDouble(b []byte) (float64, bool) {
 	for _, c := range b {
 		switch {

@@ -27,7 +27,10 @@ func values(depth int) *rapid.Generator[Value] {
 		case Bool:
 			v.Int = rapid.Int64Range(0, 1).Draw(t, "bool")
 		case Double:
-			v.Float = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1)})).Draw(t, "float")
+			v.Float = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{
+				math.NaN(), math.Inf(1),
+				math.Inf(-1),
+			})).Draw(t, "float")
 		case BulkString, BlobError:
 			v.Str = rapid.SliceOf(rapid.Byte()).Draw(t, "blob")
 		case Verbatim:
@@ -65,7 +68,8 @@ func TestRoundTripProperty(t *testing.T) {
 	})
 }
 
-// footprint is the memory of a value in units: one for each byte of string capacity, and about as many as its size for a value.
+// footprint is the memory of a value in units: one for each byte of string capacity, and about as many as its size for
+// a value.
 func footprint(v Value) int {
 	n := cap(v.Str)
 	for _, inside := range [][]Value{v.Elems, v.Attr} {
@@ -77,14 +81,17 @@ func footprint(v Value) int {
 	return n
 }
 
-// FuzzReader holds, for any bytes: Read and Skip consume the same and agree on the error, however the bytes arrive; what is read can
-// be written and read back; and memory is bounded by what arrived.
+// FuzzReader holds, for any bytes: Read and Skip consume the same and agree on the error, however the bytes arrive;
+// what is read can be written and read back; and memory is bounded by what arrived.
 func FuzzReader(f *testing.F) {
 	for _, test := range replies {
 		f.Add([]byte(test.wire))
 		f.Add([]byte(test.wire + test.wire[:len(test.wire)/2]))
 	}
-	for _, wire := range []string{"*1000000000\r\n", "HTTP/1.1", "\x15\x03", "*3\r\n|1\r\n+a\r\n*0\r\n", "$?\r\n", "%1\r\n>0\r\n"} {
+	for _, wire := range []string{
+		"*1000000000\r\n", "HTTP/1.1", "\x15\x03", "*3\r\n|1\r\n+a\r\n*0\r\n", "$?\r\n",
+		"%1\r\n>0\r\n",
+	} {
 		f.Add([]byte(wire))
 	}
 	lim := Limits{MaxBulkBytes: 1 << 10, MaxReplyBytes: 4 << 10, MaxElements: 64, MaxDepth: 6, MaxLineBytes: 100}
@@ -119,7 +126,10 @@ func FuzzReader(f *testing.F) {
 }
 
 func kindOfError(err error) error {
-	for _, kind := range []error{ErrNotRedis, ErrTooLarge, ErrTooDeep, ErrTooManyElements, ErrProtocol, io.ErrUnexpectedEOF, io.EOF} {
+	for _, kind := range []error{
+		ErrNotRedis, ErrTooLarge, ErrTooDeep, ErrTooManyElements, ErrProtocol,
+		io.ErrUnexpectedEOF, io.EOF,
+	} {
 		if errors.Is(err, kind) {
 			return kind
 		}

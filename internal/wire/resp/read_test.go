@@ -20,7 +20,8 @@ func lines(s ...string) string { return strings.Join(s, "\r\n") + "\r\n" }
 
 // same compares values; an empty string or aggregate equals a nil one, and NaN equals NaN.
 func same(a, b Value) bool {
-	if a.Kind != b.Kind || a.Int != b.Int || !bytes.Equal(a.Str, b.Str) || len(a.Elems) != len(b.Elems) || len(a.Attr) != len(b.Attr) {
+	if a.Kind != b.Kind || a.Int != b.Int || !bytes.Equal(a.Str, b.Str) || len(a.Elems) != len(b.Elems) ||
+		len(a.Attr) != len(b.Attr) {
 		return false
 	}
 	if a.Float != b.Float && !(math.IsNaN(a.Float) && math.IsNaN(b.Float)) {
@@ -69,20 +70,34 @@ var replies = []struct {
 	{"double that is no number, as libc prints it", ",-nan\r\n", double(math.NaN()), 0},
 	{"true", "#t\r\n", Value{Kind: Bool, Int: 1}, 0},
 	{"false", "#f\r\n", Value{Kind: Bool}, 0},
-	{"big number", "(-3492890328409238509324850943850943825024385\r\n",
-		Value{Kind: BigNumber, Str: []byte("-3492890328409238509324850943850943825024385")}, 0},
+	{
+		"big number", "(-3492890328409238509324850943850943825024385\r\n",
+		Value{Kind: BigNumber, Str: []byte("-3492890328409238509324850943850943825024385")},
+		0,
+	},
 	{"blob error", "!10\r\nSYNTAX a\r\n\r\n", Value{Kind: BlobError, Str: []byte("SYNTAX a\r\n")}, 0},
 	{"verbatim string", "=8\r\ntxt:text\r\n", Value{Kind: Verbatim, Str: []byte("txt:text")}, 0},
-	{"map", "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n",
-		Value{Kind: Map, Elems: []Value{simple("a"), integer(1), simple("b"), array(integer(2))}}, 5},
+	{
+		"map", "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n",
+		Value{Kind: Map, Elems: []Value{simple("a"), integer(1), simple("b"), array(integer(2))}},
+		5,
+	},
 	{"set", "~2\r\n:1\r\n:2\r\n", Value{Kind: Set, Elems: []Value{integer(1), integer(2)}}, 2},
 	{"push", ">2\r\n+invalidate\r\n_\r\n", Value{Kind: Push, Elems: []Value{simple("invalidate"), {Kind: Null}}}, 2},
-	{"attribute", "|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n",
-		Value{Kind: BulkString, Str: []byte("x"), Attr: []Value{simple("ttl"), integer(3600)}}, 3},
-	{"attribute inside an array", "*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:3\r\n",
-		array(integer(1), Value{Kind: Integer, Int: 3, Attr: []Value{simple("ttl"), integer(3600)}}), 5},
-	{"attributes in a row are one", "|1\r\n+a\r\n:1\r\n|1\r\n+b\r\n:2\r\n:3\r\n",
-		Value{Kind: Integer, Int: 3, Attr: []Value{simple("a"), integer(1), simple("b"), integer(2)}}, 6},
+	{
+		"attribute", "|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n",
+		Value{Kind: BulkString, Str: []byte("x"), Attr: []Value{simple("ttl"), integer(3600)}},
+		3,
+	},
+	{
+		"attribute inside an array", "*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:3\r\n",
+		array(integer(1), Value{Kind: Integer, Int: 3, Attr: []Value{simple("ttl"), integer(3600)}}), 5,
+	},
+	{
+		"attributes in a row are one", "|1\r\n+a\r\n:1\r\n|1\r\n+b\r\n:2\r\n:3\r\n",
+		Value{Kind: Integer, Int: 3, Attr: []Value{simple("a"), integer(1), simple("b"), integer(2)}},
+		6,
+	},
 	{"empty attribute", "|0\r\n:3\r\n", integer(3), 1},
 }
 
@@ -114,8 +129,10 @@ func TestSkip(t *testing.T) {
 			r := NewReader(iotest.HalfReader(strings.NewReader(test.wire+test.wire)), Limits{})
 			for range 2 {
 				got, err := r.Skip()
-				if err != nil || got.Kind != test.want.Kind || got.Bytes != int64(len(test.wire)) || got.Elements != test.elements {
-					t.Errorf("got %+v, %v; want %v, %d bytes, %d elements", got, err, test.want.Kind, len(test.wire), test.elements)
+				if err != nil || got.Kind != test.want.Kind || got.Bytes != int64(len(test.wire)) ||
+					got.Elements != test.elements {
+					t.Errorf("got %+v, %v; want %v, %d bytes, %d elements", got, err, test.want.Kind, len(test.wire),
+						test.elements)
 				}
 				if want := test.want.Err(); !reflect.DeepEqual(got.Err(), want) {
 					t.Errorf("got error %v, want %v", got.Err(), want)

@@ -11,10 +11,12 @@ const (
 	errorTextBytes     = 256      // how much of an error Skip keeps; a redirect or a code fits many times
 )
 
-// Reader reads replies one after the other. It has its own buffer and reads ahead; it is not safe for use by several goroutines.
+// Reader reads replies one after the other. It has its own buffer and reads ahead; it is not safe for use by several
+// goroutines.
 //
-// An error between two replies (the peer closed: [io.EOF]; a read deadline passed) leaves the Reader usable. One in the middle of a
-// reply (the peer closed: [io.ErrUnexpectedEOF]) or one of the protocol does not: it is returned by every later call.
+// An error between two replies (the peer closed: [io.EOF]; a read deadline passed) leaves the Reader usable. One in the
+// middle of a reply (the peer closed: [io.ErrUnexpectedEOF]) or one of the protocol does not: it is returned by every
+// later call.
 type Reader struct {
 	src    io.Reader
 	srcErr error // came from src together with the last bytes, not yet returned
@@ -68,7 +70,8 @@ func (r *Reader) failed(err error) error {
 }
 
 func isFormatError(err error) bool {
-	return errors.Is(err, ErrProtocol) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTooDeep) || errors.Is(err, ErrTooManyElements)
+	return errors.Is(err, ErrProtocol) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTooDeep) || errors.Is(err,
+		ErrTooManyElements)
 }
 
 // fill reads once from the source, making room first.
@@ -98,8 +101,8 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// makeRoom moves what is not consumed to the front, or doubles a buffer that is full. Only line and need ask for more than is
-// consumed, so the buffer stays below twice the longest line allowed.
+// makeRoom moves what is not consumed to the front, or doubles a buffer that is full. Only line and need ask for more
+// than is consumed, so the buffer stays below twice the longest line allowed.
 func (r *Reader) makeRoom() {
 	if r.pos > 0 {
 		r.end = copy(r.buf, r.buf[r.pos:r.end])
@@ -127,8 +130,8 @@ func (r *Reader) need(n int) error {
 	return nil
 }
 
-// line consumes a line and returns it with its type byte and without its end. It is valid until the next fill. A lone CR or LF is
-// part of the line, as it is for hiredis: servers before 6 let scripts put them in errors.
+// line consumes a line and returns it with its type byte and without its end. It is valid until the next fill. A lone
+// CR or LF is part of the line, as it is for hiredis: servers before 6 let scripts put them in errors.
 func (r *Reader) line() ([]byte, error) {
 	scanned := 0
 	for {

@@ -23,7 +23,8 @@ func (s Summary) Err() error {
 	return newServerError(s.ErrorText)
 }
 
-// Skip reads one reply as [Reader.Read] does, with the same limits and errors, but keeps nothing of it. It does not allocate.
+// Skip reads one reply as [Reader.Read] does, with the same limits and errors, but keeps nothing of it. It does not
+// allocate.
 func (r *Reader) Skip() (Summary, error) {
 	if err := r.begin(); err != nil {
 		return Summary{}, err
@@ -73,7 +74,8 @@ func (r *Reader) skip(s *Summary) error {
 	return nil
 }
 
-// skipBlob consumes the bytes of a blob and its line end, keeping the beginning of a blob error that is the reply itself.
+// skipBlob consumes the bytes of a blob and its line end, keeping the beginning of a blob error that is the reply
+// itself.
 func (r *Reader) skipBlob(h header, isReply bool, s *Summary) error {
 	keep := 0
 	if isReply && h.kind == BlobError {

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// Value is one value of a reply, with all that is inside it. All its methods are safe on any kind, and on the zero Value.
+// Value is one value of a reply, with all that is inside it. All its methods are safe on any kind, and on the zero
+// Value.
 type Value struct {
 	Kind  Kind
 	Str   []byte  // of strings, errors and big numbers; of a verbatim string with its format, as in "txt:…"
@@ -26,8 +27,8 @@ func (v Value) Err() error {
 	return newServerError(v.Str)
 }
 
-// Text returns the value as text: a string without the format of a verbatim one, a number in decimal, a boolean as true or false;
-// empty for a null or an aggregate.
+// Text returns the value as text: a string without the format of a verbatim one, a number in decimal, a boolean as true
+// or false; empty for a null or an aggregate.
 func (v Value) Text() string {
 	switch v.Kind {
 	case Integer:
@@ -44,8 +45,8 @@ func (v Value) Text() string {
 	return string(v.Str)
 }
 
-// Integer returns the value as an integer: of an integer, or of a string or big number that is a decimal int64, since RESP2 has
-// many numbers as strings.
+// Integer returns the value as an integer: of an integer, or of a string or big number that is a decimal int64, since
+// RESP2 has many numbers as strings.
 func (v Value) Integer() (int64, bool) {
 	switch v.Kind {
 	case Integer:
@@ -56,8 +57,8 @@ func (v Value) Integer() (int64, bool) {
 	return 0, false
 }
 
-// Pairs iterates over keys and values: of a RESP3 map, and of the flat array that RESP2 has in its place. A last key without a
-// value is left out.
+// Pairs iterates over keys and values: of a RESP3 map, and of the flat array that RESP2 has in its place. A last key
+// without a value is left out.
 func (v Value) Pairs() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
 		for i := 0; i+1 < len(v.Elems); i += 2 {

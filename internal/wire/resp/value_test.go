@@ -40,9 +40,24 @@ func TestText(t *testing.T) {
 		v    Value
 		want string
 	}{
-		{bulk("a"), "a"}, {simple("OK"), "OK"}, {integer(-3), "-3"}, {double(0.5), "0.5"}, {double(math.Inf(-1)), "-inf"},
-		{double(math.NaN()), "nan"}, {Value{Kind: Bool, Int: 1}, "true"}, {Value{Kind: Verbatim, Str: []byte("txt:a")}, "a"},
-		{Value{Kind: Verbatim, Str: []byte("tx")}, "tx"}, {Value{Kind: Null}, ""}, {array(bulk("a")), ""}, {Value{}, ""},
+		{bulk("a"), "a"},
+		{simple("OK"), "OK"},
+		{integer(-3), "-3"},
+		{double(0.5), "0.5"},
+		{
+			double(math.Inf(-1)),
+			"-inf",
+		},
+		{double(math.NaN()), "nan"},
+		{Value{Kind: Bool, Int: 1}, "true"},
+		{
+			Value{Kind: Verbatim, Str: []byte("txt:a")},
+			"a",
+		},
+		{Value{Kind: Verbatim, Str: []byte("tx")}, "tx"},
+		{Value{Kind: Null}, ""},
+		{array(bulk("a")), ""},
+		{Value{}, ""},
 	} {
 		if got := test.v.Text(); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.v, got, test.want)
@@ -56,8 +71,14 @@ func TestInteger(t *testing.T) {
 		want int64
 		ok   bool
 	}{
-		{integer(5), 5, true}, {bulk("17"), 17, true}, {simple("-1"), -1, true}, {bulk("1.5"), 0, false}, {bulk(""), 0, false},
-		{Value{Kind: Null}, 0, false}, {array(), 0, false}, {Value{Kind: BigNumber, Str: []byte("99999999999999999999")}, 0, false},
+		{integer(5), 5, true},
+		{bulk("17"), 17, true},
+		{simple("-1"), -1, true},
+		{bulk("1.5"), 0, false},
+		{bulk(""), 0, false},
+		{Value{Kind: Null}, 0, false},
+		{array(), 0, false},
+		{Value{Kind: BigNumber, Str: []byte("99999999999999999999")}, 0, false},
 	} {
 		if got, ok := test.v.Integer(); got != test.want || ok != test.ok {
 			t.Errorf("%+v: got %d, %v", test.v, got, ok)
@@ -144,7 +165,8 @@ func TestWriter(t *testing.T) {
 		t.Errorf("%d bytes buffered, %d sent before Flush", w.Buffered(), s.Len())
 	}
 	for range 2 { // the second has nothing to send
-		if err := w.Flush(); err != nil || w.Buffered() != 0 || s.String() != lines("*1", "$4", "PING", "*1", "$4", "PING") {
+		if err := w.Flush(); err != nil || w.Buffered() != 0 || s.String() != lines("*1", "$4", "PING", "*1", "$4",
+			"PING") {
 			t.Errorf("%v, %d left, sent %q", err, w.Buffered(), s.String())
 		}
 	}

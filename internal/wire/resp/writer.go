@@ -2,7 +2,8 @@ package resp
 
 import "io"
 
-// Writer collects commands and sends them in one write at [Writer.Flush]: a pipeline. It is not safe for use by several goroutines.
+// Writer collects commands and sends them in one write at [Writer.Flush]: a pipeline. It is not safe for use by several
+// goroutines.
 type Writer struct {
 	dst io.Writer
 	buf []byte

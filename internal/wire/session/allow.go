@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// keyPrefix begins the keys that may be read. They do not exist: a GET of one is the cheapest command that looks into the keyspace.
+// keyPrefix begins the keys that may be read. They do not exist: a GET of one is the cheapest command that looks into
+// the keyspace.
 const keyPrefix = "slowpath:"
 
 // maxSlowlogEntries bounds SLOWLOG GET: copying thousands of entries takes milliseconds of the server's time.
@@ -94,7 +95,8 @@ func oneOwnKey(args []string) bool {
 	return strings.HasPrefix(key, keyPrefix)
 }
 
-// clusterChannel allows messages on the two channels that tell of changes of a cluster. A message changes nothing at the server.
+// clusterChannel allows messages on the two channels that tell of changes of a cluster. A message changes nothing at
+// the server.
 func clusterChannel(args []string) bool {
 	return len(args) == 2 && (args[0] == "__cluster__:moved" || args[0] == "__cluster__:failover")
 }
@@ -108,10 +110,13 @@ func fewEntries(args []string) bool {
 }
 
 // secretSettings are the parameters whose value is a password, or opens one.
-var secretSettings = []string{"requirepass", "masterauth", "primaryauth", "tls-key-file-pass", "tls-client-key-file-pass"}
+var secretSettings = []string{
+	"requirepass", "masterauth", "primaryauth", "tls-key-file-pass",
+	"tls-client-key-file-pass",
+}
 
-// noSecrets allows CONFIG GET of patterns that match no secret. Only letters, digits, - and _ beside the * and ? of a pattern: what
-// else a server's own matcher understands cannot be judged here.
+// noSecrets allows CONFIG GET of patterns that match no secret. Only letters, digits, - and _ beside the * and ? of a
+// pattern: what else a server's own matcher understands cannot be judged here.
 func noSecrets(patterns []string) bool {
 	if len(patterns) == 0 {
 		return false

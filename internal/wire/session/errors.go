@@ -60,11 +60,15 @@ var states = []struct {
 	{"WRONGPASS", "", ErrWrongPassword, "wrong user or password; check --user, -a and REDISCLI_AUTH"},
 	{"ERR", "invalid password", ErrWrongPassword, "wrong password; check -a and REDISCLI_AUTH"}, // before 6.0
 	{"NOAUTH", "", ErrNoAuth, "the server wants a password; give -a or REDISCLI_AUTH, and --user where it has users"},
-	{"ERR", "max number of clients", ErrMaxClients, "the server refuses new connections, maxclients is reached; close idle ones or raise maxclients"},
-	{"DENIED", "", ErrProtected, "the server is in protected mode and takes connections from its own host only; set a password there, or run slowpath on that host"},
+	{"ERR", "max number of clients", ErrMaxClients, "the server refuses new connections, maxclients is reached; " +
+		"close idle ones or raise maxclients"},
+	{"DENIED", "", ErrProtected, "the server is in protected mode and takes connections from its own host only; set " +
+		"a password there, or run slowpath on that host"},
 	{"LOADING", "", ErrLoading, "the server is loading its data from disk or from its master; wait until it is done"},
-	{"BUSY", "", ErrBusy, "the server is busy with a script that runs longer than busy-reply-threshold; wait, or SCRIPT KILL it"},
-	{"MASTERDOWN", "", ErrMasterDown, "the replica has lost its master and has replica-serve-stale-data no; ask the master"},
+	{"BUSY", "", ErrBusy, "the server is busy with a script that runs longer than busy-reply-threshold; wait, or " +
+		"SCRIPT KILL it"},
+	{"MASTERDOWN", "", ErrMasterDown, "the replica has lost its master and has replica-serve-stale-data no; ask the " +
+		"master"},
 }
 
 // replyError is the error of an error reply, nil for any other reply.
@@ -97,7 +101,8 @@ func (s *Session) explainIO(ctx context.Context, err error, command string, limi
 	case errors.As(err, &tls):
 		return err
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fail(ErrTimeout, fmt.Sprintf("connected, but no reply to %s within %v: the process may be frozen, or this is no Redis",
+		return fail(ErrTimeout, fmt.Sprintf("connected, but no reply to %s within %v: the process may be frozen, or "+
+			"this is no Redis",
 			command, limit.Round(time.Millisecond)), errors.Join(context.DeadlineExceeded, err))
 	case errors.Is(err, resp.ErrNotRedis):
 		return fail(nil, err.Error(), err)
@@ -115,7 +120,8 @@ func (s *Session) explainIO(ctx context.Context, err error, command string, limi
 		return fail(ErrClosed, "the session was closed", err)
 	}
 	fix := ""
-	if errors.Is(err, resp.ErrProtocol) || errors.Is(err, resp.ErrTooManyElements) || errors.Is(err, resp.ErrTooLarge) || errors.Is(err, resp.ErrTooDeep) {
+	if errors.Is(err, resp.ErrProtocol) || errors.Is(err, resp.ErrTooManyElements) || errors.Is(err,
+		resp.ErrTooLarge) || errors.Is(err, resp.ErrTooDeep) {
 		fix = "; is this a Redis? Check the host and the port"
 	}
 	return fail(nil, fmt.Sprintf("reply to %s: %v%s", command, err, fix), err)

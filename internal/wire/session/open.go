@@ -14,12 +14,13 @@ import (
 
 // Opening is where the time of an Open went. A phase that did not take place is 0.
 type Opening struct {
-	Start      time.Time
-	DNS        time.Duration
-	Connect    time.Duration
-	TLS        time.Duration
-	Handshake  time.Duration // from the first command (AUTH, HELLO, SELECT, CLIENT SETNAME, or PING) to the last reply
-	SynRetrans int64         // segments sent again until the connection stood: SYNs; with TLS, its handshake's too. 0 if not known
+	Start     time.Time
+	DNS       time.Duration
+	Connect   time.Duration
+	TLS       time.Duration
+	Handshake time.Duration // from the first command (AUTH, HELLO, SELECT, CLIENT SETNAME, or PING) to the last reply
+	// segments sent again until the connection stood: SYNs; with TLS, its handshake's too. 0 if not known
+	SynRetrans int64
 }
 
 // step is one command of the handshake.
@@ -28,9 +29,10 @@ type step struct {
 	optional bool // a refusal is no error
 }
 
-// Open connects to t and logs in. The context bounds the whole; the handshake has DefaultTimeout at most. All commands of the
-// handshake go out in one write, AUTH first; a PING is sent where there is nothing else to say, since only a reply tells that the
-// peer is a Redis that serves. A server that is loading, busy or without its master still gives a session: INFO works there.
+// Open connects to t and logs in. The context bounds the whole; the handshake has DefaultTimeout at most. All commands
+// of the handshake go out in one write, AUTH first; a PING is sent where there is nothing else to say, since only a
+// reply tells that the peer is a Redis that serves. A server that is loading, busy or without its master still gives a
+// session: INFO works there.
 //
 // The Opening is valid as far as it got with an error too. Errors are those of target.Dial, *Error, or resp's.
 func Open(ctx context.Context, t target.Target, name string) (*Session, Opening, error) {
@@ -90,8 +92,8 @@ func handshake(t target.Target, name string) []step {
 	return steps
 }
 
-// Login is the handshake of Open as it goes over the wire, for a caller that connects by himself, and how many replies it has. An error among
-// them is for Open to judge.
+// Login is the handshake of Open as it goes over the wire, for a caller that connects by himself, and how many replies
+// it has. An error among them is for Open to judge.
 func Login(t target.Target, name string) (request []byte, replies int) {
 	steps := handshake(t, name)
 	for _, st := range steps {
@@ -145,7 +147,8 @@ func (s *Session) stepError(t target.Target, st step, v resp.Value) error {
 
 // noPasswordSet recognises the refusal of a password by a server that has none, 5.0's and 6.0's.
 func noPasswordSet(e *resp.ServerError) bool {
-	return strings.Contains(e.Message, "no password is set") || strings.Contains(e.Message, "without any password configured")
+	return strings.Contains(e.Message, "no password is set") || strings.Contains(e.Message,
+		"without any password configured")
 }
 
 func fix(command string, e *resp.ServerError) string {

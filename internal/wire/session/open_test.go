@@ -23,26 +23,58 @@ func TestOpenRefused(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"maxclients":       {handle: first("-ERR max number of clients reached\r\n"), kind: ErrMaxClients, text: "maxclients"},
-		"protected mode":   {handle: first("-DENIED Redis is running in protected mode because\r\n"), kind: ErrProtected, text: "protected mode"},
-		"closes":           {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed the connection before its first reply"},
-		"http":             {handle: scriptedLine("HTTP/1.1 400 Bad Request\r\n\r\n"), kind: resp.ErrNotRedis, text: "HTTP"},
-		"tls":              {handle: scriptedLine("\x15\x03\x01\x00\x02\x02\x16"), kind: resp.ErrNotRedis, text: "--tls"},
+		"maxclients": {
+			handle: first("-ERR max number of clients reached\r\n"), kind: ErrMaxClients,
+			text: "maxclients",
+		},
+		"protected mode": {
+			handle: first("-DENIED Redis is running in protected mode because\r\n"),
+			kind:   ErrProtected, text: "protected mode",
+		},
+		"closes": {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed the connection before its " +
+			"first reply"},
+		"http": {
+			handle: scriptedLine("HTTP/1.1 400 Bad Request\r\n\r\n"), kind: resp.ErrNotRedis,
+			text: "HTTP",
+		},
+		"tls": {
+			handle: scriptedLine("\x15\x03\x01\x00\x02\x02\x16"), kind: resp.ErrNotRedis,
+			text: "--tls",
+		},
 		"billion elements": {handle: scriptedLine("*1000000000\r\n"), kind: resp.ErrTooManyElements},
-		"no password given": {handle: scripted(map[string]string{"PING": "-NOAUTH Authentication required.\r\n"}), kind: ErrNoAuth,
-			text: "REDISCLI_AUTH"},
-		"wrong password": {handle: scripted(map[string]string{"AUTH": "-WRONGPASS invalid username-password pair\r\n"}), change: withPassword,
-			kind: ErrWrongPassword, text: "--user, -a and REDISCLI_AUTH"},
-		"wrong password before 6.0": {handle: scripted(map[string]string{"AUTH": "-ERR invalid password\r\n"}), change: withPassword,
-			kind: ErrWrongPassword},
-		"user before 6.0": {handle: scripted(map[string]string{"AUTH": "-ERR wrong number of arguments for 'auth' command\r\n"}),
-			change: withPassword, text: "leave out --user"},
-		"AUTH renamed": {handle: scripted(map[string]string{"AUTH": "-ERR unknown command `AUTH`, with args beginning with: `me`, `s3cret`, \r\n"}),
-			change: withPassword, text: "***"},
-		"no RESP3": {handle: scripted(map[string]string{"HELLO": "-ERR unknown command `HELLO`\r\n"}),
-			change: func(t *target.Target) { t.Protocol = 3 }, text: "leave out -3"},
-		"no such database": {handle: scripted(map[string]string{"SELECT": "-ERR DB index is out of range\r\n"}),
-			change: func(t *target.Target) { t.DB = 99 }, text: "check -n"},
+		"no password given": {
+			handle: scripted(map[string]string{"PING": "-NOAUTH Authentication required.\r\n"}),
+			kind:   ErrNoAuth,
+			text:   "REDISCLI_AUTH",
+		},
+		"wrong password": {
+			handle: scripted(map[string]string{"AUTH": "-WRONGPASS invalid username-password pair\r\n"}),
+			change: withPassword,
+			kind:   ErrWrongPassword, text: "--user, -a and REDISCLI_AUTH",
+		},
+		"wrong password before 6.0": {
+			handle: scripted(map[string]string{"AUTH": "-ERR invalid password\r\n"}),
+			change: withPassword,
+			kind:   ErrWrongPassword,
+		},
+		"user before 6.0": {
+			handle: scripted(map[string]string{"AUTH": "-ERR wrong number of arguments for 'auth' " +
+				"command\r\n"}),
+			change: withPassword, text: "leave out --user",
+		},
+		"AUTH renamed": {
+			handle: scripted(map[string]string{"AUTH": "-ERR unknown command `AUTH`, with args " +
+				"beginning with: `me`, `s3cret`, \r\n"}),
+			change: withPassword, text: "***",
+		},
+		"no RESP3": {
+			handle: scripted(map[string]string{"HELLO": "-ERR unknown command `HELLO`\r\n"}),
+			change: func(t *target.Target) { t.Protocol = 3 }, text: "leave out -3",
+		},
+		"no such database": {
+			handle: scripted(map[string]string{"SELECT": "-ERR DB index is out of range\r\n"}),
+			change: func(t *target.Target) { t.DB = 99 }, text: "check -n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := listen(t, tt.handle)
@@ -81,7 +113,8 @@ func scriptedLine(text string) func(net.Conn) {
 func TestOpenHangs(t *testing.T) {
 	to := listen(t, scripted(map[string]string{"PING": "hang"}))
 	_, _, err := Open(within(t, 500*time.Millisecond), to, "")
-	if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no reply to PING within 500ms") {
+	if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(),
+		"no reply to PING within 500ms") {
 		t.Error(err)
 	}
 }
@@ -99,8 +132,11 @@ func TestOpenWithStateStillGivesASession(t *testing.T) {
 }
 
 func TestOpenPasswordNotNeeded(t *testing.T) {
-	for _, text := range []string{"ERR Client sent AUTH, but no password is set",
-		"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"} {
+	for _, text := range []string{
+		"ERR Client sent AUTH, but no password is set",
+		"ERR AUTH <password> called without any password configured for the default user. Are you sure your " +
+			"configuration is correct?",
+	} {
 		to := listen(t, scripted(map[string]string{"AUTH": "-" + text + "\r\n"}))
 		to.Password = "x"
 		s, _, err := Open(within(t, 5*time.Second), to, "me")

@@ -1,5 +1,5 @@
-// Package session is one logged-in connection to a server under watch. It sends only commands of the allow-list ([Allowed]), so
-// that nothing built on it can change the data or the settings of what it watches.
+// Package session is one logged-in connection to a server under watch. It sends only commands of the allow-list
+// ([Allowed]), so that nothing built on it can change the data or the settings of what it watches.
 package session
 
 import (
@@ -27,9 +27,10 @@ type Session struct {
 
 // Timing is when a call was sent and answered, with the clock's monotonic reading.
 type Timing struct {
-	Sent         time.Time     // just before the write
-	End          time.Time     // the whole reply was parsed
-	ReadDelay    time.Duration // how long the last bytes lay in the kernel before this process read them; 0 if it does not say
+	Sent time.Time // just before the write
+	End  time.Time // the whole reply was parsed
+	// how long the last bytes lay in the kernel before this process read them; 0 if it does not say
+	ReadDelay    time.Duration
 	RequestBytes int
 	ReplyBytes   int
 }
@@ -53,9 +54,9 @@ func newSession(conn *target.Conn) *Session {
 	return s
 }
 
-// Do sends a command and returns its reply. A command that is not allowed is ErrForbidden and is not sent. An error reply is
-// returned as an error with a *resp.ServerError in its chain; where it is a known state of the server it matches ErrLoading,
-// ErrBusy and so on too.
+// Do sends a command and returns its reply. A command that is not allowed is ErrForbidden and is not sent. An error
+// reply is returned as an error with a *resp.ServerError in its chain; where it is a known state of the server it
+// matches ErrLoading, ErrBusy and so on too.
 func (s *Session) Do(ctx context.Context, args ...string) (resp.Value, error) {
 	v, _, err := s.DoTimed(ctx, args...)
 	return v, err
@@ -73,8 +74,8 @@ func (s *Session) DoTimed(ctx context.Context, args ...string) (resp.Value, Timi
 	return replies[0], timing, s.replyError(replies[0])
 }
 
-// Pipeline sends commands in one write and returns their replies. Error replies stay values; if one of the commands is not
-// allowed, none is sent. With an error the replies that came before it are returned.
+// Pipeline sends commands in one write and returns their replies. Error replies stay values; if one of the commands is
+// not allowed, none is sent. With an error the replies that came before it are returned.
 func (s *Session) Pipeline(ctx context.Context, cmds [][]string) ([]resp.Value, error) {
 	for _, args := range cmds {
 		if !Allowed(args...) {
@@ -122,8 +123,8 @@ func (s *Session) exchange(ctx context.Context, cmds [][]string) ([]resp.Value, 
 	return replies, timing, nil
 }
 
-// replies reads n replies, past the push messages between them. It is called after a failed write too: a server that refuses a
-// connection (maxclients, protected mode) says so, then closes, and its last words can still be read.
+// replies reads n replies, past the push messages between them. It is called after a failed write too: a server that
+// refuses a connection (maxclients, protected mode) says so, then closes, and its last words can still be read.
 func (s *Session) replies(n int) ([]resp.Value, error) {
 	replies := make([]resp.Value, 0, n)
 	for len(replies) < n {
@@ -141,8 +142,8 @@ func (s *Session) replies(n int) ([]resp.Value, error) {
 // consumed is the bytes of the replies read so far.
 func (s *Session) consumed() int64 { return s.in.bytes - int64(s.reader.Buffered()) }
 
-// bound puts the context's deadline on the connection and lets its end interrupt a blocked read or write. It returns the time
-// allowed; release must be called when the call is over.
+// bound puts the context's deadline on the connection and lets its end interrupt a blocked read or write. It returns
+// the time allowed; release must be called when the call is over.
 func (s *Session) bound(ctx context.Context) (limit time.Duration, release func()) {
 	now := time.Now()
 	deadline, ok := ctx.Deadline()
@@ -168,7 +169,8 @@ func (s *Session) bound(ctx context.Context) (limit time.Duration, release func(
 // Close closes the connection; a call in progress ends with an error.
 func (s *Session) Close() error { return s.conn.Close() }
 
-// LocalAddr is this end, as the server names it in CLIENT LIST and SLOWLOG (unless the address is translated in between).
+// LocalAddr is this end, as the server names it in CLIENT LIST and SLOWLOG (unless the address is translated in
+// between).
 func (s *Session) LocalAddr() string { return s.conn.LocalAddr().String() }
 
 // RemoteAddr is the server's end: the address that the name of the target resolved to.
@@ -177,7 +179,8 @@ func (s *Session) RemoteAddr() string { return s.conn.RemoteAddr().String() }
 // Conn is the connection, for its TCP_INFO and its peer. Reading or writing it would break the session.
 func (s *Session) Conn() *target.Conn { return s.conn }
 
-// Detach gives the connection to a caller that speaks on it himself, as a load generator does; s cannot be used any more.
+// Detach gives the connection to a caller that speaks on it himself, as a load generator does; s cannot be used any
+// more.
 func (s *Session) Detach() *target.Conn {
 	s.broken = ErrClosed
 	return s.conn

@@ -40,7 +40,8 @@ func listen(t *testing.T, handle func(net.Conn)) target.Target {
 	return to
 }
 
-// scripted answers each command by the map of its text ("AUTH p"), by its first word, or with +OK. "close" closes; "hang" says nothing.
+// scripted answers each command by the map of its text ("AUTH p"), by its first word, or with +OK. "close" closes;
+// "hang" says nothing.
 func scripted(replies map[string]string) func(net.Conn) {
 	return func(c net.Conn) {
 		r := resp.NewReader(c, resp.Limits{})
@@ -134,7 +135,8 @@ func TestDoTimed(t *testing.T) {
 	if err != nil || v.Text() != "hi" {
 		t.Fatal(v, err)
 	}
-	if timing.RequestBytes != len("*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n") || timing.ReplyBytes != len("$2\r\nhi\r\n") || timing.End.Before(timing.Sent) {
+	if timing.RequestBytes != len("*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n") || timing.ReplyBytes != len("$2\r\nhi\r\n") ||
+		timing.End.Before(timing.Sent) {
 		t.Errorf("%+v", timing)
 	}
 }
@@ -152,7 +154,10 @@ func TestPushMessagesAreSkipped(t *testing.T) {
 }
 
 func TestErrorReplies(t *testing.T) {
-	to := listen(t, scripted(map[string]string{"PING": "-LOADING Redis is loading the dataset in memory\r\n", "INFO": "-NOPERM no\r\n"}))
+	to := listen(t, scripted(map[string]string{
+		"PING": "-LOADING Redis is loading the dataset in memory\r\n",
+		"INFO": "-NOPERM no\r\n",
+	}))
 	s := open1(t, to)
 	_, err := s.Do(within(t, 10*time.Second), "PING")
 	var reply *resp.ServerError

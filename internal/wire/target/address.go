@@ -65,7 +65,10 @@ func parseHostPort(s string) (address, error) {
 	if err != nil {
 		return address{}, err
 	}
-	a := address{Target: Target{Network: "tcp", Host: DefaultHost, Port: DefaultPort}, hasHost: host != "", hasPort: hasPort}
+	a := address{
+		Target: Target{Network: "tcp", Host: DefaultHost, Port: DefaultPort}, hasHost: host != "",
+		hasPort: hasPort,
+	}
 	if a.hasHost {
 		if err := checkHost(host); err != nil {
 			return address{}, err
@@ -98,7 +101,8 @@ func splitHostPort(s string) (host, port string, hasPort bool, err error) {
 	}
 	if strings.Count(s, ":") > 1 {
 		if _, err := netip.ParseAddr(s); err != nil {
-			return "", "", false, badTarget("more than one colon, and not an IPv6 address: write HOST:PORT or [v6]:PORT")
+			return "", "", false, badTarget("more than one colon, and not an IPv6 address: write HOST:PORT or " +
+				"[v6]:PORT")
 		}
 		return s, "", false, nil
 	}

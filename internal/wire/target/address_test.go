@@ -165,7 +165,8 @@ func leaks(v any, secret string) string {
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "target", v)
 	printed := []string{log.String()}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X", "%t", "%T"} { // not %p: fmt asks no method, and vet refuses it
+	// not %p: fmt asks no method, and vet refuses it
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X", "%t", "%T"} {
 		printed = append(printed, fmt.Sprintf(verb, v), fmt.Sprintf(verb, []any{v}))
 	}
 	if _, ok := v.(Target); ok {

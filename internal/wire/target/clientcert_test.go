@@ -21,7 +21,10 @@ func TestClientCertificate(t *testing.T) {
 	_, _, crt, key := a.issue(t, "client", usage())
 	_, _, otherCrt, otherKey := other.issue(t, "client", usage())
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		target := a.serve(t, forLoopback(), &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MaxVersion: version})
+		target := a.serve(t, forLoopback(), &tls.Config{
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+			MaxVersion: version,
+		})
 		for name, test := range map[string]struct {
 			crt, key string
 			say      string // "" succeeds

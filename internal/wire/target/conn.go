@@ -128,7 +128,8 @@ func (c *Conn) ExplainFirstReply(err error) error {
 	if !hungUp(err) {
 		return err
 	}
-	fix := "it may speak TLS here (add --tls), have no room (maxclients) or refuse this host (a proxy, bind, a firewall)"
+	fix := "it may speak TLS here (add --tls), have no room (maxclients) or refuse this host (a proxy, bind, a " +
+		"firewall)"
 	if c.secure() {
 		fix = "it may have no room (maxclients) or want another client certificate (--cert, --key)"
 	}

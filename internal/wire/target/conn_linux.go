@@ -20,11 +20,12 @@ func stampArrivals(fd uintptr) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 }
 
-// HoldStamps has the kernel stamp what arrives from now on until release is called. It turns that on some time after the first such socket was
-// opened, from a work queue (net/core/dev.c, net_enable_timestamp), and off with the last: on a machine whose CPUs were all busy the replies of
-// half a second had no time of arrival.
+// HoldStamps has the kernel stamp what arrives from now on until release is called. It turns that on some time after
+// the first such socket was opened, from a work queue (net/core/dev.c, net_enable_timestamp), and off with the last: on
+// a machine whose CPUs were all busy the replies of half a second had no time of arrival.
 func HoldStamps() (release func()) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) // a unix socket does not count (net/core/sock.c, sock_needs_netstamp)
+	// a unix socket does not count (net/core/sock.c, sock_needs_netstamp)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	}

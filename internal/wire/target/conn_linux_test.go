@@ -156,7 +156,8 @@ func TestTCPInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.State != "ESTABLISHED" || info.CAState != "Open" || info.RTT <= 0 || info.RTO <= info.RTT || info.SndCwnd == 0 || info.SndMSS == 0 {
+	if info.State != "ESTABLISHED" || info.CAState != "Open" || info.RTT <= 0 || info.RTO <= info.RTT ||
+		info.SndCwnd == 0 || info.SndMSS == 0 {
 		t.Errorf("%+v", info)
 	}
 	conn.Close()
@@ -166,8 +167,12 @@ func TestTCPInfo(t *testing.T) {
 }
 
 func TestTCPInfoUnits(t *testing.T) {
-	got := fromKernel(&unix.TCPInfo{State: 8, Ca_state: 99, Rtt: 1500, Min_rtt: math.MaxUint32, Last_data_recv: 7, Rwnd_limited: 2_000_000})
-	want := TCPInfo{State: "CLOSE_WAIT", CAState: "unknown(99)", RTT: 1500 * time.Microsecond, LastDataRecv: 7 * time.Millisecond, RwndLimited: 2 * time.Second}
+	got := fromKernel(&unix.TCPInfo{
+		State: 8, Ca_state: 99, Rtt: 1500, Min_rtt: math.MaxUint32, Last_data_recv: 7,
+		Rwnd_limited: 2_000_000,
+	})
+	want := TCPInfo{State: "CLOSE_WAIT", CAState: "unknown(99)", RTT: 1500 * time.Microsecond, LastDataRecv: 7 *
+		time.Millisecond, RwndLimited: 2 * time.Second}
 	if got != want {
 		t.Errorf("%+v", got)
 	}

@@ -79,7 +79,8 @@ func (d Dialer) Dial(ctx context.Context, t Target) (*Conn, Phases, error) {
 func (t Target) check() error {
 	switch {
 	case t.Sentinel != "":
-		return badTarget("this does not ask sentinels; name the server: redis-cli -p 26379 SENTINEL GET-MASTER-ADDR-BY-NAME " + t.Sentinel)
+		return badTarget("this does not ask sentinels; name the server: redis-cli -p 26379 SENTINEL " +
+			"GET-MASTER-ADDR-BY-NAME " + t.Sentinel)
 	case t.Network == "unix" && t.Path != "":
 		return nil
 	case t.Network != "tcp":
@@ -92,7 +93,8 @@ func (t Target) check() error {
 	return nil
 }
 
-// Resolve gives the addresses that a dial of a TCP target would try, in this order, without dialling. Errors are *Error.
+// Resolve gives the addresses that a dial of a TCP target would try, in this order, without dialling. Errors are
+// *Error.
 func Resolve(ctx context.Context, t Target) ([]netip.AddrPort, error) {
 	if err := t.check(); err != nil {
 		return nil, newError(t, nil, err.Error(), "", err)

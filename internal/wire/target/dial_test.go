@@ -154,7 +154,8 @@ func TestDialTriesEachAddress(t *testing.T) {
 	if !errors.Is(err, ErrRefused) {
 		t.Fatal(err)
 	}
-	want := "127.0.0.2:" + portOf(l.Addr()) + " connection refused, 127.0.0.3:" + portOf(l.Addr()) + " connection refused; check"
+	want := "127.0.0.2:" + portOf(l.Addr()) + " connection refused, 127.0.0.3:" + portOf(l.Addr()) +
+		" connection refused; check"
 	if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
@@ -205,7 +206,8 @@ func TestDialErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Dial(testContext(t), test.target)
-			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.say) {
+			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(),
+				test.say) {
 				t.Errorf("%v; want %v with %q", err, test.kind, test.say)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "S3CRET") {
@@ -233,7 +235,8 @@ func TestLookupErrors(t *testing.T) {
 	} {
 		d := Dialer{Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, test.err }}
 		_, phases, err := d.Dial(testContext(t), parsed(t, "name"))
-		if !errors.Is(err, test.err) || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), say) {
+		if !errors.Is(err, test.err) || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(),
+			say) {
 			t.Errorf("%s: %v", say, err)
 		}
 		if phases.DNS <= 0 || phases.Connect != 0 {
@@ -253,7 +256,8 @@ func TestDialTimeout(t *testing.T) {
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
-	if _, _, err = Dial(ctx, parsed(t, closedPort(t))); !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) {
+	if _, _, err = Dial(ctx, parsed(t, closedPort(t))); !errors.Is(err, context.Canceled) || errors.Is(err,
+		ErrTimeout) {
 		t.Errorf("%v", err)
 	}
 }

@@ -32,7 +32,8 @@ func explainLookup(t Target, err error, after time.Duration) *Error {
 		return newError(t, ErrNameNotFound, fmt.Sprintf("DNS has no address for %q", t.Host),
 			"check the spelling of the host, or give the IP", err)
 	case errors.As(err, &dns):
-		return newError(t, nil, fmt.Sprintf("resolving %q: %s", t.Host, dns.Err), "check the resolver of this host, or give the IP", err)
+		return newError(t, nil, fmt.Sprintf("resolving %q: %s", t.Host, dns.Err), "check the resolver of this host, "+
+			"or give the IP", err)
 	}
 	return newError(t, nil, fmt.Sprintf("resolving %q: %v", t.Host, err), "", err)
 }
@@ -74,23 +75,27 @@ func explainAttempt(t Target, f failure) *Error {
 		return newError(t, ErrTimeout, fmt.Sprintf("no answer in %v", round(f.after)),
 			"check the address, and for a firewall that drops packets", f.err)
 	case errors.Is(f.err, syscall.ECONNREFUSED) && onSocket:
-		return newError(t, ErrRefused, "the socket is there but nothing listens on it", "check that the server runs, and -s", f.err)
+		return newError(t, ErrRefused, "the socket is there but nothing listens on it",
+			"check that the server runs, and -s", f.err)
 	case errors.Is(f.err, syscall.ECONNREFUSED):
 		return newError(t, ErrRefused, "nothing listens on "+f.endpoint, "check that the server runs, -h and -p", f.err)
 	case onSocket && errors.Is(f.err, fs.ErrNotExist):
 		return newError(t, ErrNoSocket, t.Path, "check -s and the server's unixsocket setting", f.err)
 	case errors.Is(f.err, fs.ErrPermission) && onSocket:
-		return newError(t, ErrPermission, "for the socket "+t.Path, "check the server's unixsocketperm, or run as its user", f.err)
+		return newError(t, ErrPermission, "for the socket "+t.Path, "check the server's unixsocketperm, or run as "+
+			"its user", f.err)
 	case errors.Is(f.err, fs.ErrPermission):
 		return newError(t, ErrPermission, innermost(f.err).Error(), "a local firewall rejects the connection", f.err)
 	case errors.Is(f.err, syscall.EINVAL) && onSocket:
-		return newError(t, ErrBadTarget, fmt.Sprintf("the path of the socket has %d bytes, the kernel takes at most 107", len(t.Path)),
+		return newError(t, ErrBadTarget, fmt.Sprintf("the path of the socket has %d bytes, the kernel takes at most "+
+			"107", len(t.Path)),
 			"use a shorter or a relative path", f.err)
 	case errors.Is(f.err, syscall.ECONNRESET):
 		return newError(t, nil, f.endpoint+" accepts and resets the connection",
 			"a proxy or load balancer without a live server behind it does this", f.err)
 	case errors.Is(f.err, syscall.EHOSTUNREACH) || errors.Is(f.err, syscall.ENETUNREACH):
-		return newError(t, ErrUnreachable, innermost(f.err).Error()+" to "+f.endpoint, "check the address and the routes of this host", f.err)
+		return newError(t, ErrUnreachable, innermost(f.err).Error()+" to "+f.endpoint,
+			"check the address and the routes of this host", f.err)
 	}
 	return newError(t, nil, innermost(f.err).Error(), "", f.err)
 }
@@ -121,5 +126,6 @@ func round(d time.Duration) time.Duration {
 
 // hungUp is true if the other side ended the stream, orderly or not.
 func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }

@@ -62,7 +62,10 @@ func (o Options) protocol() int {
 
 // fillTLS turns TLS on where it was asked for, by flag or by scheme, with the same details everywhere.
 func (o Options) fillTLS(list []address) error {
-	details := TLSOptions{SNI: o.SNI, CACert: o.CACert, CACertDir: o.CACertDir, Cert: o.Cert, Key: o.Key, Insecure: o.Insecure}
+	details := TLSOptions{
+		SNI: o.SNI, CACert: o.CACert, CACertDir: o.CACertDir, Cert: o.Cert, Key: o.Key,
+		Insecure: o.Insecure,
+	}
 	used := false
 	for i := range list {
 		if o.TLS || list[i].TLS != nil {

@@ -24,19 +24,39 @@ func TestTargets(t *testing.T) {
 		args string
 		want string
 	}{
-		"nothing":               {Options{}, "", "127.0.0.1:6379 :from-env/0 v0"},
-		"host and port":         {Options{Host: "h", Port: 1, DB: 2}, "", "h:1 :from-env/2 v0"},
-		"v6 host":               {Options{Host: "::1"}, "", "[::1]:6379 :from-env/0 v0"},
-		"-a wins over env":      {Options{Password: "flag", User: "bob", RESP3: true}, "", "127.0.0.1:6379 bob:flag/0 v3"},
-		"askpass wins over -a":  {Options{Password: "flag", AskPass: true, ReadPassword: ask}, "", "127.0.0.1:6379 :asked/0 v0"},
-		"url wins":              {Options{Password: "flag", User: "bob", DB: 1, RESP2: true}, "redis://eve:own@h/0?protocol=3", "h:6379 eve:own/0 v3"},
-		"url fills up":          {Options{Password: "flag", DB: 1, RESP2: true}, "redis://eve:@h", "h:6379 eve:flag/1 v2"},
-		"socket":                {Options{Socket: "r.sock"}, "", "r.sock :from-env/0 v0"},
-		"-u":                    {Options{URI: "rediss://:own@h:1/2", DB: 9}, "", "rediss://h:1 :own/2 v0"},
-		"-u and a hop":          {Options{URI: "redis://:own@lb"}, "server", "lb:6379 :own/0 v0, server:6379 :from-env/0 v0"},
-		"port for hosts":        {Options{Port: 7000}, "a b:1", "a:7000 :from-env/0 v0, b:1 :from-env/0 v0"},
-		"host for ports":        {Options{Host: "h"}, ":1 :2", "h:1 :from-env/0 v0, h:2 :from-env/0 v0"},
-		"tls for all":           {Options{TLS: true, Insecure: true}, "a redis://b", "rediss://a:6379 :from-env/0 v0, rediss://b:6379 :from-env/0 v0"},
+		"nothing":       {Options{}, "", "127.0.0.1:6379 :from-env/0 v0"},
+		"host and port": {Options{Host: "h", Port: 1, DB: 2}, "", "h:1 :from-env/2 v0"},
+		"v6 host":       {Options{Host: "::1"}, "", "[::1]:6379 :from-env/0 v0"},
+		"-a wins over env": {
+			Options{Password: "flag", User: "bob", RESP3: true},
+			"",
+			"127.0.0.1:6379 bob:flag/0 v3",
+		},
+		"askpass wins over -a": {
+			Options{Password: "flag", AskPass: true, ReadPassword: ask},
+			"",
+			"127.0.0.1:6379 :asked/0 v0",
+		},
+		"url wins": {
+			Options{Password: "flag", User: "bob", DB: 1, RESP2: true},
+			"redis://eve:own@h/0?protocol=3", "h:6379 eve:own/0 v3",
+		},
+		"url fills up": {
+			Options{Password: "flag", DB: 1, RESP2: true},
+			"redis://eve:@h",
+			"h:6379 eve:flag/1 v2",
+		},
+		"socket": {Options{Socket: "r.sock"}, "", "r.sock :from-env/0 v0"},
+		"-u":     {Options{URI: "rediss://:own@h:1/2", DB: 9}, "", "rediss://h:1 :own/2 v0"},
+		"-u and a hop": {Options{URI: "redis://:own@lb"}, "server", "lb:6379 :own/0 v0, server:6379 " +
+			":from-env/0 v0"},
+		"port for hosts": {Options{Port: 7000}, "a b:1", "a:7000 :from-env/0 v0, b:1 :from-env/0 v0"},
+		"host for ports": {Options{Host: "h"}, ":1 :2", "h:1 :from-env/0 v0, h:2 :from-env/0 v0"},
+		"tls for all": {
+			Options{TLS: true, Insecure: true},
+			"a redis://b",
+			"rediss://a:6379 :from-env/0 v0, rediss://b:6379 :from-env/0 v0",
+		},
 		"no prompt for nothing": {Options{AskPass: true, ReadPassword: nil, Password: "x"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +122,12 @@ func TestTargetsRefuses(t *testing.T) {
 
 func TestOptionsDoNotShowThePassword(t *testing.T) {
 	prompt := func() (string, error) { t.Error("printing prompts"); return "", nil }
-	for _, o := range []Options{{AskPass: true, ReadPassword: prompt}, {Password: "S3CRET"}, {URI: "redis://:S3CRET@h"}, {URI: "redis://:S3CRET@h:x"}} {
+	for _, o := range []Options{
+		{AskPass: true, ReadPassword: prompt},
+		{Password: "S3CRET"},
+		{URI: "redis://:S3CRET@h"},
+		{URI: "redis://:S3CRET@h:x"},
+	} {
 		if leak := leaks(o, "S3CRET"); leak != "" {
 			t.Error(leak)
 		}

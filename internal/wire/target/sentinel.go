@@ -7,7 +7,8 @@ import (
 // DefaultSentinelPort is that of redis-sentinel.
 const DefaultSentinelPort = 26379
 
-// sentinelSchemes are those of client libraries: redis-sentinel of Lettuce, redis+sentinel and sentinel of Python's. True: with TLS.
+// sentinelSchemes are those of client libraries: redis-sentinel of Lettuce, redis+sentinel and sentinel of Python's.
+// True: with TLS.
 var sentinelSchemes = map[string]bool{
 	"sentinel": false, "redis-sentinel": false, "redis+sentinel": false,
 	"sentinels": true, "rediss-sentinel": true, "rediss+sentinel": true,

@@ -1,7 +1,8 @@
 // Package target names a Redis or Valkey server the way redis-cli does (address, credentials, TLS) and opens the byte
 // stream to it, timing each phase of the dial. The stream keeps the kernel's arrival time of what it read.
 //
-// It stops at the connected (and, with TLS, handshaken) stream: HELLO, AUTH and SELECT are spoken by the packages above.
+// It stops at the connected (and, with TLS, handshaken) stream: HELLO, AUTH and SELECT are spoken by the packages
+// above.
 package target
 
 import (
@@ -26,8 +27,8 @@ type Target struct {
 	Port    int    // 1…65535; tcp only
 	Path    string // of the socket; unix only
 
-	// Sentinel is the name of a master where Host and Port are those of a sentinel, which is to be asked for it; Sentinels are further ones,
-	// HOST:PORT separated by commas. Dial refuses such a target.
+	// Sentinel is the name of a master where Host and Port are those of a sentinel, which is to be asked for it;
+	// Sentinels are further ones, HOST:PORT separated by commas. Dial refuses such a target.
 	Sentinel, Sentinels string
 
 	User     string // "" is the default user

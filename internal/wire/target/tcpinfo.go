@@ -11,18 +11,21 @@ type TCPInfo struct {
 	State   string `json:"state"`    // ESTABLISHED, CLOSE_WAIT, …
 	CAState string `json:"ca_state"` // of congestion control: Open, Disorder, CWR, Recovery, Loss
 
-	RTT    time.Duration `json:"rtt_ns"`     // smoothed, of the segments this side sent; delayed acknowledgements included
-	RTTVar time.Duration `json:"rttvar_ns"`  // its mean deviation
-	MinRTT time.Duration `json:"min_rtt_ns"` // the least over some minutes (net.ipv4.tcp_min_rtt_wlen); 0 before the first. Linux 4.6
-	RTO    time.Duration `json:"rto_ns"`     // what a lost segment would cost now, at least 200 ms by default
+	// smoothed, of the segments this side sent; delayed acknowledgements included
+	RTT    time.Duration `json:"rtt_ns"`
+	RTTVar time.Duration `json:"rttvar_ns"` // its mean deviation
+	// the least over some minutes (net.ipv4.tcp_min_rtt_wlen); 0 before the first. Linux 4.6
+	MinRTT time.Duration `json:"min_rtt_ns"`
+	RTO    time.Duration `json:"rto_ns"` // what a lost segment would cost now, at least 200 ms by default
 
 	Retransmits  uint32 `json:"retransmits"`   // timeouts in a row for the segment now waiting; 0 is well
 	TotalRetrans uint32 `json:"total_retrans"` // segments sent again, since the connection began
-	Duplicates   uint32 `json:"duplicates"`    // of those, what the peer said that it had twice (DSACK): sent again for nothing. Linux 5.5
-	Lost         uint32 `json:"lost"`          // segments now held lost
-	Unacked      uint32 `json:"unacked"`       // segments now in flight
-	SndCwnd      uint32 `json:"snd_cwnd"`      // congestion window, segments
-	SndMSS       uint32 `json:"snd_mss_bytes"`
+	// of those, what the peer said that it had twice (DSACK): sent again for nothing. Linux 5.5
+	Duplicates uint32 `json:"duplicates"`
+	Lost       uint32 `json:"lost"`     // segments now held lost
+	Unacked    uint32 `json:"unacked"`  // segments now in flight
+	SndCwnd    uint32 `json:"snd_cwnd"` // congestion window, segments
+	SndMSS     uint32 `json:"snd_mss_bytes"`
 
 	LastDataSent time.Duration `json:"last_data_sent_ns"` // ago, in steps of 1 ms
 	LastDataRecv time.Duration `json:"last_data_recv_ns"` // ago, in steps of 1 ms

@@ -33,9 +33,11 @@ func fromKernel(k *unix.TCPInfo) TCPInfo {
 	info := TCPInfo{
 		State: nameOf(tcpStates, k.State), CAState: nameOf(caStates, k.Ca_state),
 		RTT: micros(k.Rtt), RTTVar: micros(k.Rttvar), RTO: micros(k.Rto),
-		Retransmits: uint32(k.Retransmits), TotalRetrans: k.Total_retrans, Duplicates: k.Dsack_dups, Lost: k.Lost, Unacked: k.Unacked,
+		Retransmits: uint32(k.Retransmits), TotalRetrans: k.Total_retrans, Duplicates: k.Dsack_dups, Lost: k.Lost,
+		Unacked: k.Unacked,
 		SndCwnd: k.Snd_cwnd, SndMSS: k.Snd_mss,
-		LastDataSent: millis(k.Last_data_sent), LastDataRecv: millis(k.Last_data_recv), LastAckRecv: millis(k.Last_ack_recv),
+		LastDataSent: millis(k.Last_data_sent), LastDataRecv: millis(k.Last_data_recv),
+		LastAckRecv:  millis(k.Last_ack_recv),
 		NotsentBytes: k.Notsent_bytes, BusyTime: micros(k.Busy_time), RwndLimited: micros(k.Rwnd_limited),
 		SndbufLimited: micros(k.Sndbuf_limited), DeliveryRate: k.Delivery_rate,
 		BytesSent: k.Bytes_sent, BytesRetrans: k.Bytes_retrans,
@@ -52,8 +54,10 @@ func millis(n uint32) time.Duration { return time.Duration(n) * time.Millisecond
 
 // tcpStates and caStates are the enums of include/net/tcp_states.h (from 1) and include/uapi/linux/tcp.h.
 var (
-	tcpStates = []string{"", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE",
-		"CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING", "NEW_SYN_RECV"}
+	tcpStates = []string{
+		"", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE",
+		"CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING", "NEW_SYN_RECV",
+	}
 	caStates = []string{"Open", "Disorder", "CWR", "Recovery", "Loss"}
 )
 

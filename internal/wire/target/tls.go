@@ -32,7 +32,8 @@ func (o TLSOptions) config(t Target) (*tls.Config, error) {
 	if o.Cert != "" || o.Key != "" {
 		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 		if err != nil {
-			return nil, fileError(t, fmt.Errorf("client certificate: %w", err), "check --cert and --key (PEM, without passphrase)")
+			return nil, fileError(t, fmt.Errorf("client certificate: %w", err), "check --cert and --key (PEM, "+
+				"without passphrase)")
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -99,8 +100,10 @@ func explainHandshake(t Target, err error, after time.Duration) *Error {
 	case errors.As(err, &name):
 		return explainName(t, name, err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return newError(t, ErrCertificate, fmt.Sprintf("valid from %s to %s", invalid.Cert.NotBefore.Format(time.DateOnly),
-			invalid.Cert.NotAfter.Format(time.DateOnly)), "renew it, or check the clock of this host; --insecure checks nothing", err)
+		return newError(t, ErrCertificate, fmt.Sprintf("valid from %s to %s",
+			invalid.Cert.NotBefore.Format(time.DateOnly),
+			invalid.Cert.NotAfter.Format(time.DateOnly)), "renew it, or check the clock of this host; --insecure "+
+			"checks nothing", err)
 	case errors.As(err, &invalid):
 		return newError(t, ErrCertificate, invalid.Error(), "", err)
 	case timedOut(err):
@@ -108,7 +111,8 @@ func explainHandshake(t Target, err error, after time.Duration) *Error {
 			"a plain Redis may wait like this: try without --tls", err)
 	case hungUp(err):
 		return newError(t, nil, "the server closed the connection during the TLS handshake",
-			"it may be plain (drop --tls), have no room (maxclients) or refuse this host (a proxy, bind, a firewall)", err)
+			"it may be plain (drop --tls), have no room (maxclients) or refuse this host (a proxy, bind, a firewall)",
+			err)
 	}
 	if e := explainAlert(t, err); e != nil {
 		return e
@@ -157,7 +161,8 @@ func explainAlert(t Target, err error) *Error {
 	switch strings.TrimPrefix(alert, "tls: ") {
 	case "certificate required":
 		return newError(t, ErrClientCert, alert, "add --cert FILE --key FILE", err)
-	case "bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
+	case "bad certificate", "unsupported certificate", "revoked certificate", "expired certificate",
+		"unknown certificate",
 		"unknown certificate authority", "handshake failure", "access denied":
 		if given {
 			return newError(t, ErrClientCert, alert, "check that the server's tls-ca-cert-file signed --cert", err)

@@ -36,7 +36,9 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // issue signs a certificate (by itself if a has none yet) and writes NAME.crt and NAME.key.
-func (a *authority) issue(t *testing.T, name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, string, string) {
+func (a *authority) issue(t *testing.T, name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey,
+	string, string,
+) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -144,24 +146,31 @@ func TestTLSErrors(t *testing.T) {
 		kind   error
 		say    string
 	}{
-		"plain server":     {with(parsed(t, plain.Addr().String()), trusting), ErrNotTLS, "drop --tls"},
-		"closing server":   {with(parsed(t, closing.Addr().String()), trusting), nil, "drop --tls"},
-		"system roots":     {good, ErrUnknownAuthority, "--cacert FILE"},
-		"other CA":         {with(good, TLSOptions{CACert: other.file}), ErrUnknownAuthority, "--insecure"},
-		"other name":       {with(a.serve(t, foreign, nil), trusting), ErrHostname, "it is for a.test, b.test, c.test and 1 more, not 127.0.0.1; connect by that name, or add --sni a.test"},
+		"plain server":   {with(parsed(t, plain.Addr().String()), trusting), ErrNotTLS, "drop --tls"},
+		"closing server": {with(parsed(t, closing.Addr().String()), trusting), nil, "drop --tls"},
+		"system roots":   {good, ErrUnknownAuthority, "--cacert FILE"},
+		"other CA":       {with(good, TLSOptions{CACert: other.file}), ErrUnknownAuthority, "--insecure"},
+		"other name": {
+			with(a.serve(t, foreign, nil), trusting), ErrHostname,
+			"it is for a.test, b.test, c.test and 1 more, not 127.0.0.1; connect by that name, or add --sni a.test",
+		},
 		"no name":          {with(a.serve(t, &x509.Certificate{}, nil), trusting), ErrHostname, "subjectAltName"},
 		"expired":          {with(a.serve(t, expired, nil), trusting), ErrCertificate, "renew"},
 		"not for a server": {with(a.serve(t, forClients, nil), trusting), ErrCertificate, "usage"},
-		"old server":       {with(a.serve(t, forLoopback(), &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), trusting), nil, "protocol version"},
-		"no CA file":       {with(good, TLSOptions{CACert: "/nonexistent"}), ErrCertFile, "/nonexistent: no such file"},
-		"no CA dir":        {with(good, TLSOptions{CACertDir: "/nonexistent"}), os.ErrNotExist, "--cacertdir"},
-		"empty CA dir":     {with(good, TLSOptions{CACertDir: t.TempDir()}), ErrCertFile, "holds no PEM certificate"},
-		"CA not PEM":       {with(good, TLSOptions{CACert: notPEM}), ErrCertFile, "holds no PEM certificate"},
-		"no client cert":   {with(good, TLSOptions{Cert: "/none.crt", Key: "/none.key"}), ErrCertFile, "/none.crt"},
+		"old server": {with(a.serve(t, forLoopback(), &tls.Config{
+			MinVersion: tls.VersionTLS10,
+			MaxVersion: tls.VersionTLS11,
+		}), trusting), nil, "protocol version"},
+		"no CA file":     {with(good, TLSOptions{CACert: "/nonexistent"}), ErrCertFile, "/nonexistent: no such file"},
+		"no CA dir":      {with(good, TLSOptions{CACertDir: "/nonexistent"}), os.ErrNotExist, "--cacertdir"},
+		"empty CA dir":   {with(good, TLSOptions{CACertDir: t.TempDir()}), ErrCertFile, "holds no PEM certificate"},
+		"CA not PEM":     {with(good, TLSOptions{CACert: notPEM}), ErrCertFile, "holds no PEM certificate"},
+		"no client cert": {with(good, TLSOptions{Cert: "/none.crt", Key: "/none.key"}), ErrCertFile, "/none.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Dial(testContext(t), test.target)
-			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.say) {
+			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(),
+				test.say) {
 				t.Errorf("%v\nwant %v with %q", err, test.kind, test.say)
 			}
 			if err != nil && (strings.Contains(err.Error(), "S3CRET") || strings.Contains(err.Error(), "\n")) {

@@ -61,8 +61,8 @@ func (s *symbols) readKernel() {
 	}
 }
 
-// function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one: an address behind one that is known may be
-// of one that is not.
+// function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one:
+// an address behind one that is known may be of one that is not.
 func (s *symbols) function(at uint64) string {
 	if s.kernel == nil {
 		return "?"
@@ -118,7 +118,8 @@ func (s *symbols) name(r raw) Sample {
 	return out
 }
 
-// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run time, since.
+// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run
+// time, since.
 func (s *symbols) unknown(p *process, places []uint64) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
 }
@@ -128,13 +129,15 @@ func (s *symbols) tell(p *process, out Sample) {
 	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
 		p.stripped = true
 		if f := p.Program(); f != nil && f.Stripped {
-			s.Blind(out.PID, "names of functions that it does not export", f.Name+" is stripped of its symbols", "install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
+			s.Blind(out.PID, "names of functions that it does not export", f.Name+" is stripped of its symbols",
+				"install its debug symbols (Debian: its -dbgsym package; build id "+f.BuildID+")")
 		}
 	}
 	if !p.jit && slices.Contains(out.User, "[jit]") && !p.HasJITMap() {
 		p.jit = true
 		s.Blind(out.PID, "names of functions that it compiles at run time", "it writes no /tmp/perf-PID.map",
-			fmt.Sprintf("node --perf-basic-prof; java -XX:+PreserveFramePointer and, once it is warm, jcmd %d Compiler.perfmap; python -X perf", out.PID))
+			fmt.Sprintf("node --perf-basic-prof; java -XX:+PreserveFramePointer and, once it is warm, jcmd %d "+
+				"Compiler.perfmap; python -X perf", out.PID))
 	}
 }
 

@@ -90,7 +90,10 @@ func (s *Sampler) start() error {
 		return err
 	}
 	for _, cpu := range cpus {
-		attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: Rate, Bits: unix.PerfBitFreq | unix.PerfBitDisabled}
+		attr := unix.PerfEventAttr{
+			Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: Rate,
+			Bits: unix.PerfBitFreq | unix.PerfBitDisabled,
+		}
 		attr.Size = uint32(unix.PERF_ATTR_SIZE_VER5)
 		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if err != nil {

@@ -56,7 +56,8 @@ type raw struct {
 	stack        []byte
 }
 
-// parse takes a record of the ring buffer, which is valid until the next one is read. All of its fields but the stack are copied to head.
+// parse takes a record of the ring buffer, which is valid until the next one is read. All of its fields but the stack
+// are copied to head.
 func parse(record []byte, head *clockSample) (raw, error) {
 	if len(record) < headerBytes {
 		return raw{}, fmt.Errorf("reading samples: a record of %d bytes", len(record))

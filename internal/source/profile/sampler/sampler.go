@@ -1,8 +1,8 @@
-// Package sampler looks where processes of this host spend their CPU time: perf's cpu-clock interrupts each CPU some 99 times per second, and a
-// BPF program notes what a process that is meant was doing, in user space and in the kernel.
+// Package sampler looks where processes of this host spend their CPU time: perf's cpu-clock interrupts each CPU some 99
+// times per second, and a BPF program notes what a process that is meant was doing, in user space and in the kernel.
 //
-// The processes need no preparation: callers are found by what compilers write for exceptions (.eh_frame), and by frame pointers where a program has no
-// such tables (Go, compilers at run time).
+// The processes need no preparation: callers are found by what compilers write for exceptions (.eh_frame), and by frame
+// pointers where a program has no such tables (Go, compilers at run time).
 package sampler
 
 import (
@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Rate is how often each CPU is looked at, per second. It is not 100, so as not to keep step with what programs do each 10 ms.
+// Rate is how often each CPU is looked at, per second. It is not 100, so as not to keep step with what programs do each
+// 10 ms.
 const Rate = 99
 
 // Period is the CPU time that a sample stands for.
@@ -47,7 +48,8 @@ type Counts struct {
 // Options of a sampler.
 type Options struct {
 	PIDs []int
-	// Take is given each sample; Blind is told what cannot be seen of a process, once for each reason: what, why, and how to enable it.
+	// Take is given each sample; Blind is told what cannot be seen of a process, once for each reason: what, why, and
+	// how to enable it.
 	Take  func(Sample)
 	Blind func(pid int, what, why, enable string)
 }

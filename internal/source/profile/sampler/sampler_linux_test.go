@@ -82,18 +82,21 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var mu sync.Mutex
 	var seen []Sample
 	found := false
-	s, err := Open(Options{PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) }, Take: func(s Sample) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, s)
-		if s.PID != pid {
-			t.Errorf("a sample of process %d", s.PID)
-		}
-		if wanted(s) {
-			found = true
-			cancel()
-		}
-	}})
+	s, err := Open(Options{
+		PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
+		Take: func(s Sample) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, s)
+			if s.PID != pid {
+				t.Errorf("a sample of process %d", s.PID)
+			}
+			if wanted(s) {
+				found = true
+				cancel()
+			}
+		},
+	})
 	if errors.Is(err, ErrPrivilege) {
 		t.Skip(err)
 	}
@@ -114,16 +117,24 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 }
 
 func TestFunctionOfGo(t *testing.T) {
-	sampled(t, burner(t, exec.CommandContext(t.Context(), builtGo(t))), "in inner, called by outer", func(s Sample) bool {
-		return !s.Cut && s.Thread == "burn" && slices.Equal(s.User[max(len(s.User)-4, 0):], []string{"runtime.main", "main.main", "main.outer", "main.inner"})
-	})
+	sampled(t, burner(t, exec.CommandContext(t.Context(), builtGo(t))), "in inner, called by outer",
+		func(s Sample) bool {
+			return !s.Cut && s.Thread == "burn" && slices.Equal(s.User[max(len(s.User)-4, 0):], []string{
+				"runtime.main",
+				"main.main", "main.outer", "main.inner",
+			})
+		})
 }
 
 // TestFunctionOfStrippedGo: without symbols and tables for debuggers. The caller of a function without a frame is lost.
 func TestFunctionOfStrippedGo(t *testing.T) {
-	sampled(t, burner(t, exec.CommandContext(t.Context(), builtGo(t, "-ldflags=-s -w"))), "in inner", func(s Sample) bool {
-		return !s.Cut && slices.Equal(s.User[max(len(s.User)-3, 0):], []string{"runtime.main", "main.main", "main.inner"})
-	})
+	sampled(t, burner(t, exec.CommandContext(t.Context(), builtGo(t, "-ldflags=-s -w"))), "in inner",
+		func(s Sample) bool {
+			return !s.Cut && slices.Equal(s.User[max(len(s.User)-3, 0):], []string{
+				"runtime.main", "main.main",
+				"main.inner",
+			})
+		})
 }
 
 func TestFunctionOfTheKernel(t *testing.T) {
@@ -146,13 +157,19 @@ func TestCallersWithoutFramePointers(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skipf("%v; apt-get install gcc libc6-dev", err)
 	}
-	for name, flags := range map[string][]string{"with symbols": nil, "stripped, its functions exported": {"-s", "-rdynamic", "-Dstatic="}} {
+	for name, flags := range map[string][]string{"with symbols": nil, "stripped, its functions exported": {
+		"-s",
+		"-rdynamic", "-Dstatic=",
+	}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(dir+"/burn.c", []byte(burnC), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			args := append([]string{"-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", dir + "/burn", dir + "/burn.c"}, flags...)
+			args := append([]string{
+				"-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", dir + "/burn",
+				dir + "/burn.c",
+			}, flags...)
 			if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -201,7 +218,10 @@ func TestProgramIsCurrent(t *testing.T) {
 }
 
 func TestParseCPUs(t *testing.T) {
-	for text, want := range map[string][]int{"0\n": {0}, "0-2,5": {0, 1, 2, 5}, "": nil, "3-1": nil, "0-99999999": nil} {
+	for text, want := range map[string][]int{
+		"0\n": {0}, "0-2,5": {0, 1, 2, 5}, "": nil, "3-1": nil,
+		"0-99999999": nil,
+	} {
 		got, err := parseCPUs(text)
 		if !slices.Equal(got, want) && want != nil || (err != nil) != (want == nil) {
 			t.Errorf("%q: %v, %v", text, got, err)

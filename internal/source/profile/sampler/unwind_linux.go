@@ -31,7 +31,8 @@ func (u unwinder) walk(p code, r raw) (places []uint64, cut bool) {
 	pc := regs[u.regs.Place]
 	for len(places) < maxCallers {
 		if !p.Mapped(pc) {
-			// A return address that is none: what was taken for a frame pointer was another number. Address 0 is below the first function.
+			// A return address that is none: what was taken for a frame pointer was another number. Address 0 is below
+			// the first function.
 			return places, pc != 0 || len(places) == 0
 		}
 		places = append(places, pc)
@@ -57,7 +58,9 @@ func (u unwinder) walk(p code, r raw) (places []uint64, cut bool) {
 }
 
 // byRule goes to the caller as .eh_frame says.
-func (u unwinder) byRule(rule *symbol.Rule, regs *[33]uint64, r raw, base uint64, first bool) (pc uint64, last, ok bool) {
+func (u unwinder) byRule(rule *symbol.Rule, regs *[33]uint64, r raw, base uint64, first bool) (pc uint64, last,
+	ok bool,
+) {
 	if rule.Last {
 		return 0, true, true
 	}
@@ -104,7 +107,8 @@ func (u unwinder) byFrame(regs *[33]uint64, r raw, base uint64) (pc uint64, ok b
 	return pc, true
 }
 
-// chained goes on with the frame pointers that the kernel followed, where they come by the same place: stacks of interpreters are deeper than the copy.
+// chained goes on with the frame pointers that the kernel followed, where they come by the same place: stacks of
+// interpreters are deeper than the copy.
 func (u unwinder) chained(p code, places []uint64, pc uint64, r raw) ([]uint64, bool) {
 	chain := r.User[:min(int(r.UserBytes)/8, len(r.User))]
 	for i, at := range chain {

@@ -54,7 +54,8 @@ func (n *Node) sort() {
 	}
 }
 
-// Collapse writes one column as collapsed stacks, the input of flamegraph.pl and speedscope: frames with ";" between, a space, the value.
+// Collapse writes one column as collapsed stacks, the input of flamegraph.pl and speedscope: frames with ";" between, a
+// space, the value.
 func Collapse(w io.Writer, p *Profile, column int) error {
 	out := bufio.NewWriter(w)
 	sums := map[string]int64{}

@@ -26,7 +26,8 @@ func unpack(body []byte) ([]byte, error) {
 	return raw, err
 }
 
-// Growth is what profile a has more than the earlier b of the same program: Go counts mutex and block delays from the start of the process.
+// Growth is what profile a has more than the earlier b of the same program: Go counts mutex and block delays from the
+// start of the process.
 func Growth(b, a []byte) ([]byte, error) {
 	return combine([][]byte{a, b}, []float64{1, -1})
 }
@@ -69,7 +70,8 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Move changes when the stacks of a profile were seen, as those of another host's clock. Its error matches ErrNotProfile.
+// Move changes when the stacks of a profile were seen, as those of another host's clock. Its error matches
+// ErrNotProfile.
 func Move(body []byte, to func(int64) int64) ([]byte, error) {
 	p, err := Read(body)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stacks holds profiles as stacks of frames, and knows what frames of well-known client libraries mean: that a goroutine or thread waits
-// for a lock, for a connection of a pool, for a dial, for a reply.
+// Package stacks holds profiles as stacks of frames, and knows what frames of well-known client libraries mean: that a
+// goroutine or thread waits for a lock, for a connection of a pool, for a dial, for a reply.
 //
 // It reads and writes the format of pprof (profile.proto), which all profiles of a recording have, whoever made them.
 package stacks
@@ -78,7 +78,8 @@ func fold(p *profile.Profile) *Profile {
 	return out
 }
 
-// framesOf turns the locations of a sample round: pprof has where the program is first, and of a location its inlined functions first.
+// framesOf turns the locations of a sample round: pprof has where the program is first, and of a location its inlined
+// functions first.
 func framesOf(s *profile.Sample) []string {
 	var frames []string
 	for i := len(s.Location) - 1; i >= 0; i-- {
@@ -138,7 +139,8 @@ func Write(p *Profile) ([]byte, error) {
 	for _, s := range p.Stacks {
 		sample := &profile.Sample{Value: s.Values}
 		if s.TimeNs != 0 {
-			sample.NumLabel, sample.NumUnit = map[string][]int64{timeLabel: {s.TimeNs}}, map[string][]string{timeLabel: {"nanoseconds"}}
+			sample.NumLabel, sample.NumUnit = map[string][]int64{timeLabel: {s.TimeNs}},
+				map[string][]string{timeLabel: {"nanoseconds"}}
 		}
 		for i := len(s.Frames) - 1; i >= 0; i-- {
 			sample.Location = append(sample.Location, location(out, at, s.Frames[i]))

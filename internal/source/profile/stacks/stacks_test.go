@@ -83,7 +83,8 @@ func TestGrowthAndSum(t *testing.T) {
 	}
 }
 
-// TestOwnGoroutines: what this Go toolchain calls the frames of a goroutine that waits for a mutex is what the table has.
+// TestOwnGoroutines: what this Go toolchain calls the frames of a goroutine that waits for a mutex is what the table
+// has.
 func TestOwnGoroutines(t *testing.T) {
 	var mu sync.Mutex
 	var once sync.Once
@@ -124,7 +125,10 @@ func TestOwnGoroutines(t *testing.T) {
 func TestCollapse(t *testing.T) {
 	var b strings.Builder
 	p := &Profile{Types: []Type{{"n", "count"}}, Stacks: []Stack{
-		{Frames: []string{"main.main", "a;b"}, Values: []int64{2}}, {Frames: []string{"main.main", "a;b"}, Values: []int64{3}}, {Frames: []string{"main.main"}, Values: []int64{0}},
+		{Frames: []string{"main.main", "a;b"}, Values: []int64{2}}, {
+			Frames: []string{"main.main", "a;b"},
+			Values: []int64{3},
+		}, {Frames: []string{"main.main"}, Values: []int64{0}},
 	}}
 	if err := Collapse(&b, p, 0); err != nil || b.String() != "main.main;a:b 5\n" {
 		t.Errorf("%q, %v", b.String(), err)
@@ -133,7 +137,8 @@ func TestCollapse(t *testing.T) {
 
 func TestGraph(t *testing.T) {
 	g := Graph(small, 1)
-	if g.Value != 1000 || len(g.Below) != 1 || g.Below[0].Value != 1000 || len(g.Below[0].Below) != 2 || g.Below[0].Below[0].Name != "lib.Get" || g.Below[0].Below[0].Value != 700 {
+	if g.Value != 1000 || len(g.Below) != 1 || g.Below[0].Value != 1000 || len(g.Below[0].Below) != 2 ||
+		g.Below[0].Below[0].Name != "lib.Get" || g.Below[0].Below[0].Value != 700 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -166,7 +171,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestTimes: the time of a stack is kept when it is written and read, moved to another clock, and left out of sums, so that equal stacks become one.
+// TestTimes: the time of a stack is kept when it is written and read, moved to another clock, and left out of sums, so
+// that equal stacks become one.
 func TestTimes(t *testing.T) {
 	timed := &Profile{Types: []Type{{"samples", "count"}}, Stacks: []Stack{
 		{Frames: []string{"a"}, Values: []int64{1}, TimeNs: 1700000000000000001},

@@ -169,7 +169,8 @@ func (f frame) fits(name string) bool {
 	return strings.HasSuffix(rest, p[last])
 }
 
-// Frame is the first frame of a stack that the meaning's first pattern fits: where the library was entered, as far as the table tells.
+// Frame is the first frame of a stack that the meaning's first pattern fits: where the library was entered, as far as
+// the table tells.
 func (m Meaning) Frame(frames []string) string {
 	for _, f := range frames {
 		if len(m.frames) > 0 && m.frames[0].fits(f) {

@@ -14,20 +14,49 @@ func TestMeanings(t *testing.T) {
 		id    string
 		state string
 	}{
-		"v6 cluster, waiting": {"main.main.func1 > github.com/go-redis/redis.(*cmdable).Get > github.com/go-redis/redis.(*ClusterClient).cmdInfo > github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > sync.(*Mutex).Lock > internal/sync.(*Mutex).Lock > internal/sync.(*Mutex).lockSlow", "cmdinfo-once", LockWait},
-		"v6 cluster, holding": {"github.com/go-redis/redis.(*cmdsInfoCache).Get > github.com/go-redis/redis/internal.(*Once).Do > github.com/go-redis/redis.(*cmdsInfoCache).Get.func1 > github.com/go-redis/redis.(*ClusterClient).cmdsInfo > github.com/go-redis/redis/internal/proto.(*Reader).ReadArrayReply > net.(*conn).Read", "cmdinfo-load", LockWait},
-		"v8 ring, waiting":    {"github.com/go-redis/redis/v8.(*Ring).cmdInfo > github.com/go-redis/redis/v8.(*cmdsInfoCache).Get > github.com/go-redis/redis/v8/internal.(*Once).Do > sync.(*Mutex).Lock", "cmdinfo-once", LockWait},
-		"v9 pool":             {"github.com/redis/go-redis/v9.(*baseClient).process > github.com/redis/go-redis/v9/internal/pool.(*ConnPool).Get > github.com/redis/go-redis/v9/internal/pool.(*ConnPool).waitTurn > github.com/redis/go-redis/v9/internal.(*FastSemaphore).Acquire", "go-redis-pool", PoolWait},
-		"v6 pool":             {"github.com/go-redis/redis/internal/pool.(*ConnPool).Get > github.com/go-redis/redis/internal/pool.(*ConnPool).waitTurn", "go-redis-pool", PoolWait},
-		"v9 reply":            {"github.com/redis/go-redis/v9.(*Client).Get > github.com/redis/go-redis/v9/internal/proto.(*Reader).ReadLine > bufio.(*Reader).fill > net.(*conn).Read", "go-redis-reply", Reply},
-		"v8 reaper":           {"github.com/go-redis/redis/v8/internal/pool.(*ConnPool).reaper", "go-redis-reaper", Idle},
-		"redigo pool":         {"main.main > github.com/gomodule/redigo/redis.(*Pool).GetContext > github.com/gomodule/redigo/redis.(*Pool).waitVacantConn", "redigo-pool", PoolWait},
-		"rueidis pool":        {"github.com/redis/rueidis.(*mux).blocking > github.com/redis/rueidis.(*pool).Acquire > sync.(*Cond).Wait", "rueidis-pool", PoolWait},
-		"rueidis writer":      {"github.com/redis/rueidis.(*pipe)._backgroundWrite > sync.(*Cond).Wait", "rueidis-pipe", Idle},
-		"Jedis pool":          {"redis.clients.jedis.JedisPool.getResource > redis.clients.jedis.util.Pool.getResource > org.apache.commons.pool2.impl.GenericObjectPool.borrowObject > org.apache.commons.pool2.impl.LinkedBlockingDeque.pollFirst > java.util.concurrent.locks.LockSupport.parkNanos", "pool2-wait", PoolWait},
-		"another's mutex":     {"main.main > example.com/cache.(*Cache).Get > sync.(*Mutex).Lock", "go-mutex", LockWait},
-		"nothing known":       {"main.main > net/http.ListenAndServe", "", ""},
-		"a similar name":      {"example.com/github.com/go-redis/redis.(*cmdsInfoCache).Get", "", ""},
+		"v6 cluster, waiting": {"main.main.func1 > github.com/go-redis/redis.(*cmdable).Get > " +
+			"github.com/go-redis/redis.(*ClusterClient).cmdInfo > github.com/go-redis/redis.(*cmdsInfoCache).Get > " +
+			"github.com/go-redis/redis/internal.(*Once).Do > sync.(*Mutex).Lock > internal/sync.(*Mutex).Lock > " +
+			"internal/sync.(*Mutex).lockSlow", "cmdinfo-once", LockWait},
+		"v6 cluster, holding": {
+			"github.com/go-redis/redis.(*cmdsInfoCache).Get > " +
+				"github.com/go-redis/redis/internal.(*Once).Do > " +
+				"github.com/go-redis/redis.(*cmdsInfoCache).Get.func1 > " +
+				"github.com/go-redis/redis.(*ClusterClient).cmdsInfo > " +
+				"github.com/go-redis/redis/internal/proto.(*Reader).ReadArrayReply > net.(*conn).Read", "cmdinfo-load",
+			LockWait,
+		},
+		"v8 ring, waiting": {"github.com/go-redis/redis/v8.(*Ring).cmdInfo > " +
+			"github.com/go-redis/redis/v8.(*cmdsInfoCache).Get > github.com/go-redis/redis/v8/internal.(*Once).Do > " +
+			"sync.(*Mutex).Lock", "cmdinfo-once", LockWait},
+		"v9 pool": {"github.com/redis/go-redis/v9.(*baseClient).process > " +
+			"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).Get > " +
+			"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).waitTurn > " +
+			"github.com/redis/go-redis/v9/internal.(*FastSemaphore).Acquire", "go-redis-pool", PoolWait},
+		"v6 pool": {"github.com/go-redis/redis/internal/pool.(*ConnPool).Get > " +
+			"github.com/go-redis/redis/internal/pool.(*ConnPool).waitTurn", "go-redis-pool", PoolWait},
+		"v9 reply": {
+			"github.com/redis/go-redis/v9.(*Client).Get > " +
+				"github.com/redis/go-redis/v9/internal/proto.(*Reader).ReadLine > bufio.(*Reader).fill > " +
+				"net.(*conn).Read",
+			"go-redis-reply", Reply,
+		},
+		"v8 reaper": {"github.com/go-redis/redis/v8/internal/pool.(*ConnPool).reaper", "go-redis-reaper", Idle},
+		"redigo pool": {"main.main > github.com/gomodule/redigo/redis.(*Pool).GetContext > " +
+			"github.com/gomodule/redigo/redis.(*Pool).waitVacantConn", "redigo-pool", PoolWait},
+		"rueidis pool": {"github.com/redis/rueidis.(*mux).blocking > github.com/redis/rueidis.(*pool).Acquire > " +
+			"sync.(*Cond).Wait", "rueidis-pool", PoolWait},
+		"rueidis writer": {
+			"github.com/redis/rueidis.(*pipe)._backgroundWrite > sync.(*Cond).Wait", "rueidis-pipe",
+			Idle,
+		},
+		"Jedis pool": {"redis.clients.jedis.JedisPool.getResource > redis.clients.jedis.util.Pool.getResource > " +
+			"org.apache.commons.pool2.impl.GenericObjectPool.borrowObject > " +
+			"org.apache.commons.pool2.impl.LinkedBlockingDeque.pollFirst > " +
+			"java.util.concurrent.locks.LockSupport.parkNanos", "pool2-wait", PoolWait},
+		"another's mutex": {"main.main > example.com/cache.(*Cache).Get > sync.(*Mutex).Lock", "go-mutex", LockWait},
+		"nothing known":   {"main.main > net/http.ListenAndServe", "", ""},
+		"a similar name":  {"example.com/github.com/go-redis/redis.(*cmdsInfoCache).Get", "", ""},
 	} {
 		m, ok := Builtin().Of(strings.Split(tt.stack, " > "))
 		if ok != (tt.id != "") || m.ID != tt.id || m.State != tt.state {

@@ -29,7 +29,8 @@ type File struct {
 	exceptions, debugging rules
 }
 
-// openFile reads an ELF file. debug, if set, gives the file with the debug symbols of a build id, nil where there is none.
+// openFile reads an ELF file. debug, if set, gives the file with the debug symbols of a build id, nil where there is
+// none.
 func openFile(r io.ReaderAt, name string, debug func(buildID string) (io.ReaderAt, func())) (f *File, err error) {
 	defer func() { // debug/elf is not hardened against files that are made to harm
 		if p := recover(); p != nil {
@@ -102,8 +103,8 @@ func functions(e *elf.File) (all []function, full bool) {
 	return append(all, own...), len(own) > 0
 }
 
-// goFunctions reads the table that each program of Go has, also without symbols. Its addresses count from where the code of Go begins, which is the
-// section .text unless another linker has put code of C before it.
+// goFunctions reads the table that each program of Go has, also without symbols. Its addresses count from where the
+// code of Go begins, which is the section .text unless another linker has put code of C before it.
 func goFunctions(e *elf.File) (all []function) {
 	if libs, err := e.ImportedLibraries(); err == nil && len(libs) > 0 {
 		return nil

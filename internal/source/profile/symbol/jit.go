@@ -13,9 +13,9 @@ const (
 	maxJITName  = 500
 )
 
-// parseJIT reads the map of a compiler at run time, /tmp/perf-PID.map: "START SIZE NAME" in each line, the numbers in hexadecimal
-// (tools/perf/Documentation/jit-interface.txt). Of two for one address the later counts: code is moved. Lines that do not read are left out: the
-// last may be half written.
+// parseJIT reads the map of a compiler at run time, /tmp/perf-PID.map: "START SIZE NAME" in each line, the numbers in
+// hexadecimal (tools/perf/Documentation/jit-interface.txt). Of two for one address the later counts: code is moved.
+// Lines that do not read are left out: the last may be half written.
 func parseJIT(r io.Reader) (table, error) {
 	byStart := map[uint64]function{}
 	lines := bufio.NewReader(io.LimitReader(r, maxJITBytes))

@@ -14,7 +14,9 @@ type Mapping struct {
 	Start, End uint64 // [Start, End)
 	Offset     uint64 // of Start in the file
 	File       string // device and inode, by which two processes have the same
-	Path       string // as the process sees it; "[vdso]", or empty for memory without a file, which is where compilers at run time put code
+	// as the process sees it; "[vdso]", or empty for memory without a file, which is where compilers at run time put
+	// code
+	Path string
 }
 
 // maxMappings bounds what one process may make this program remember.
@@ -23,7 +25,8 @@ const maxMappings = 20_000
 // ErrMaps says that a text is not of /proc/PID/maps.
 var ErrMaps = errors.New("not a list of mappings")
 
-// ParseMaps reads /proc/PID/maps and gives the mappings that can be executed, in the order of the addresses. Its errors match ErrMaps, or are of the reader.
+// ParseMaps reads /proc/PID/maps and gives the mappings that can be executed, in the order of the addresses. Its errors
+// match ErrMaps, or are of the reader.
 func ParseMaps(r io.Reader) ([]Mapping, error) {
 	var out []Mapping
 	lines := bufio.NewScanner(r)

@@ -1,7 +1,9 @@
-// Package symbol names the functions that addresses of a process or of the kernel are in, and says how to find the caller of each.
+// Package symbol names the functions that addresses of a process or of the kernel are in, and says how to find the
+// caller of each.
 //
-// Names come from the ELF files that the process has mapped (their symbols, those of separate debug files by build id, the table that programs of Go
-// have), from the map of a compiler at run time (perf-PID.map), and from /proc/kallsyms. The ways to the callers come from .eh_frame.
+// Names come from the ELF files that the process has mapped (their symbols, those of separate debug files by build id,
+// the table that programs of Go have), from the map of a compiler at run time (perf-PID.map), and from /proc/kallsyms.
+// The ways to the callers come from .eh_frame.
 package symbol
 
 import (
@@ -25,7 +27,9 @@ type Process struct {
 	files Files
 	maps  []Mapping
 	exe   string // path of the program,
-	name  string // and what it is called, which is not its file's name where that was started by another (redis-server is redis-check-rdb)
+	// and what it is called, which is not its file's name where that was started by another (redis-server is
+	// redis-check-rdb)
+	name  string
 	jit   table
 	jitAt int64 // length of the map when it was read
 	names map[uint64]string
@@ -34,13 +38,15 @@ type Process struct {
 // maxNames bounds what is remembered of one process.
 const maxNames = 200_000
 
-// OpenProcess reads what a process has mapped. Its error matches os.ErrNotExist where there is no such process, os.ErrPermission where it is another's.
+// OpenProcess reads what a process has mapped. Its error matches os.ErrNotExist where there is no such process,
+// os.ErrPermission where it is another's.
 func OpenProcess(pid int, files Files) (*Process, error) {
 	p := &Process{pid: pid, files: files}
 	return p, p.Refresh()
 }
 
-// Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are unknown.
+// Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are
+// unknown.
 func (p *Process) Refresh() error {
 	f, err := os.Open(p.proc("maps"))
 	if err != nil {
@@ -67,7 +73,8 @@ func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pi
 // readJIT looks for the map of a compiler at run time where the process itself has its /tmp.
 func (p *Process) readJIT() {
 	// A process may put anything there: a pipe would hold the opening up, a link lead to a file of this program's user.
-	f, err := os.OpenFile(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", p.inside())), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", p.inside())),
+		os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return
 	}
@@ -172,7 +179,8 @@ func (p *Process) read(m *Mapping) *File {
 
 // debug opens the file with the symbols of a program that was stripped, which packages of a distribution put beside it.
 func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
-	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))], buildID[min(2, len(buildID)):]+".debug")
+	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))],
+		buildID[min(2, len(buildID)):]+".debug")
 	for _, root := range []string{p.proc("root"), "/"} {
 		if f, err := os.Open(filepath.Join(root, name)); err == nil {
 			return f, func() { f.Close() }
@@ -181,8 +189,8 @@ func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
 	return nil, nil
 }
 
-// Function is the name of the function that an address is in: of the file, or of a compiler at run time. Where there is no name it is that of the file in brackets,
-// "[jit]" for memory without one, and "?" for what is not mapped.
+// Function is the name of the function that an address is in: of the file, or of a compiler at run time. Where there is
+// no name it is that of the file in brackets, "[jit]" for memory without one, and "?" for what is not mapped.
 func (p *Process) Function(addr uint64) string {
 	if name, known := p.names[addr]; known {
 		return name
@@ -216,8 +224,8 @@ func (p *Process) function(addr uint64) string {
 	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
 }
 
-// Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The innermost function of a stack is the
-// one that runs.
+// Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The
+// innermost function of a stack is the one that runs.
 func (p *Process) Rule(addr uint64, innermost bool) *Rule {
 	f, at := p.file(addr)
 	if f == nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 )
 
-// Rule says how to come from a function to its caller at one place of the code, as .eh_frame has it: the canonical frame address (CFA, the stack's pointer before the
-// call) is a register and an offset, and registers of the caller are saved at offsets from it.
+// Rule says how to come from a function to its caller at one place of the code, as .eh_frame has it: the canonical
+// frame address (CFA, the stack's pointer before the call) is a register and an offset, and registers of the caller are
+// saved at offsets from it.
 type Rule struct {
 	Register uint64 // by its number in DWARF
 	Offset   int64
@@ -37,8 +38,9 @@ type rules struct {
 // maxRules bounds the memory of one file.
 const maxRules = 100_000
 
-// rule is that for an address of the linker's; nil where the file does not tell. Programs of Go have .debug_frame alone, which does not tell
-// where frame pointers are saved: it is good for the innermost function, which may have no frame.
+// rule is that for an address of the linker's; nil where the file does not tell. Programs of Go have .debug_frame
+// alone, which does not tell where frame pointers are saved: it is good for the innermost function, which may have no
+// frame.
 func (f *File) rule(addr uint64, innermost bool) *Rule {
 	if r := f.exceptions.rule(addr); r != nil || !innermost {
 		return r
@@ -88,7 +90,8 @@ func (r *rules) make(addr uint64) (out *Rule) {
 		return nil
 	}
 	c, err := entry.EstablishFrame(addr)
-	if err != nil || c.CFA.Rule != frame.RuleCFA { // an expression: the table of jumps into libraries, and signal handlers
+	// an expression: the table of jumps into libraries, and signal handlers
+	if err != nil || c.CFA.Rule != frame.RuleCFA {
 		return nil
 	}
 	out = &Rule{Register: c.CFA.Reg, Offset: c.CFA.Offset, Bare: r.at == 0}

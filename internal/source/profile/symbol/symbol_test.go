@@ -51,11 +51,15 @@ func FuzzParseMaps(f *testing.F) {
 }
 
 func TestJIT(t *testing.T) {
-	table, err := parseJIT(strings.NewReader("1000 20 LazyCompile:~old /srv/a.js:1\n1000 40 LazyCompile:*hot /srv/a b.js:1\n0x2000 10 Builtin:x\nbad\n3000 zz half"))
+	table, err := parseJIT(strings.NewReader("1000 20 LazyCompile:~old /srv/a.js:1\n1000 40 LazyCompile:*hot /srv/a " +
+		"b.js:1\n0x2000 10 Builtin:x\nbad\n3000 zz half"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[uint64]string{0xfff: "", 0x1000: "LazyCompile:*hot /srv/a b.js:1", 0x103f: "LazyCompile:*hot /srv/a b.js:1", 0x1040: "", 0x2008: "Builtin:x", 0x3000: ""} {
+	for at, want := range map[uint64]string{
+		0xfff: "", 0x1000: "LazyCompile:*hot /srv/a b.js:1",
+		0x103f: "LazyCompile:*hot /srv/a b.js:1", 0x1040: "", 0x2008: "Builtin:x", 0x3000: "",
+	} {
 		if f, ok := table.find(at); ok != (want != "") || ok && f.name != want {
 			t.Errorf("%#x: %q, %v", at, f.name, ok)
 		}
@@ -87,7 +91,10 @@ func TestKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[uint64]string{0xffffffff80ffffff: "?", 0xffffffff81000010: "startup_64", 0xffffffff81001000: "helper.isra.0", 0xffffffff81003000: "helper.isra.0", 0xffffffffc0001010: "own"} {
+	for at, want := range map[uint64]string{
+		0xffffffff80ffffff: "?", 0xffffffff81000010: "startup_64",
+		0xffffffff81001000: "helper.isra.0", 0xffffffff81003000: "helper.isra.0", 0xffffffffc0001010: "own",
+	} {
 		if got := k.Function(at); got != want {
 			t.Errorf("%#x: %s, want %s", at, got, want)
 		}

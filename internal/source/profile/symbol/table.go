@@ -19,7 +19,8 @@ type table []function
 // tableOf sorts functions and keeps one name for each address.
 func tableOf(all []function) table {
 	slices.SortStableFunc(all, func(a, b function) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.rank, b.rank), cmp.Compare(underscores(a.name), underscores(b.name)), cmp.Compare(len(a.name), len(b.name)))
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.rank, b.rank), cmp.Compare(underscores(a.name),
+			underscores(b.name)), cmp.Compare(len(a.name), len(b.name)))
 	})
 	return slices.CompactFunc(all, func(a, b function) bool { return a.start == b.start })
 }

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// keptBits is the resolution of latencies: of a duration in nanoseconds the eight leading binary digits are kept, the others are 0. A value is
-// thus at most 1/128 below what was measured, and every language computes the same.
+// keptBits is the resolution of latencies: of a duration in nanoseconds the eight leading binary digits are kept, the
+// others are 0. A value is thus at most 1/128 below what was measured, and every language computes the same.
 const keptBits = 8
 
-// Floor is the value of the bucket of a duration: v with all but its leading eight binary digits cleared. Negative ones are 0.
+// Floor is the value of the bucket of a duration: v with all but its leading eight binary digits cleared. Negative ones
+// are 0.
 func Floor(v time.Duration) time.Duration { return bucketValue(bucketIndex(v)) }
 
 // bucketIndex numbers the buckets in the order of their values, without gaps.
@@ -34,7 +35,8 @@ type Bucket [2]int64
 // Histogram has the buckets that are not empty, by rising durations.
 type Histogram []Bucket
 
-// countLimit bounds each count: JSON numbers are exact up to here (IEEE 754), and sums of all buckets stay far from overflow.
+// countLimit bounds each count: JSON numbers are exact up to here (IEEE 754), and sums of all buckets stay far from
+// overflow.
 const countLimit = 1 << 53
 
 // Count is the number of calls.

@@ -10,8 +10,19 @@ import (
 
 func TestFloorKeepsEightDigits(t *testing.T) {
 	for _, test := range []struct{ v, want time.Duration }{
-		{-1, 0}, {0, 0}, {1, 1}, {255, 255}, {256, 256}, {257, 256}, {511, 510}, {512, 512}, {515, 512}, {516, 516},
-		{1_000_000, 999_424}, {time.Second, 998_244_352}, {math.MaxInt64, 255 << 55},
+		{-1, 0},
+		{0, 0},
+		{1, 1},
+		{255, 255},
+		{256, 256},
+		{257, 256},
+		{511, 510},
+		{512, 512},
+		{515, 512},
+		{516, 516},
+		{1_000_000, 999_424},
+		{time.Second, 998_244_352},
+		{math.MaxInt64, 255 << 55},
 	} {
 		if got := Floor(test.v); got != test.want {
 			t.Errorf("Floor(%d) = %d, want %d", test.v, got, test.want)

@@ -17,9 +17,11 @@ func Kind(err error) string {
 	switch {
 	case strings.Contains(text, "pool timeout"), strings.Contains(text, "pool exhausted"): // go-redis, redigo
 		return KindPoolTimeout
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) &&
+		timeout.Timeout():
 		return KindTimeout
-	case errors.As(err, &onNet), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case errors.As(err, &onNet), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed):
 		return KindConnection
 	}
 	if word := serverWord(text); word != "" {
@@ -28,7 +30,8 @@ func Kind(err error) string {
 	return KindOther
 }
 
-// serverWord is the first word of an error reply, "" where the text is none: two to twenty capitals, as MOVED, NOAUTH, ERR.
+// serverWord is the first word of an error reply, "" where the text is none: two to twenty capitals, as MOVED, NOAUTH,
+// ERR.
 func serverWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if len(word) < 2 || len(word) > 20 || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {

@@ -1,7 +1,8 @@
-// Package protocol is how slowpath talks to the lab's client programs: one line of JSON in, one line of JSON out (docs/clients.md).
+// Package protocol is how slowpath talks to the lab's client programs: one line of JSON in, one line of JSON out
+// (docs/clients.md).
 //
-// It is also a part of the programs in Go, which are modules of their own, so that both sides mean the same. It therefore imports nothing
-// but the standard library.
+// It is also a part of the programs in Go, which are modules of their own, so that both sides mean the same. It
+// therefore imports nothing but the standard library.
 package protocol
 
 import (
@@ -23,14 +24,15 @@ const (
 	Ring       Mode = "ring" // go-redis: keys spread over independent servers by the client
 )
 
-// Exit codes of programs, after a line on stderr that says more. 0 comes with a summary, others mean that the program failed.
+// Exit codes of programs, after a line on stderr that says more. 0 comes with a summary, others mean that the program
+// failed.
 const (
 	UnsupportedExit = 3 // the library cannot do what the options ask for
 	ConnectExit     = 4 // the library connects when it is opened, and could not
 )
 
-// Options is what a client program reads from its standard input, as one line of JSON. Zero values are what the library does by default,
-// except where said. A program ignores what its library does not have; docs/clients.md has the table.
+// Options is what a client program reads from its standard input, as one line of JSON. Zero values are what the library
+// does by default, except where said. A program ignores what its library does not have; docs/clients.md has the table.
 type Options struct {
 	Schema    string   `json:"schema"`
 	Addresses []string `json:"addresses"`      // HOST:PORT; several are seeds of one cluster, or the servers of a ring
@@ -40,44 +42,58 @@ type Options struct {
 	DB        int      `json:"db,omitempty"`   // SELECT
 	TLS       bool     `json:"tls,omitempty"`  // without a look at the server's certificate, which is the lab's own
 
-	Commands []Command     `json:"commands"`
-	Keys     int           `json:"keys,omitempty"`            // "{n}" in an argument is a random number below this
-	Workers  int           `json:"workers,omitempty"`         // callers side by side; each waits for its reply before its next call
-	Rate     float64       `json:"rate_per_second,omitempty"` // calls of all workers; 0: each calls again as soon as it can
-	Random   bool          `json:"random,omitempty"`          // exponential gaps (Poisson arrivals) and not even ones
-	Burst    int           `json:"burst,omitempty"`           // pyasync: calls that a worker makes at once, each on a connection of its own
-	Pipeline int           `json:"pipeline,omitempty"`        // go-redis-v9: a call is so many commands of the mix, sent as one pipeline
-	Warmup   time.Duration `json:"warmup_ns,omitempty"`       // calls that begin before this are not counted
-	Duration time.Duration `json:"duration_ns,omitempty"`     // of the counted time; 0: until standard input ends
-	Listen   string        `json:"listen,omitempty"`          // HOST:PORT of the HTTP service; port 0: any that is free
+	Commands []Command `json:"commands"`
+	Keys     int       `json:"keys,omitempty"` // "{n}" in an argument is a random number below this
+	// callers side by side; each waits for its reply before its next call
+	Workers int `json:"workers,omitempty"`
+	// calls of all workers; 0: each calls again as soon as it can
+	Rate   float64 `json:"rate_per_second,omitempty"`
+	Random bool    `json:"random,omitempty"` // exponential gaps (Poisson arrivals) and not even ones
+	// pyasync: calls that a worker makes at once, each on a connection of its own
+	Burst int `json:"burst,omitempty"`
+	// go-redis-v9: a call is so many commands of the mix, sent as one pipeline
+	Pipeline int           `json:"pipeline,omitempty"`
+	Warmup   time.Duration `json:"warmup_ns,omitempty"`   // calls that begin before this are not counted
+	Duration time.Duration `json:"duration_ns,omitempty"` // of the counted time; 0: until standard input ends
+	Listen   string        `json:"listen,omitempty"`      // HOST:PORT of the HTTP service; port 0: any that is free
 
-	PoolSize       int           `json:"pool_size,omitempty"`        // connections at most, per node; redigo: MaxActive
-	MinIdle        int           `json:"min_idle,omitempty"`         // idle connections that are kept ready
-	MaxIdle        int           `json:"max_idle,omitempty"`         // idle connections that are kept; redigo, where 0 keeps none, and Jedis
-	IdleLimit      time.Duration `json:"idle_limit_ns,omitempty"`    // age at which an idle connection is not used again
-	PoolTimeout    time.Duration `json:"pool_timeout_ns,omitempty"`  // wait for a connection at most
-	DialTimeout    time.Duration `json:"dial_timeout_ns,omitempty"`  // for a connection to be made
-	ReadTimeout    time.Duration `json:"read_timeout_ns,omitempty"`  // for a reply
-	Retries        int           `json:"retries,omitempty"`          // after a failure; -1: none
-	TestOnBorrow   bool          `json:"test_on_borrow,omitempty"`   // PING before each use of a pooled connection
-	ReadReplicas   bool          `json:"read_replicas,omitempty"`    // reads go to random nodes of a shard
-	CallsPerClient int           `json:"calls_per_client,omitempty"` // go-redis-v9: after so many calls a worker makes itself a new client
-	LeakEvery      int           `json:"leak_every,omitempty"`       // redigo, go-redis-v9: of so many calls one does not give its connection back
+	PoolSize int `json:"pool_size,omitempty"` // connections at most, per node; redigo: MaxActive
+	MinIdle  int `json:"min_idle,omitempty"`  // idle connections that are kept ready
+	// idle connections that are kept; redigo, where 0 keeps none, and Jedis
+	MaxIdle int `json:"max_idle,omitempty"`
+	// age at which an idle connection is not used again
+	IdleLimit    time.Duration `json:"idle_limit_ns,omitempty"`
+	PoolTimeout  time.Duration `json:"pool_timeout_ns,omitempty"` // wait for a connection at most
+	DialTimeout  time.Duration `json:"dial_timeout_ns,omitempty"` // for a connection to be made
+	ReadTimeout  time.Duration `json:"read_timeout_ns,omitempty"` // for a reply
+	Retries      int           `json:"retries,omitempty"`         // after a failure; -1: none
+	TestOnBorrow bool          `json:"test_on_borrow,omitempty"`  // PING before each use of a pooled connection
+	ReadReplicas bool          `json:"read_replicas,omitempty"`   // reads go to random nodes of a shard
+	// go-redis-v9: after so many calls a worker makes itself a new client
+	CallsPerClient int `json:"calls_per_client,omitempty"`
+	// redigo, go-redis-v9: of so many calls one does not give its connection back
+	LeakEvery int `json:"leak_every,omitempty"`
 
-	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"` // cluster: period in which the map is fetched again
-	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"`  // Lettuce: dynamicRefreshSources(false)
-	RefreshAdaptive  bool          `json:"refresh_adaptive,omitempty"`    // Lettuce: all adaptive triggers
-	Clients          int           `json:"clients,omitempty"`             // Lettuce, cluster: so many clients, each with a topology of its own, as in as many processes
+	// cluster: period in which the map is fetched again
+	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"`
+	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"` // Lettuce: dynamicRefreshSources(false)
+	RefreshAdaptive  bool          `json:"refresh_adaptive,omitempty"`   // Lettuce: all adaptive triggers
+	// Lettuce, cluster: so many clients, each with a topology of its own, as in as many processes
+	Clients int `json:"clients,omitempty"`
 
-	DecodesPerCall int           `json:"decodes_per_call,omitempty"` // Go: how often a reply, a JSON document, is decoded and encoded
-	Procs          int           `json:"procs,omitempty"`            // Go: GOMAXPROCS
-	BlockEvery     time.Duration `json:"block_every_ns,omitempty"`   // pyasync: a coroutine computes on the loop, again after this,
-	BlockFor       time.Duration `json:"block_for_ns,omitempty"`     // for half to one and a half of this
-	HeapObjects    int           `json:"heap_objects,omitempty"`     // pyasync: containers in a cache, which the garbage collector walks
-	HeapPerCall    int           `json:"heap_per_call,omitempty"`    // of those, how many each reply replaces
+	// Go: how often a reply, a JSON document, is decoded and encoded
+	DecodesPerCall int `json:"decodes_per_call,omitempty"`
+	Procs          int `json:"procs,omitempty"` // Go: GOMAXPROCS
+	// pyasync: a coroutine computes on the loop, again after this,
+	BlockEvery time.Duration `json:"block_every_ns,omitempty"`
+	BlockFor   time.Duration `json:"block_for_ns,omitempty"` // for half to one and a half of this
+	// pyasync: containers in a cache, which the garbage collector walks
+	HeapObjects int `json:"heap_objects,omitempty"`
+	HeapPerCall int `json:"heap_per_call,omitempty"` // of those, how many each reply replaces
 }
 
-// Command is one kind of call. A library that routes to nodes takes the second argument, where there is one, as the key.
+// Command is one kind of call. A library that routes to nodes takes the second argument, where there is one, as the
+// key.
 type Command struct {
 	Args   []string `json:"args"`
 	Weight int      `json:"weight,omitempty"` // how often it comes compared with the others; 0 counts as 1

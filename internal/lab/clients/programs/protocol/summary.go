@@ -8,14 +8,17 @@ import (
 	"time"
 )
 
-// Summary is what a program prints at its end, as one line of JSON: the client's own view of its calls. A call counts from when the
-// library was called to its return, with all waiting for a connection, dialling and retrying in between; failed calls count too.
+// Summary is what a program prints at its end, as one line of JSON: the client's own view of its calls. A call counts
+// from when the library was called to its return, with all waiting for a connection, dialling and retrying in between;
+// failed calls count too.
 type Summary struct {
-	Schema     string           `json:"schema"`
-	Library    string           `json:"library"` // with its version, as the program was built or as the library says: "go-redis 9.23.0"
-	Calls      int64            `json:"calls"`
-	Errors     int64            `json:"errors"`
-	ErrorKinds map[string]int64 `json:"errors_by_kind,omitempty"` // KindTimeout and so on, or the word of the server: MOVED, CLUSTERDOWN
+	Schema string `json:"schema"`
+	// with its version, as the program was built or as the library says: "go-redis 9.23.0"
+	Library string `json:"library"`
+	Calls   int64  `json:"calls"`
+	Errors  int64  `json:"errors"`
+	// KindTimeout and so on, or the word of the server: MOVED, CLUSTERDOWN
+	ErrorKinds map[string]int64 `json:"errors_by_kind,omitempty"`
 	LastError  string           `json:"last_error,omitempty"`
 	StartUnix  int64            `json:"start_unix_ns"` // when counting began
 	Ran        time.Duration    `json:"ran_ns"`        // how long was counted
@@ -120,13 +123,16 @@ func (s Summary) PerSecondMean() float64 {
 // String is a summary on one line, for the lab's log.
 func (s Summary) String() string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-	out := fmt.Sprintf("%d calls in %v, %d errors, p50 %v, p99 %v, max %v, %d dials, CPU %v", s.Calls, s.Ran.Round(time.Millisecond), s.Errors,
-		round(s.Histogram.Quantile(0.5)), round(s.Histogram.Quantile(0.99)), round(s.Max), s.Dials, s.CPU.Round(time.Millisecond))
+	out := fmt.Sprintf("%d calls in %v, %d errors, p50 %v, p99 %v, max %v, %d dials, CPU %v", s.Calls,
+		s.Ran.Round(time.Millisecond), s.Errors,
+		round(s.Histogram.Quantile(0.5)), round(s.Histogram.Quantile(0.99)), round(s.Max), s.Dials,
+		s.CPU.Round(time.Millisecond))
 	if s.Pool.Waits > 0 {
 		out += fmt.Sprintf(", %d waited %v for a connection", s.Pool.Waits, s.Pool.Wait.Round(time.Millisecond))
 	}
 	if s.GCs > 0 {
-		out += fmt.Sprintf(", %d collections of %v, the longest %v", s.GCs, s.GCTime.Round(time.Millisecond), round(s.GCMax))
+		out += fmt.Sprintf(", %d collections of %v, the longest %v", s.GCs, s.GCTime.Round(time.Millisecond),
+			round(s.GCMax))
 	}
 	if s.LastError != "" {
 		out += ", last error: " + s.LastError

@@ -48,8 +48,11 @@ func TestParseSummaryRefuses(t *testing.T) {
 		"a finer value":       {replaced("[2000,1]", "[2001,1]"), "binary digits"},
 		"an empty bucket":     {replaced("[1000,2]", "[999,0],[1000,2]"), "binary digits"},
 		"a negative count":    {replaced("[1000,2]", "[1000,-2]"), "-2 calls"},
-		"an overflow":         {replaced("[1000,2],[2000,1]", "[1000,9007199254740992],[2000,9007199254740992]"), "calls of 2000 ns"},
-		"a negative time":     {replaced(`"ran_ns":1500000000`, `"ran_ns":-1`), "negative"},
+		"an overflow": {
+			replaced("[1000,2],[2000,1]", "[1000,9007199254740992],[2000,9007199254740992]"),
+			"calls of 2000 ns",
+		},
+		"a negative time": {replaced(`"ran_ns":1500000000`, `"ran_ns":-1`), "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseSummary([]byte(test.text))
@@ -89,7 +92,8 @@ func FuzzParseSummary(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s2, err := ParseSummary(again); err != nil || s2.String() != s.String() || !reflect.DeepEqual(s2.Histogram, s.Histogram) {
+		if s2, err := ParseSummary(again); err != nil || s2.String() != s.String() || !reflect.DeepEqual(s2.Histogram,
+			s.Histogram) {
 			t.Errorf("%v: %s", err, again)
 		}
 	})

@@ -72,8 +72,11 @@ func grow[T any](s []T, i int) []T {
 
 // Summary is what was counted until now, without what only the program knows.
 func (t *Tally) Summary() Summary {
-	out := Summary{Schema: Schema, StartUnix: t.start.UnixNano(), Ran: max(time.Since(t.start), 0), ErrorKinds: map[string]int64{},
-		PerSecond: []Second{}, Histogram: Histogram{}}
+	out := Summary{
+		Schema: Schema, StartUnix: t.start.UnixNano(), Ran: max(time.Since(t.start), 0),
+		ErrorKinds: map[string]int64{},
+		PerSecond:  []Second{}, Histogram: Histogram{},
+	}
 	var buckets []int64
 	for i := range t.shards {
 		buckets = t.shards[i].addTo(&out, buckets)

@@ -36,8 +36,10 @@ func TestTallySumsUp(t *testing.T) {
 	if _, err := ParseSummary(text); err != nil {
 		t.Fatal(err)
 	}
-	// Calls whose start was put before that of the tally are left out, of each worker at most those of the first microsecond.
-	if s.Calls > 8000 || s.Calls < 7000 || s.ErrorKinds["MOVED"] != s.Errors || s.Errors == 0 || s.Max <= 0 || s.Max >= time.Hour {
+	// Calls whose start was put before that of the tally are left out, of each worker at most those of the first
+	// microsecond.
+	if s.Calls > 8000 || s.Calls < 7000 || s.ErrorKinds["MOVED"] != s.Errors || s.Errors == 0 || s.Max <= 0 ||
+		s.Max >= time.Hour {
 		t.Errorf("%v, kinds %v", s, s.ErrorKinds)
 	}
 }

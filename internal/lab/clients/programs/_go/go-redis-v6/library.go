@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"lab/protocol"
 	"net"
 
 	"github.com/go-redis/redis"
-
-	"lab/protocol"
 )
 
 const modulePath = "github.com/go-redis/redis"
@@ -15,7 +14,8 @@ const modulePath = "github.com/go-redis/redis"
 // goRedis is go-redis v6.
 type goRedis struct{ redisClient }
 
-// redisClient is what the library's clients for one server, for a cluster and for a ring have in common. Its UniversalClient has no Do.
+// redisClient is what the library's clients for one server, for a cluster and for a ring have in common. Its
+// UniversalClient has no Do.
 type redisClient interface {
 	Do(args ...any) *redis.Cmd
 	PoolStats() *redis.PoolStats
@@ -33,7 +33,8 @@ func open(w *workload) (client, error) {
 		Addr: w.Addresses[0], Password: w.Password, DB: w.DB, OnConnect: setName(w),
 		Dialer:   func() (net.Conn, error) { return w.dial(context.Background(), "tcp", w.Addresses[0]) },
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, IdleTimeout: w.IdleLimit, PoolTimeout: w.PoolTimeout,
-		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0), // its default is none, and -1 would make no attempt at all
+		// its default is none, and -1 would make no attempt at all
+		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0),
 	})}, nil
 }
 
@@ -54,7 +55,8 @@ func openRing(w *workload) redisClient {
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: shards, Password: w.Password, DB: w.DB, OnConnect: countAndName(w),
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, IdleTimeout: w.IdleLimit, PoolTimeout: w.PoolTimeout,
-		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0), // its default is none, and -1 would make no attempt at all
+		// its default is none, and -1 would make no attempt at all
+		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0),
 	})
 }
 
@@ -91,6 +93,9 @@ func (l goRedis) call(args []any) (string, error) {
 func (l goRedis) pool() protocol.Pool {
 	s := l.PoolStats()
 	_ = l.Close()
-	return protocol.Pool{Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits), Misses: int64(s.Misses),
-		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns)}
+	return protocol.Pool{
+		Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits),
+		Misses:   int64(s.Misses),
+		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns),
+	}
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lab/protocol"
 
 	"github.com/go-redis/redis/v8"
-
-	"lab/protocol"
 )
 
 const modulePath = "github.com/go-redis/redis/v8"
@@ -71,6 +70,9 @@ func (l goRedis) call(args []any) (string, error) {
 func (l goRedis) pool() protocol.Pool {
 	s := l.PoolStats()
 	_ = l.Close()
-	return protocol.Pool{Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits), Misses: int64(s.Misses),
-		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns)}
+	return protocol.Pool{
+		Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits),
+		Misses:   int64(s.Misses),
+		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns),
+	}
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lab/protocol"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"lab/protocol"
 )
 
 const modulePath = "github.com/redis/go-redis/v9"
@@ -40,7 +39,8 @@ func (l *goRedis) newClient() redis.UniversalClient {
 	w := l.w
 	return redis.NewClient(&redis.Options{
 		Addr: w.Addresses[0], Password: w.Password, DB: w.DB, ClientName: w.Name, Dialer: w.dial,
-		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit, PoolTimeout: w.PoolTimeout,
+		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
+		PoolTimeout: w.PoolTimeout,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: w.Retries,
 	})
 }
@@ -49,8 +49,10 @@ func (l *goRedis) newCluster() redis.UniversalClient {
 	w := l.w
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: w.Addresses, Password: w.Password, ClientName: w.Name, Dialer: w.dial, RouteRandomly: w.ReadReplicas,
-		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit, PoolTimeout: w.PoolTimeout,
-		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRedirects: w.Retries, ClusterStateReloadInterval: w.TopologyRefresh,
+		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
+		PoolTimeout: w.PoolTimeout,
+		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRedirects: w.Retries,
+		ClusterStateReloadInterval: w.TopologyRefresh,
 	})
 }
 
@@ -62,7 +64,8 @@ func (l *goRedis) newRing() redis.UniversalClient {
 	}
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: shards, Password: w.Password, DB: w.DB, ClientName: w.Name, Dialer: w.dial,
-		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit, PoolTimeout: w.PoolTimeout,
+		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
+		PoolTimeout: w.PoolTimeout,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: w.Retries,
 	})
 }
@@ -75,8 +78,12 @@ func (l *goRedis) pool() (p protocol.Pool) {
 	}
 	s := l.client.PoolStats()
 	_ = l.client.Close()
-	return protocol.Pool{Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits), Misses: int64(s.Misses),
-		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns), Waits: int64(s.WaitCount), Wait: time.Duration(s.WaitDurationNs)}
+	return protocol.Pool{
+		Connections: int64(s.TotalConns), Idle: int64(s.IdleConns), Hits: int64(s.Hits),
+		Misses:   int64(s.Misses),
+		Timeouts: int64(s.Timeouts), Stale: int64(s.StaleConns), Waits: int64(s.WaitCount),
+		Wait: time.Duration(s.WaitDurationNs),
+	}
 }
 
 type worker struct {
@@ -112,7 +119,8 @@ func (c *worker) call(args []any) (string, error) {
 	return s, err
 }
 
-// pipeline sends commands of the mix at once. In a cluster the library deals them out to the nodes that have their keys, and waits for all.
+// pipeline sends commands of the mix at once. In a cluster the library deals them out to the nodes that have their
+// keys, and waits for all.
 func (c *worker) pipeline(client redis.UniversalClient, first []any) error {
 	pipe := client.Pipeline()
 	pipe.Do(context.Background(), first...)

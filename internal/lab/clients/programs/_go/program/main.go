@@ -1,5 +1,6 @@
-// One of the lab's client programs (docs/clients.md): the files of _go/program have what all have in common, library.go of the same module
-// the library that is called. The package lab/protocol is a copy of slowpath's internal/lab/clients/programs/protocol.
+// One of the lab's client programs (docs/clients.md): the files of _go/program have what all have in common, library.go
+// of the same module the library that is called. The package lab/protocol is a copy of slowpath's
+// internal/lab/clients/programs/protocol.
 package main
 
 import (
@@ -9,14 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"lab/protocol"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
-
-	"lab/protocol"
 )
 
 // What the exit code tells apart (protocol.UnsupportedExit, ConnectExit).

@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// How finely the profiles of the HTTP service look: one of so many contentions of a mutex, and of so many nanoseconds that goroutines block.
+// How finely the profiles of the HTTP service look: one of so many contentions of a mutex, and of so many nanoseconds
+// that goroutines block.
 const (
 	mutexFraction = 10
 	blockRate     = 10_000
 )
 
-// serve is the HTTP service: one client for all, a call of the mix per request. It returns once it listens; the group is done when all
-// requests have ended after the context.
+// serve is the HTTP service: one client for all, a call of the mix per request. It returns once it listens; the group
+// is done when all requests have ended after the context.
 func (w *workload) serve(ctx context.Context, lib client) (*sync.WaitGroup, error) {
 	var done sync.WaitGroup
 	if w.Listen == "" {

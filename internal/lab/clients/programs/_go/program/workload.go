@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"lab/protocol"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -13,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"lab/protocol"
 )
 
 // client is a library with its connections.
@@ -38,8 +37,8 @@ type workload struct {
 	tally    *protocol.Tally
 }
 
-// work makes the calls of the workers until the context ends. Those that still wait a second later are not waited for: a library without a
-// timeout waits for ever.
+// work makes the calls of the workers until the context ends. Those that still wait a second later are not waited for:
+// a library without a timeout waits for ever.
 func (w *workload) work(ctx context.Context, lib client) {
 	var wg sync.WaitGroup
 	for id := range w.Workers {

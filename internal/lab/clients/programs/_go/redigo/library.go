@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"lab/protocol"
 	"net"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"lab/protocol"
 )
 
 const modulePath = "github.com/gomodule/redigo"
@@ -23,10 +22,13 @@ func open(w *workload) (client, error) {
 	if w.Mode != "" && w.Mode != protocol.Standalone {
 		return nil, fmt.Errorf("mode %s: %w", w.Mode, errUnsupported)
 	}
-	options := []redis.DialOption{redis.DialPassword(w.Password), redis.DialClientName(w.Name), redis.DialDatabase(w.DB),
+	options := []redis.DialOption{
+		redis.DialPassword(w.Password), redis.DialClientName(w.Name),
+		redis.DialDatabase(w.DB),
 		redis.DialReadTimeout(w.ReadTimeout), redis.DialNetDial(func(network, addr string) (net.Conn, error) {
 			return w.dial(context.Background(), network, addr)
-		})}
+		}),
+	}
 	p := &redis.Pool{
 		MaxActive: w.PoolSize, MaxIdle: w.MaxIdle, IdleTimeout: w.IdleLimit, Wait: w.PoolSize > 0,
 		Dial: func() (redis.Conn, error) { return redis.Dial("tcp", w.Addresses[0], options...) },
@@ -42,7 +44,8 @@ func open(w *workload) (client, error) {
 
 func (l redigo) worker() caller { return l }
 
-// call borrows a connection and gives it back, as the library's documentation says; or forgets to, where it is asked to.
+// call borrows a connection and gives it back, as the library's documentation says; or forgets to, where it is asked
+// to.
 func (l redigo) call(args []any) (string, error) {
 	c := l.Get()
 	if !l.w.forgets() {
@@ -56,5 +59,8 @@ func (l redigo) call(args []any) (string, error) {
 func (l redigo) pool() protocol.Pool {
 	s := l.Stats()
 	_ = l.Close()
-	return protocol.Pool{Connections: int64(s.ActiveCount), Idle: int64(s.IdleCount), Waits: s.WaitCount, Wait: s.WaitDuration}
+	return protocol.Pool{
+		Connections: int64(s.ActiveCount), Idle: int64(s.IdleCount), Waits: s.WaitCount,
+		Wait: s.WaitDuration,
+	}
 }

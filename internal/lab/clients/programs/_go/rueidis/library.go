@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"lab/protocol"
 	"net"
 	"strings"
 
 	"github.com/redis/rueidis"
-
-	"lab/protocol"
 )
 
 const modulePath = "github.com/redis/rueidis"
@@ -23,7 +22,8 @@ func open(w *workload) (client, error) {
 	}
 	o := rueidis.ClientOption{
 		InitAddress: w.Addresses, ForceSingleClient: w.Mode != protocol.Cluster,
-		Password: w.Password, ClientName: w.Name, SelectDB: w.DB, ConnWriteTimeout: w.ReadTimeout, DisableCache: true, DisableRetry: w.Retries < 0,
+		Password: w.Password, ClientName: w.Name, SelectDB: w.DB, ConnWriteTimeout: w.ReadTimeout, DisableCache: true,
+		DisableRetry:     w.Retries < 0,
 		BlockingPoolSize: w.PoolSize, BlockingPoolMinSize: w.MinIdle, BlockingPoolCleanup: w.IdleLimit,
 		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return w.dial(ctx, "tcp", addr)
@@ -47,7 +47,8 @@ func (l multiplexed) call(args []any) (string, error) {
 	for i, a := range args {
 		text[i] = a.(string) // of Options.Commands
 	}
-	if strings.EqualFold(text[0], "MGET") { // by the helper, which asks each node of a cluster for its keys, all at once
+	// by the helper, which asks each node of a cluster for its keys, all at once
+	if strings.EqualFold(text[0], "MGET") {
 		_, err := rueidis.MGet(l.Client, context.Background(), text[1:])
 		return "", err
 	}
