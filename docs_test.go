@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/load/bench"
@@ -197,7 +198,7 @@ func TestJSONDocument(t *testing.T) {
 		schema string
 		value  any
 	}{
-		{cause.Schema, cause.Diagnosis{}},
+		{verdict.Schema, verdict.Diagnosis{}},
 		{grade.Schema, grade.Summary{}},
 		{trace.Schema, trace.Call{}},
 		{bench.Schema, bench.Result{}},

@@ -38,7 +38,9 @@ var layers = map[string]int{
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,
+	"internal/diagnose/facts":   3,
 	"internal/diagnose/cause":   4,
+	"internal/diagnose/verdict": 5,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -52,7 +54,7 @@ var layers = map[string]int{
 	"internal/topology/survey": 3,
 	"internal/topology/watch":  2,
 
-	"internal/report": 6,
+	"internal/report": 7,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
@@ -62,11 +64,11 @@ var layers = map[string]int{
 	"internal/lab/fleettest":                 2,
 	"internal/lab/traffic":                   1,
 	"internal/lab/sink":                      0,
-	"internal/lab/matrix":                    5,
+	"internal/lab/matrix":                    6,
 	"internal/lab/incident":                  5,
 	"internal/lab/grade":                     6,
 
-	"cmd/slowpath": 7,
+	"cmd/slowpath": 8,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 )
@@ -57,7 +57,7 @@ Ctrl-C ends the watch early and still prints the verdict; a second one ends at o
 		},
 	}
 	w.add(c, 30*time.Second)
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
 	a.targetFlags(c)
 	return c
@@ -110,8 +110,8 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 		return err
 	}
 	a.notes(notes)
-	d := cause.Diagnose(rec, version)
-	if d.Verdict == cause.Findings {
+	d := verdict.Diagnose(rec, version)
+	if d.Verdict == verdict.Findings {
 		a.code = exitFindings
 	}
 	if asJSON {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/trace"
 )
@@ -26,9 +26,9 @@ func CallsSummary(w io.Writer, s trace.Summary, below bool, style Style) error {
 	p.facts("", CallsFacts(s), bold)
 	p.commands(s.Commands)
 	if s.Matched > 0 {
-		d := cause.Diagnosis{Latency: cause.Latency{SlowCalls: s.Matched}}
+		d := verdict.Diagnosis{Latency: verdict.Latency{SlowCalls: s.Matched}}
 		for _, a := range s.Account {
-			d.Account = append(d.Account, cause.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
+			d.Account = append(d.Account, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
 		}
 		p.account(d)
 		p.waited(s.Waited)

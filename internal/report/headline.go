@@ -5,13 +5,13 @@ import (
 	"math"
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
 // headline is the verdict in one sentence, what was watched, and the figures of the calls.
-func (p *page) headline(d cause.Diagnosis) {
+func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
@@ -41,17 +41,17 @@ func WhomFacts(w recording.Whom) []string {
 	return facts
 }
 
-func verdictPaint(verdict string) paint {
-	switch verdict {
-	case cause.Healthy:
+func verdictPaint(said string) paint {
+	switch said {
+	case verdict.Healthy:
 		return calm
-	case cause.Findings:
+	case verdict.Findings:
 		return alarm
 	}
 	return doubt
 }
 
-func watched(d cause.Diagnosis) []string {
+func watched(d verdict.Diagnosis) []string {
 	var out []string
 	if d.Target.Address != "" {
 		out = append(out, d.Target.Address)
@@ -96,7 +96,7 @@ func tiers(sources []recording.SourceStatus) []string {
 	return out
 }
 
-func figures(l cause.Latency) []string {
+func figures(l verdict.Latency) []string {
 	if l.Calls == 0 && l.SlowCalls == 0 {
 		return nil
 	}

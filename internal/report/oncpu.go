@@ -3,14 +3,14 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 )
 
 // maxProcesses bounds the processes whose CPU time is shown.
 const maxProcesses = 6
 
 // onCPU shows what processes had the CPU for.
-func (p *page) onCPU(all []cause.OnCPU) {
+func (p *page) onCPU(all []verdict.OnCPU) {
 	if len(all) == 0 {
 		return
 	}
@@ -48,7 +48,7 @@ func (p *page) onCPU(all []cause.OnCPU) {
 }
 
 // ofTime is what a process had of one CPU in a part of the watch.
-func ofTime(s cause.Side) string {
+func ofTime(s verdict.Side) string {
 	if s.Ns == 0 {
 		return "0 %"
 	}

@@ -9,16 +9,16 @@ import (
 	"fmt"
 	"io"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 )
 
 // Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix,
 // the worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is
 // longer than the style's width, except commands and links, which are printed in one piece so that they can be copied.
-func Text(w io.Writer, d cause.Diagnosis, s Style) error {
+func Text(w io.Writer, d verdict.Diagnosis, s Style) error {
 	p := newPage(s)
 	p.headline(d)
-	if d.Verdict == cause.Healthy && len(d.Findings) == 0 {
+	if d.Verdict == verdict.Healthy && len(d.Findings) == 0 {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {

@@ -1,6 +1,8 @@
 package cause
 
-import "slices"
+import (
+	"slices"
+)
 
 // Catalogue lists every cause that is known to this program, by layer from the host to the clients.
 func Catalogue() []Cause {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
@@ -19,7 +20,7 @@ var fanoutSlowestShard = Cause{
 	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +
 		"call",
 	Layer: "client",
-	Needs: Needs{
+	Needs: facts.Needs{
 		T0: "nothing tells what one process sends to other nodes: the verdict is the slow node's own cause",
 		T1: "as T0: what the sockets tell of their last sends is in steps of the kernel's timer, 1 to 10 ms, in " +
 			"which clients make many calls one after the other",
@@ -78,7 +79,7 @@ type fanout struct {
 
 // fanouts sorts the looks at slow calls to this node by the process that waited. Calls about the cluster itself go to
 // all nodes by their nature.
-func (n *Node) fanouts() map[string]*fanout {
+func fanouts(n *facts.Node) map[string]*fanout {
 	out := map[string]*fanout{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
 		g := glance{recording.DetailOf[recording.BesideDetail](e), e.DurationNs}
@@ -135,8 +136,8 @@ func (f *fanout) share() float64 {
 	return beyond / (float64(f.looks) - f.chance)
 }
 
-func explainFanout(n *Node) *Finding {
-	all := n.fanouts()
+func explainFanout(n *facts.Node) *Finding {
+	all := fanouts(n)
 	shares := map[string]float64{}
 	for process, f := range all {
 		if s := f.share(); s >= fanoutShare {
@@ -146,18 +147,18 @@ func explainFanout(n *Node) *Finding {
 	if len(shares) == 0 {
 		return nil
 	}
-	cl := n.claimOf(func(a account.Account) int64 {
+	cl := n.ClaimOf(func(a account.Account) int64 {
 		if a.Call.Source != recording.SourceTap || asksOfItself(a.Call.Op) {
 			return 0
 		}
 		return int64(shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a)))
 	})
-	f := n.finding(cl, 0.97)
+	f := finding(n, cl, 0.97)
 	for _, process := range slices.Sorted(maps.Keys(shares)) {
 		f.Confidence = min(f.Confidence, max(shares[process], 0.6))
 		f.supportFanout(n, all[process])
 	}
-	f.leads = n.mostlyOf(cl)
+	f.Leads = mostlyOf(n, cl)
 	f.Fix = fanoutFix(n, shares)
 	f.See = []string{
 		"https://github.com/twitter/twemproxy/issues/340",
@@ -178,7 +179,7 @@ func ofClient(a account.Account) (ns int64) {
 }
 
 // mostlyOf reports whether a claim has most of the excess of the clients' slow calls, of all nodes.
-func (n *Node) mostlyOf(cl Claim) bool {
+func mostlyOf(n *facts.Node, cl facts.Claim) bool {
 	all := 0.0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source == recording.SourceTap {
@@ -188,13 +189,13 @@ func (n *Node) mostlyOf(cl Claim) bool {
 	return float64(cl.Ns) > all/2
 }
 
-func (f *Finding) supportFanout(n *Node, o *fanout) {
+func (f *Finding) supportFanout(n *facts.Node, o *fanout) {
 	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
 		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
 		"more; "+
-		"of independent calls at most %.0f looks would be so", o.held, o.looks, o.process, o.most, dur(o.tookNs),
+		"of independent calls at most %.0f looks would be so", o.held, o.looks, o.process, o.most, facts.Dur(o.tookNs),
 		math.Ceil(o.chance)), float64(o.held), "looks")
-	if p := n.othersSlow(o.process); p.all > 0 {
+	if p := othersSlow(n, o.process); p.all > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
 			"asks", 100*float64(p.here)/float64(p.all), len(o.nodes)+1), float64(p.here), "calls")
 	}
@@ -211,7 +212,7 @@ func (f *Finding) supportFanout(n *Node, o *fanout) {
 type slowCalls struct{ here, all int }
 
 // othersSlow is how many of a process' slow calls were to this node, and to all.
-func (n *Node) othersSlow(process string) (p slowCalls) {
+func othersSlow(n *facts.Node, process string) (p slowCalls) {
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source != recording.SourceTap || a.Call.Client != process || asksOfItself(a.Call.Op) {
 			continue
@@ -226,9 +227,9 @@ func (n *Node) othersSlow(process string) (p slowCalls) {
 
 // supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no
 // parts of others.
-func (f *Finding) supportAlone(n *Node) {
+func (f *Finding) supportAlone(n *facts.Node) {
 	looks, held, chance := 0, 0, 0.0
-	for _, o := range n.fanouts() {
+	for _, o := range fanouts(n) {
 		looks, held, chance = looks+o.looks, held+o.held, chance+o.chance
 		if o.share() >= fanoutShare {
 			return
@@ -241,7 +242,7 @@ func (f *Finding) supportAlone(n *Node) {
 	}
 }
 
-func fanoutFix(n *Node, shares map[string]float64) []string {
+func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this " +
 		"one, where it was seen; all others answered in time"}
 	proxies := 0
@@ -259,7 +260,7 @@ func fanoutFix(n *Node, shares map[string]float64) []string {
 		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest "+
 			"a deadline of its own")
 	if proxies < len(shares) {
-		fix = append(fix, n.library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py",
+		fix = append(fix, n.Library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py",
 			"node-redis", "ioredis")...)
 	}
 	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not "+

@@ -2,16 +2,16 @@ package cause
 
 import (
 	"fmt"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
 // is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
 // last.
-func (f *Finding) doubtStalls(n *Node, h Held) {
+func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	if n.Hosted() {
 		return
 	}
@@ -21,28 +21,29 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 			continue
 		}
 		own += s.DurationNs
-		if account.ConstantTime(s.Command) && n.commandCause(s) == "" {
+		if account.ConstantTime(s.Command) && n.CommandCause(s) == "" {
 			cheap++
 			longest = max(longest, s.DurationNs)
 		}
 	}
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: "+
-			"something keeps the server from running", cheap, dur(longest)), float64(cheap), "commands")
+			"something keeps the server from running", cheap, facts.Dur(longest)), float64(cheap), "commands")
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
-	cpu, all, used := int64(cores*n.Seconds()*1e9), n.commandsNs(), n.polledCPUNs(cores)
+	cpu, all, used := int64(cores*n.Seconds()*1e9), n.CommandsNs(), n.PolledCPUNs(cores)
 	switch {
 	case !ok:
 		return
-	case float64(own) > stalledTimes*float64(cpu) && own > int64(1e8):
+	case float64(own) > facts.StalledTimes*float64(cpu) && own > int64(1e8):
 		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
-			dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
 	// most of what these lasted may be of that
-	case float64(all) > stalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
+	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
-			"used only %s of CPU time: something keeps it from running in their middle", dur(all), dur(used)),
+			"used only %s of CPU time: something keeps it from running in their middle", facts.Dur(all),
+			facts.Dur(used)),
 			float64(used), "ns")
 	default:
 		return
@@ -50,52 +51,16 @@ func (f *Finding) doubtStalls(n *Node, h Held) {
 	f.Confidence = min(f.Confidence, 0.4)
 }
 
-// stalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
-// second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
-const stalledTimes = 1.5
-
-// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
-// for a peer or a disk.
-var notOnlyWork = map[string]bool{
-	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
-	"fcall_ro": true, "exec": true,
-	"migrate": true, "save": true, "debug": true,
-}
-
-// polledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
-// by the cores that it used.
-func (n *Node) polledCPUNs(cores float64) int64 {
-	polls := n.Info("used_cpu_user")
-	if len(polls) < 2 {
-		polls = n.Info("used_cpu_user_main_thread")
-	}
-	if len(polls) < 2 {
-		return int64(cores * n.Seconds() * 1e9)
-	}
-	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
-}
-
-// commandsNs is how long all commands lasted in the watch that only work, by the server's clock.
-func (n *Node) commandsNs() (ns int64) {
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
-			!notOnlyWork[command] {
-			ns += int64(n.Growth(name) * 1000)
-		}
-	}
-	return ns
-}
-
 // supportWaits says how many slow calls waited.
-func (f *Finding) supportWaits(n *Node, h Held, what string) {
+func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
 	if h.Calls > 0 {
-		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
-			len(n.Ledger.Slow), what, dur(h.MaxNs)), float64(h.Calls), "calls")
+		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
+			len(n.Ledger.Slow), what, facts.Dur(h.MaxNs)), float64(h.Calls), "calls")
 	}
 }
 
 // supportCommands adds what the server's records say of each command, the worst three.
-func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
+func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 	type sum struct {
 		account.Suspect
 		count   int
@@ -121,15 +86,16 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 		if who := s.Process; who != "" {
 			t.clients[who] = true
 		} else if s.Client != "" {
-			t.clients[hostOf(s.Client)] = true
+			t.clients[facts.HostOf(s.Client)] = true
 		}
 	}
 	for _, key := range order[:min(len(order), 3)] {
 		t := by[key]
 		if t.Source == recording.SourceTap {
-			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command, times(t.count),
-				dur(t.DurationNs), dur(t.onCPUNs))
-			if who := n.who(t.Suspect); who != "" {
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
+				facts.Times(t.count),
+				facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
+			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			if more := len(t.clients) - 1; more > 0 {
@@ -144,9 +110,9 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, dur(t.DurationNs),
-				times(t.count))
-			if who := n.who(t.Suspect); who != "" {
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, facts.Dur(t.DurationNs),
+				facts.Times(t.count))
+			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			f.support(recording.SourceServer, text, float64(t.DurationNs), "ns")
@@ -154,13 +120,6 @@ func (f *Finding) supportCommands(n *Node, ss []account.Suspect) {
 		}
 		mean := int64(t.totalNs / float64(t.count))
 		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
-			t.Command, dur(mean), times(t.count)), float64(mean), "ns")
+			t.Command, facts.Dur(mean), facts.Times(t.count)), float64(mean), "ns")
 	}
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
@@ -26,7 +27,10 @@ func (e edge) process(libraries ...recording.Library) edge {
 
 // listed adds a client that tells its library to the server.
 func (e edge) listed(name, version string) edge {
-	return e.snapshot(recording.SourceServer, "clients", Client{Addr: "10.0.0.1:1", LibName: name, LibVer: version})
+	return e.snapshot(recording.SourceServer, "clients", facts.Client{
+		Addr: "10.0.0.1:1", LibName: name,
+		LibVer: version,
+	})
 }
 
 // greeted adds a connection of a client on another host, with what it begins with.
@@ -122,7 +126,7 @@ func TestLibrary(t *testing.T) {
 		"a program that may be of any language": {caller("shop"), all},
 	} {
 		tt.rec.Index()
-		if got := newCase(tt.rec.Recording).Nodes[0].library(lines, order...); !reflect.DeepEqual(got, tt.want) {
+		if got := facts.New(tt.rec.Recording).Nodes[0].Library(lines, order...); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

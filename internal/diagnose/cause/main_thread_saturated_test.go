@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestMainThreadSaturated(t *testing.T) {
 		return newEdge("redis 7.0.15").kept(edgeMs, 0, 0).fresh(edgeMs/10, 3*edgeMs).info(busy).mainThread(0.97,
 			0.01).call("kept", 1, edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
 	}
-	explainEdge(t, mainThreadSaturated, []edgeCase{
+	explainEdge(t, find("main-thread-saturated"), []edgeCase{
 		{
 			name: "T1: it never sleeps, and calls wait in line",
 			rec: waiting("redis 7.0.15").info(busy).mainThread(0.97,

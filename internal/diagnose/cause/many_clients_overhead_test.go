@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestManyClientsOverhead(t *testing.T) {
 		return e
 	}
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5) }
-	explainEdge(t, manyClientsOverhead, []edgeCase{
+	explainEdge(t, find("many-clients-overhead"), []edgeCase{
 		{
 			name: "T0: CLIENT LIST walks thousands", rec: listed(well()).level("server", "connected_clients", 15_000),
 			found: true, min: 0.8, evidence: "CLIENT LIST took", fix: "CLIENT LIST ID",

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -57,7 +57,7 @@ func TestNoSocketTimeout(t *testing.T) {
 	over := hanging(list(alive(), "N", "get"), client, 9*second, 0)
 	over.Sample(recording.Sample{TimeNs: edgeEnd + 1, Source: recording.SourceHost, Subject: recording.ConnPrefix +
 		client, Name: "waiting_ns", Value: 0})
-	explainEdge(t, noSocketTimeout, []edgeCase{
+	explainEdge(t, find("no-socket-timeout"), []edgeCase{
 		{
 			name: "T1: acknowledged, and never answered", rec: hanging(list(alive(), "N", "get"), client, 30*second, 0),
 			found: true, min: 0.8, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout=1",

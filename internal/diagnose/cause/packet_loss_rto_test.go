@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -58,7 +58,7 @@ func TestPacketLossRTO(t *testing.T) {
 			"sock.unanswered_resends": resends,
 		}).level(recording.SourceHost, "sock.retransmitting", 6)
 	}
-	explainEdge(t, packetLossRTO, []edgeCase{
+	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{name: "T2: replies were lost before they left the server's host, which counts nothing", rec: lateReplies(206,
 			400, 15), found: true, min: 0.9, evidence: "20 replies arrived 180 ms or later after the server had sent " +
 			"them, up to 206 ms; 15 of them right after"},

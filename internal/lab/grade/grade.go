@@ -12,19 +12,19 @@ import (
 	"slices"
 	"time"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )
 
 // Doctor asks for the verdict on a target. The real one is a process of its own, so that the lab's load does not weigh
 // on it.
-type Doctor func(ctx context.Context, args []string) (cause.Diagnosis, error)
+type Doctor func(ctx context.Context, args []string) (verdict.Diagnosis, error)
 
 // Process is the doctor that runs an executable of slowpath.
 func Process(executable string) Doctor {
-	return func(ctx context.Context, args []string) (cause.Diagnosis, error) {
-		var d cause.Diagnosis
+	return func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
+		var d verdict.Diagnosis
 		var out, errOut bytes.Buffer
 		c := exec.CommandContext(ctx, executable, append([]string{"doctor", "--json"}, args...)...)
 		c.Stdout, c.Stderr = &out, &errOut
@@ -42,19 +42,19 @@ func Process(executable string) Doctor {
 
 // Result is one graded run.
 type Result struct {
-	Incident   string          `json:"incident"`
-	Truth      string          `json:"truth"`
-	Server     string          `json:"server"`
-	Got        string          `json:"got"`  // first finding's cause, or the verdict where there are no findings
-	Rank       int             `json:"rank"` // place of the truth among the findings, from 1; 0 where it was not named
-	Confidence float64         `json:"confidence"`
-	Share      float64         `json:"excess_share"`
-	Excess     cause.Excess    `json:"excess"` // of the slow calls; nothing for a healthy load, which is to have none
-	Seconds    float64         `json:"seconds"`
-	Others     []string        `json:"others"`            // causes of the further findings
-	Skipped    string          `json:"skipped,omitempty"` // why this machine could not make it
-	Error      string          `json:"error,omitempty"`
-	Diagnosis  cause.Diagnosis `json:"-"`
+	Incident   string            `json:"incident"`
+	Truth      string            `json:"truth"`
+	Server     string            `json:"server"`
+	Got        string            `json:"got"`  // first finding's cause, or the verdict where there are no findings
+	Rank       int               `json:"rank"` // place of the truth among the findings, from 1; 0 where it was not named
+	Confidence float64           `json:"confidence"`
+	Share      float64           `json:"excess_share"`
+	Excess     verdict.Excess    `json:"excess"` // of the slow calls; nothing for a healthy load, which is to have none
+	Seconds    float64           `json:"seconds"`
+	Others     []string          `json:"others"`            // causes of the further findings
+	Skipped    string            `json:"skipped,omitempty"` // why this machine could not make it
+	Error      string            `json:"error,omitempty"`
+	Diagnosis  verdict.Diagnosis `json:"-"`
 }
 
 // Right reports whether the first thing said was the truth.
@@ -103,7 +103,7 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	return r
 }
 
-func (r *Result) judge(d cause.Diagnosis) {
+func (r *Result) judge(d verdict.Diagnosis) {
 	r.Diagnosis = d
 	r.Got = d.Verdict
 	if r.Truth != incident.HealthyCause {
@@ -119,7 +119,7 @@ func (r *Result) judge(d cause.Diagnosis) {
 			r.Rank = i + 1
 		}
 	}
-	if r.Truth == incident.HealthyCause && d.Verdict == cause.Healthy {
+	if r.Truth == incident.HealthyCause && d.Verdict == verdict.Healthy {
 		r.Rank = 1
 	}
 }

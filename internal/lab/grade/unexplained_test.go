@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/recording"
 )
@@ -39,7 +39,7 @@ func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 	}
 	rec.Index()
 	r := Result{Incident: in, Truth: truth}
-	r.judge(cause.Diagnose(rec, "test"))
+	r.judge(verdict.Diagnose(rec, "test"))
 	return r
 }
 
