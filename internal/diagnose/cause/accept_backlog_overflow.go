@@ -14,7 +14,7 @@ var acceptBacklogOverflow = Cause{
 	ID:    "accept-backlog-overflow",
 	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
 	Layer: "limits",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose " +
 			"nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",

@@ -14,7 +14,7 @@ var activeExpireCycle = Cause{
 	ID:    "active-expire-cycle",
 	Title: "Many keys expire at once: removing them takes the event loop in long slices",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, or LATENCY expire-cycle, while " +
 			"calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",

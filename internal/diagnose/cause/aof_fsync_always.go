@@ -14,7 +14,7 @@ var aofFsyncAlways = Cause{
 	ID:    "aof-fsync-always",
 	Title: "appendfsync always: the event loop waits for the disk at every write",
 	Layer: "persistence",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "appendfsync always in CONFIG, LATENCY aof-fsync-always",
 		T1: "the main thread blocked in fdatasync() or fsync() inside the slow calls",
 		T2: "each time that the main thread was blocked, exact, with the system call, inside the clients' own calls",
@@ -67,10 +67,3 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 
 // writes reports whether anything was appended to the AOF.
 func writes(n *facts.Node) bool { return n.Growth("aof_current_size") > 0 }
-
-func (f *Finding) supportAppended(n *facts.Node) {
-	if grown := n.Growth("aof_current_size"); grown > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
-			grown, "bytes")
-	}
-}

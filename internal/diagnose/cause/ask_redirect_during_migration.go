@@ -14,7 +14,7 @@ var askRedirect = Cause{
 	ID:    "ask-redirect-during-migration",
 	Title: "Slots are on their way from one node to another: calls are answered ASK and sent again, to the other node",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats of the other node, open slots in " +
 			"CLUSTER NODES",
 		T2: "how many of the calls were ASKING",

@@ -14,7 +14,7 @@ var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest buffers of clients, " +
 			"while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -26,7 +26,7 @@ var bigKeyIO = Cause{
 func explainBigKeyIO(n *facts.Node) *Finding {
 	monitored := len(n.Monitors()) > 0
 	h := n.Held(func(s account.Suspect) bool {
-		return s.Kind == account.KindBulk && !monitored || n.CommandCause(s) == "big-key-io"
+		return s.Kind == account.KindBulk && !monitored || n.KindOf(s) == facts.KindBulkTransfer
 	})
 	if !h.Matters() {
 		return nil

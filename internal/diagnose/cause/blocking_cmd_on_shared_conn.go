@@ -15,7 +15,7 @@ var blockingOnSharedConn = Cause{
 	ID:    "blocking-cmd-on-shared-conn",
 	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the input of " +
 			"more commands, qbuf > 0) are a hint",
 		T2: "slow calls that were sent on a connection while a command that waits was under way on it, the server's " +

@@ -10,7 +10,7 @@ type Cause struct {
 	Title string
 	Layer string // server-host, server, network, client, persistence, limits
 	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
-	Needs facts.Needs
+	Needs Needs
 	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.
 	After []string
 	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of
@@ -39,3 +39,6 @@ func (f *Finding) support(source, text string, value float64, unit string) {
 func (f *Finding) doubt(source, text string, value float64, unit string) {
 	f.Against = append(f.Against, Evidence{source, text, value, unit})
 }
+
+// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
+type Needs struct{ T0, T1, T2 string }

@@ -14,7 +14,7 @@ var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
 	Layer: "client-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server's side is well",
 		T1: "cpu.stat of the client's cgroup (a hint)",
 		T2: "calls whose reply was in the socket while the client's threads were throttled",
@@ -61,27 +61,6 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		"https://github.com/kubernetes/kubernetes/issues/67577", "https://go.dev/doc/go1.25#container-aware-gomaxprocs",
 	}
 	return f
-}
-
-// clientQuota is what the host's files say of the cgroup.
-func (f *Finding) clientQuota(n *facts.Node, path string) {
-	subject := recording.CgroupPrefix + path
-	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
-	period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
-	if path == "" || !known || quota <= 0 || period <= 0 {
-		return
-	}
-	f.Confidence = 0.99
-	f.support(recording.SourceHost, fmt.Sprintf("the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path,
-		quota/period, quota, period), quota/period, "cores")
-	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),
-		n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
-	if throttled > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled,
-			periods,
-			facts.Dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()))), throttled,
-			"periods")
-	}
 }
 
 func clientThrottleFix(path string) []string {

@@ -15,7 +15,7 @@ var clientCPUSaturated = Cause{
 	ID:    "client-cpu-saturated",
 	Title: "The client has too little CPU: its replies are there, and its threads wait for a CPU to read them",
 	Layer: "client-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server's side is well",
 		T1: "run-queue delay of the client's threads (a hint)",
 		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
@@ -71,7 +71,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 			"its work", facts.Dur(collected)), float64(collected), "ns")
 	}
 	if n.Refreshing().By[c.Name] == 0 {
-		f.IndependentOf = []string{topologyRefreshStorm.ID}
+		f.IndependentOf = []string{"topology-refresh-storm"}
 	}
 	f.Fix = clientCPUFix(c, own, others)
 	f.See = []string{

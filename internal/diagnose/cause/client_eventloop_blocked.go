@@ -14,7 +14,7 @@ var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
 	Title: "The client's event loop does something else while its replies lie in the sockets",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server's side is well",
 		T2: "calls whose reply was in the socket while the one thread that reads all replies was on the CPU, or " +
 			"asleep elsewhere",

@@ -14,7 +14,7 @@ var clientGCPause = Cause{
 	ID:    "client-gc-pause",
 	Title: "The client's garbage collector stops it while its replies lie in the sockets",
 	Layer: "client-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server's side is well",
 		T2: "calls whose reply was in the socket while the client's runtime said that it collected garbage (probes " +
 			"of CPython and the JVM)",

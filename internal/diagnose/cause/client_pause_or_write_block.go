@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -13,7 +14,7 @@ var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, " +
 			"NOREPLICAS errors",
 		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
@@ -192,4 +193,15 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#allow-writes-only-with-n-attached-replicas"}
 	return f
+}
+
+// supportKeptBack names the commands.
+func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
+	if cl.Calls == 0 {
+		return
+	}
+	ops := facts.SortedByNs(byOp)
+	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
+		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
 }

@@ -16,7 +16,7 @@ var cmdinfoOnceLock = Cause{
 	ID:    "cmdinfo-once-lock",
 	Title: "The client library cannot read the server's reply to COMMAND: every call takes one lock and asks again",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "commandstats: COMMAND about as often as the calls of the application, a new connection for each; with " +
 			"--pprof the goroutines that wait for the lock",
 		T2: "connections that their client breaks off with a reply of COMMAND half read",

@@ -14,7 +14,7 @@ var dialHerd = Cause{
 	ID:    "dial-herd-or-serialised-dial",
 	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
 		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of " +
 			"connections that stay and replace none",

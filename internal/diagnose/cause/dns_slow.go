@@ -13,7 +13,7 @@ var dnsSlow = Cause{
 	ID:    "dns-slow",
 	Title: "Callers wait for a name server before they can connect",
 	Layer: "client-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "new connections of the probe that wait for the lookup of the name under which the server was given",
 		T2: "questions of the callers' processes to port 53, how long they took, and the dials behind them",
 	},

@@ -15,7 +15,7 @@ var evictionCycle = Cause{
 	ID:    "eviction-cycle",
 	Title: "The server is at maxmemory: evicting keys holds the event loop",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY " +
 			"eviction-cycle, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -34,7 +34,7 @@ func explainEviction(n *facts.Node) *Finding {
 		return nil
 	}
 	h := n.Held(func(s account.Suspect) bool {
-		return s.Kind == account.KindEvict || n.CommandCause(s) == "eviction-cycle"
+		return s.Kind == account.KindEvict || n.KindOf(s) == facts.KindEviction
 	})
 	limit, _ := n.Info("maxmemory").Last()
 	used, _ := n.Info("used_memory").Max()

@@ -14,7 +14,7 @@ var failoverWindow = Cause{
 	ID:    "failover-window",
 	Title: "A master fell silent, and nobody served its slots until a replica had taken over",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "a node that stops answering, and one that was its replica and is a master then (INFO role, CLUSTER " +
 			"NODES), or cluster_slots_pfail and cluster_slots_fail at the others; CLUSTERDOWN errors",
 		T1: "why it fell silent: the process has ended, or was stopped",

@@ -20,7 +20,7 @@ var fanoutSlowestShard = Cause{
 	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +
 		"call",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing tells what one process sends to other nodes: the verdict is the slow node's own cause",
 		T1: "as T0: what the sockets tell of their last sends is in steps of the kernel's timer, 1 to 10 ms, in " +
 			"which clients make many calls one after the other",
@@ -30,117 +30,11 @@ var fanoutSlowestShard = Cause{
 	Explain: explainFanout,
 }
 
-// What the looks must show.
-const (
-	// moment is the part of a slow call's wait within which the others were sent: so small that calls which have
-	// nothing to do with each other seldom come so close and nothing after them, whatever their rate; see byChance.
-	moment = 0.1
-	// fanoutShare is the least part of the waits that were looked at: below, the pattern is not that of most slow
-	// calls.
-	fanoutShare = 0.5
-	// fanoutLooks is how many looks make a pattern.
-	fanoutLooks = 3
-)
-
-// glance is one look at a slow call that waited.
-type glance struct {
-	recording.BesideDetail
-	waitedNs int64
-}
-
-// together says whether another node was sent to at the same moment, answered while the slow call waited, and asked
-// nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the other
-// has its reply before it sends the next.
-func (g glance) together(o recording.Beside) bool {
-	near := math.Abs(float64(o.AfterNs)) <= moment*float64(g.waitedNs)
-	return !o.Waiting && near && o.AfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
-}
-
-// byChance is the most likely that an exchange of calls that have nothing to do with each other looks like that, at
-// whatever rate they are sent: the last send of a Poisson process fell within w of the moment, and none came in the
-// time since, a. It is greatest at the rate ln((a+w)/a)/w.
-func (g glance) byChance(o recording.Beside) float64 {
-	m := moment * float64(g.waitedNs)
-	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
-	return w / (a + w) * math.Pow(a/(a+w), a/w)
-}
-
-// fanout is what the looks at the slow calls of one process to one node show.
-type fanout struct {
-	process string
-	looks   int
-	held    int     // looks in which at least one other node was asked together with the slow call
-	chance  float64 // looks that would be so by chance
-	nodes   map[string]int
-	most    int   // nodes asked together with one call
-	tookNs  int64 // longest reply of those
-	late    int   // exchanges that were sent at the moment and waited as well
-}
-
-// fanouts sorts the looks at slow calls to this node by the process that waited. Calls about the cluster itself go to
-// all nodes by their nature.
-func fanouts(n *facts.Node) map[string]*fanout {
-	out := map[string]*fanout{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
-		g := glance{recording.DetailOf[recording.BesideDetail](e), e.DurationNs}
-		if g.Process == "" || g.waitedNs <= 0 || asksOfItself(g.Op) {
-			continue
-		}
-		f := out[g.Process]
-		if f == nil {
-			f = &fanout{process: g.Process, nodes: map[string]int{}}
-			out[g.Process] = f
-		}
-		f.take(g)
-	}
-	return out
-}
-
-// asksOfItself knows the commands by which clients learn of the cluster and of their connections.
-func asksOfItself(op string) bool {
-	name, _, _ := strings.Cut(op, " ")
-	switch name {
-	case "CLUSTER", "INFO", "PING", "HELLO", "AUTH", "CLIENT", "COMMAND", "CONFIG", "READONLY", "SELECT", "ROLE":
-		return true
-	}
-	return false
-}
-
-func (f *fanout) take(g glance) {
-	f.looks++
-	with, chance := 0, 0.0
-	for _, o := range g.Others {
-		chance += g.byChance(o)
-		switch {
-		case g.together(o):
-			with++
-			f.nodes[o.Node]++
-			f.tookNs = max(f.tookNs, o.TookNs)
-		case o.Waiting && math.Abs(float64(o.AfterNs)) <= moment*float64(g.waitedNs):
-			f.late++
-		}
-	}
-	f.chance += min(chance, 1)
-	f.most = max(f.most, with+1)
-	if with > 0 {
-		f.held++
-	}
-}
-
-// share is the part of the waits that was one of a fan-out, without what chance gives; 0 where that could be all of it.
-func (f *fanout) share() float64 {
-	beyond := float64(f.held) - f.chance
-	if f.held < fanoutLooks || beyond < 3*math.Sqrt(f.chance) || float64(f.looks) <= f.chance {
-		return 0
-	}
-	return beyond / (float64(f.looks) - f.chance)
-}
-
 func explainFanout(n *facts.Node) *Finding {
-	all := fanouts(n)
+	all := n.Fanouts()
 	shares := map[string]float64{}
 	for process, f := range all {
-		if s := f.share(); s >= fanoutShare {
+		if s := f.Share(); s >= facts.FanoutShare {
 			shares[process] = s
 		}
 	}
@@ -148,7 +42,7 @@ func explainFanout(n *facts.Node) *Finding {
 		return nil
 	}
 	cl := n.ClaimOf(func(a account.Account) int64 {
-		if a.Call.Source != recording.SourceTap || asksOfItself(a.Call.Op) {
+		if a.Call.Source != recording.SourceTap || facts.AboutCluster(a.Call.Op) {
 			return 0
 		}
 		return int64(shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a)))
@@ -189,23 +83,24 @@ func mostlyOf(n *facts.Node, cl facts.Claim) bool {
 	return float64(cl.Ns) > all/2
 }
 
-func (f *Finding) supportFanout(n *facts.Node, o *fanout) {
+func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
 	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
 		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
 		"more; "+
-		"of independent calls at most %.0f looks would be so", o.held, o.looks, o.process, o.most, facts.Dur(o.tookNs),
-		math.Ceil(o.chance)), float64(o.held), "looks")
-	if p := othersSlow(n, o.process); p.all > 0 {
+		"of independent calls at most %.0f looks would be so", o.Held, o.Samples, o.Process, o.Most,
+		facts.Dur(o.TookNs),
+		math.Ceil(o.Chance)), float64(o.Held), "looks")
+	if p := othersSlow(n, o.Process); p.all > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
-			"asks", 100*float64(p.here)/float64(p.all), len(o.nodes)+1), float64(p.here), "calls")
+			"asks", 100*float64(p.here)/float64(p.all), len(o.Nodes)+1), float64(p.here), "calls")
 	}
-	if alone := o.looks - o.held; alone > 0 {
+	if alone := o.Samples - o.Held; alone > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked "+
-			"at that moment and answered", alone, o.looks, o.process), float64(alone), "looks")
+			"at that moment and answered", alone, o.Samples, o.Process), float64(alone), "looks")
 	}
-	if o.late > 0 {
+	if o.Late > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes "+
-			"waited as well", o.late), float64(o.late), "requests")
+			"waited as well", o.Late), float64(o.Late), "requests")
 	}
 }
 
@@ -214,7 +109,7 @@ type slowCalls struct{ here, all int }
 // othersSlow is how many of a process' slow calls were to this node, and to all.
 func othersSlow(n *facts.Node, process string) (p slowCalls) {
 	for _, a := range n.Ledger.Slow {
-		if a.Call.Source != recording.SourceTap || a.Call.Client != process || asksOfItself(a.Call.Op) {
+		if a.Call.Source != recording.SourceTap || a.Call.Client != process || facts.AboutCluster(a.Call.Op) {
 			continue
 		}
 		p.all++
@@ -223,23 +118,6 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 		}
 	}
 	return p
-}
-
-// supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no
-// parts of others.
-func (f *Finding) supportAlone(n *facts.Node) {
-	looks, held, chance := 0, 0, 0.0
-	for _, o := range fanouts(n) {
-		looks, held, chance = looks+o.looks, held+o.held, chance+o.chance
-		if o.share() >= fanoutShare {
-			return
-		}
-	}
-	if looks >= fanoutLooks {
-		f.support(recording.SourceTap, fmt.Sprintf("its callers asked one node at a time: in %d of %d looks at slow "+
-			"calls that waited, another node had been sent to at the same moment (by chance up to %.0f)", held, looks,
-			math.Ceil(chance)), float64(held), "looks")
-	}
 }
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []string {

@@ -12,7 +12,7 @@ var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "the exact time, connection and process of each, and the calls that waited for it",
@@ -21,7 +21,7 @@ var flushSync = Cause{
 }
 
 func explainFlush(n *facts.Node) *Finding {
-	h := n.HeldBy("flush-sync")
+	h := n.HeldBy(facts.KindFlush)
 	if !h.Matters() {
 		return nil
 	}

@@ -13,7 +13,7 @@ var forkLatency = Cause{
 	ID:    "fork-latency",
 	Title: "The fork for a snapshot stops the server while its page tables are copied",
 	Layer: "persistence",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
 		T1: "the main thread in the kernel without a pause meanwhile",
 		T2: "the stretch of work in which it forked, exact in time, and the calls that waited for it",
@@ -27,7 +27,7 @@ const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {
 	h := n.Held(func(s account.Suspect) bool {
-		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.CommandCause(s) == "fork-latency")
+		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.KindOf(s) == facts.KindFork)
 	})
 	if h.Ns == 0 {
 		return nil

@@ -16,7 +16,7 @@ var frameworkHiddenKeys = Cause{
 	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
 		"calls wait",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
 			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -26,7 +26,7 @@ var frameworkHiddenKeys = Cause{
 }
 
 func explainFramework(n *facts.Node) *Finding {
-	h := n.HeldBy("framework-hidden-keys")
+	h := n.HeldBy(facts.KindFrameworkKeys)
 	if !h.Matters() {
 		return nil
 	}

@@ -19,7 +19,7 @@ var gomaxprocsOverQuota = Cause{
 	Title: "The client's runtime runs more threads at once than its CPU quota has cores, spends the quota early and " +
 		"then stands still",
 	Layer: "client-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server's side is well",
 		T1: "the number of threads, GOMAXPROCS or the version of Go that the program was built with, against the " +
 			"quota of its cgroup (a hint)",

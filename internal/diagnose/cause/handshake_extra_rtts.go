@@ -14,7 +14,7 @@ var handshakeExtraRTTs = Cause{
 	ID:    "handshake-extra-rtts",
 	Title: "New connections introduce themselves in a row of round trips before they work",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are made (a hint)",
 		T2: "the round trips of each handshake, one after the other",
 	},

@@ -17,7 +17,7 @@ var hiddenRetriesBackoff = Cause{
 	Title: "The client tries again by itself: one call of the application is several, each with a whole timeout and " +
 		"a pause in between",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the server answers each attempt at once",
 		T2: "connections that the client closes with a call waiting, while the server answers others at once, and " +
 			"hardly any call is answered shortly before that age; the same command follows on the next connection",

@@ -14,7 +14,7 @@ var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
 	Title: "One node of the cluster has far more to do than the others, and calls wait in line for it",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
 			"the median of its peers; slots per node (CLUSTER NODES)",
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
@@ -45,7 +45,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	if own.cores < hotTimes*cores {
 		return nil // all have much to do
 	}
-	busy := explainSaturated(n)
+	busy := saturation(n)
 	if busy == nil {
 		return nil
 	}

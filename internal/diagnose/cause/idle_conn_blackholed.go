@@ -14,7 +14,7 @@ var idleConnBlackholed = Cause{
 	ID:    "idle-conn-blackholed",
 	Title: "Something on the path forgets idle connections: the first call after a pause gets no answer",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the probe's connections are never idle",
 		T2: "requests that were sent again and again and never answered, only on connections that had been idle",
 	},

@@ -14,7 +14,7 @@ var inlineRediscovery = Cause{
 	ID:    "inline-rediscovery",
 	Title: "A call that is answered MOVED waits until its library has fetched the whole map of the cluster again",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "MOVED in errorstats with as many CLUSTER SLOTS, of libraries that wait for it by their names in CLIENT " +
 			"LIST (node-redis, redis-py, Jedis)",
 		T2: "connections that are opened for the map alone, or anew after it, and how long each takes",

@@ -16,7 +16,7 @@ var introspectionLoad = Cause{
 	ID:    "introspection-load",
 	Title: "Looking at the server is what loads it",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each question that held the main thread for a millisecond and more, with its connection and process",
@@ -26,7 +26,7 @@ var introspectionLoad = Cause{
 }
 
 func explainIntrospection(n *facts.Node) *Finding {
-	h := n.HeldBy("introspection-load")
+	h := n.HeldBy(facts.KindIntrospection)
 	monitors := n.Monitors()
 	share := monitorShare(n, len(monitors))
 	if share >= monitorMinShare {

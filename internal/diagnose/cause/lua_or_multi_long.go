@@ -14,7 +14,7 @@ var luaOrMultiLong = Cause{
 	ID:    "lua-or-multi-long",
 	Title: "A long script or transaction holds the event loop",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each run that held the main thread: whose it was, its CPU time, and the calls that waited for it",
@@ -23,7 +23,7 @@ var luaOrMultiLong = Cause{
 }
 
 func explainLuaOrMulti(n *facts.Node) *Finding {
-	h := n.HeldBy("lua-or-multi-long")
+	h := n.HeldBy(facts.KindScriptOrMulti)
 	busy := errors(n, "BUSY")
 	if !h.Matters() && busy == 0 {
 		return nil

@@ -17,7 +17,7 @@ var maxClients = Cause{
 	ID:    "maxclients",
 	Title: "The server refuses new connections: maxclients is reached",
 	Layer: "limits",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "the error \"max number of clients reached\" on a connection of our own, or rejected_connections growing",
 		T1: "descriptors in use against the limit of the process",
 		T2: "connections that the server closed at once, by process",

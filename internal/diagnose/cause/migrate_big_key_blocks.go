@@ -15,7 +15,7 @@ var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
 	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
 			"falls on one node and rises on another",
 		T1: "the main thread on the CPU, or asleep in the middle of it",

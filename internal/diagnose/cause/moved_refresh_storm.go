@@ -14,7 +14,7 @@ var movedRefreshStorm = Cause{
 	Title: "Slots change their owner again and again: calls are answered MOVED, and each client fetches the map anew " +
 		"each time",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "MOVED in errorstats (since 6.2) and with them CLUSTER SLOTS, NODES or SHARDS in commandstats; owners " +
 			"and epochs that changed between two looks at the map",
 		T2: "CLUSTER SETSLOT, and how long the clients wait for the map",

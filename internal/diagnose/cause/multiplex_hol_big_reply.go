@@ -15,7 +15,7 @@ var multiplexBigReply = Cause{
 	ID:    "multiplex-hol-big-reply",
 	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the calls of others are not seen. A client with few connections and a large output buffer " +
 			"(CLIENT LIST omem) is a hint",
 		T2: "small calls that were under way on a connection while a big reply was passed on it, and ended with it " +

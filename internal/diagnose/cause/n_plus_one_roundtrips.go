@@ -14,7 +14,7 @@ var nPlusOneRoundtrips = Cause{
 	Title: "Callers ask for one key after the other and wait a round trip for each: the calls are fast, what needs " +
 		"hundreds of them is not",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
 		T2: "connections with a call under way most of the time, one at a time and hundreds per second, each sent " +
 			"right after the reply before, on a path whose round trip is nearly all of each call",

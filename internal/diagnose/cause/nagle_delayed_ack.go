@@ -16,7 +16,7 @@ var nagleDelayedACK = Cause{
 	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of " +
 		"the first",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the probe sends each request at once",
 		T1: "delayed acknowledgements (DelayedACKs) as frequent as such calls",
 		T2: "calls whose request left 40 ms after its last byte was written, on a path that takes much less",

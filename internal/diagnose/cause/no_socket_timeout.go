@@ -17,7 +17,7 @@ var noSocketTimeout = Cause{
 	ID:    "no-socket-timeout",
 	Title: "Callers wait without a timeout for replies that will not come",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
 		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
 			"libraries, while the server answers others",

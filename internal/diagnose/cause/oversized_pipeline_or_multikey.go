@@ -17,7 +17,7 @@ var oversizedPipeline = Cause{
 	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +
 		"calls wait for them",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
 		T1: "the main thread on the CPU without a pause while it served that command",
 		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a " +
@@ -118,9 +118,9 @@ func explainOversized(n *facts.Node) *Finding {
 	for _, b := range slices.Concat(multi, piped) {
 		own[b.client] = true
 	}
-	w := n.WaitsFor(func(s account.Suspect) bool { return n.CommandCause(s) == "oversized-pipeline-or-multikey" })
+	w := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
 	// What a segment waited for has one cause, this or another, where commandCause knows it.
-	told := n.WaitsFor(func(s account.Suspect) bool { return n.CommandCause(s) != "" })
+	told := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
 	h := w.Held(n.ClaimOf(func(a account.Account) int64 {
 		ns := w.Of(a) + served.Within(a, func(s account.Segment) bool {
 			return !told.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
@@ -203,7 +203,7 @@ func (f *Finding) supportMulti(multi []*batch) {
 // doubtBatches says where something else made the loop slow meanwhile.
 func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 	h := n.Held(func(s account.Suspect) bool {
-		return n.CommandCause(s) == "slow-command" && s.ArgCount < facts.Oversized
+		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.Oversized
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
 		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",

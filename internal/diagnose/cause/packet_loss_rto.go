@@ -14,7 +14,7 @@ var packetLossRTO = Cause{
 	ID:    "packet-loss-rto",
 	Title: "The network loses packets: calls wait for TCP to send again",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, " +
 			"400, 800 ms",
 		T1: "retransmissions of the server's sockets while its main thread sleeps, without those on connections on " +
@@ -165,4 +165,27 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 			"firewall does that", float64(b.FreshLost), "connections")
 		f.Confidence -= 0.35
 	}
+}
+
+// weighAcks sets late acknowledgements with segments that were sent again against those without.
+func (f *Finding) weighAcks(n *facts.Node) {
+	a := n.Acks()
+	if a.Lost > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, "+
+			"up to %s after they were sent, and segments were sent again meanwhile", a.Lost, facts.Dur(a.LostNs)),
+			float64(a.Lost), "replies")
+	}
+	if a.Plain > a.Lost {
+		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late "+
+			"with nothing sent again, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
+			"keeps packets waiting, or a client's host",
+			a.Plain, facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient), float64(a.Plain), "replies")
+	}
+}
+
+func (f *Finding) supportReplies(r facts.LostReplies) {
+	f.support(recording.SourceTap, fmt.Sprintf("%d replies arrived %s or later after the server had sent them, up to "+
+		"%s; %d of them right after one end had sent again what was not acknowledged: they were lost on their way to "+
+		"the caller",
+		r.Late, facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent), float64(r.Late), "replies")
 }

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // poolExhaustedWait: all connections of the pool are in use all of the time, and calls wait inside of the client before
@@ -13,7 +14,7 @@ var poolExhaustedWait = Cause{
 	ID:    "pool-exhausted-wait",
 	Title: "The client's connection pool is too small: calls wait in the client for a connection",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
 		T2: "every connection of a process has a call in flight nearly all of the time, and its next one at once",
 	},
@@ -168,4 +169,34 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 	}, "go-redis", "redigo", "jedis", "redis-py")...)
 	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
 		"commands (BLPOP, XREAD BLOCK) from the same pool")
+}
+
+// poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
+func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
+	w, ok := c.WorstWait(facts.InPool)
+	if !ok || w.Share < facts.PoolWaitLeast {
+		if f != nil && len(c.Apps) > 0 && c.SameCallers(c.Apps) {
+			return nil // all who call were looked at, and none of them waits
+		}
+		return f
+	}
+	if f == nil {
+		f = &Finding{
+			Of: len(c.Ledger.Slow), Fix: facts.PoolSeenFix(w),
+			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
+		}
+	}
+	rest := f.Evidence
+	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
+	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
+	f.supportWait(w)
+	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
+		return m.State == stacks.Reply ||
+			m.State == stacks.Send
+	}); ok {
+		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
+			"connections are in use", w.App.Called(), n.Count), float64(n.Count), w.App.Units())
+	}
+	f.Evidence = append(f.Evidence, rest...)
+	return f
 }

@@ -14,7 +14,7 @@ var poolIdleReapRedial = Cause{
 	ID:    "pool-idle-reap-redial",
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "total_connections_received growing with the calls, at a low rate (a hint)",
 		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
 	},

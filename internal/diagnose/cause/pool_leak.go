@@ -17,7 +17,7 @@ var poolLeak = Cause{
 	Title: "The application does not give connections back: they lie idle outside of the pool, and it dials others " +
 		"until it is empty",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "with --pprof: callers that wait in their pool while connections lie idle by CLIENT LIST. Without it " +
 			"nothing: connections that the path forgot look the same to the server",
 		T2: "new connections right before calls while others of the same process lie idle and are never used again: " +

@@ -14,7 +14,7 @@ var poolMaxIdleChurn = Cause{
 	ID:    "pool-maxidle-churn",
 	Title: "The client's pool keeps too few idle connections: it closes what is given back, and dials again",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
 		T2: "connections that the client closes soon after a call while others of the same process live on, and new " +
 			"ones right before calls",

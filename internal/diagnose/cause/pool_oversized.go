@@ -15,7 +15,7 @@ var poolOversized = Cause{
 	Title: "The client's pool is far too large: hundreds of its calls wait in line at the server at a time, where a " +
 		"few tens do the same work",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing sure: whose calls stand in line is not seen",
 		T1: "the main thread with work all of the time",
 		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +

@@ -12,7 +12,7 @@ var poolTestOnBorrow = Cause{
 	ID:    "pool-test-on-borrow",
 	Title: "The client's pool tests each connection with PING before a call: two round trips in place of one",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "commandstats: ping nearly as often as all other commands",
 		T2: "the PINGs of the callers on this host, and their time",
 	},

@@ -15,7 +15,7 @@ var processFrozen = Cause{
 	ID:    "process-frozen",
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
 	Layer: "server-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that " +
 			"INFO shows)",
 		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",

@@ -14,7 +14,7 @@ var receiverStall = Cause{
 	ID:    "receiver-stall",
 	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "replies that pile up in the server (CLIENT LIST omem; a hint)",
 		T1: "connections that the peer's receive window holds up (TCP_INFO rwnd_limited), and windows that close " +
 			"(TCPToZeroWindowAdv)",

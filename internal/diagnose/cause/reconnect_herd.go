@@ -14,7 +14,7 @@ var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
 	Title: "All clients lost their connections at once, and all come back at the same moment",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "a restart, or connections of slowpath's own that were cut, with a burst of new connections right behind " +
 			"it that stay",
 		T2: "connections that the server's end closes together, the same callers dialling many at a time, and what " +

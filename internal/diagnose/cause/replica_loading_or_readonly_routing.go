@@ -15,7 +15,7 @@ var replicaRouting = Cause{
 	ID:    "replica-loading-or-readonly-routing",
 	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of " +
 			"slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, " +
 			"master_link_status and role",

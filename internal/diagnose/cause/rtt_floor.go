@@ -13,7 +13,7 @@ var rttFloor = Cause{
 	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
 		"with it",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is " +
 			"microseconds",
 		T1: "the main thread asleep most of the time",
@@ -116,5 +116,18 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 		f.Confidence -= 0.4
 		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the "+
 			"same from afar", 0, "")
+	}
+}
+
+// weighDistance compares a floor with the round trips of clients at other addresses.
+func (f *Finding) weighDistance(n *facts.Node) {
+	a := n.Acks()
+	switch {
+	case a.LeastNs >= facts.FloorNs:
+		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
+			"too (TCP; the middle of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+	case a.Conns > 0:
+		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
+			"best (TCP; the middle of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	}
 }

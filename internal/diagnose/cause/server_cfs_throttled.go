@@ -16,7 +16,7 @@ var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 	Layer: "server-host",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never " +
 			"a proof)",
 		T1: "throttled periods in cpu.stat inside the slow calls",

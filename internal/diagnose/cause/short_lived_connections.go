@@ -3,7 +3,6 @@ package cause
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -15,7 +14,7 @@ var shortLivedConnections = Cause{
 	ID:    "short-lived-connections",
 	Title: "Callers open a new connection for every few commands",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "total_connections_received growing with the commands while connected_clients stays low; the price of a " +
 			"fresh connection by the probe",
 		T1: "sockets in TIME_WAIT",
@@ -81,37 +80,6 @@ func explainShortLived(n *facts.Node) *Finding {
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 	}
 	return f
-}
-
-// supportShortLived says what the kernel source saw of connections that were opened and closed again in the watch:
-// whose they were, and what for.
-func (f *Finding) supportShortLived(n *facts.Node) {
-	byWho := map[string]int64{}
-	var ages []int64
-	var calls, closed int64
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.AgeNs <= 0 || d.Side != recording.Server {
-			continue // each is seen from both ends where its client is on this host
-		}
-		closed++
-		calls += d.Calls
-		ages = append(ages, d.AgeNs)
-		who := facts.HostOf(d.Client)
-		if d.Comm != "" {
-			who = d.Comm
-		}
-		byWho[who]++
-	}
-	if closed < facts.MinClosed {
-		return
-	}
-	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
-	who := facts.SortedByNs(byWho)[0]
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands "+
-		"each, half of them within %s; %.0f %% of them by %s", closed,
-		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
-		float64(closed), "connections")
 }
 
 // pooling is what keeps connections, by library.

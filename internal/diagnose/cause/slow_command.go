@@ -14,7 +14,7 @@ var slowCommand = Cause{
 	ID:    "slow-command",
 	Title: "A slow command holds the event loop, and all other calls wait for it",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",
 		T2: "each time that one read held the main thread for a millisecond and more: its command, its connection " +
@@ -57,30 +57,15 @@ func explainSlowCommand(n *facts.Node) *Finding {
 func heldBySlowCommands(n *facts.Node) (h facts.Held, mostNs int64) {
 	c := n.Copies()
 	if !c.Felt() {
-		return n.HeldBy("slow-command"), 0
+		return n.HeldBy(facts.KindSlowCommand), 0
 	}
-	h = n.HeldLess(func(s account.Suspect) bool { return n.CommandCause(s) == "slow-command" },
+	h = n.HeldLess(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindSlowCommand },
 		func(s account.Segment) int64 {
 			ns := c.In(s.FromNs, s.ToNs)
 			mostNs = max(mostNs, ns)
 			return ns
 		})
 	return h, mostNs
-}
-
-// doubtStopped says where the thread was also kept from running: then the command took longer than its work.
-func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
-	stopped := 0
-	for _, s := range h.Suspects {
-		if s.Stopped {
-			stopped++
-		}
-	}
-	if stopped > 0 && n.StateSource() != recording.SourceServer {
-		f.doubt(n.StateSource(), fmt.Sprintf("the main thread was also kept from running about the time of %d of "+
-			"these: "+
-			"not all of their time was work", stopped), float64(stopped), "commands")
-	}
 }
 
 // instead says per command what to use in its place.

@@ -15,7 +15,7 @@ var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
 	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
 	Layer: "network",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing",
 		T1: "time in softirqs on the CPU of the main thread, beyond what its own packets need",
 		T2: "slow calls that waited while ksoftirqd had that CPU",

@@ -15,7 +15,7 @@ var staleConnServerTimeout = Cause{
 	Title: "The server's end closes idle connections that the client's pool keeps: the next calls meet a dead one " +
 		"and pay for another",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
 		T2: "connections that the server's end closes after the same time without a call, and new ones of the same " +
 			"callers right before calls",

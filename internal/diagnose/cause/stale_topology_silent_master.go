@@ -14,7 +14,7 @@ var staleTopology = Cause{
 	ID:    "stale-topology-silent-master",
 	Title: "Callers go on waiting for a master that is silent, though another node has its slots",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "nothing: a server that is silent does not tell who waits for it",
 		T1: "requests of clients that lie unread in the sockets of a stopped server, after CLUSTER NODES of the " +
 			"others has another master for its slots",

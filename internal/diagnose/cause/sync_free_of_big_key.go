@@ -15,7 +15,7 @@ var syncFreeOfBigKey = Cause{
 	ID:    "sync-free-of-big-key",
 	Title: "A big key is freed in the main thread, element by element",
 	Layer: "server",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
 			"used_memory falling; or memory falling by much for few expired or evicted keys",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -26,9 +26,8 @@ var syncFreeOfBigKey = Cause{
 }
 
 func explainSyncFree(n *facts.Node) *Finding {
-	const id = "sync-free-of-big-key"
 	h := n.Held(func(s account.Suspect) bool {
-		return s.Kind == account.KindFree && !lazy(n, s) || n.CommandCause(s) == id
+		return s.Kind == account.KindFree && !lazy(n, s) || n.KindOf(s) == facts.KindFree
 	})
 	if !h.Matters() {
 		return nil

@@ -13,7 +13,7 @@ var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
 	Title: "The client gives calls up after too short a time, closes their connections and dials again",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "total_connections_received rising after each slow moment (a hint)",
 		T2: "connections that the client closes while a call that reached the server waits on them, all at the same " +
 			"age of the call",

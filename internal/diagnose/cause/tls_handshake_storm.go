@@ -15,7 +15,7 @@ var tlsHandshakeStorm = Cause{
 	ID:    "tls-handshake-storm",
 	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no command " +
 			"accounts for; the TLS phase of the probe's new connections",
 		T1: "the main thread's CPU time by the host",

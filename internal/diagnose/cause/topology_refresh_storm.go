@@ -16,7 +16,7 @@ var topologyRefreshStorm = Cause{
 	ID:    "topology-refresh-storm",
 	Title: "Clients ask for the map of the cluster again and again: writing it takes the main thread's time",
 	Layer: "client",
-	Needs: facts.Needs{
+	Needs: Needs{
 		T0: "time of CLUSTER NODES, SLOTS and SHARDS in commandstats (before 7.0 of CLUSTER), few MOVED replies; " +
 			"with each a new connection and an INFO: Lettuce",
 		T1: "the main thread on the CPU meanwhile",
@@ -54,43 +54,6 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 		"https://redis.github.io/lettuce/ha-sharding/#refreshing-the-cluster-topology-view",
 	}
 	return f
-}
-
-func (f *Finding) supportRefreshes(n *facts.Node, r facts.Refreshing) {
-	what := r.Command.String()
-	if r.Lumped {
-		what = "CLUSTER"
-	}
-	text := fmt.Sprintf("%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)",
-		what, r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
-	f.support(recording.SourceServer, text, r.Share, "of the time")
-	if r.Work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("that is %.0f %% of all the CPU time that the thread used",
-			r.Work*100), r.Work, "of its work")
-	}
-	size, _ := n.MapSize()
-	f.support(recording.SourceServer, fmt.Sprintf("the map has %d nodes and %d ranges of slots; on %s a call costs "+
-		"by its size", size.Nodes, size.Ranges, n.Rec.Meta[recording.MetaServer]), float64(size.Nodes), "nodes")
-	if k := n.TapCalls(r.Command.String()); r.Lumped && k > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them are %s", k, r.Command), float64(k), "calls")
-	}
-	if r.Fresh {
-		more := ""
-		if facts.About(r.Infos, r.Calls) {
-			more = ", and with each goes an INFO: so refreshes Lettuce"
-		}
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f connections were opened meanwhile, about as many as the "+
-			"map was asked for%s", r.Opened, more), r.Opened, "connections")
-	}
-	if len(r.By) > 0 {
-		who := r.By.List(3)
-		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
-			who += " (" + r.Library + ")"
-		}
-		f.support(n.StateSource(), "it is asked for by "+who, float64(len(r.By)), "callers")
-	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients that ask this node once a minute would ask as often",
-		r.Calls/n.Seconds()*60), r.Calls/n.Seconds()*60, "clients")
 }
 
 // doubtRefreshes weighs whether something else makes them ask.

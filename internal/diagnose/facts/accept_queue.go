@@ -16,7 +16,7 @@ type Backlog struct {
 	Attributed bool // the drops are this server's
 }
 
-// overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
+// Overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
 // server's shows in its own queue, or in the probe's own connections.
 func (n *Node) Overflow() Backlog {
 	b := Backlog{Drops: n.Host("net.ListenOverflows").Growth()}
@@ -52,14 +52,14 @@ func (n *Node) Overflow() Backlog {
 	return b
 }
 
-// usualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
+// UsualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
 // tcp-backlog 511).
 const UsualBacklog = 128
 
-// synWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
+// SynWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
 const SynWaitNs = 1e9
 
-// lateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
+// LateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
 // counts those by program.
 func (n *Node) LateDials(who map[string]int64) (late, dials int, longestNs int64) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {

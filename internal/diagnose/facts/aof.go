@@ -26,11 +26,11 @@ func (n *Node) AOF() AOFConfig {
 	return a
 }
 
-// diskCalls are the system calls by which the main thread waits for the disk under an append-only file.
+// DiskCalls are the system calls by which the main thread waits for the disk under an append-only file.
 var DiskCalls = Words("write pwrite64 writev pwritev fsync fdatasync sync_file_range ftruncate fallocate rename " +
 	"renameat renameat2 unlink unlinkat openat open close lseek")
 
-// onDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told
+// OnDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told
 // by LATENCY.
 func (n *Node) OnDisk(match func(account.Segment) bool) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool {
@@ -41,19 +41,19 @@ func (n *Node) OnDisk(match func(account.Segment) bool) Claim {
 	})
 }
 
-// diskCall reports whether a blocked segment is in one of the calls.
+// DiskCall reports whether a blocked segment is in one of the calls.
 func DiskCall(calls map[string]bool) func(account.Segment) bool {
 	return func(s account.Segment) bool { return calls[CallOf(s)] }
 }
 
-// callOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof
+// CallOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof
 // on vda".
 func CallOf(s account.Segment) string {
 	call, _, _ := strings.Cut(s.Culprit, " of ")
 	return call
 }
 
-// syncsInMain: only appendfsync always makes the main thread call fdatasync() again and again.
+// SyncsInMain: only appendfsync always makes the main thread call fdatasync() again and again.
 func (n *Node) SyncsInMain() bool {
 	count := 0
 	for _, s := range n.Exact(account.Blocked) {
@@ -85,7 +85,7 @@ func OrUnknown(s string) string {
 	return s
 }
 
-// sortedByNs lists the keys, those with the largest value first.
+// SortedByNs lists the keys, those with the largest value first.
 func SortedByNs(m map[string]int64) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -139,10 +139,10 @@ type Wait struct {
 	Share   float64 // of those
 }
 
-// lasting says that it was so for most of the watch, and not when it began only.
+// Lasting says that it was so for most of the watch, and not when it began only.
 func (w Wait) Lasting() bool { return w.Count > 0 && 2*w.Moments > len(w.App.Moments) }
 
-// waits sums up the stacks whose meaning matches; ok is false where there were none.
+// Waits sums up the stacks whose meaning matches; ok is false where there were none.
 func (a *Application) Waits(match func(stacks.Meaning) bool) (w Wait, ok bool) {
 	type moment struct{ waiting, calls int64 }
 	var all []moment
@@ -174,7 +174,7 @@ func (a *Application) Waits(match func(stacks.Meaning) bool) (w Wait, ok bool) {
 	return w, true
 }
 
-// worstWait is the one of all applications in which the largest part of the calls waits.
+// WorstWait is the one of all applications in which the largest part of the calls waits.
 func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst Wait, ok bool) {
 	for _, a := range c.Apps {
 		if w, found := a.Waits(match); found && w.Lasting() && (!ok || w.Share > worst.Share) {
@@ -184,7 +184,7 @@ func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst Wait, ok bool) 
 	return worst, ok
 }
 
-// called is the name of an application for people.
+// Called is the name of an application for people.
 func (a *Application) Called() string {
 	switch {
 	case a.PID != 0:
@@ -195,7 +195,7 @@ func (a *Application) Called() string {
 	return a.Name
 }
 
-// units are what a runtime calls its threads of work.
+// Units are what a runtime calls its threads of work.
 func (a *Application) Units() string {
 	if a.Runtime == "jvm" {
 		return "threads"
@@ -203,13 +203,13 @@ func (a *Application) Units() string {
 	return "goroutines"
 }
 
-// poolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a
+// PoolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a
 // connection.
 const PoolWaitLeast = 0.2
 
 func InPool(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
 
-// sameCallers says that every process that calls is one of the applications, by its name: comm has 15 characters of it.
+// SameCallers says that every process that calls is one of the applications, by its name: comm has 15 characters of it.
 func (c *Case) SameCallers(apps []*Application) bool {
 	known := map[string]bool{}
 	for _, a := range apps {

@@ -48,7 +48,7 @@ type use struct {
 	Prompt                        int64 // calls sent right after the reply before; -1: not counted
 }
 
-// work is how many of the calls were asked for by the application.
+// Work is how many of the calls were asked for by the application.
 func (c *Conn) Work() int64 {
 	if c.Greeting == nil {
 		return c.Calls
@@ -56,7 +56,7 @@ func (c *Conn) Work() int64 {
 	return max(c.Calls-int64(len(c.Greeting.Ops)), 0)
 }
 
-// trips are the round trips of its handshake.
+// Trips are the round trips of its handshake.
 func (c *Conn) Trips() int {
 	if c.Greeting == nil {
 		return 0
@@ -64,11 +64,11 @@ func (c *Conn) Trips() int {
 	return max(c.Greeting.Trips, 0)
 }
 
-// openingNs is what the connection cost before its first command that does work: the dial, which the server's end does
+// OpeningNs is what the connection cost before its first command that does work: the dial, which the server's end does
 // not see, and the round trips of the handshake.
 func (c *Conn) OpeningNs() int64 { return c.DialNs + c.TripNs()*int64(c.Trips()) }
 
-// tripNs is a round trip of its first ones; 0 where they were not seen.
+// TripNs is a round trip of its first ones; 0 where they were not seen.
 func (c *Conn) TripNs() int64 {
 	if c.Greeting == nil {
 		return 0
@@ -84,10 +84,10 @@ func (c *Conn) spentNs() int64 {
 	return c.DialNs + c.InFlightNs
 }
 
-// gaveUp: the client closed it while it waited for a reply.
+// GaveUp: the client closed it while it waited for a reply.
 func (c *Conn) GaveUp() bool { return c.By == recording.Client && c.Waiting > 0 }
 
-// putAway: the client closed it between calls.
+// PutAway: the client closed it between calls.
 func (c *Conn) PutAway() bool { return c.By == recording.Client && c.Waiting == 0 && c.Work() > 0 }
 
 func (c *Caller) InFlightNs() (ns int64) {
@@ -105,7 +105,7 @@ func (c *Caller) spentNs() (ns int64) {
 	return ns
 }
 
-// calls are those of the application.
+// Calls are those of the application.
 func (c *Caller) Calls() (calls int64) {
 	for _, k := range c.Conns {
 		calls += k.Work()
@@ -113,7 +113,7 @@ func (c *Caller) Calls() (calls int64) {
 	return calls
 }
 
-// callNs is the mean time of a round trip.
+// CallNs is the mean time of a round trip.
 func (c *Caller) CallNs() int64 {
 	if c.callMean > 0 {
 		return c.callMean
@@ -126,7 +126,7 @@ func (c *Caller) CallNs() int64 {
 	return c.callMean
 }
 
-// opened are the connections that were made during the watch.
+// Opened are the connections that were made during the watch.
 func (c *Caller) Opened() []*Conn {
 	return c.ConnsWhere(func(k *Conn) bool { return k.OpenNs > 0 })
 }
@@ -140,7 +140,7 @@ func (c *Caller) ConnsWhere(match func(*Conn) bool) (out []*Conn) {
 	return out
 }
 
-// atOnce is how many connections were open side by side, at most.
+// AtOnce is how many connections were open side by side, at most.
 func (c *Caller) AtOnce() (most int) {
 	type step struct {
 		at int64
@@ -170,7 +170,7 @@ func spentByCallers(callers []*Caller) (ns int64) {
 	return max(ns, 1)
 }
 
-// callerNames lists callers for people.
+// CallerNames lists callers for people.
 func CallerNames(callers []*Caller) string {
 	var out []string
 	for _, c := range callers[:min(3, len(callers))] {
@@ -182,7 +182,7 @@ func CallerNames(callers []*Caller) string {
 	return strings.Join(out, ", ")
 }
 
-// spread is the 10th, 50th and 90th of a hundred values.
+// Spread is the 10th, 50th and 90th of a hundred values.
 type Spread struct{ Low, Mid, High int64 }
 
 func SpreadOf(conns []*Conn, of func(*Conn) int64) Spread {

@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// callers are all who call the node, those with most time in flight first. Slowpath itself is none.
+// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
 func (n *Node) Callers() []*Caller {
 	if n.called == nil {
 		n.called = append([]*Caller{}, n.findCallers()...) // none are found once, too

@@ -237,7 +237,7 @@ func (n *Node) MainCores() (cores float64, source string, ok bool) {
 	return 0, "", false
 }
 
-// rate is the growth of a counter per second between its first and last point.
+// Rate is the growth of a counter per second between its first and last point.
 func Rate(s recording.Series) float64 {
 	if len(s) < 2 {
 		return 0

@@ -28,13 +28,13 @@ type Churn struct {
 	Each float64
 }
 
-// many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send
+// Many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send
 // most.
 func (c Churn) Many() bool {
 	return c.PerSecond >= churnMany && c.Commands <= churnLong && c.Each <= churnFew
 }
 
-// share is the part of their time that callers of such connections spend on opening them.
+// Share is the part of their time that callers of such connections spend on opening them.
 func (c Churn) Share() float64 {
 	if c.PerSecond <= 0 {
 		return 0
@@ -46,13 +46,13 @@ func (c Churn) Share() float64 {
 	return float64(c.PriceNs) / (float64(c.PriceNs) + commands*float64(c.CallNs))
 }
 
-// matters: callers notice it, or the server does.
+// Matters: callers notice it, or the server does.
 func (c Churn) Matters() bool { return c.PerSecond >= ChurnSome && c.Share() >= churnShare || c.Many() }
 
-// minClosed connections are worth a line of evidence.
+// MinClosed connections are worth a line of evidence.
 const MinClosed = 10
 
-// churn counts connections that came and went. Those that stayed are a pool that grows.
+// Churn counts connections that came and went. Those that stayed are a pool that grows.
 func (n *Node) Churn() Churn {
 	if n.churned == nil {
 		c := n.findChurn()
@@ -93,7 +93,7 @@ const ownPerPoll = 4
 
 type ownCalls struct{ Fresh, kept float64 }
 
-// ownCalls counts the probe's calls in a stretch of time: each fresh one is a connection that the server counts.
+// OwnCalls counts the probe's calls in a stretch of time: each fresh one is a connection that the server counts.
 func (n *Node) OwnCalls(from, to int64) (o ownCalls) {
 	for _, c := range n.Rec.Calls {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < from || c.StartNs >= to {
@@ -114,7 +114,7 @@ const (
 	assumedCallNs  = int64(100_000)
 )
 
-// prices are what the probe paid, in the median: for a connection (connect, TLS, and what its first reply took longer
+// Prices are what the probe paid, in the median: for a connection (connect, TLS, and what its first reply took longer
 // than one on an open connection: the server had to accept it) and for a command on an open one.
 func (n *Node) Prices() (connectionNs, callNs int64, tls bool) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")

@@ -5,9 +5,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
-type Needs struct{ T0, T1, T2 string }
-
 // Claim is what a cause explains of the slow calls.
 type Claim struct {
 	Calls int   // slow calls with at least a tenth of their excess explained
@@ -39,7 +36,7 @@ func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
 	})
 }
 
-// claimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
+// ClaimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
 func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 	var cl Claim
 	weighted := 0.0

@@ -79,7 +79,7 @@ func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	return line, atNs
 }
 
-// slotsBefore is how many slots this node had when it was first told of.
+// SlotsBefore is how many slots this node had when it was first told of.
 func (n *Node) SlotsBefore() int {
 	for _, of := range append([]*Node{n}, n.Nodes...) {
 		for _, v := range of.Views {

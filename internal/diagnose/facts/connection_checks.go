@@ -16,14 +16,14 @@ const (
 	pingsRate = 5.0  // per second
 )
 
-// pings compares PING with what callers ask for.
+// Pings compares PING with what callers ask for.
 type Pings struct {
 	Count, Others    float64
 	PingNs, OthersNs int64 // all together; 0 where only the server counted
 	Source           string
 }
 
-// borrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by
+// BorrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by
 // commandstats.
 func (n *Node) BorrowPings() (Pings, bool) {
 	p := n.tapPings()
@@ -63,7 +63,7 @@ func introduces(op string) bool {
 	return strings.HasPrefix(op, "CLIENT ") || strings.HasPrefix(op, "COMMAND")
 }
 
-// histogramSum is the number of the calls of a histogram, and their time in nanoseconds.
+// HistogramSum is the number of the calls of a histogram, and their time in nanoseconds.
 func HistogramSum(hdr []byte) (count float64, ns int64) {
 	h, err := hdrhistogram.Decode(hdr)
 	if err != nil {
@@ -99,7 +99,7 @@ func (n *Node) countedPings() Pings {
 	return p
 }
 
-// dataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
+// DataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
 func DataCommand(name string) bool {
 	base, _, _ := strings.Cut(name, "|")
 	switch base {

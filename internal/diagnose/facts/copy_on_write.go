@@ -5,7 +5,7 @@ import (
 )
 
 const (
-	// copyNs is what a first write to a page of 4 kB takes where nothing tells it: the fault, the copy and the cache
+	// CopyNs is what a first write to a page of 4 kB takes where nothing tells it: the fault, the copy and the cache
 	// misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main thread's CPU time in the
 	// kernel against its faults, in the lab's incident of this name).
 	CopyNs    = 3000
@@ -37,12 +37,12 @@ type copyStep struct {
 
 func (c Copies) Share() float64 { return min(1, c.faults*c.EachNs/max(c.runNs, 1)) }
 
-// perSecond is how often the main thread faulted while a child lived, and without one.
+// PerSecond is how often the main thread faulted while a child lived, and without one.
 func (c Copies) PerSecond() (with, alone float64) {
 	return c.faults / max(c.WithChild, 1e-9), c.faultsAlone / max(c.Without, 1e-9)
 }
 
-// felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child,
+// Felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child,
 // since its memory grows then.
 func (c Copies) Felt() bool {
 	with, alone := c.PerSecond()
@@ -96,7 +96,7 @@ func (n *Node) childLived(from, to int64) bool {
 	return v > 0
 }
 
-// in is the part of a stretch of the main thread's work that went into copies, in nanoseconds.
+// In is the part of a stretch of the main thread's work that went into copies, in nanoseconds.
 func (c Copies) In(from, to int64) (ns int64) {
 	for _, s := range c.steps {
 		if w := min(to, s.To) - max(from, s.From); w > 0 {

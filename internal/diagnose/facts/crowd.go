@@ -5,7 +5,7 @@ import (
 )
 
 const (
-	// manyClients is from where on a list of all clients takes milliseconds: one line takes about 1 µs.
+	// ManyClients is from where on a list of all clients takes milliseconds: one line takes about 1 µs.
 	ManyClients = 1000
 )
 
@@ -13,7 +13,7 @@ const (
 // still does.
 const manyForInfo = 10_000
 
-// isCrowdWork reports whether a command's time grew with the connections, and there are many.
+// IsCrowdWork reports whether a command's time grew with the connections, and there are many.
 func (n *Node) IsCrowdWork(command string) bool {
 	clients, _ := n.Info("connected_clients").Max()
 	switch name, sub, _ := strings.Cut(command, " "); name {

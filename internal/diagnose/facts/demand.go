@@ -19,7 +19,7 @@ type Demand struct {
 // Wish is the part of the time in which the thread had work.
 func (d Demand) Total() float64 { return min(d.Run+d.Wait, 1) }
 
-// demand is the main thread's over the watch; ok is false where nothing tells.
+// Demand is the main thread's over the watch; ok is false where nothing tells.
 func (n *Node) Demand() (d Demand, ok bool) {
 	if run := n.Host("main.run_ns"); len(run) >= 2 {
 		wait := Rate(n.Host("main.delay_ns"))/1e9 - float64(n.StateNs(recording.KindThrottled))/1e9/n.Seconds()
@@ -39,7 +39,7 @@ func (n *Node) Demand() (d Demand, ok bool) {
 // heavy is a command that takes long each time, not often.
 const heavyUsec = 1000
 
-// heavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
+// HeavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
 // what another cause is named for.
 func (n *Node) HeavyShare() float64 {
 	usec := 0.0
@@ -58,14 +58,14 @@ func (n *Node) HeavyShare() float64 {
 	return (usec/1e6 + ms/1e3) / n.Seconds()
 }
 
-// commandUse is what one command took of the main thread.
+// CommandUse is what one command took of the main thread.
 type CommandUse struct {
 	Name  string
 	Calls float64
 	Usec  float64
 }
 
-// topCommand is the command that took most of the main thread's time in all.
+// TopCommand is the command that took most of the main thread's time in all.
 func (n *Node) TopCommand() (top CommandUse) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		base, ok := strings.CutSuffix(name, ".usec")
@@ -79,13 +79,13 @@ func (n *Node) TopCommand() (top CommandUse) {
 	return top
 }
 
-// bytesPerCommand is what a command and its reply weigh on average.
+// BytesPerCommand is what a command and its reply weigh on average.
 func (n *Node) BytesPerCommand() float64 {
 	bytes := n.Growth("total_net_output_bytes") + n.Growth("total_net_input_bytes")
 	return bytes / max(n.Growth("total_commands_processed"), 1)
 }
 
-// configInt is a parameter of CONFIG GET as a number, 0 where it is unknown.
+// ConfigInt is a parameter of CONFIG GET as a number, 0 where it is unknown.
 func (n *Node) ConfigInt(name string) int {
 	text, _ := n.Config(name)
 	v, err := strconv.Atoi(text)

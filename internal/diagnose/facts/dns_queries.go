@@ -20,7 +20,7 @@ const (
 	LostQuestionNs = int64(1e9)
 )
 
-// asker is what a process waited for name servers.
+// Asker is what a process waited for name servers.
 type Asker struct {
 	*Caller
 	all    Spans
@@ -58,7 +58,7 @@ func (n *Node) lookups() map[int]*Asker {
 	return out
 }
 
-// askers are the callers of the node that looked names up before they dialled it.
+// Askers are the callers of the node that looked names up before they dialled it.
 func (n *Node) Askers(callers []*Caller) (out []*Asker) {
 	all := n.lookups()
 	for _, c := range callers {
@@ -115,7 +115,7 @@ func (a *Asker) Ns() (ns int64) {
 	return ns
 }
 
-// lookupNs is what callers waited for names in order to dial this node.
+// LookupNs is what callers waited for names in order to dial this node.
 func (n *Node) LookupNs(callers []*Caller) (ns int64) {
 	for _, a := range n.Askers(callers) {
 		ns += a.Ns()

@@ -4,7 +4,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// errorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
+// ErrorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
 // server tells again after a start.
 func (n *Node) ErrorsOf(code string) (float64, bool) {
 	s := n.Info("errorstat_" + code + ".count")
@@ -22,5 +22,5 @@ func (n *Node) ErrorsOf(code string) (float64, bool) {
 		len(n.Info("total_error_replies")) > 0
 }
 
-// pollEvery is how often the server source asks, in nanoseconds.
+// PollEvery is how often the server source asks, in nanoseconds.
 const PollEvery = 1e9

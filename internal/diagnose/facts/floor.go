@@ -9,7 +9,7 @@ const (
 	IdleEnough  = 0.5
 )
 
-// probeWorkNs is the server's own time for a call such as the probe makes.
+// ProbeWorkNs is the server's own time for a call such as the probe makes.
 func (n *Node) ProbeWorkNs() int64 {
 	usec, calls := 0.0, 0.0
 	for _, c := range []string{"ping", "get"} {

@@ -25,7 +25,7 @@ var frameworkNames = [][2]string{
 	{"flask", "Flask-Caching"},
 }
 
-// frameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
+// FrameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
 // which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
 // library. Empty where neither tells.
 func (n *Node) FrameworkBehind(s account.Suspect) string {

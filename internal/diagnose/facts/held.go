@@ -15,12 +15,12 @@ type Held struct {
 	Suspects []account.Suspect // each once, those that were waited for longest first
 }
 
-// held claims the time that slow calls spent on suspects that match.
+// Held claims the time that slow calls spent on suspects that match.
 func (n *Node) Held(match func(account.Suspect) bool) Held {
 	return n.HeldLess(match, func(account.Segment) int64 { return 0 })
 }
 
-// heldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
+// HeldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
 func (n *Node) HeldLess(match func(account.Suspect) bool, less func(account.Segment) int64) Held {
 	w := n.WaitsFor(match)
 	return w.Held(n.ClaimOf(func(a account.Account) int64 {
@@ -40,7 +40,7 @@ func (n *Node) WaitsFor(match func(account.Suspect) bool) *waits {
 	return &waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
 }
 
-// held joins a claim with the suspects that were waited for.
+// Held joins a claim with the suspects that were waited for.
 func (w *waits) Held(cl Claim) Held {
 	h := Held{Claim: cl}
 	indexes := make([]int, 0, len(w.byNs))
@@ -91,7 +91,7 @@ func byTheClock(s account.Suspect) bool {
 	return false
 }
 
-// of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
+// Of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
 // middle, whoever waits for it waits for that too.
 func (w *waits) Of(a account.Account) int64 {
 	var ns int64
@@ -115,13 +115,13 @@ func (w *waits) Of(a account.Account) int64 {
 	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
-// matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
+// Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
 // random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) Matters() bool {
 	return c.MaxNs >= materialNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
 }
 
-// pattern reports whether so many calls were affected that it is no accident.
+// Pattern reports whether so many calls were affected that it is no accident.
 func (f Felt) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
 }
@@ -141,7 +141,7 @@ func sureOf(s account.Suspect) float64 {
 	return 0.85
 }
 
-// confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
+// Confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
 // occurrence, or only sums between two polls.
 func (h Held) Confidence(n *Node) float64 {
 	best := 0.0
@@ -164,7 +164,7 @@ func (h Held) Confidence(n *Node) float64 {
 	return best
 }
 
-// stalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
+// StalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
 // second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
 const StalledTimes = 1.5
 
@@ -176,7 +176,7 @@ var notOnlyWork = map[string]bool{
 	"migrate": true, "save": true, "debug": true,
 }
 
-// polledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
+// PolledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
 // by the cores that it used.
 func (n *Node) PolledCPUNs(cores float64) int64 {
 	polls := n.Info("used_cpu_user")
@@ -189,7 +189,7 @@ func (n *Node) PolledCPUNs(cores float64) int64 {
 	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
 }
 
-// commandsNs is how long all commands lasted in the watch that only work, by the server's clock.
+// CommandsNs is how long all commands lasted in the watch that only work, by the server's clock.
 func (n *Node) CommandsNs() (ns int64) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&

@@ -58,11 +58,11 @@ func givenUp(callers []*Caller) (list []*Conn, ageNs int64) {
 	return list, SpreadOf(list, func(k *Conn) int64 { return k.IdleNs }).Mid
 }
 
-// meantToWait are commands whose reply may be long in coming on a server that is well.
+// MeantToWait are commands whose reply may be long in coming on a server that is well.
 var MeantToWait = Words("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF " +
 	"SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
 
-// justInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls
+// JustInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls
 // were counted.
 func (n *Node) JustInTime(timeoutNs int64) (calls float64, seen bool) {
 	var count, all int64

@@ -19,7 +19,7 @@ type IOThreads struct {
 // serve.
 func (t IOThreads) Total() float64 { return t.Run + t.Wait }
 
-// ioThreads reads CONFIG and the host's figures of each thread.
+// IOThreads reads CONFIG and the host's figures of each thread.
 func (n *Node) IOThreads() IOThreads {
 	t := IOThreads{Configured: n.ConfigInt("io-threads")}
 	t.CPUs, _ = n.Host("cpus_allowed").Last()
@@ -47,7 +47,7 @@ const (
 	IOThreadsRun = 0.1 // cores, all together
 )
 
-// othersCores is what other processes used of the server's CPUs.
+// OthersCores is what other processes used of the server's CPUs.
 func (n *Node) OthersCores() float64 {
 	cores := 0.0
 	for _, w := range n.Neighbours() {

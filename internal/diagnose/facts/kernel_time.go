@@ -28,7 +28,7 @@ func (n *Node) kernelBeyond() (ns float64, ok bool) {
 	return max(ns, 0), true
 }
 
-// kernelShare is its part of the main thread's CPU time.
+// KernelShare is its part of the main thread's CPU time.
 func (n *Node) KernelShare() float64 {
 	beyond, ok := n.kernelBeyond()
 	if !ok {

@@ -10,20 +10,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lane is a connection with who calls on it, and its use second by second.
+// Lane is a connection with who calls on it, and its use second by second.
 type Lane struct {
 	*Conn
 	caller string // "app[1234]"
 	Steps  []LaneStep
 }
 
-// laneStep is the use of a connection between two looks, at least a second. Times in nanoseconds.
+// LaneStep is the use of a connection between two looks, at least a second. Times in nanoseconds.
 type LaneStep struct {
 	Span
 	Calls, InFlightNs, IdleNs int64
 }
 
-// whose is the address of a connection with the process behind it, where that is known.
+// Whose is the address of a connection with the process behind it, where that is known.
 func Whose(client, process string) string {
 	if process == "" || strings.HasPrefix(client, process) {
 		return client
@@ -33,7 +33,7 @@ func Whose(client, process string) string {
 
 func (l Lane) Who() string { return Whose(l.Client, l.caller) }
 
-// lanes are the connections of callers, those with most time in flight first.
+// Lanes are the connections of callers, those with most time in flight first.
 func (n *Node) Lanes() []Lane {
 	var out []Lane
 	for _, caller := range n.Callers() {
@@ -45,7 +45,7 @@ func (n *Node) Lanes() []Lane {
 	return out
 }
 
-// inFlight is the time in nanoseconds that callers waited for replies, each connection for itself.
+// InFlight is the time in nanoseconds that callers waited for replies, each connection for itself.
 func InFlight(lanes []Lane) float64 {
 	ns := int64(0)
 	for _, l := range lanes {
@@ -54,7 +54,7 @@ func InFlight(lanes []Lane) float64 {
 	return float64(max(ns, 1))
 }
 
-// tapClaim claims of the slow calls that the kernel source saw; explained gives the nanoseconds of one call.
+// TapClaim claims of the slow calls that the kernel source saw; explained gives the nanoseconds of one call.
 func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 	return n.ClaimOf(func(a account.Account) int64 {
 		if a.Call.Source != recording.SourceTap {
@@ -64,7 +64,7 @@ func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 	})
 }
 
-// within is the part of a call's segments that match, in some stretches of time.
+// Within is the part of a call's segments that match, in some stretches of time.
 func (s Spans) Within(a account.Account, match func(account.Segment) bool) (ns int64) {
 	for _, g := range a.Segments {
 		if match(g) {
@@ -74,7 +74,7 @@ func (s Spans) Within(a account.Account, match func(account.Segment) bool) (ns i
 	return ns
 }
 
-// tally counts names.
+// Tally counts names.
 type Tally map[string]int
 
 func (t Tally) Sum() (all int) {
@@ -84,7 +84,7 @@ func (t Tally) Sum() (all int) {
 	return all
 }
 
-// top are the most frequent names.
+// Top are the most frequent names.
 func (t Tally) Top(n int) []string {
 	var names []string
 	for name := range t {
@@ -96,7 +96,7 @@ func (t Tally) Top(n int) []string {
 	return names[:min(n, len(names))]
 }
 
-// list joins the most frequent names for people.
+// List joins the most frequent names for people.
 func (t Tally) List(n int) string {
 	s := strings.Join(t.Top(n), ", ")
 	if more := len(t) - n; more > 0 {

@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// threads is what the threads of a calling process went through, each wait exact in time.
+// Threads is what the threads of a calling process went through, each wait exact in time.
 type Threads struct {
 	PID         int
 	Throttled   Spans // at least one of them had used up the quota; all of a cgroup do together
@@ -31,7 +31,7 @@ type quota struct {
 	Cores  float64
 }
 
-// heldBy is the quota that the threads were throttled by for most of that time; the zero quota where none is known.
+// HeldBy is the quota that the threads were throttled by for most of that time; the zero quota where none is known.
 func (t *Threads) HeldBy() (most quota) {
 	for q, ns := range t.quotas {
 		if best := t.quotas[most]; ns > best || ns == best && q.Cgroup < most.Cgroup {
@@ -41,7 +41,7 @@ func (t *Threads) HeldBy() (most quota) {
 	return most
 }
 
-// spans are stretches of time, disjoint and in order.
+// Spans are stretches of time, disjoint and in order.
 type Spans [][2]int64
 
 func Merge(list Spans) Spans {
@@ -57,7 +57,7 @@ func Merge(list Spans) Spans {
 	return out
 }
 
-// in is how much of [from, to) they cover.
+// In is how much of [from, to) they cover.
 func (s Spans) In(from, to int64) (ns int64) {
 	for i := sort.Search(len(s), func(i int) bool { return s[i][1] > from }); i < len(s) && s[i][0] < to; i++ {
 		ns += min(s[i][1], to) - max(s[i][0], from)
@@ -72,7 +72,7 @@ func (s Spans) Ns() (ns int64) {
 	return ns
 }
 
-// threadsOf collects the waits of every calling process, once.
+// ThreadsOf collects the waits of every calling process, once.
 func (c *Case) ThreadsOf() map[int]*Threads {
 	if c.threads == nil {
 		c.threads = collectThreads(c.Rec)
@@ -120,7 +120,7 @@ func collectThreads(rec *recording.Recording) map[int]*Threads {
 	return out
 }
 
-// late is what a cause explains of the time between replies and their readers, and of which processes.
+// Late is what a cause explains of the time between replies and their readers, and of which processes.
 type Late struct {
 	Claim
 	PIDs []int // those that lost most first
@@ -188,7 +188,7 @@ func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
 	return false
 }
 
-// pidOf is the process of "redis-cli[1234]".
+// PIDOf is the process of "redis-cli[1234]".
 func PIDOf(client string) int {
 	_, text, _ := strings.Cut(strings.TrimSuffix(client, "]"), "[")
 	pid, err := strconv.Atoi(text)
@@ -204,7 +204,7 @@ func Unread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
 }
 
-// loop reports whether one thread reads all replies of a process: its time between a reply and the read is that
+// Loop reports whether one thread reads all replies of a process: its time between a reply and the read is that
 // thread's.
 func (n *Node) Loop(pid int) bool {
 	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, pid)
@@ -215,12 +215,12 @@ func (n *Node) Loop(pid int) bool {
 	return ok && threads == 1
 }
 
-// process is a series about a client's process.
+// Process is a series about a client's process.
 func (n *Node) Process(pid int, name string) recording.Series {
 	return n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), name)
 }
 
-// callerOf finds a process among the callers.
+// CallerOf finds a process among the callers.
 func (n *Node) CallerOf(pid int) *Caller {
 	for _, c := range n.Callers() {
 		if c.PID == pid {
@@ -236,7 +236,7 @@ func (n *Node) CallerOf(pid int) *Caller {
 	return &Caller{Name: fmt.Sprintf("process %d", pid), PID: pid}
 }
 
-// cgroupOf is the CPU cgroup of a client's process; empty where the host source did not look.
+// CgroupOf is the CPU cgroup of a client's process; empty where the host source did not look.
 func (n *Node) CgroupOf(pid int) string {
 	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
 	if !ok {
@@ -245,7 +245,7 @@ func (n *Node) CgroupOf(pid int) string {
 	return StringField(s.Body, "cgroup")
 }
 
-// slowConns is how many connections of a process had slow calls.
+// SlowConns is how many connections of a process had slow calls.
 func (n *Node) SlowConns(pid int) int {
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {
@@ -256,7 +256,7 @@ func (n *Node) SlowConns(pid int) int {
 	return len(conns)
 }
 
-// throttledOf is the throttled part of the time between a reply and its reader.
+// ThrottledOf is the throttled part of the time between a reply and its reader.
 func ThrottledOf(t *Threads, s account.Segment) int64 {
 	switch {
 	case s.State == account.Throttled:
@@ -267,7 +267,7 @@ func ThrottledOf(t *Threads, s account.Segment) int64 {
 	return 0
 }
 
-// stringField is a field of a JSON object, empty where it has none.
+// StringField is a field of a JSON object, empty where it has none.
 func StringField(body, name string) string {
 	var all map[string]any
 	if json.Unmarshal([]byte(body), &all) != nil {
@@ -277,7 +277,7 @@ func StringField(body, name string) string {
 	return text
 }
 
-// tellsCollections reports whether the runtime of a process tells when it collects garbage.
+// TellsCollections reports whether the runtime of a process tells when it collects garbage.
 func (n *Node) TellsCollections(pid int) bool {
 	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
 		"collector.watched")) > 0

@@ -15,7 +15,7 @@ const (
 	leakOpening = 0.5        // of the openings happened beside an idle connection
 )
 
-// leak is what a caller has lost of its connections.
+// Leak is what a caller has lost of its connections.
 type Leak struct {
 	*Caller
 	Lost []*Conn // not used again, though the pool had to open others meanwhile
@@ -99,7 +99,7 @@ func (n *Node) leakOf(c *Caller, driven map[*Conn]bool) Leak {
 	return l
 }
 
-// sweep is what the garbage collector of a caller's runtime closed in one go: connections that the program had lost.
+// Sweep is what the garbage collector of a caller's runtime closed in one go: connections that the program had lost.
 // Sockets of Go and of Java are closed when nothing refers to them any more.
 type Sweep struct {
 	Span
@@ -142,7 +142,7 @@ func (c *Caller) outlives(s Span) bool {
 // the pool may have been about to close it.
 func (c *Conn) rest() Span { return Span{c.CloseNs - c.IdleNs + leakRestNs, c.CloseNs - leakRestNs} }
 
-// passedOver are those of some closed connections beside which others were dialled while they lay idle: the pool
+// PassedOver are those of some closed connections beside which others were dialled while they lay idle: the pool
 // thought them in use, or was not theirs.
 func PassedOver(ended []*Conn, dials []int64) (out []*Conn) {
 	for _, k := range ended {
@@ -153,7 +153,7 @@ func PassedOver(ended []*Conn, dials []int64) (out []*Conn) {
 	return out
 }
 
-// dialsOf are the moments at which some connections were dialled, in order.
+// DialsOf are the moments at which some connections were dialled, in order.
 func DialsOf(conns []*Conn) []int64 {
 	var out []int64
 	for _, k := range conns {

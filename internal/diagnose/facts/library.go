@@ -148,7 +148,7 @@ func (n *Node) runtimes() (names []string) {
 	return names
 }
 
-// library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is
+// Library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is
 // known, or none of them has a line. A key is the name of a library, or with a major version behind it, "go-redis@8",
 // where that has options of its own; a name alone is of the versions that have none.
 func (n *Node) Library(lines map[string]string, order ...string) (out []string) {
@@ -221,7 +221,7 @@ func majorOf(version string) string {
 	return major
 }
 
-// usesBelow reports whether a library is in use in a version below a major one.
+// UsesBelow reports whether a library is in use in a version below a major one.
 func (n *Node) UsesBelow(name string, major int) (version string, ok bool) {
 	for _, l := range n.libraries() {
 		if m, err := strconv.Atoi(majorOf(l.Version)); l.Name == name && err == nil && m < major {

@@ -114,7 +114,7 @@ const mapCalls = 8
 // ownNames is how many connections of slowpath itself have names, beside the probe's fresh ones.
 const ownNames = 4
 
-// waited reports whether the libraries of the case wait for the map, so far as can be told.
+// Waited reports whether the libraries of the case wait for the map, so far as can be told.
 func (in InlineFetch) Waited(moved float64) bool {
 	return in.Library != "" && in.Calls > 0 && in.Calls <= perMoved*1.25*moved && in.Calls*stepsMost >= moved
 }

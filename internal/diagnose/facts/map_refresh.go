@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// refreshing is how the clients of a node ask it for the map of the cluster, without slowpath's own questions.
+// Refreshing is how the clients of a node ask it for the map of the cluster, without slowpath's own questions.
 type Refreshing struct {
 	Command cost.Command // the one that takes most; before 7.0 the likely one
 	Lumped  bool         // before 7.0 commandstats count all subcommands of CLUSTER as one
@@ -39,13 +39,13 @@ var mapCommands = map[string]cost.Command{
 // (DefaultClusterTopologyRefresh).
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
-// isMapCommand: of a server before 7.0 commandstats say CLUSTER of all subcommands.
+// IsMapCommand: of a server before 7.0 commandstats say CLUSTER of all subcommands.
 func IsMapCommand(command string) bool {
 	_, ok := mapCommands[command]
 	return ok || command == "CLUSTER"
 }
 
-// refreshing counts.
+// Refreshing counts.
 func (n *Node) Refreshing() (r Refreshing) {
 	r.By, r.Moved = Tally{}, n.Case.movedReplies()
 	most := -1.0
@@ -89,10 +89,10 @@ func (n *Node) ownMaps() (count float64) {
 	return count
 }
 
-// about: two counts of the same thing, one of which may have begun a little earlier.
+// About: two counts of the same thing, one of which may have begun a little earlier.
 func About(a, b float64) bool { return b > 0 && a >= 0.8*b && a <= 1.25*b }
 
-// perCall is what one call takes of the main thread.
+// PerCall is what one call takes of the main thread.
 func (r Refreshing) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
@@ -118,7 +118,7 @@ func (n *Node) likelyMapCommand() cost.Command {
 	return best
 }
 
-// tapCalls is how many calls of a command the kernel source saw, at the end that saw most.
+// TapCalls is how many calls of a command the kernel source saw, at the end that saw most.
 func (n *Node) TapCalls(op string) int64 {
 	by := n.tapCallsBy(op)
 	return max(by[recording.Client], by[recording.Server])
@@ -203,7 +203,7 @@ func (c *Case) movedReplies() float64 {
 	return total
 }
 
-// mapSize is the size of the map that the node holds, as far as it told.
+// MapSize is the size of the map that the node holds, as far as it told.
 func (n *Node) MapSize() (s cost.Size, replicas int) {
 	if snap, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "cluster-nodes"); ok {
 		if m, err := cluster.ParseNodes(snap.Body); err == nil {
@@ -219,19 +219,19 @@ func (n *Node) MapSize() (s cost.Size, replicas int) {
 
 // Bounds of a storm.
 const (
-	// refreshShare of the main thread's time is more than bookkeeping may take: incident 002 was noticed at 18 %.
+	// RefreshShare of the main thread's time is more than bookkeeping may take: incident 002 was noticed at 18 %.
 	RefreshShare = 0.05
-	// refreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
+	// RefreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
 	RefreshRate = 1.0 // per second
 	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
 	perMoved = 1.0
 )
 
-// byEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
+// ByEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
 // that asks all nodes each is asked once.
 func (r Refreshing) ByEvents() bool { return r.Moved > 0 && r.Calls <= perMoved*r.Moved }
 
-// refreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
+// RefreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
 // little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
 // (M/G/1), and a thread without time left makes them wait in line for each other.
 func (n *Node) RefreshPattern(r Refreshing) float64 {

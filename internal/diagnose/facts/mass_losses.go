@@ -67,7 +67,7 @@ func (n *Node) MassLosses(callers []*Caller) []MassLoss {
 	return out
 }
 
-// idleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
+// IdleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
 func (n *Node) IdleLimitNs() int64 {
 	text, _ := n.Config("timeout")
 	seconds, err := strconv.ParseInt(text, 10, 64)
@@ -90,7 +90,7 @@ func (l *MassLoss) findReturn(until int64) {
 	}
 }
 
-// restarted reports whether the server was, about then; it tells in whole seconds.
+// Restarted reports whether the server was, about then; it tells in whole seconds.
 func (n *Node) Restarted(s Span) bool {
 	const about = int64(3e9)
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
@@ -101,7 +101,7 @@ func (n *Node) Restarted(s Span) bool {
 	return false
 }
 
-// refused counts the dials in a stretch of time that found nobody listening.
+// Refused counts the dials in a stretch of time that found nobody listening.
 func (n *Node) Refused(s Span) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
@@ -113,7 +113,7 @@ func (n *Node) Refused(s Span) (count int) {
 	return count
 }
 
-// cutOff reports whether an error of slowpath's own says that the other end closed.
+// CutOff reports whether an error of slowpath's own says that the other end closed.
 func CutOff(d recording.ErrorDetail) bool {
 	return strings.Contains(d.Message, "connection was closed before the reply")
 }

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// waitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the
+	// WaitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the
 	// scheduler: on a machine that is merely busy a few calls are held up now and then.
 	WaitsSome = 0.3
 )
 
-// onItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
+// OnItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
 // for the command line tools, which may live too short to be seen with one, by name.
 func (n *Node) OnItsCPUs() (callers, strangers float64) {
 	for _, w := range n.Neighbours() {
@@ -33,7 +33,7 @@ var ClientTools = map[string]bool{
 	"valkey-benchmark": true, "memtier_benchmark": true,
 }
 
-// neighbours are the processes that used most of the server's CPUs over the watch, largest first.
+// Neighbours are the processes that used most of the server's CPUs over the watch, largest first.
 func (n *Node) Neighbours() []recording.Neighbour {
 	byPID := map[int]recording.Neighbour{}
 	events := n.Events(recording.SourceHost, recording.KindNeighbours)

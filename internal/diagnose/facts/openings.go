@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// opening is the time from the dial of a connection to its first command that does work.
+// Opening is the time from the dial of a connection to its first command that does work.
 func (k *Conn) Opening() Span {
 	from := k.OpenNs - k.DialNs
 	to := from + max(k.OpeningNs(), 1)
@@ -18,7 +18,7 @@ func (k *Conn) Opening() Span {
 	return Span{from, to}
 }
 
-// openingsOf are those of some connections, the first to begin first.
+// OpeningsOf are those of some connections, the first to begin first.
 func OpeningsOf(conns []*Conn) []Span {
 	var out []Span
 	for _, k := range conns {
@@ -28,7 +28,7 @@ func OpeningsOf(conns []*Conn) []Span {
 	return out
 }
 
-// sideBySide is how many of some stretches of time overlap, at most.
+// SideBySide is how many of some stretches of time overlap, at most.
 func SideBySide(list []Span) (most int) {
 	var ends []int64
 	for _, s := range list { // they are sorted by their begin
@@ -46,7 +46,7 @@ const (
 	HerdAtOnce = 8
 )
 
-// medianOf is the middle of some values; 0 of none.
+// MedianOf is the middle of some values; 0 of none.
 func MedianOf(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -55,7 +55,7 @@ func MedianOf(list []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
+// Driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
 // given back, or the pool was cold.
 func (n *Node) Driven(callers []*Caller) map[*Conn]bool {
 	out := map[*Conn]bool{}
@@ -100,7 +100,7 @@ func (o openTimes) last(client string, before int64) int {
 	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
 }
 
-// within reports whether a call began on a connection that had been opened so little before.
+// Within reports whether a call began on a connection that had been opened so little before.
 func (o openTimes) Within(c recording.Call, ns int64) bool {
 	if c.Source != recording.SourceTap {
 		return c.Conn == "fresh"

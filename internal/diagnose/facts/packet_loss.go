@@ -63,7 +63,7 @@ func (n *Node) Acks() Acks {
 	return a
 }
 
-// lostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer
+// LostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer
 // after that. Neither process has a part in it. What a firewall or a queue drops at the server's own host counts there
 // as no retransmission, as it was never sent (net/ipv4/tcp_output.c, tcp_write_xmit), and the caller's end repeats a
 // request that had arrived: only the time tells.
@@ -75,7 +75,7 @@ type LostReplies struct {
 	MaxNs   int64 // longest of Late
 }
 
-// proven: most replies that were late came when a timer had run out, at different times, and hardly any came earlier. A
+// Proven: most replies that were late came when a timer had run out, at different times, and hardly any came earlier. A
 // host that stands still has its timers run out as well when it goes on, but for all connections at once.
 func (r LostReplies) Proven() bool {
 	return r.Moments >= lostMoments && 2*r.Resent >= r.Late && r.Late > r.Short
@@ -85,7 +85,7 @@ func (r LostReplies) Proven() bool {
 // that often.
 const lostMoments = 3
 
-// onItsWay reports whether a segment is that of a reply which was lost, by its length.
+// OnItsWay reports whether a segment is that of a reply which was lost, by its length.
 func OnItsWay(s account.Segment) bool {
 	return s.Actor == account.Network && s.State == account.Back && s.Ns() >= RtoMinNs*9/10
 }
@@ -130,7 +130,7 @@ func (n *Node) LostReplies() (r LostReplies) {
 	return r
 }
 
-// rtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
+// RtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
 const RtoMinNs = int64(200e6)
 
 // Loss is what the sockets at both ends counted.
@@ -215,7 +215,7 @@ func (n *Node) lost(sentAgain float64) float64 {
 // through, or the tenth.
 func (n *Node) unansweredOpens() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }
 
-// twice is how many segments the server's namespace sent again though its peers had them: they say so (DSACK, RFC
+// Twice is how many segments the server's namespace sent again though its peers had them: they say so (DSACK, RFC
 // 2883). Nobody waited for those.
 func (n *Node) Twice() float64 {
 	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())
@@ -229,7 +229,7 @@ func (n *Node) settled() bool {
 	return most-least <= 10+most/10
 }
 
-// windowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the
+// WindowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the
 // watch.
 func (n *Node) WindowLimited() (ns float64) {
 	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // falls are connections that ended

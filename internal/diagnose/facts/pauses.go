@@ -21,7 +21,7 @@ type Pause struct {
 	Command         string
 }
 
-// certain: the server itself says that there was a pause.
+// Certain: the server itself says that there was a pause.
 func (p Pause) Certain() bool { return p.Counted > 0 || p.Reason != "" }
 
 // mayBlock are the commands in which a client waits of its own will.
@@ -64,7 +64,7 @@ func (n *Node) Pause() Pause {
 	return p
 }
 
-// keptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
+// KeptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
 // that never block of themselves, on connections where no command before them does. By command it tells how long they
 // waited.
 func (n *Node) KeptBack() (Claim, map[string]int64) {
@@ -96,7 +96,7 @@ func (n *Node) KeptBack() (Claim, map[string]int64) {
 	return cl, byOp
 }
 
-// listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not
+// Listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not
 // there.
 func (n *Node) Listed() bool {
 	most, ok := n.Info("connected_clients").Max()
@@ -169,7 +169,7 @@ type Withheld struct {
 	Logged float64
 }
 
-// asleep: its event loop turned and had nothing to do.
+// Asleep: its event loop turned and had nothing to do.
 func (w Withheld) Asleep() bool {
 	return w.Hosted && w.Slept >= 0.6 && w.Wakeups >= 2 && w.Logged < 0.5
 }
@@ -177,7 +177,7 @@ func (w Withheld) Asleep() bool {
 // minWithheld is the shortest wait that is not merely a hiccup.
 const minWithheld = int64(20e6)
 
-// withheld looks at the slow calls that nothing explains.
+// Withheld looks at the slow calls that nothing explains.
 func (n *Node) Withheld() Withheld {
 	w := Withheld{Hosted: n.Hosted()}
 	open := func(a account.Account, s account.Segment) bool {
@@ -210,7 +210,7 @@ func (n *Node) loggedShare(stalls []Span) float64 {
 	return float64(logged) / float64(max(all, 1))
 }
 
-// span is a stretch of time.
+// Span is a stretch of time.
 type Span struct{ From, To int64 }
 
 // stalls joins the slow calls into stretches in which at least one waited.

@@ -4,7 +4,7 @@ const (
 	MostlySlow = 0.5
 )
 
-// poolUse is how a caller uses its connections.
+// PoolUse is how a caller uses its connections.
 type PoolUse struct {
 	*Caller
 	Used   []*Conn
@@ -15,7 +15,7 @@ type PoolUse struct {
 	Calls  float64 // per second
 }
 
-// poolUseOf sums up the connections of a caller that were used until the end; ok is false where too little was seen.
+// PoolUseOf sums up the connections of a caller that were used until the end; ok is false where too little was seen.
 func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 	u = PoolUse{Caller: c, Least: 1}
 	var flight, gaps, calls int64

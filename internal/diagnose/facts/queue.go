@@ -20,7 +20,7 @@ func (q Queue) Share() float64 {
 	return float64(q.WaitNs) / float64(q.MedianNs)
 }
 
-// queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making
+// Queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making
 // of a socket) or the fastest call, whichever took longer.
 func (n *Node) Queue() (Queue, bool) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")

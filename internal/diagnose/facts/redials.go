@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// redial is a caller's habit of closing connections and opening others.
+// Redial is a caller's habit of closing connections and opening others.
 type Redial struct {
 	*Caller
 	Ended []*Conn // the client closed them
@@ -13,14 +13,14 @@ type Redial struct {
 	seconds float64 // of the watch
 }
 
-// minRedials: fewer are no habit.
+// MinRedials: fewer are no habit.
 const MinRedials = HealthyMinCalls
 
 // aheadTimes: a connection whose first call came later than this times its own round trips was opened ahead of it
 // (MinIdleConns, a warm-up).
 const aheadTimes = 2
 
-// redials are the callers that closed connections for a reason and opened others.
+// Redials are the callers that closed connections for a reason and opened others.
 func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 	var out []Redial
 	for _, c := range callers {
@@ -33,7 +33,7 @@ func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 	return out
 }
 
-// pooled are the redials of pools: of callers that closed connections between calls, without those that a garbage
+// Pooled are the redials of pools: of callers that closed connections between calls, without those that a garbage
 // collector closed.
 func (n *Node) Pooled(callers []*Caller) []Redial {
 	swept := map[*Conn]bool{}
@@ -57,7 +57,7 @@ func redialOf(c *Caller, reason func(*Conn) bool) Redial {
 	return r
 }
 
-// habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame
+// Habit reports whether the connections of a caller are made anew for a reason that lies in its pool: it is to blame
 // for their number.
 func (n *Node) Habit(c *Caller) bool {
 	for _, r := range n.Pooled([]*Caller{c}) {
@@ -68,7 +68,7 @@ func (n *Node) Habit(c *Caller) bool {
 	return len(n.Redials([]*Caller{c}, (*Conn).GaveUp)) > 0
 }
 
-// ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they
+// Ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they
 // take longer.
 func (k *Conn) Ahead(callNs int64) bool {
 	switch {
@@ -80,7 +80,7 @@ func (k *Conn) Ahead(callNs int64) bool {
 	return k.GreetingNs-k.DialNs > aheadTimes*int64(k.Trips()+1)*callNs // recorded before the rest was
 }
 
-// costNs is what those new connections cost that took the place of ended ones.
+// CostNs is what those new connections cost that took the place of ended ones.
 func (r Redial) CostNs() int64 {
 	var ns int64
 	for _, k := range r.Fresh {
@@ -89,7 +89,7 @@ func (r Redial) CostNs() int64 {
 	return ns * int64(min(len(r.Ended), len(r.Fresh))) / int64(max(len(r.Fresh), 1))
 }
 
-// mostOf puts the redials of callers together: whose they are, the one with the most connections, and what all cost.
+// MostOf puts the redials of callers together: whose they are, the one with the most connections, and what all cost.
 func MostOf(list []Redial) (callers []*Caller, most Redial, costNs int64) {
 	for _, r := range list {
 		callers, costNs = append(callers, r.Caller), costNs+r.CostNs()
@@ -100,7 +100,7 @@ func MostOf(list []Redial) (callers []*Caller, most Redial, costNs int64) {
 	return callers, most, costNs
 }
 
-// greetingOf is the handshake that most of the connections began with.
+// GreetingOf is the handshake that most of the connections began with.
 func GreetingOf(conns []*Conn) string {
 	count, best := map[string]int{}, ""
 	for _, k := range conns {
@@ -126,7 +126,7 @@ type LostTime struct {
 	SpentNs   int64 // all their time on their connections
 }
 
-// part is that of the callers' time on their connections which they lost before and beside their commands.
+// Part is that of the callers' time on their connections which they lost before and beside their commands.
 func (l LostTime) Part() float64 {
 	return min(float64(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs)/float64(max(l.SpentNs, 1)), 1)
 }
@@ -176,7 +176,7 @@ const limitSharp = 0.5
 // of one pool.
 const spareOften = 0.5
 
-// limited: the connections were put away after the same time without a call, and were missed.
+// Limited: the connections were put away after the same time without a call, and were missed.
 func (r Redial) Limited() bool { return r.afterSameTime() && r.Spare() <= spareOften }
 
 func (r Redial) afterSameTime() bool {
@@ -184,7 +184,7 @@ func (r Redial) afterSameTime() bool {
 	return float64(idle.Low) >= limitSharp*float64(idle.Mid) && idle.Mid > r.CallNs()
 }
 
-// spare is the part of the new connections that were opened while another of the same process lay idle, and went on to.
+// Spare is the part of the new connections that were opened while another of the same process lay idle, and went on to.
 func (r Redial) Spare() float64 {
 	spare := 0
 	for _, k := range r.Fresh {
@@ -213,7 +213,7 @@ const passedSeldom = 0.1
 // and 103. Jobs that make a connection each have a like number of calls.
 const oftenReused = 3
 
-// reused reports whether some of the connections went from caller to caller while others were put away.
+// Reused reports whether some of the connections went from caller to caller while others were put away.
 func (r Redial) Reused() bool {
 	var all, most int64
 	for _, k := range r.Ended {
@@ -228,7 +228,7 @@ func (r Redial) Reused() bool {
 // with IdleTimeout 600 ms: 69 times.
 const soonTimes = 4
 
-// overflows: the caller puts connections away while it has others, not after a time that is a limit, and not each after
+// Overflows: the caller puts connections away while it has others, not after a time that is a limit, and not each after
 // the same number of calls, as one does that opens a connection per job. What it puts away it does not dial beside, as
 // with connections that are lost, or not of one pool.
 func (r Redial) Overflows() bool {
@@ -239,7 +239,7 @@ func (r Redial) Overflows() bool {
 		float64(len(PassedOver(r.Ended, DialsOf(r.Fresh)))) <= passedSeldom*float64(len(r.Ended))
 }
 
-// stale are the callers whose connections the other end closed for being idle, and that opened others when they wanted
+// Stale are the callers whose connections the other end closed for being idle, and that opened others when they wanted
 // to call.
 func (n *Node) Stale(callers []*Caller) []Redial {
 	once := map[*Conn]bool{}

@@ -71,7 +71,7 @@ func (n *Node) openSlots() (out []string) {
 	return out
 }
 
-// trips is what a call and a question for the map take, in nanoseconds.
+// Trips is what a call and a question for the map take, in nanoseconds.
 func (c *Case) Trips(r Refreshing) (call, question float64) {
 	for _, n := range c.Nodes {
 		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && call == 0 {
@@ -84,7 +84,7 @@ func (c *Case) Trips(r Refreshing) (call, question float64) {
 	return call, call + float64(r.PerCall())
 }
 
-// ownersChanged counts signs that slots changed their owners during the watch.
+// OwnersChanged counts signs that slots changed their owners during the watch.
 func (c *Case) OwnersChanged() (changes float64) {
 	for _, n := range c.Nodes {
 		set := n.Growth("cmdstat_cluster|setslot.calls")

@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// refusals counts the connections of this watch that were refused.
+// Refusals counts the connections of this watch that were refused.
 func (n *Node) Refusals() int {
 	refused := 0
 	for _, e := range n.Rec.Events {

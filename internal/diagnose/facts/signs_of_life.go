@@ -62,7 +62,7 @@ func (n *Node) firstAnswer(after int64) (first int64) {
 	return first
 }
 
-// turnedAway counts connections that this node's host refused after a time, because nobody listened.
+// TurnedAway counts connections that this node's host refused after a time, because nobody listened.
 func (n *Node) TurnedAway(after int64) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {

@@ -11,7 +11,7 @@ const (
 	// A lost segment is sent again once; twice in a row and no answer is a path that is gone. The timer doubles: 200,
 	// 400, 800 ms.
 	UnansweredRetransmits = 2
-	// idleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
+	// IdleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
 	// gaps of busy callers.
 	IdleLong = int64(1e9)
 )
@@ -25,7 +25,7 @@ type Silence struct {
 	GivenUp        bool
 }
 
-// silences are the requests of clients on this host that were sent again and never answered.
+// Silences are the requests of clients on this host that were sent again and never answered.
 func (n *Node) Silences() []Silence {
 	byConn := map[string]*Silence{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time

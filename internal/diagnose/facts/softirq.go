@@ -12,12 +12,12 @@ import (
 const (
 	// softirqShare of the CPU: less than a fifth makes nothing slow that was fast.
 	softirqShare = 0.2
-	// segmentNs is what a TCP segment in or out costs in softirqs, an upper bound (about 1 µs with a card's offloads, 2
+	// SegmentNs is what a TCP segment in or out costs in softirqs, an upper bound (about 1 µs with a card's offloads, 2
 	// µs on loopback).
 	SegmentNs = 2000
 )
 
-// ksoftirqd is the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c), "ksoftirqd/0".
+// Ksoftirqd is the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c), "ksoftirqd/0".
 const Ksoftirqd = "ksoftirqd/"
 
 // Softirq is the time that one CPU spent on them.
@@ -29,15 +29,15 @@ type Softirq struct {
 	OthersN float64 // CPU time of that CPU that neither the server nor softirqs had
 }
 
-// heavy reports whether softirqs had a good part of the CPU, beyond what the server's own packets need.
+// Heavy reports whether softirqs had a good part of the CPU, beyond what the server's own packets need.
 func (q Softirq) Heavy(n *Node) bool { return (q.Ns-q.OwnNs)/1e9/n.Seconds() >= softirqShare }
 
-// part of what the server did not have of the CPU.
+// Part of what the server did not have of the CPU.
 func (q Softirq) Part() float64 { return q.Ns / max(q.Ns+q.OthersN, 1) }
 
 func (q Softirq) Daemon() string { return fmt.Sprintf("%s%d", Ksoftirqd, q.CPU) }
 
-// of is the part of a wait of the main thread for its CPU in which softirqs had it.
+// Of is the part of a wait of the main thread for its CPU in which softirqs had it.
 func (q Softirq) Of(s account.Segment) int64 {
 	switch {
 	case strings.HasPrefix(s.Culprit, q.Daemon()+"["):
@@ -60,7 +60,7 @@ func (q Softirq) Within(from, to int64) float64 {
 	return 0
 }
 
-// softirq is that of the CPU on which the main thread was seen most.
+// Softirq is that of the CPU on which the main thread was seen most.
 func (n *Node) Softirq() (q Softirq, ok bool) {
 	at := n.Host("main.cpu")
 	if len(at) == 0 {

@@ -16,14 +16,14 @@ const (
 	rowDialNs = int64(1e6)
 )
 
-// stampede is connections that one caller opened together.
+// Stampede is connections that one caller opened together.
 type Stampede struct {
 	*Caller
 	Conns []*Conn
 	Row   bool // one after the other
 }
 
-// stampedes are the herds and rows of dials in which callers filled their pools.
+// Stampedes are the herds and rows of dials in which callers filled their pools.
 func (n *Node) Stampedes(callers []*Caller) []Stampede {
 	back := map[*Conn]bool{}
 	for _, l := range n.MassLosses(callers) {

@@ -6,14 +6,36 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// Which cause a command stands for when others waited for it. Several causes look alike from afar, a busy loop and a
-// command in SLOWLOG; here is what tells them apart, in one place, so that no suspect is claimed twice.
-func (n *Node) CommandCause(s account.Suspect) string {
+// Kind is what a command that others waited for did for so long. Several kinds look alike from afar, a busy loop and a
+// command in SLOWLOG; KindOf tells them apart in one place, so that no suspect is claimed by two causes.
+type Kind int
+
+// Kinds of commands that hold the event loop.
+const (
+	KindOther         Kind = iota // its work does not explain its duration, or it holds nobody up
+	KindSlowCommand               // many elements
+	KindFrameworkKeys             // keys that a framework keeps beside those of its users
+	KindScriptOrMulti             // a script, or MULTI with many commands
+	KindFlush                     // FLUSHALL, FLUSHDB
+	KindFree                      // a big value was freed
+	KindBulkTransfer              // a big value was read or written
+	KindManyKeys                  // one command with many keys
+	KindEviction                  // keys were evicted to stay below maxmemory
+	KindFork                      // the fork of a snapshot or of a rewrite
+	KindMigrate                   // MIGRATE or RESTORE of a key
+	KindMapCommand                // CLUSTER NODES, SLOTS, SHARDS
+	KindClientListing             // commands whose work grows with the number of clients
+	KindIntrospection             // INFO, SLOWLOG, MONITOR and the like
+	KindTLSHandshake              // handshakes, which the server does in its event loop
+)
+
+// KindOf tells the kind of a suspect that is a command.
+func (n *Node) KindOf(s account.Suspect) Kind {
 	if IsMigration(s) {
-		return "migrate-big-key-blocks" // also where it slept: it waits for the other server
+		return KindMigrate // also where it slept: it waits for the other server
 	}
 	if s.Kind != account.KindCommand || s.Stopped && !s.Busy {
-		return "" // the time was not the command's: the thread was kept from running
+		return KindOther // the time was not the command's: the thread was kept from running
 	}
 	if outer, ok := n.script(s); ok {
 		return outer
@@ -21,45 +43,45 @@ func (n *Node) CommandCause(s account.Suspect) string {
 	name, _, _ := strings.Cut(s.Command, " ")
 	switch {
 	case n.isTLSHandshake(s):
-		return "tls-handshake-storm"
+		return KindTLSHandshake
 	case n.FrameworkBehind(s) != "":
-		return "framework-hidden-keys"
+		return KindFrameworkKeys
 	case forking[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
-		return "fork-latency"
+		return KindFork
 	case s.Command == "CONFIG SET" && n.Rose("evicted_keys", s) > 0:
-		return "eviction-cycle" // a lower maxmemory is reached at once
+		return KindEviction // a lower maxmemory is reached at once
 	case flushes[name]:
-		return "flush-sync"
+		return KindFlush
 	case scripts[name]:
-		return "lua-or-multi-long"
+		return KindScriptOrMulti
 	case name == "EXEC":
 		if inner, ok := n.longestWithin(s); ok {
-			return n.CommandCause(inner)
+			return n.KindOf(inner)
 		}
-		return "lua-or-multi-long"
+		return KindScriptOrMulti
 	case IsMapCommand(s.Command):
-		return "topology-refresh-storm" // or moved-refresh-storm: they look at these themselves
+		return KindMapCommand // or moved-refresh-storm: they look at these themselves
 	case n.IsCrowdWork(s.Command):
-		return "many-clients-overhead"
+		return KindClientListing
 	case account.Introspection(s.Command):
-		return "introspection-load"
+		return KindIntrospection
 	case n.isBulk(s):
-		return "big-key-io"
+		return KindBulkTransfer
 	case s.ArgCount > Oversized && MultiKey[name]:
-		return "oversized-pipeline-or-multikey"
+		return KindManyKeys
 	case s.ArgCount >= manyArguments:
-		return "slow-command"
+		return KindSlowCommand
 	case n.isFree(name, s):
-		return "sync-free-of-big-key"
+		return KindFree
 	case account.ConstantTime(s.Command):
-		return ""
+		return KindOther
 	}
-	return "slow-command"
+	return KindSlowCommand
 }
 
-// heldBy claims what slow calls waited for commands of a cause.
-func (n *Node) HeldBy(cause string) Held {
-	return n.Held(func(s account.Suspect) bool { return n.CommandCause(s) == cause })
+// HeldBy claims what slow calls waited for commands of a cause.
+func (n *Node) HeldBy(kind Kind) Held {
+	return n.Held(func(s account.Suspect) bool { return n.KindOf(s) == kind })
 }
 
 var (
@@ -114,7 +136,7 @@ func (n *Node) usecNs(s account.Suspect) float64 {
 	return n.Rose(name, s) * 1000
 }
 
-// rose is by how much a counter rose in the polls around a suspect.
+// Rose is by how much a counter rose in the polls around a suspect.
 func (n *Node) Rose(field string, s account.Suspect) float64 {
 	total := 0.0
 	for _, st := range n.Info(field).Steps() {
@@ -142,7 +164,7 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 	}
 }
 
-// memoryFell is the largest fall of used_memory between two polls around a suspect.
+// MemoryFell is the largest fall of used_memory between two polls around a suspect.
 func (n *Node) MemoryFell(s account.Suspect) float64 {
 	m := n.Info("used_memory")
 	most := 0.0
@@ -155,18 +177,18 @@ func (n *Node) MemoryFell(s account.Suspect) float64 {
 }
 
 // script reports that a command ran inside of a script: the server counts and logs it beside the script.
-func (n *Node) script(s account.Suspect) (string, bool) {
+func (n *Node) script(s account.Suspect) (Kind, bool) {
 	name, _, _ := strings.Cut(s.Command, " ")
 	if scripts[name] || name == "EXEC" {
-		return "", false
+		return KindOther, false
 	}
 	for _, o := range n.Ledger.Suspects {
 		outer, _, _ := strings.Cut(o.Command, " ")
 		if o.Node == s.Node && scripts[outer] && o.Holds(s) {
-			return "lua-or-multi-long", true
+			return KindScriptOrMulti, true
 		}
 	}
-	return "", false
+	return KindOther, false
 }
 
 // longestWithin finds the command that was nearly all of an EXEC.
@@ -189,7 +211,7 @@ func (n *Node) forkedWithin(command account.Suspect) bool {
 	return false
 }
 
-// clientsWith are the clients that match, each once.
+// ClientsWith are the clients that match, each once.
 func (n *Node) ClientsWith(match func(Client) bool) []Client {
 	seen := map[string]bool{}
 	var out []Client
@@ -202,7 +224,7 @@ func (n *Node) ClientsWith(match func(Client) bool) []Client {
 	return out
 }
 
-// monitors are the clients that run MONITOR.
+// Monitors are the clients that run MONITOR.
 func (n *Node) Monitors() []Client {
 	return n.ClientsWith(func(c Client) bool { return strings.Contains(c.Flags, "O") })
 }
@@ -215,14 +237,14 @@ func Words(s string) map[string]bool {
 	return m
 }
 
-// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone,
+// IsMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone,
 // in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
 func IsMigration(s account.Suspect) bool {
 	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
 		s.Command == "RESTORE")
 }
 
-// isServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
+// IsServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
 func IsServer(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
 	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
@@ -230,11 +252,11 @@ func IsServer(process string) bool {
 }
 
 const (
-	// oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the
+	// Oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the
 	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
 	// instance 10k"; measured gains end near 100).
 	Oversized = 1000
 )
 
-// multiKey are the commands that take any number of keys, members or fields, at a constant price each.
+// MultiKey are the commands that take any number of keys, members or fields, at a constant price each.
 var MultiKey = Words(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lostIn is the time that callers lost in a stretch: all of it on each connection that they had in use when it began. A
+// LostIn is the time that callers lost in a stretch: all of it on each connection that they had in use when it began. A
 // call that is tried again at once has no place where it waits, but nor has its caller what it asked for.
 func (n *Node) LostIn(w Span) (ns int64) {
 	for _, c := range n.Users() {
@@ -27,7 +27,7 @@ func (n *Node) LostIn(w Span) (ns int64) {
 	return max(ns, s.Ns)
 }
 
-// nodeTimeoutMs is cluster-node-timeout of any node that tells it, in milliseconds; 0 where there is no cluster.
+// NodeTimeoutMs is cluster-node-timeout of any node that tells it, in milliseconds; 0 where there is no cluster.
 func (n *Node) NodeTimeoutMs() int {
 	if len(n.Views) == 0 && n.SlotsBefore() == 0 {
 		return 0
@@ -40,7 +40,7 @@ func (n *Node) NodeTimeoutMs() int {
 	return 0
 }
 
-// ownPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after
+// OwnPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after
 // some of the handshake, and of the server source.
 func (n *Node) OwnPerSecond() float64 {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
@@ -48,14 +48,14 @@ func (n *Node) OwnPerSecond() float64 {
 	return (float64(kept.Calls) + CommandsPerFresh*float64(fresh.Calls)) / n.Seconds()
 }
 
-// commandsPerFresh is HELLO, CLIENT SETNAME, and the call itself.
+// CommandsPerFresh is HELLO, CLIENT SETNAME, and the call itself.
 const CommandsPerFresh = 3
 
 // settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within
 // milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
 const settledIn = int64(2e9)
 
-// stuckAfter is who still waits for an old master when others have its slots, and had the time to tell.
+// StuckAfter is who still waits for an old master when others have its slots, and had the time to tell.
 func (n *Node) StuckAfter(t Takeover) Stuck {
 	if t.Open {
 		return Stuck{}
@@ -73,7 +73,7 @@ func (n *Node) StuckAfter(t Takeover) Stuck {
 	return s
 }
 
-// stuck is who waits for a silent node in a stretch of time.
+// Stuck is who waits for a silent node in a stretch of time.
 type Stuck struct {
 	Ns      int64 // of waiting, each connection for itself
 	Who     Tally // connections by caller
@@ -158,7 +158,7 @@ func (s *Stuck) addWait(c *Caller, from, to int64) {
 	s.Who[c.Name]++
 }
 
-// takeover is a master that fell silent, and who has its slots since. Times in nanoseconds; those of the server source
+// Takeover is a master that fell silent, and who has its slots since. Times in nanoseconds; those of the server source
 // are a second late at most.
 type Takeover struct {
 	DownNs  int64 // the last sign of life of the old master; 0: before the watch
@@ -171,7 +171,7 @@ type Takeover struct {
 	Stopped int64 // of the silence its process was stopped
 }
 
-// takeover tells of this node, an old master; ok is false where it kept its slots, or handed them over while it
+// Takeover tells of this node, an old master; ok is false where it kept its slots, or handed them over while it
 // answered.
 func (n *Node) Takeover() (t Takeover, ok bool) {
 	switch t.By, t.TakenNs = n.successor(); {
@@ -194,7 +194,7 @@ func (n *Node) Takeover() (t Takeover, ok bool) {
 	return t, true
 }
 
-// orphan is what a replica tells of a master that is not watched itself, because it could not be reached when the watch
+// Orphan is what a replica tells of a master that is not watched itself, because it could not be reached when the watch
 // began: its link to it is down, and it became the master itself, or nobody has.
 func (n *Node) Orphan() (t Takeover, master string, ok bool) {
 	down := n.Info("master_link_down_since_seconds")
@@ -223,10 +223,10 @@ type roleChange struct{ From, To string }
 
 func roleOf(e recording.Event) roleChange { return recording.DetailOf[roleChange](e) }
 
-// fromNs is when the old master fell silent, or the begin of the watch.
+// FromNs is when the old master fell silent, or the begin of the watch.
 func (t Takeover) FromNs(c *Case) int64 { return max(t.DownNs, c.StartNs) }
 
-// endNs is when the slots of the old master had a new one, or the end of the watch.
+// EndNs is when the slots of the old master had a new one, or the end of the watch.
 func (t Takeover) EndNs(c *Case) int64 {
 	if t.TakenNs == 0 {
 		return c.lastHeard()
@@ -305,7 +305,7 @@ func (c *Case) servers() map[int]bool {
 	return out
 }
 
-// users are the callers of a node that are no nodes themselves.
+// Users are the callers of a node that are no nodes themselves.
 func (n *Node) Users() []*Caller {
 	servers := n.servers()
 	return slices.DeleteFunc(n.Callers(), func(c *Caller) bool { return servers[c.PID] || IsServer(c.Comm) })

@@ -17,7 +17,7 @@ const (
 	HealthyMinCalls = 3                             // fewer slow calls than this are no pattern, whatever their share
 )
 
-// dur prints nanoseconds with three digits: 0.084 ms, 12.3 ms, 1.52 s.
+// Dur prints nanoseconds with three digits: 0.084 ms, 12.3 ms, 1.52 s.
 func Dur(ns int64) string {
 	switch {
 	case ns >= 1e9:

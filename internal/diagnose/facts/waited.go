@@ -4,7 +4,7 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// waited claims the time in which slow calls waited for the server and nothing says for what: calls queued behind such
+// Waited claims the time in which slow calls waited for the server and nothing says for what: calls queued behind such
 // a call are among them.
 func (n *Node) Waited() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsWaiting(s) })

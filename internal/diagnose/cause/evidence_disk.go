@@ -54,3 +54,10 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 			facts.Dur(longest[event]), count[event]), float64(longest[event]), "ns")
 	}
 }
+
+func (f *Finding) supportAppended(n *facts.Node) {
+	if grown := n.Growth("aof_current_size"); grown > 0 {
+		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
+			grown, "bytes")
+	}
+}

@@ -21,7 +21,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 			continue
 		}
 		own += s.DurationNs
-		if account.ConstantTime(s.Command) && n.CommandCause(s) == "" {
+		if account.ConstantTime(s.Command) && n.KindOf(s) == facts.KindOther {
 			cheap++
 			longest = max(longest, s.DurationNs)
 		}
@@ -121,5 +121,20 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		mean := int64(t.totalNs / float64(t.count))
 		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
 			t.Command, facts.Dur(mean), facts.Times(t.count)), float64(mean), "ns")
+	}
+}
+
+// doubtStopped says where the thread was also kept from running: then the command took longer than its work.
+func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
+	stopped := 0
+	for _, s := range h.Suspects {
+		if s.Stopped {
+			stopped++
+		}
+	}
+	if stopped > 0 && n.StateSource() != recording.SourceServer {
+		f.doubt(n.StateSource(), fmt.Sprintf("the main thread was also kept from running about the time of %d of "+
+			"these: "+
+			"not all of their time was work", stopped), float64(stopped), "commands")
 	}
 }

@@ -1,4 +1,4 @@
-package cause
+package facts
 
 import (
 	"testing"
@@ -14,14 +14,14 @@ func FuzzFanoutShare(f *testing.F) {
 		if waited <= 0 || took < 0 {
 			t.Skip()
 		}
-		o := fanout{nodes: map[string]int{}}
+		o := Fanout{Nodes: map[string]int{}}
 		for range 10 {
-			o.take(glance{recording.BesideDetail{Others: []recording.Beside{{
+			o.take(fanoutSample{recording.BesideDetail{Others: []recording.Beside{{
 				Node: "a", AfterNs: after, TookNs: took,
 				Waiting: waiting,
 			}}}, waited})
 		}
-		if s := o.share(); !(s >= 0 && s <= 1) {
+		if s := o.Share(); !(s >= 0 && s <= 1) {
 			t.Errorf("share %v of %+v", s, o)
 		}
 	})
