@@ -39,8 +39,10 @@ var layers = map[string]int{
 
 	"internal/diagnose/account": 2,
 	"internal/diagnose/facts":   3,
-	"internal/diagnose/cause":   4,
-	"internal/diagnose/verdict": 5,
+	"internal/diagnose/remedy":  4,
+	"internal/diagnose/cause":   5,
+	"internal/diagnose/verdict": 6,
+	"internal/diagnose/corpus":  2, // recordings for tests
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -54,7 +56,7 @@ var layers = map[string]int{
 	"internal/topology/survey": 3,
 	"internal/topology/watch":  2,
 
-	"internal/report": 7,
+	"internal/report": 8,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
@@ -64,11 +66,11 @@ var layers = map[string]int{
 	"internal/lab/fleettest":                 2,
 	"internal/lab/traffic":                   1,
 	"internal/lab/sink":                      0,
-	"internal/lab/matrix":                    6,
+	"internal/lab/matrix":                    7,
 	"internal/lab/incident":                  5,
-	"internal/lab/grade":                     6,
+	"internal/lab/grade":                     7,
 
-	"cmd/slowpath": 8,
+	"cmd/slowpath": 9,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

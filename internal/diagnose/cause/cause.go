@@ -8,7 +8,7 @@ import (
 type Cause struct {
 	ID    string // stable: scripts match on it
 	Title string
-	Layer string // server-host, server, network, client, persistence, limits
+	Layer string // server-host, server, persistence, limits, network, client-host, client
 	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
 	Needs Needs
 	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.

@@ -2,9 +2,11 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -95,22 +97,17 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 }
 
 func loopFix(c *facts.Caller) []string {
-	fix := map[string]string{
-		"python": "Python: await asyncio.to_thread(FUNCTION, …), or a ProcessPoolExecutor for what computes; " +
-			"PYTHONASYNCIODEBUG=1 logs what held the loop for 0.1 s and more (loop.slow_callback_duration)",
-		"node": "Node: a worker thread (worker_threads, piscina) for what computes, no *Sync functions; " +
-			"perf_hooks.monitorEventLoopDelay() measures it",
-		"java": "Lettuce: no blocking call or computation in callbacks (publishOnScheduler(true), thenApplyAsync " +
-			"with an executor of your own)",
-	}
-	var out []string
-	for _, name := range []string{"python", "node", "java"} {
-		if len(c.Comm) >= len(name) && c.Comm[:len(name)] == name {
-			out = append(out, fix[name])
+	var own, all []string
+	for _, runtime := range []string{"python", "node", "java"} {
+		text, _ := remedy.Of(remedy.UnblockEventLoop, runtime)
+		all = append(all, text)
+		if strings.HasPrefix(c.Comm, runtime) {
+			own = append(own, text)
 		}
 	}
+	out := own
 	if out == nil {
-		out = []string{fix["python"], fix["node"], fix["java"]}
+		out = all
 	}
 	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, "+
 		"jstack; perf top -p "+fmt.Sprint(c.PID))

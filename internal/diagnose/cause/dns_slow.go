@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -61,7 +62,7 @@ func explainNames(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceTap, "which names were asked for was not looked at: that the dials came right behind is "+
 		"why these are taken for the server's", 0, "")
-	f.Fix = namesFix(worst.Again > 0, n.Library(facts.KeepFix, facts.KeepOrder...))
+	f.Fix = namesFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
 }
@@ -103,7 +104,7 @@ func explainOwnNames(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceProbe, "whether the callers look names up as often, and at the same name servers, was "+
 		"not seen", 0, "")
-	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, n.Library(facts.KeepFix, facts.KeepOrder...))
+	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
 }

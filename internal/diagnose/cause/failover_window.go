@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -267,21 +268,7 @@ func failoverFix(n *facts.Node, t facts.Takeover) []string {
 		fix = append(fix, "CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own "+
 			"slots meanwhile")
 	}
-	return append(fix, n.Library(map[string]string{
-		"lettuce": "Lettuce: ClusterTopologyRefreshOptions.builder().enableAllAdaptiveRefreshTriggers() (from 7.0 " +
-			"on by default), SocketOptions.tcpUserTimeout, and TimeoutOptions.enabled() with commands of some " +
-			"hundred ms",
-		"jedis": "Jedis: a short socketTimeoutMillis, and maxAttempts with maxTotalRetriesDuration longer than " +
-			"the window (JedisCluster, RedisClusterClient)",
-		"go-redis": "go-redis: ReadTimeout some hundred ms; MaxRetries with MinRetryBackoff and MaxRetryBackoff (8 " +
-			"ms and 512 ms) end long before the window does, so that callers must be ready for errors",
-		"redis-py": "redis-py: cluster_error_retry_attempts, or Retry(ExponentialBackoff(cap=1), …) that lasts " +
-			"longer than the window; socket_timeout",
-		"ioredis": "ioredis: retryDelayOnClusterDown, retryDelayOnFailover (100 ms each) and maxRedirections " +
-			"(16): together they must last longer than the window",
-		"node-redis": "node-redis: maxCommandRedirections, and socket.reconnectStrategy",
-		"rueidis":    "rueidis: Dialer.Timeout and ConnWriteTimeout; it tries again until the context ends",
-	}, "lettuce", "jedis", "go-redis", "redis-py", "ioredis", "node-redis", "rueidis")...)
+	return append(fix, remedy.For(n, remedy.SurviveFailover, nil)...)
 }
 
 // coverage is cluster-require-full-coverage of any node that tells it.

@@ -9,6 +9,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -138,25 +139,8 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest "+
 			"a deadline of its own")
 	if proxies < len(shares) {
-		fix = append(fix, n.Library(fanoutLines, "go-redis", "rueidis", "redigo", "lettuce", "jedis", "redis-py",
-			"node-redis", "ioredis")...)
+		fix = append(fix, remedy.For(n, remedy.SplitCalls, nil)...)
 	}
 	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not "+
 		"answered within its usual p99 (a hedged read), and take the first reply")
-}
-
-// fanoutLines are what each library can do.
-var fanoutLines = map[string]string{
-	"go-redis": "go-redis: one Pipeline per hash tag; or ContextTimeoutEnabled: true (9.0 and later), a context " +
-		"with a deadline for Exec, and what came: each Cmder has an error of its own",
-	"rueidis": "rueidis: MGet and DoMulti ask all nodes of the keys at once: one call per hash tag; a context " +
-		"with a deadline; DoMultiCache and MGetCache keep what is read often in the process",
-	"redigo": "redigo: one MGET per hash tag",
-	"lettuce": "Lettuce: mget of a cluster is split by slot and waits for all: mget of keys with one hash tag; or " +
-		"async().get for each key and LettuceFutures.awaitAll with a timeout, which keeps what came",
-	"jedis": "Jedis: MGET needs one slot; ClusterPipeline.sync waits for all nodes: one pipeline per hash tag",
-	"redis-py": "redis-py: mget_nonatomic and ClusterPipeline wait for all nodes: mget of keys with one hash tag; " +
-		"socket_timeout bounds the wait",
-	"node-redis": "node-redis: Promise.allSettled over the keys, each in a race with a timer, and not Promise.all",
-	"ioredis":    "ioredis: Promise.allSettled over the keys with commandTimeout, and not Promise.all",
 }

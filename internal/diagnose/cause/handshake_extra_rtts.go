@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -85,8 +86,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 func greetingFix(n *facts.Node, ops string) []string {
 	var out []string
 	if strings.Contains(ops, "CLIENT SETINFO") {
-		out = append(out, n.Library(setInfoFix, "go-redis", "redis-py", "jedis", "lettuce", "rueidis", "node-redis",
-			"ioredis")...)
+		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, fix string }{
 		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
@@ -102,15 +102,4 @@ func greetingFix(n *facts.Node, ops string) []string {
 		}
 	}
 	return out
-}
-
-// setInfoFix is per library how to leave out CLIENT SETINFO.
-var setInfoFix = map[string]string{
-	"go-redis":   "CLIENT SETINFO: go-redis DisableIdentity: true (spelt DisableIndentity in older versions)",
-	"redis-py":   "CLIENT SETINFO: redis-py driver_info=None; before 8.0 lib_name=None, lib_version=None",
-	"jedis":      "CLIENT SETINFO: Jedis clientSetInfoConfig(ClientSetInfoConfig.DISABLED)",
-	"lettuce":    "CLIENT SETINFO: Lettuce RedisURI with setLibraryName(\"\") and setLibraryVersion(\"\")",
-	"rueidis":    "CLIENT SETINFO: rueidis ClientSetInfo: rueidis.DisableClientSetInfo",
-	"node-redis": "CLIENT SETINFO: node-redis disableClientInfo: true",
-	"ioredis":    "CLIENT SETINFO: ioredis disableClientInfo: true",
 }

@@ -3,9 +3,9 @@ package cause
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -187,7 +187,7 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	late, _ := n.JustInTime(age.Mid)
 	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
 		"were not late, their replies never came", late, facts.Dur(age.Mid/2)), late, "calls")
-	if known := retryDefaultsOf(n); known != "" {
+	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
 	}
 	if len(a.again) == 0 {
@@ -214,52 +214,12 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	return age
 }
 
-// retryDefaults says what the library that CLIENT LIST names does by itself.
-func retryDefaultsOf(n *facts.Node) string {
-	for _, c := range n.ClientsWith(func(c facts.Client) bool { return c.LibName != "" }) {
-		for _, r := range retryDefaults {
-			if strings.HasPrefix(strings.ToLower(c.LibName), r.library) && facts.AtLeast(c.LibVer, r.major, r.minor) {
-				return c.LibName + " " + c.LibVer + " " + r.what
-			}
-		}
-	}
-	return ""
-}
-
 func retriesFix(n *facts.Node, timeout facts.Spread) []string {
 	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
 		"%s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
-	fix = append(fix, n.Library(map[string]string{
-		"go-redis": "go-redis: MaxRetries: -1 (3 by default; in a cluster MaxRedirects), MinRetryBackoff and " +
-			"MaxRetryBackoff (8 ms to 512 ms; from 9.22 on 10 ms to 1 s), ReadTimeout; a context's deadline bounds " +
-			"all attempts with ContextTimeoutEnabled: true",
-		"redis-py": "redis-py: retry=Retry(NoBackoff(), 1) or Retry(ExponentialBackoff(cap=0.1, base=0.01), 2) and " +
-			"socket_timeout=… (6 and 7: 3 retries, 1 s to 10 s apart; 8: 10 retries, 10 ms to 1 s apart)",
-		"jedis": "Jedis: cluster maxAttempts(…) (5) with maxTotalRetriesDuration(…), socketTimeoutMillis (2 s); " +
-			"its standalone client does not try again",
-		"lettuce": "Lettuce: RedisURI timeout (60 s); after a reconnect it sends again what was open: " +
-			"ClientOptions.autoReconnect, disconnectedBehavior(REJECT_COMMANDS)",
-		"ioredis": "ioredis: maxRetriesPerRequest: 1 (20), retryStrategy, commandTimeout; in a cluster " +
-			"retryDelayOnFailover, maxRedirections (16)",
-		"redisson":   "Redisson: retryAttempts (4), retryDelay (1-2 s), timeout (3 s)",
-		"node-redis": "node-redis: socket.reconnectStrategy, commandOptions({ timeout })",
-	}, "go-redis", "redis-py", "jedis", "lettuce", "ioredis", "redisson", "node-redis")...)
+	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
 	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
 		"taken for a slow call",
 		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's "+
 			"own address")
-}
-
-// retryDefaults is what libraries do by default, as read in their sources; of each the newest first.
-var retryDefaults = []struct {
-	library      string
-	major, minor int // from this version on
-	what         string
-}{
-	{"go-redis", 9, 22, "tries 3 times again by default, 10 ms to 1 s apart"},
-	{"go-redis", 0, 0, "tries 3 times again by default, 8 to 512 ms apart"},
-	{"redis-py", 8, 0, "tries 10 times again by default, 10 ms to 1 s apart"},
-	{"redis-py", 6, 0, "tries 3 times again by default, 1 to 10 s apart"},
-	{"ioredis", 0, 0, "tries up to 20 times again by default"},
-	{"redisson", 0, 0, "tries 4 times again by default, 1 to 2 s apart"},
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -203,18 +204,7 @@ func hotShardFix(n *facts.Node, uneven bool) []string {
 		find,
 		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation " +
 			"(CLIENT TRACKING, Redis >= 6.0):",
-	}, append(n.Library(map[string]string{
-		"go-redis": "go-redis: a cache in the process (it has none of its own); for reads ClusterOptions.ReadOnly " +
-			"with RouteRandomly",
-		"rueidis": "rueidis: DoCache with a TTL; for reads SendToReplicas",
-		"lettuce": "Lettuce: ClientSideCaching.enable (standalone connections), or a cache in the process; for " +
-			"reads ReadFrom.REPLICA_PREFERRED",
-		"jedis": "Jedis: CacheConfig (5.2 and later, RESP3)",
-		"redis-py": "redis-py: cache_config=CacheConfig() with protocol=3 (5.1 and later); for reads " +
-			"load_balancing_strategy, before 6.0 read_from_replicas",
-		"node-redis": "node-redis: clientSideCache (5.0 and later, RESP 3); for reads useReplicas: true",
-		"ioredis":    "ioredis: a cache in the process; for reads scaleReads: 'slave'",
-	}, "go-redis", "rueidis", "lettuce", "jedis", "redis-py", "node-redis", "ioredis"),
+	}, append(remedy.For(n, remedy.CacheHotKeys, nil),
 		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag "+
 			"{…} that all keys share",
 		"Reads of a hot key can be spread over replicas of its node; writes cannot")...)

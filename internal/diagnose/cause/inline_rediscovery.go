@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -22,19 +23,6 @@ var inlineRediscovery = Cause{
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
 	Explain: func(*facts.Node) *Finding { return nil }, // who is told MOVED by one node asks another
 	Whole:   explainInline,
-}
-
-// inlineHabits are what can be done in the libraries that wait (waitsForMap). redis-py does so at each fifth MOVED
-// (reinitialize_steps), and disconnects its free connections.
-var inlineHabits = map[string]string{
-	"node-redis": "node-redis waits for the map at each MOVED (await rediscover), on a new connection, and has no " +
-		"option against it: move slots in few large steps, reconnect the clients one by one after a planned move, " +
-		"and bound it by maxCommandRedirections",
-	"redis-py": "redis-py: RedisCluster(reinitialize_steps=0): MOVED corrects the one slot only, the map is fetched " +
-		"when a connection fails (default 5: the whole map, inside of each fifth such call, and all free connections " +
-		"are dropped)",
-	"jedis": "Jedis ≥ 5.1: topologyRefreshPeriod(Duration.ofSeconds(30)) in the cluster's configuration: the map is " +
-		"fetched beside the calls, and few of them meet a MOVED",
 }
 
 func explainInline(c *facts.Case, _ *Finding) *Finding {
@@ -90,7 +78,8 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	if len(in.By) > 0 {
 		f.support(recording.SourceTap, "the map is asked for by "+in.By.List(3), float64(len(in.By)), "callers")
 	}
-	f.Fix = []string{inlineHabits[in.Library], "Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER " +
+	how, _ := remedy.Of(remedy.FetchMapBesideCalls, in.Library)
+	f.Fix = []string{how, "Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER " +
 		"MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}
 	f.See = []string{
 		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -152,8 +153,8 @@ func (f *Finding) tellWaits(in facts.InlineFetch) {
 
 func (f *Finding) movedFix(n *facts.Node) {
 	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and " +
-		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}, n.Library(movedHabits,
-		"redis-py", "lettuce", "jedis", "go-redis", "ioredis", "rueidis")...)
+		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"},
+		remedy.For(n, remedy.FetchMapLess, nil)...)
 	if !facts.Since(n, 7, 0) {
 		f.Fix = append(f.Fix, "Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a "+
 			"twentieth and less")
@@ -178,17 +179,4 @@ func roleChanges(c *facts.Case) (count int) {
 		count += len(n.Events(recording.SourceServer, recording.KindRoleChange))
 	}
 	return count
-}
-
-// movedHabits say per library how to fetch the map less often when slots move.
-var movedHabits = map[string]string{
-	"redis-py": "redis-py: RedisCluster(reinitialize_steps=20): the map at each 20th MOVED (default 5), else the one " +
-		"slot is corrected",
-	"lettuce": "Lettuce: ClusterTopologyRefreshOptions.adaptiveRefreshTriggersTimeout(Duration.ofSeconds(30)) (7.x: " +
-		"5 s, 6.x: 30 s), dynamicRefreshSources(false): not all nodes",
-	"jedis": "Jedis ≥ 3.10: one thread refreshes at a time; before it each that is told MOVED does",
-	"go-redis": "go-redis v9: MOVED corrects nothing but starts one reload for all (v9.22 coalesces them): one " +
-		"ClusterClient per process, not one per worker",
-	"ioredis": "ioredis: slotsRefreshInterval off (v5) and one Cluster per process: each MOVED starts a refresh",
-	"rueidis": "rueidis ≥ 1.0.76 spreads refreshes at random over 1 to 30 s",
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -160,22 +161,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 func noTimeoutFix(n *facts.Node) []string {
 	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind " +
 		"it may take:"}
-	fix = append(fix, n.Library(map[string]string{
-		"redis-py": "redis-py: socket_timeout=1, socket_connect_timeout=1 (none before 8.0, 5 s since), " +
-			"health_check_interval=30",
-		"lettuce": "Lettuce: RedisURI.setTimeout(Duration.ofSeconds(1)) (60 s by default), " +
-			"ClientOptions.timeoutOptions(TimeoutOptions.enabled()), SocketOptions.tcpUserTimeout(…) and keepAlive(…)",
-		"ioredis": "ioredis: commandTimeout: 1000 and socketTimeout (none by default), keepAlive: 10000",
-		"node-redis": "node-redis: socket: { socketTimeout: … } (none by default), commandOptions: { timeout: 1000 " +
-			"}, pingInterval",
-		"redigo": "redigo: DialReadTimeout(time.Second), DialWriteTimeout(time.Second) (none by default), or " +
-			"DoWithTimeout",
-		"go-redis": "go-redis: ReadTimeout: time.Second (-1 is none; 3 s by default, 5 s from 9.22 on)",
-		"jedis": "Jedis: socketTimeoutMillis(1000) (2 s by default; 0 is none), blockingSocketTimeoutMillis for " +
-			"blocking commands",
-		"hiredis": "hiredis: redisSetTimeout; redis-rs: set_response_timeout; phpredis: Redis::OPT_READ_TIMEOUT " +
-			"(default_socket_timeout, 60 s)",
-	}, "redis-py", "lettuce", "ioredis", "node-redis", "redigo", "go-redis", "jedis", "hiredis")...)
+	fix = append(fix, remedy.For(n, remedy.ReplyTimeout, nil)...)
 	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
 		"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
 		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")

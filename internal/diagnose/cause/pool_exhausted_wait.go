@@ -2,8 +2,10 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -159,14 +161,7 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in "+
 		"use, and twice that leaves room for bursts: %d", len(u.Used), u.Calls, facts.Dur(u.CallNs),
 		u.Calls*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
-	fix = append(fix, n.Library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default), MinIdleConns",
-			max(size, 2*len(u.Used))),
-		"redigo": fmt.Sprintf("redigo: MaxActive and MaxIdle: %d", max(size, 2*len(u.Used))),
-		"jedis": fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), setMaxWait",
-			max(size, 2*len(u.Used)), max(size, 2*len(u.Used))),
-		"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d)", max(size, 2*len(u.Used))),
-	}, "go-redis", "redigo", "jedis", "redis-py")...)
+	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
 	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
 		"commands (BLPOP, XREAD BLOCK) from the same pool")
 }
@@ -182,7 +177,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	if f == nil {
 		f = &Finding{
-			Of: len(c.Ledger.Slow), Fix: facts.PoolSeenFix(w),
+			Of: len(c.Ledger.Slow), Fix: poolSeenFix(w),
 			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
 		}
 	}
@@ -199,4 +194,14 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
+}
+
+// poolSeenFix is what can be done where goroutines or threads were seen that wait for a connection.
+func poolSeenFix(w facts.Wait) []string {
+	fix := []string{fmt.Sprintf("Give the pool room for those who wait: %d are in calls at a time", w.Calls)}
+	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
+		fix = append(fix, line)
+	}
+	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
+		"commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -61,27 +62,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: the pool has to outlast pauses "+
-		"of %s and more", facts.Dur(idle.Mid))}, n.Library(map[string]string{
-		"go-redis": "go-redis v9: MinIdleConns: 2 and ConnMaxIdleTime: -1 (30 min by default, looked at when a " +
-			"call takes a connection)",
-		"go-redis@8": "go-redis v8: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"go-redis@7": "go-redis v7: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"go-redis@6": "go-redis v6: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"redigo": "redigo: IdleTimeout: 0 (never), or longer than the pauses",
-		"jedis": "Jedis: setMinIdle(2), setMinEvictableIdleDuration(Duration.ofMinutes(30)); its " +
-			"ConnectionPoolConfig evicts after 60 s idle",
-		"redisson": "Redisson: idleConnectionTimeout (10 s), connectionMinimumIdleSize",
-		"rueidis": "rueidis: BlockingPoolCleanup: 0 (off, the default) and BlockingPoolMinSize, for blocking and " +
-			"dedicated calls; the others share connections that stay",
-		"node-redis": "node-redis: createClientPool with minimum: 2, cleanupDelay (3 s by default) longer than the " +
-			"pauses",
-		"lettuce": "Lettuce with commons-pool: setMinIdle(2), setTimeBetweenEvictionRuns(Duration.ofMillis(-1)); or " +
-			"no pool: its one connection stays",
-	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redigo", "jedis", "redisson", "rueidis", "node-redis",
-		"lettuce")...)
+		"of %s and more", facts.Dur(idle.Mid))}, remedy.For(n, remedy.KeepIdle, nil)...)
 	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS "+
 		"NLB), or send a keepalive")
 	f.See = []string{

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -153,16 +154,5 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 
 func leakFix(n *facts.Node) []string {
 	return append([]string{"Give every connection back, on errors too: find who takes one and returns early (look at " +
-		"the callers of the pool's Get, Conn or getResource)"}, n.Library(map[string]string{
-		"redigo": "redigo: conn := pool.Get(); defer conn.Close(), in every function that calls Get; " +
-			"Stats().ActiveCount minus IdleCount is what is out",
-		"go-redis": "go-redis: defer conn.Close() after client.Conn(), and pubsub.Close(); use the client itself " +
-			"where one connection need not be held; PoolStats() has TotalConns and IdleConns",
-		"jedis": "Jedis: try (Jedis jedis = pool.getResource()) { … }; " +
-			"AbandonedConfig.setRemoveAbandonedOnBorrow(true), setLogAbandoned(true) says who took it; setMaxWait so " +
-			"that callers do not wait for ever",
-		"redis-py": "redis-py: with client.pipeline() as p, pubsub.close(), and connection_pool.release for what " +
-			"get_connection took",
-		"lettuce": "Lettuce with commons-pool2: try (StatefulRedisConnection c = pool.borrowObject()) { … }",
-	}, "redigo", "go-redis", "jedis", "redis-py", "lettuce")...)
+		"the callers of the pool's Get, Conn or getResource)"}, remedy.For(n, remedy.ReturnConnections, nil)...)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -70,12 +71,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		"same", 0, "")
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
-		all.AtOnce())}, n.Library(map[string]string{
-		"redigo": fmt.Sprintf("redigo: MaxIdle: %d, the same as MaxActive (MaxIdle is 0 unless set, and then every "+
-			"Close really closes)", all.AtOnce()),
-		"jedis":    "Jedis, Lettuce with commons-pool: setMaxIdle(…) the same as setMaxTotal(…)",
-		"go-redis": "go-redis: MaxIdleConns: 0 (no limit, the default) or PoolSize",
-	}, "redigo", "jedis", "go-redis")...)
+		all.AtOnce())}, remedy.For(n, remedy.LargerIdleLimit, remedy.Values{"connections": all.AtOnce()})...)
 	f.See = []string{
 		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -82,15 +83,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	size := int(needed + 0.5)
 	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it "+
 		"step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)},
-		n.Library(map[string]string{
-			"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default); or AutoPipeline", size),
-			"redigo":   fmt.Sprintf("redigo: MaxActive: %d with Wait: true, MaxIdle the same", size),
-			"jedis": fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), with setMaxWait", size,
-				size),
-			"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d) (100 by default since 8.0, "+
-				"before without a limit)", size),
-			"lettuce": "Lettuce: share one connection, no pool",
-		}, "go-redis", "redigo", "jedis", "redis-py", "lettuce")...)
+		remedy.For(n, remedy.SmallerPool, remedy.Values{"connections": size})...)
 	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
 		"turns of the server's loop for the same work")
 	f.See = []string{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -53,15 +54,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	} else {
 		f.doubt(p.Source, "whether each PING goes before a call of the same connection was not seen", 0, "")
 	}
-	f.Fix = n.Library(map[string]string{
-		"redigo": "redigo: in TestOnBorrow, return nil where the connection was used within the last minute: if " +
-			"time.Since(lastUsed) < time.Minute { return nil }",
-		"jedis":    "Jedis: setTestOnBorrow(false), setTestWhileIdle(true) (its default)",
-		"redis-py": "redis-py: health_check_interval=30 tests only what was idle for so long",
-		"lettuce":  "Lettuce, Spring Data Redis: LettuceConnectionFactory.setValidateConnection(false)",
-		"redis-ruby": "Others: test what lay idle, not each use; a call that fails on a dead connection is tried " +
-			"again anyway",
-	}, "redigo", "jedis", "redis-py", "lettuce", "redis-ruby")
+	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
 	f.See = []string{
 		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
 		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html",

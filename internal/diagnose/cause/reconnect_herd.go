@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -207,20 +208,7 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 func herdFix(n *facts.Node) []string {
 	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try " +
 		"(jitter), growing from try to try"}
-	fix = append(fix, n.Library(map[string]string{
-		"go-redis": "go-redis: MinRetryBackoff and MaxRetryBackoff (they are random up to that); " +
-			"MaxConcurrentDials (v9.17) well below PoolSize; MinIdleConns no larger than is in use",
-		"jedis": "Jedis: setMinIdle(…) with setTimeBetweenEvictionRuns: the pool refills in the background; " +
-			"clusters: setMaxTotalRetriesDuration, and maxAttempts small",
-		"lettuce": "Lettuce: ClientResources.builder().reconnectDelay(Delay.fullJitter(Duration.ofMillis(100), " +
-			"Duration.ofSeconds(10), 100, TimeUnit.MILLISECONDS))",
-		"redis-py": "redis-py: retry=Retry(ExponentialWithJitterBackoff(base=0.1, cap=10), 5)",
-		"node-redis": "node-redis: socket.reconnectStrategy: retries => Math.min(2 ** retries * 50, 5000) + " +
-			"Math.random() * 1000",
-		"ioredis": "ioredis: retryStrategy: times => Math.min(times * 50, 5000) + Math.random() * 1000 (the default " +
-			"has no random part)",
-		"redigo": "redigo: it has no backoff: sleep a random time before the next pool.Get after an error of Dial",
-	}, "go-redis", "jedis", "lettuce", "redis-py", "node-redis", "ioredis", "redigo")...)
+	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
 	if facts.Since(n, 7, 4) {
 		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd "+
 			"from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")

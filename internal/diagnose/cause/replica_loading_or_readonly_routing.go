@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -315,17 +316,7 @@ func routingFix(n *facts.Node, r refused) []string {
 		return append([]string{
 			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; " +
 				"behind a name or a load balancer, see that it follows a failover",
-		}, n.Library(map[string]string{
-			"go-redis": "go-redis: NewFailoverClient (Sentinel) or NewClusterClient and not NewClient with the " +
-				"address of one node; it tries a READONLY reply again MaxRetries times (3)",
-			"lettuce": "Lettuce: MasterReplica.connect with redis-sentinel://, and ReadFrom for reads only; for a " +
-				"cluster RedisClusterClient",
-			"jedis":    "Jedis: JedisSentinelPool or RedisSentinelClient, JedisCluster or RedisClusterClient",
-			"redis-py": "redis-py: Sentinel(...).master_for(NAME), or RedisCluster",
-			"ioredis": "ioredis: sentinels and name, or Redis.Cluster; reconnectOnError: e => " +
-				"e.message.startsWith('READONLY') && 2 leaves a master that has become a replica",
-			"rueidis": "rueidis: ClientOption.Sentinel; SendToReplicas only for reads",
-		}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "rueidis")...)
+		}, remedy.For(n, remedy.FollowMaster, nil)...)
 	case codeMasterDown:
 		return append([]string{
 			"Mend the link to the master: INFO replication of both, client-output-buffer-limit replica and " +
@@ -346,17 +337,5 @@ func routingFix(n *facts.Node, r refused) []string {
 }
 
 func routeByHealth(n *facts.Node) []string {
-	return n.Library(map[string]string{
-		"go-redis": "go-redis: ClusterOptions.RouteByLatency or ReadOnly leave such a node alone for " +
-			"FailingTimeoutSeconds (15) after the first refusal; MaxRetries, MinRetryBackoff",
-		"lettuce": "Lettuce: ReadFrom.REPLICA_PREFERRED or ANY hand the error to the caller: try again at " +
-			"ReadFrom.UPSTREAM",
-		"jedis": "Jedis: try again at the master; maxAttempts counts these, too",
-		"redis-py": "redis-py: load_balancing_strategy PRIMARIES_AND_REPLICAS sends reads there in turn: without " +
-			"it they go to masters; a refusal costs 0.25 s and the map of the cluster",
-		"ioredis": "ioredis: maxLoadingRetryTime (10 s by default) bounds how long it waits for a node that " +
-			"loads; scaleReads: 'master'",
-		"node-redis": "node-redis: useReplicas: false while replicas come and go",
-		"rueidis":    "rueidis: SendToReplicas that leaves the node out",
-	}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "node-redis", "rueidis")
+	return remedy.For(n, remedy.AvoidUnreadyNode, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -82,36 +83,9 @@ func explainShortLived(n *facts.Node) *Finding {
 	return f
 }
 
-// pooling is what keeps connections, by library.
-var (
-	pooling = map[string]string{
-		"redis-py": "redis-py: make one redis.Redis (or ConnectionPool) per process and share it; do not call " +
-			"close() per request",
-		"go-redis": "go-redis: make one redis.NewClient per process and share it; PoolSize and MinIdleConns as " +
-			"the concurrency needs",
-		"redigo": "redigo: one Pool per process, with MaxIdle as high as the callers are many: it is 0 unless " +
-			"set, and then every Close really closes",
-		"rueidis": "rueidis: one rueidis.NewClient per process; its connections are shared",
-		"jedis": "Jedis: JedisPooled (one per process) in place of new Jedis(…) per call; maxIdle equal to " +
-			"maxTotal in the pool's configuration",
-		"lettuce": "Lettuce: one RedisClient and one StatefulRedisConnection per process; connections are " +
-			"shared by threads",
-		"redisson":      "Redisson: one RedissonClient per process",
-		"ioredis":       "ioredis: one new Redis(…) per process, not per request",
-		"node-redis":    "node-redis: createClient once per process, connect() once",
-		"phpredis":      "phpredis: pconnect() in place of connect() (and pooling: redis.pconnect.pooling_enabled=1)",
-		"predis":        "Predis: 'persistent' => true in the connection's parameters",
-		"stackexchange": "StackExchange.Redis: one ConnectionMultiplexer per process",
-	}
-	poolingOrder = []string{
-		"redis-py", "go-redis", "redigo", "rueidis", "jedis", "lettuce", "redisson", "ioredis",
-		"node-redis", "phpredis", "predis", "stackexchange",
-	}
-)
-
 func shortLivedFix(n *facts.Node, c facts.Churn) []string {
-	fix := n.Library(pooling, poolingOrder...)
-	if len(fix) == len(poolingOrder) { // nothing tells which library it is
+	fix := remedy.For(n, remedy.OneClient, nil)
+	if len(fix) == remedy.All(remedy.OneClient) { // nothing tells which library it is
 		fix = []string{"Keep connections: one client object with a pool per process, made at its start (redis-py " +
 			"ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 unless set, and " +
 			"then every Close really closes)"}

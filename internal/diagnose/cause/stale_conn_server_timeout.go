@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -121,16 +122,6 @@ func staleFix(n *facts.Node, limit, idleNs int64) []string {
 			"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
 	}
 	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, "+
-		"with some connections kept ready", facts.Dur(idleNs))), n.Library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis v9: ConnMaxIdleTime: %d * time.Second (30 min by default) with "+
-			"MinIdleConns; v8 and before: IdleTimeout and IdleCheckFrequency; v8 does not look at the socket before "+
-			"it uses it", half),
-		"jedis": fmt.Sprintf("Jedis: setMinEvictableIdleDuration(Duration.ofSeconds(%d)) with "+
-			"setTimeBetweenEvictionRuns and setMinIdle; setTestOnBorrow(true) turns errors into new connections", half),
-		"redis-py": fmt.Sprintf("redis-py: health_check_interval=%d keeps what is used; there is no idle limit: "+
-			"only the server's side can change", half),
-		"redigo":     fmt.Sprintf("redigo: IdleTimeout: %d * time.Second (0 by default: never)", half),
-		"node-redis": fmt.Sprintf("node-redis: pingInterval: %d", half*1000),
-		"lettuce":    "Lettuce: its connection is shared and comes back by itself; keep it busy, or timeout 0",
-	}, "go-redis", "jedis", "redis-py", "redigo", "node-redis", "lettuce")...)
+		"with some connections kept ready", facts.Dur(idleNs))), remedy.For(n, remedy.CloseFirst,
+		remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
 }

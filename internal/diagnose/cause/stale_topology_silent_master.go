@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -96,21 +97,7 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.Stuck) {
 func ago(ns int64) string { return facts.Dur(ns) + " before the end of the watch" }
 
 func staleTopologyFix(n *facts.Node, t facts.Takeover) []string {
-	fix := n.Library(map[string]string{
-		"lettuce": "Lettuce: ClusterTopologyRefreshOptions.builder().enablePeriodicRefresh(Duration.ofSeconds(60)).enableAllAdaptiveRefreshTriggers() (before 7.0 neither is on; triggers alone do not fire here, as no connection ends), SocketOptions.tcpUserTimeout(TcpUserTimeoutOptions.builder().enable().tcpUserTimeout(Duration.ofSeconds(20)).build()) for a host that is gone, and a command timeout (60 s by default)",
-		"go-redis": "go-redis: ReadTimeout some hundred ms (3 s, from v9.22 on 5 s by default) and " +
-			"ClusterOptions.ClusterStateReloadInterval: 10 * time.Second (v9.18 and later; from v9.22 on it is 60 s)",
-		"jedis": "Jedis: topologyRefreshPeriod(Duration.ofSeconds(60)) (5.1 and later, off by default), and a " +
-			"short socketTimeoutMillis (2 s by default)",
-		"redis-py": "redis-py: socket_timeout (none before 8.0): only an error makes it ask for the map again",
-		"ioredis": "ioredis: slotsRefreshInterval: 10000 (from v5 on off by default), redisOptions.commandTimeout " +
-			"or socketTimeout (none by default)",
-		"node-redis": "node-redis: commandOptions.timeout and socket.socketTimeout (off by default), " +
-			"socket.pingInterval",
-		"rueidis": "rueidis: ClusterOption.ShardsRefreshInterval (off by default), Dialer.KeepAlive and " +
-			"ConnWriteTimeout",
-		"redisson": "Redisson: scanInterval 5000, pingConnectionInterval 10000, a short timeout",
-	}, "lettuce", "go-redis", "jedis", "redis-py", "ioredis", "node-redis", "rueidis", "redisson")
+	fix := remedy.For(n, remedy.LeaveSilentMaster, nil)
 	fix = append(fix, "TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where "+
 		"only its process is stopped: there a command timeout must")
 	if t.Stopped > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -90,27 +91,8 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))}, n.Library(map[string]string{
-		"go-redis": "go-redis v9: ReadTimeout: 3 * time.Second (its default up to 9.21, then 5 s) and " +
-			"ContextTimeoutEnabled: false; MaxConcurrentDials (9.17) bounds the dials",
-		"go-redis@8": "go-redis v8: ReadTimeout: 3 * time.Second (its default), and contexts that end later; " +
-			"MaxRetries: 1 (3 by default)",
-		"go-redis@7": "go-redis v7: ReadTimeout: 3 * time.Second (its default), and contexts that end later",
-		"go-redis@6": "go-redis v6: ReadTimeout: 3 * time.Second (its default)",
-		"redis-py":   "redis-py: socket_timeout=5 (its default since 8.0); not asyncio.wait_for around single commands",
-		"jedis": "Jedis: socketTimeoutMillis (soTimeout) of DefaultJedisClientConfig, 2 s by default; in a " +
-			"cluster maxAttempts (5) bounds what follows",
-		"lettuce": "Lettuce: RedisURI timeout (60 s by default), which ends the call and keeps the connection",
-		"redigo": "redigo: DialReadTimeout (none by default), or DoWithTimeout for single commands; a deadline " +
-			"of DoContext costs the connection",
-		"rueidis": "rueidis: ConnWriteTimeout (10 s by default); contexts that end earlier only give up their own " +
-			"call",
-		"node-redis": "node-redis: socketTimeout (off by default) ends the connection with all of its calls: " +
-			"commandOptions timeout for single ones",
-		"ioredis": "ioredis: commandTimeout (none by default) gives up the call and keeps the connection; " +
-			"socketTimeout does not keep it",
-	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redis-py", "jedis", "lettuce", "redigo", "rueidis",
-		"node-redis", "ioredis")...)
+		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))}, remedy.For(n, remedy.LongerTimeout,
+		nil)...)
 	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
 		"dials")
 	f.See = []string{

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -177,8 +178,8 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 
 func handshakeStormFix(n *facts.Node) []string {
 	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
-		"for a random time before it connects, and let retries back off with jitter"}, n.Library(facts.KeepFix,
-		facts.KeepOrder...)...)
+		"for a random time before it connects, and let retries back off with jitter"},
+		remedy.For(n, remedy.KeepConnections, nil)...)
 	fix = append(fix, "Wait longer than a handshake takes while many are in line (dial timeouts of 5 s and more): "+
 		"who gives up and dials again only makes the line longer")
 	valkey := n.Rec.Meta[recording.MetaServer]

@@ -226,21 +226,3 @@ func (c *Case) SameCallers(apps []*Application) bool {
 	}
 	return seen > 0
 }
-
-// poolOptions is the option of a library that a pool's size is.
-var poolOptions = map[string]string{
-	"go-redis":      "go-redis: PoolSize (10 per CPU by default), MinIdleConns",
-	"redigo":        "redigo: MaxActive and MaxIdle",
-	"rueidis":       "rueidis: BlockingPoolSize for blocking and dedicated calls, RingScaleEachConn for the others",
-	"Jedis":         "Jedis: setMaxTotal and setMaxIdle (8 by default), setMaxWait",
-	"commons-pool2": "commons-pool2: setMaxTotal and setMaxIdle (8 by default), setMaxWait",
-}
-
-func PoolSeenFix(w Wait) []string {
-	fix := []string{fmt.Sprintf("Give the pool room for those who wait: %d are in calls at a time", w.Calls)}
-	if line, ok := poolOptions[w.Meaning.Library]; ok {
-		fix = append(fix, line)
-	}
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
-		"commands (BLPOP, XREAD BLOCK) from the same pool")
-}

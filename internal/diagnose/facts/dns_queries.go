@@ -122,23 +122,3 @@ func (n *Node) LookupNs(callers []*Caller) (ns int64) {
 	}
 	return ns
 }
-
-// keepFix is per library how to dial less often: each dial looks the name up.
-var (
-	KeepFix = map[string]string{
-		"go-redis": "go-redis: one client per process, MinIdleConns: 2 and ConnMaxIdleTime: -1 (v8 and before " +
-			"IdleTimeout: -1), so that calls find a connection that is open",
-		"redigo": "redigo: MaxIdle as high as the callers are many (0, its default, and small values close what is " +
-			"given back), IdleTimeout: 0",
-		"rueidis": "rueidis keeps its connections: one client per process",
-		"jedis":   "Jedis: one JedisPooled per process, maxIdle equal to maxTotal, minIdle above 0",
-		"lettuce": "Lettuce keeps its connections: one client per process; " +
-			"ClientResources.dnsResolver(DnsResolver.jvmDefault()) and networkaddress.cache.ttl for what the JVM " +
-			"remembers",
-		"redisson": "Redisson: dnsMonitoringInterval (5 s) asks beside the calls; -1 switches it off",
-		"redis-py": "redis-py: one client (pool) per process",
-		"ioredis": "ioredis, node-redis: one client per process; Node looks names up in the four threads of libuv: " +
-			"UV_THREADPOOL_SIZE where others use them",
-	}
-	KeepOrder = []string{"go-redis", "redigo", "rueidis", "jedis", "lettuce", "redisson", "redis-py", "ioredis"}
-)

@@ -55,24 +55,8 @@ func libraryNamed(name string) string {
 	return ""
 }
 
-// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that
-// begin with HELLO, and those that never do; and those that ask for INFO before they work.
-var (
-	saysHello   = map[string]bool{"rueidis": true, "lettuce": true, "valkey-glide": true}
-	saysNoHello = map[string]bool{"redigo": true, "go-redis@8": true, "go-redis@7": true, "go-redis@6": true}
-	asksInfo    = map[string]bool{"ioredis": true, "iovalkey": true, "stackexchange": true}
-)
-
-// beginsLike reports whether a library can have begun a connection like this; lines are those of a fix, by library.
-func beginsLike(g *recording.HandshakeDetail, key string, lines map[string]string) bool {
-	hello := slices.Contains(g.Ops, "HELLO") || strings.HasPrefix(g.Op, "HELLO")
-	info := slices.Contains(g.Ops, "INFO") || g.Op == "INFO"
-	always := saysHello[key] || key == "go-redis" && lines["go-redis@8"] != ""
-	return (hello || !always) && !(hello && saysNoHello[key]) && info == asksInfo[key]
-}
-
-// greetings are those of the node's new connections.
-func (n *Node) greetings() (out []*recording.HandshakeDetail) {
+// Handshakes are those of the node's new connections.
+func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 	for _, c := range n.Callers() {
 		for _, k := range c.Conns {
 			if k.Greeting != nil {
@@ -83,10 +67,10 @@ func (n *Node) greetings() (out []*recording.HandshakeDetail) {
 	return out
 }
 
-// libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have
+// Libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have
 // open, what they call themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for
 // them.
-func (n *Node) libraries() (out []recording.Library) {
+func (n *Node) Libraries() (out []recording.Library) {
 	add := func(l recording.Library) {
 		if !slices.ContainsFunc(out, func(o recording.Library) bool {
 			return o.Name == l.Name &&
@@ -115,7 +99,7 @@ func (n *Node) libraries() (out []recording.Library) {
 			add(recording.Library{Name: name, Version: c.LibVer})
 		}
 	}
-	for _, g := range n.greetings() {
+	for _, g := range n.Handshakes() {
 		if name := libraryNamed(g.Library); name != "" && !slices.ContainsFunc(out,
 			func(o recording.Library) bool { return o.Name == name }) {
 			add(recording.Library{Name: name, Version: number(g.Version)})
@@ -132,8 +116,8 @@ func (n *Node) libraries() (out []recording.Library) {
 	return out
 }
 
-// runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
-func (n *Node) runtimes() (names []string) {
+// Runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
+func (n *Node) Runtimes() (names []string) {
 	for _, c := range n.Callers() {
 		before := len(names)
 		for name, list := range ofRuntime {
@@ -148,61 +132,6 @@ func (n *Node) runtimes() (names []string) {
 	return names
 }
 
-// Library gives the lines of a fix for the libraries that are in use, in the order given; those of all where none is
-// known, or none of them has a line. A key is the name of a library, or with a major version behind it, "go-redis@8",
-// where that has options of its own; a name alone is of the versions that have none.
-func (n *Node) Library(lines map[string]string, order ...string) (out []string) {
-	used := n.libraries()
-	for _, key := range order {
-		name, major, _ := strings.Cut(key, "@")
-		for _, l := range used {
-			_, own := lines[name+"@"+majorOf(l.Version)]
-			if l.Name == name && (major == majorOf(l.Version) && major != "" || major == "" && !own) {
-				out = append(out, lines[key]+inUse(l))
-				break
-			}
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	can, greetings := n.runtimes(), n.greetings()
-	ofRuntime := func(key string) bool {
-		name, _, _ := strings.Cut(key, "@")
-		return can == nil || slices.Contains(can, name)
-	}
-	seen := func(key string) bool {
-		return greetings == nil || slices.ContainsFunc(greetings,
-			func(g *recording.HandshakeDetail) bool { return beginsLike(g, key, lines) })
-	}
-	for _, may := range []func(string) bool{
-		func(key string) bool { return ofRuntime(key) && seen(key) },
-		ofRuntime,
-		func(string) bool { return true },
-	} {
-		for _, key := range order {
-			if may(key) {
-				out = append(out, lines[key])
-			}
-		}
-		if len(out) > 0 {
-			break
-		}
-	}
-	return out
-}
-
-// inUse names the version that was found.
-func inUse(l recording.Library) string {
-	switch {
-	case l.Version == "":
-		return ""
-	case l.How == recording.LibraryInstalled:
-		return " (" + l.Name + " " + l.Version + " is installed here)"
-	}
-	return " (" + l.Name + " " + l.Version + " is in use here)"
-}
-
 // number is a version without what follows its numbers.
 func number(version string) string {
 	end := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
@@ -212,8 +141,8 @@ func number(version string) string {
 	return strings.TrimRight(version[:end], ".")
 }
 
-// majorOf is the first number of a version; empty where there is none.
-func majorOf(version string) string {
+// MajorOf is the first number of a version; empty where there is none.
+func MajorOf(version string) string {
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	if _, err := strconv.Atoi(major); err != nil {
 		return ""
@@ -223,8 +152,8 @@ func majorOf(version string) string {
 
 // UsesBelow reports whether a library is in use in a version below a major one.
 func (n *Node) UsesBelow(name string, major int) (version string, ok bool) {
-	for _, l := range n.libraries() {
-		if m, err := strconv.Atoi(majorOf(l.Version)); l.Name == name && err == nil && m < major {
+	for _, l := range n.Libraries() {
+		if m, err := strconv.Atoi(MajorOf(l.Version)); l.Name == name && err == nil && m < major {
 			return l.Version, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -115,17 +116,9 @@ func dialHerdFix(n *facts.Node, s facts.Stampede) []string {
 	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
 		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
 		float64(s.Calls())/n.Seconds(), facts.Dur(s.CallNs()))}
-	lines := map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: MinIdleConns: %d (0 by default), and MaxConcurrentDials (v9.17 and later; "+
-			"PoolSize by default)", min(needed, len(s.Conns))),
-		"redigo": "redigo: Get and Close some connections at start; MaxIdle as large as MaxActive",
-		"jedis":  "Jedis: setMinIdle(…) and pool.preparePool() (addObjects) at start",
-		"redis-py": "redis-py: a few connections made at start and released; " +
-			"BlockingConnectionPool(max_connections=…) bounds the herd",
-	}
+	topic := remedy.WarmPool
 	if s.Row {
-		lines["go-redis"] = "go-redis: a release after August 2024, which does not hold the pool's lock while it " +
-			"dials (PR 3088); MinIdleConns as well"
+		topic = remedy.OneDialAtATime
 	}
-	return append(fix, n.Library(lines, "go-redis", "redigo", "jedis", "redis-py")...)
+	return append(fix, remedy.For(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))})...)
 }
