@@ -63,8 +63,8 @@ slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were s
 	for _, c := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
 			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
-		if len(c.After) > 0 {
-			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(c.After, "`, `"))
+		if roots := c.Roots(); len(roots) > 0 {
+			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(roots, "`, `"))
 		}
 	}
 	return b.Bytes()

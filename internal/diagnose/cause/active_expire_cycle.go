@@ -14,6 +14,7 @@ var activeExpireCycle = Cause{
 	ID:    "active-expire-cycle",
 	Title: "Many keys expire at once: removing them takes the event loop in long slices",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, or LATENCY expire-cycle, while " +
 			"calls were slow",

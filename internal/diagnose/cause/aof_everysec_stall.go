@@ -14,6 +14,7 @@ var aofEverysecStall = Cause{
 	ID:    "aof-everysec-stall",
 	Title: "The disk is too slow for the append-only file: the event loop blocks in write()",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "aof_delayed_fsync rising, LATENCY aof-write-pending-fsync or aof-write-active-child",
 		T1: "the main thread blocked in write() inside the slow calls, with appendfsync everysec or no",

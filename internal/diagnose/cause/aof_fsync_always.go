@@ -14,6 +14,7 @@ var aofFsyncAlways = Cause{
 	ID:    "aof-fsync-always",
 	Title: "appendfsync always: the event loop waits for the disk at every write",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "appendfsync always in CONFIG, LATENCY aof-fsync-always",
 		T1: "the main thread blocked in fdatasync() or fsync() inside the slow calls",

@@ -14,6 +14,7 @@ var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest buffers of clients, " +
 			"while calls were slow",

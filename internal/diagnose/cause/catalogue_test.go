@@ -42,7 +42,7 @@ func TestCatalogue(t *testing.T) {
 func TestAfter(t *testing.T) {
 	after := map[string][]string{}
 	for _, c := range cause.Catalogue() {
-		after[c.ID] = c.After
+		after[c.ID] = c.Roots()
 	}
 	var walk func(id string, path []string)
 	walk = func(id string, path []string) {

@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/facts"
 )
 
@@ -11,8 +13,12 @@ type Cause struct {
 	Layer string // server-host, server, persistence, limits, network, client-host, client
 	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
 	Needs Needs
-	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.
-	After []string
+	// Class is what this one has in common with others; empty for none.
+	Class Class
+	// After names causes, and AfterClass classes of them, of which this one can be a mere consequence: where one of
+	// them is found too, it comes first.
+	After      []string
+	AfterClass []Class
 	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of
 	// others.
 	Explain func(*facts.Node) *Finding
@@ -21,11 +27,29 @@ type Cause struct {
 	Whole func(*facts.Case, *Finding) *Finding
 }
 
+// Class is a group of causes that another cause can be a consequence of, whichever of them it is.
+type Class string
+
+// ServerStall: the server does not serve for a while, or serves all callers late.
+const ServerStall Class = "server-stall"
+
+// Roots are the ids of all causes of which this one can be a mere consequence: those of its classes, then those that it
+// names.
+func (c Cause) Roots() (ids []string) {
+	for _, other := range Catalogue() {
+		if other.ID != c.ID && slices.Contains(c.AfterClass, other.Class) {
+			ids = append(ids, other.ID)
+		}
+	}
+	return append(ids, c.After...)
+}
+
 // finding starts the finding of a cause from what it claims.
 func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
 	f := &Finding{SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence}
 	if n.Ledger.ExcessNs > 0 {
-		f.ExcessShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
+		f.ClaimedShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
+		f.ExcessShare = f.ClaimedShare
 	}
 	return f
 }

@@ -14,6 +14,7 @@ var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, " +
 			"NOREPLICAS errors",

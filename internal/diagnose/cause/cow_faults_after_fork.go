@@ -14,6 +14,7 @@ var cowFaultsAfterFork = Cause{
 	ID:    "cow-faults-after-fork",
 	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "current_cow_size and rdb_last_cow_size (a hint)",
 		T1: "minor faults of the main thread while a child process lives, many times those without, and their part " +

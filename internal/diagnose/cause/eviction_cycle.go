@@ -15,6 +15,7 @@ var evictionCycle = Cause{
 	ID:    "eviction-cycle",
 	Title: "The server is at maxmemory: evicting keys holds the event loop",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY " +
 			"eviction-cycle, while calls were slow",

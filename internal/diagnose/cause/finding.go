@@ -15,6 +15,9 @@ type Finding struct {
 	See         []string   `json:"see"`
 	// Because is the id of the root cause that this finding is a consequence of, if any.
 	Because string `json:"because,omitempty"`
+	// ClaimedShare is the part of ExcessShare that rests on the time of slow calls alone, and not on a pattern of all
+	// calls: of several nodes, these parts add up.
+	ClaimedShare float64 `json:"-"`
 	// Leads: the finding comes before the causes that it is made of, as most slow calls show its pattern.
 	Leads bool `json:"-"`
 	// Independent: the evidence says that it is no consequence of any of the causes in After.

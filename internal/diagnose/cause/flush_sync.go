@@ -12,6 +12,7 @@ var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
 		T1: "the main thread on the CPU without a pause meanwhile",

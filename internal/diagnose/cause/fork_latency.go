@@ -13,6 +13,7 @@ var forkLatency = Cause{
 	ID:    "fork-latency",
 	Title: "The fork for a snapshot stops the server while its page tables are copied",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
 		T1: "the main thread in the kernel without a pause meanwhile",

@@ -16,6 +16,7 @@ var frameworkHiddenKeys = Cause{
 	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
 		"calls wait",
 	Layer: "client",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
 			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",

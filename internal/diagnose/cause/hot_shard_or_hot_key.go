@@ -15,6 +15,7 @@ var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
 	Title: "One node of the cluster has far more to do than the others, and calls wait in line for it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
 			"the median of its peers; slots per node (CLUSTER NODES)",

@@ -16,6 +16,7 @@ var introspectionLoad = Cause{
 	ID:    "introspection-load",
 	Title: "Looking at the server is what loads it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
 		T1: "the main thread on the CPU without a pause meanwhile",

@@ -15,6 +15,7 @@ var ioThreadsOversubscribed = Cause{
 	ID:    "io-threads-oversubscribed",
 	Title: "The server has as many I/O threads as CPUs or more: its main thread waits for its own threads",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less " +
 			"used_cpu_*_main_thread)",

@@ -14,6 +14,7 @@ var luaOrMultiLong = Cause{
 	ID:    "lua-or-multi-long",
 	Title: "A long script or transaction holds the event loop",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
 		T1: "the main thread on the CPU without a pause meanwhile",

@@ -5,6 +5,7 @@ var mainThreadSaturated = Cause{
 	ID:    "main-thread-saturated",
 	Title: "The main thread has work all of the time: calls wait in line for it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, and calls that take " +
 			"several times their service",

@@ -15,6 +15,7 @@ var manyClientsOverhead = Cause{
 	ID:    "many-clients-overhead",
 	Title: "The server has so many connections that their number itself takes its time",
 	Layer: "client",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in " +
 			"line",

@@ -15,6 +15,7 @@ var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
 	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
 			"falls on one node and rises on another",

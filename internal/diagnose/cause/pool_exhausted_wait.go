@@ -21,14 +21,11 @@ var poolExhaustedWait = Cause{
 		T2: "every connection of a process has a call in flight nearly all of the time, and its next one at once",
 	},
 	// Whatever makes calls long keeps connections in use.
+	AfterClass: []Class{ServerStall},
 	After: []string{
-		"server-cfs-throttled", "server-cpu-contention", "process-frozen", "failover-window",
-		"stale-topology-silent-master", "hot-shard-or-hot-key", "main-thread-saturated", "slow-command",
-		"lua-or-multi-long", "big-key-io",
-		"client-pause-or-write-block", "packet-loss-rto", "client-cfs-throttled", "client-cpu-saturated",
-		"client-eventloop-blocked", "client-gc-pause",
-		"blocking-cmd-on-shared-conn", "pool-test-on-borrow", "cmdinfo-once-lock",
-		"pool-leak",
+		"failover-window", "stale-topology-silent-master", "packet-loss-rto", "client-cfs-throttled",
+		"client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause", "blocking-cmd-on-shared-conn",
+		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak",
 	},
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,

@@ -15,6 +15,7 @@ var processFrozen = Cause{
 	ID:    "process-frozen",
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that " +
 			"INFO shows)",

@@ -16,6 +16,7 @@ var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never " +
 			"a proof)",

@@ -15,6 +15,7 @@ var serverCPUContention = Cause{
 	ID:    "server-cpu-contention",
 	Title: "Other processes have the server's CPU: its main thread is ready to run and must wait",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
 		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of " +

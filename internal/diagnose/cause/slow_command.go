@@ -14,6 +14,7 @@ var slowCommand = Cause{
 	ID:    "slow-command",
 	Title: "A slow command holds the event loop, and all other calls wait for it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",

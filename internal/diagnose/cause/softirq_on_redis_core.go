@@ -15,6 +15,7 @@ var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
 	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
 	Layer: "network",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "nothing",
 		T1: "time in softirqs on the CPU of the main thread, beyond what its own packets need",

@@ -15,6 +15,7 @@ var swapped = Cause{
 	ID:    "swap",
 	Title: "Memory of the server is swapped out: commands wait until their keys are read from the swap device",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "used_memory_rss below used_memory (a hint)",
 		T1: "major faults of the main thread, and swap in use by the process (smaps)",

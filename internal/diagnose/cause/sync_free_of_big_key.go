@@ -15,6 +15,7 @@ var syncFreeOfBigKey = Cause{
 	ID:    "sync-free-of-big-key",
 	Title: "A big key is freed in the main thread, element by element",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
 			"used_memory falling; or memory falling by much for few expired or evicted keys",

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"

@@ -3,7 +3,6 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
 	"time"
 
@@ -13,11 +12,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of a verdict.
-const (
-	minConfidence = 0.3
-	worstCalls    = 3
-)
+// worstCalls is how many of the slowest calls a diagnosis shows.
+const worstCalls = 3
 
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
 func Diagnose(rec *recording.Recording, version string) Diagnosis {
@@ -43,140 +39,6 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 func whomOf(rec *recording.Recording) *recording.Whom {
 	if w, ok := recording.WhomOf(rec.Meta); ok {
 		return &w
-	}
-	return nil
-}
-
-// explain asks every cause about every node and joins what it says of several nodes into one finding.
-func explain(c *facts.Case) []cause.Finding {
-	out := []cause.Finding{}
-	for _, why := range cause.Catalogue() {
-		var all *cause.Finding
-		for _, n := range c.Nodes {
-			f := why.Explain(n)
-			if f == nil || f.Confidence < minConfidence || c.Ledger.ExcessNs > 0 && f.ExcessShare < facts.MinShare {
-				continue
-			}
-			if len(c.Nodes) > 1 {
-				for i := range f.Evidence {
-					f.Evidence[i].Text = n.Address + ": " + f.Evidence[i].Text
-				}
-			}
-			all = join(all, f)
-		}
-		if why.Whole != nil {
-			all = why.Whole(c, all)
-		}
-		if all == nil {
-			continue
-		}
-		all.Cause, all.Layer = why.ID, why.Layer
-		if all.Title == "" {
-			all.Title = why.Title
-		}
-		out = append(out, fill(*all))
-	}
-	return out
-}
-
-func join(a, b *cause.Finding) *cause.Finding {
-	if a == nil {
-		return b
-	}
-	a.SlowCalls += b.SlowCalls
-	a.ExcessShare = min(1, a.ExcessShare+b.ExcessShare)
-	a.Confidence = max(a.Confidence, b.Confidence)
-	a.Leads = a.Leads || b.Leads
-	a.Independent = a.Independent && b.Independent
-	a.IndependentOf = slices.DeleteFunc(a.IndependentOf,
-		func(root string) bool { return !slices.Contains(b.IndependentOf, root) })
-	a.Evidence = append(a.Evidence, b.Evidence...)
-	a.Against = append(a.Against, b.Against...)
-	return a
-}
-
-// fill makes absent lists empty lists: JSON readers get [] and not null.
-func fill(f cause.Finding) cause.Finding {
-	if f.Evidence == nil {
-		f.Evidence = []cause.Evidence{}
-	}
-	if f.Against == nil {
-		f.Against = []cause.Evidence{}
-	}
-	if f.Fix == nil {
-		f.Fix = []string{}
-	}
-	if f.See == nil {
-		f.See = []string{}
-	}
-	return f
-}
-
-// order puts findings by share times confidence, then every consequence behind its root cause. Findings of slow calls
-// speak of the part of all the time of calls that their excess makes up, those that rest on a pattern of all calls (a
-// queue, a connection per call) of the whole.
-func order(fs []cause.Finding, slowness float64) []cause.Finding {
-	weight := func(f cause.Finding) float64 {
-		w := f.ExcessShare * f.Confidence
-		if f.SlowCalls > 0 {
-			w *= slowness
-		}
-		return w
-	}
-	sort.SliceStable(fs, func(i, j int) bool {
-		if fs[i].Leads != fs[j].Leads {
-			return fs[i].Leads
-		}
-		return weight(fs[i]) > weight(fs[j])
-	})
-	found := map[string]int{}
-	for i, f := range fs {
-		found[f.Cause] = i
-	}
-	var out []cause.Finding
-	placed := map[string]bool{}
-	var place func(i int)
-	place = func(i int) {
-		f := fs[i]
-		if placed[f.Cause] {
-			return
-		}
-		placed[f.Cause] = true
-		for _, root := range afterOf(f.Cause) {
-			if j, ok := found[root]; ok && !f.Independent && !slices.Contains(f.IndependentOf, root) {
-				place(j)
-				if f.Because == "" {
-					f.Because = root
-				}
-			}
-		}
-		out = append(out, f)
-	}
-	for i := range fs {
-		place(i)
-	}
-	if out == nil {
-		return []cause.Finding{}
-	}
-	return out
-}
-
-// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a
-// name server is time of theirs, but of no call that a source sees.
-func slowness(c *facts.Case) float64 {
-	var beside int64
-	for _, n := range c.Nodes {
-		beside += n.LookupNs(n.Callers())
-	}
-	calls := float64(max(c.Ledger.Users.TotalNs, 1))
-	return c.Ledger.Slowness() * calls / (calls + float64(beside))
-}
-
-func afterOf(id string) []string {
-	for _, c := range cause.Catalogue() {
-		if c.ID == id {
-			return c.After
-		}
 	}
 	return nil
 }
