@@ -9,13 +9,13 @@ import (
 )
 
 // acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes;
-// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS). Catalogue C5.
+// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS).
 var acceptBacklogOverflow = Cause{
 	ID:    "accept-backlog-overflow",
 	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose " +
+		T0: "new connections whose SYN had to be retransmitted (connect takes 1, 2, 3 s) while open connections lose " +
 			"nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
 		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were " +
@@ -68,7 +68,7 @@ func explainBacklog(n *facts.Node) *Finding {
 	return f
 }
 
-// supportDials says how long the clients of this host took to connect, where a SYN had to be sent again.
+// supportDials says how long the clients of this host took to connect, where a SYN had to be retransmitted.
 func (f *Finding) supportDials(n *facts.Node) {
 	who := map[string]int64{}
 	if late, dials, longest := n.LateDials(who); late > 0 {
@@ -78,7 +78,7 @@ func (f *Finding) supportDials(n *facts.Node) {
 	}
 }
 
-// isConnectLoss is time that a new connection waited for a segment to be sent again.
+// isConnectLoss is time that a new connection waited for a segment to be retransmitted.
 func isConnectLoss(a account.Account, s account.Segment) bool {
 	return a.Call.Conn == "fresh" && s.Actor == account.Network && s.State == account.Retransmit
 }

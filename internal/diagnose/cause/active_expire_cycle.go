@@ -9,7 +9,7 @@ import (
 )
 
 // activeExpireCycle: many keys whose time comes at once; the cycle that removes them takes up to a quarter of the main
-// thread, in slices of 25 ms at hz 10 (expire.c). Catalogue I5.
+// thread, in slices of 25 ms at hz 10 (expire.c).
 var activeExpireCycle = Cause{
 	ID:    "active-expire-cycle",
 	Title: "Many keys expire at once: removing them takes the event loop in long slices",

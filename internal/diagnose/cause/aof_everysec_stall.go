@@ -9,7 +9,7 @@ import (
 )
 
 // aofEverysecStall: the fsync of the background thread is still at work; after two seconds of patience the main thread
-// writes all the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile). Catalogue J4.
+// writes all the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile).
 var aofEverysecStall = Cause{
 	ID:    "aof-everysec-stall",
 	Title: "The disk is too slow for the append-only file: the event loop blocks in write()",

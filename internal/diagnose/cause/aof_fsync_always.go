@@ -9,7 +9,7 @@ import (
 )
 
 // aofFsyncAlways: with appendfsync always the main thread waits for the disk in each turn of the loop in which
-// something was written; reads of the same turn wait too. Catalogue J3.
+// something was written; reads of the same turn wait too.
 var aofFsyncAlways = Cause{
 	ID:    "aof-fsync-always",
 	Title: "appendfsync always: the event loop waits for the disk at every write",

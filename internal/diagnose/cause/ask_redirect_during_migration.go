@@ -9,10 +9,10 @@ import (
 )
 
 // askRedirect: a slot is open. Keys of it that have gone cost their callers an ASK and another round trip, commands
-// over several of its keys a TRYAGAIN and a pause of the library. Catalogue D5.
+// over several of its keys a TRYAGAIN and a pause of the library.
 var askRedirect = Cause{
 	ID:    "ask-redirect-during-migration",
-	Title: "Slots are on their way from one node to another: calls are answered ASK and sent again, to the other node",
+	Title: "Slots are on their way from one node to another: calls are answered ASK and repeated at the other node",
 	Layer: "client",
 	Needs: Needs{
 		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats of the other node, open slots in " +

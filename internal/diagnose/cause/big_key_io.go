@@ -9,7 +9,7 @@ import (
 )
 
 // bigKeyIO: values of megabytes are copied into replies and written to sockets by the main thread. SLOWLOG ends before
-// the writing. Catalogue I3.
+// the writing.
 var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",

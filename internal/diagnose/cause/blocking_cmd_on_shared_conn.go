@@ -10,7 +10,7 @@ import (
 )
 
 // blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design, and the server serves nobody else on
-// it until it is done (src/blocked.c: input of a blocked client is not processed). Catalogue A5.
+// it until it is done (src/blocked.c: input of a blocked client is not processed).
 var blockingOnSharedConn = Cause{
 	ID:    "blocking-cmd-on-shared-conn",
 	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",

@@ -96,7 +96,7 @@ func (e edge) call(conn string, at, ns int64, segs ...recording.Segment) edge {
 	return e
 }
 
-// resent says that the socket of a call that began at a time sent segments again, or its SYN.
+// resent says that the socket of a call that began at a time retransmitted segments, or its SYN.
 func (e edge) resent(conn string, callStart, end int64, segments, syns int64) edge {
 	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{
 		CallStartNs: callStart,

@@ -252,7 +252,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{
 			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9,
-			evidence: "on 1 connections a segment was sent again after the retransmission timer",
+			evidence: "on 1 connections a segment was retransmitted after the retransmission timer",
 		},
 	})
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{

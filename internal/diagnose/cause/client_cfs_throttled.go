@@ -9,7 +9,7 @@ import (
 )
 
 // clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read
-// them. Catalogue E1.
+// them.
 var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",

@@ -10,7 +10,7 @@ import (
 )
 
 // clientCPUSaturated: the caller has more to do than it has CPU, or others have its CPU. Its replies wait for a reader
-// that is ready to run. Catalogue E4.
+// that is ready to run.
 var clientCPUSaturated = Cause{
 	ID:    "client-cpu-saturated",
 	Title: "The client has too little CPU: its replies are there, and its threads wait for a CPU to read them",
@@ -20,7 +20,7 @@ var clientCPUSaturated = Cause{
 		T1: "run-queue delay of the client's threads (a hint)",
 		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
 	},
-	// A throttled cgroup makes its threads stand in line as well.
+	// A throttled cgroup makes its threads wait for the CPU as well.
 	// One that refreshes the map of a big cluster all the time takes it apart all the time.
 	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
@@ -81,7 +81,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	return f
 }
 
-// starved is how much of their wish to run a process's threads spent waiting for a CPU.
+// starved is how much of their demand for CPU a process's threads spent waiting for a CPU.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
 	run := facts.Rate(n.Process(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
 	// nobody counted: waits that make up a part of the wall time are as bad

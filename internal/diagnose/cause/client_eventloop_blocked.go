@@ -11,7 +11,6 @@ import (
 )
 
 // clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop.
-// Catalogue A6.
 var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
 	Title: "The client's event loop does something else while its replies lie in the sockets",

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientGCPause: the caller's runtime stops the program to collect garbage. Catalogue E3.
+// clientGCPause: the caller's runtime stops the program to collect garbage.
 var clientGCPause = Cause{
 	ID:    "client-gc-pause",
 	Title: "The client's garbage collector stops it while its replies lie in the sockets",

@@ -249,8 +249,9 @@ func TestPoolOversized(t *testing.T) {
 	}
 	explainEdge(t, find("pool-oversized"), []edgeCase{
 		{
-			name: "T2: four hundred in line", rec: crowd(400, 0.97), found: true, min: 0.8, evidence: "400 connections",
-			against: "wait in any case", fix: "smaller",
+			name: "T2: four hundred in the queue", rec: crowd(400, 0.97), found: true, min: 0.8,
+			evidence: "400 connections",
+			against:  "wait in any case", fix: "smaller",
 		},
 		{name: "fifty: the server has just too much to do", rec: crowd(50, 0.97)},
 		{name: "a server with time to spare", rec: crowd(400, 0.5)},

@@ -9,7 +9,7 @@ import (
 )
 
 // clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE,
-// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas. Catalogue I14.
+// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas.
 var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",

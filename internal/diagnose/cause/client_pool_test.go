@@ -138,7 +138,7 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 }
 
 func TestTimeoutDiscardChurn(t *testing.T) {
-	unheard := overflowing(gaveUp) // the same, but what was given up had been sent again and again
+	unheard := overflowing(gaveUp) // the same, but what was given up had been retransmitted again and again
 	for i := range 200 {
 		at := int64(i+1)*10*edgeMs + 30*edgeMs
 		for k := range int64(2) {

@@ -11,7 +11,6 @@ import (
 
 // cmdinfoOnceLock: go-redis learns where a command has its keys from COMMAND. Where it cannot read the server's reply,
 // it asks again with every call, under one lock, and closes the connection on which the rest of the reply lies.
-// Catalogue A1.
 var cmdinfoOnceLock = Cause{
 	ID:    "cmdinfo-once-lock",
 	Title: "The client library cannot read the server's reply to COMMAND: every call takes one lock and asks again",

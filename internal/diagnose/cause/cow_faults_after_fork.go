@@ -9,7 +9,7 @@ import (
 )
 
 // cowFaultsAfterFork: while the child of a snapshot lives, the first write to each page faults, and the kernel copies
-// the page in the middle of the command. Catalogue J2.
+// the page during the command.
 var cowFaultsAfterFork = Cause{
 	ID:    "cow-faults-after-fork",
 	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",

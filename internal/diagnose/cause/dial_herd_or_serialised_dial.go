@@ -10,7 +10,7 @@ import (
 )
 
 // dialHerd: the pool is cold, and all callers dial at once, or wait one after the other for a lock that is held while
-// dialling. Catalogue B5.
+// dialling.
 var dialHerd = Cause{
 	ID:    "dial-herd-or-serialised-dial",
 	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
@@ -74,7 +74,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 			float64(len(list)), "connections")
 	}
 	opening := facts.SpreadOf(worst.Conns, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (one of ten %s and more), and "+
+	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
 		"a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(worst.CallNs())),
 		float64(opening.Mid), "ns")
 	if alone, _, _ := n.Prices(); float64(opening.Mid) >= 2*float64(alone) && probedFresh(n) {

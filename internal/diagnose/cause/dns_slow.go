@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// dnsSlow: a new connection begins with a question to a name server, and its call waits for the answer. Catalogue C4.
+// dnsSlow: a new connection begins with a question to a name server, and its call waits for the answer.
 var dnsSlow = Cause{
 	ID:    "dns-slow",
 	Title: "Callers wait for a name server before they can connect",

@@ -10,7 +10,6 @@ import (
 )
 
 // evictionCycle: at maxmemory, room is made in the main thread before each write; before 6.2 without a bound of time.
-// Catalogue I6.
 var evictionCycle = Cause{
 	ID:    "eviction-cycle",
 	Title: "The server is at maxmemory: evicting keys holds the event loop",
@@ -40,7 +39,7 @@ func explainEviction(n *facts.Node) *Finding {
 	limit, _ := n.Info("maxmemory").Last()
 	used, _ := n.Info("used_memory").Max()
 	share, d := evictionShare(n, evicted)
-	// Where the thread has no time left, calls wait in line for the evictions of every write, each too short to be
+	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be
 	// seen.
 	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
 	if !h.Matters() && !pattern {

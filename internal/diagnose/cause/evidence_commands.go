@@ -42,7 +42,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	// most of what these lasted may be of that
 	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
-			"used only %s of CPU time: something keeps it from running in their middle", facts.Dur(all),
+			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
 			facts.Dur(used)),
 			float64(used), "ns")
 	default:

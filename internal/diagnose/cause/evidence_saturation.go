@@ -43,7 +43,7 @@ func saturation(n *facts.Node) *Finding {
 	if d.Sure {
 		f.Confidence = 0.95
 	}
-	own := d.Run / d.Total() // the rest of its wish went to whoever had the CPU
+	own := d.Run / d.Total() // the rest of its demand went to whoever had the CPU
 	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
 		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs it would have time to spare
@@ -57,7 +57,7 @@ func saturation(n *facts.Node) *Finding {
 	f.supportDemand(n, d)
 	switch {
 	case known && queue.Share() >= 0.5:
-		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls wait %s and more in line: the median is %s, "+
+		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls are queued for %s and more: the median is %s, "+
 			"while a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
 			facts.Dur(queue.AloneNs)), float64(queue.WaitNs), "ns")
 	case known:
@@ -80,7 +80,7 @@ func saturation(n *facts.Node) *Finding {
 	return f
 }
 
-// doubtCrowd: by Little's law as many calls are in line as are served while one waits. Whether a pool that is far too
+// doubtCrowd: by Little's law as many calls are queued as are served while one waits. Whether a pool that is far too
 // large keeps them there, the server does not tell.
 func (f *Finding) doubtCrowd(n *facts.Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
@@ -93,7 +93,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
-	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls stand in line at a time, on %.0f connections: "+
+	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls are queued at a time, on %.0f connections: "+
 		"whether that is one process whose pool is far too large (pool-oversized) is seen only with the kernel source",
 		line, open), line, "calls")
 }
@@ -149,11 +149,11 @@ const looseRun = 0.85 // where only INFO tells, which does not know of waits
 
 const hardlyWait = 0.25 // of a call's time
 
-// saturatedCrowd: where hundreds stand in line, the thread's being busy does not tell whether one pool sends them.
+// saturatedCrowd: where hundreds are queued, the thread's being busy does not tell whether one pool sends them.
 const saturatedCrowd = 0.55
 
 // Bounds of saturation. A queue grows without bound as the thread's use goes to 1; a thread that sleeps for a tenth of
-// the time has no lasting queue (M/M/1 at 0.9: ten in line).
+// the time has no lasting queue (M/M/1 at 0.9: ten queued).
 const (
 	bulkBytes = 32 << 10
 )

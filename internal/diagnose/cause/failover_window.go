@@ -10,7 +10,7 @@ import (
 )
 
 // failoverWindow: a master is gone, and until the others have given it up and elected its replica nobody serves its
-// slots. Catalogue K3.
+// slots.
 var failoverWindow = Cause{
 	ID:    "failover-window",
 	Title: "A master fell silent, and nobody served its slots until a replica had taken over",
@@ -232,7 +232,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 	}
 	if all := refused.Sum(); all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d new connections were tried in vain (%s)", all, refused.List(3)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d new connections failed (%s)", all, refused.List(3)),
 			float64(all), "connections")
 	}
 }

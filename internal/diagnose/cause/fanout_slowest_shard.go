@@ -14,8 +14,8 @@ import (
 )
 
 // fanoutSlowestShard: a call of the application is sent to several nodes at once, and ends with the slowest of them:
-// the more nodes it needs, the more calls of the application meet the one that is slow. Catalogue D10 (twemproxy#340:
-// an mget waits for all servers).
+// the more nodes it needs, the more calls of the application meet the one that is slow. See twemproxy#340:
+// an mget waits for all servers.
 var fanoutSlowestShard = Cause{
 	ID: "fanout-slowest-shard",
 	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +

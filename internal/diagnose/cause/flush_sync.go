@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise. Catalogue I13.
+// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise.
 var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",

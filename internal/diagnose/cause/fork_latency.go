@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// forkLatency: fork() copies the page tables of the whole heap while nobody is served. Catalogue J1.
+// forkLatency: fork() copies the page tables of the whole heap while nobody is served.
 var forkLatency = Cause{
 	ID:    "fork-latency",
 	Title: "The fork for a snapshot stops the server while its page tables are copied",
@@ -22,8 +22,8 @@ var forkLatency = Cause{
 	Explain: explainFork,
 }
 
-// notableForkNs is from where on a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors (redis.io,
-// latency).
+// notableForkNs is the time from which a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors
+// (redis.io, latency).
 const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {

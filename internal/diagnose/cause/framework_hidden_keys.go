@@ -10,7 +10,7 @@ import (
 )
 
 // frameworkHiddenKeys: nobody wrote the command that holds the event loop: a framework sends it for a call that looks
-// harmless, such as clearing a cache. Catalogue A13; the mechanism at the server is that of slow-command.
+// harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
 	ID: "framework-hidden-keys",
 	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +

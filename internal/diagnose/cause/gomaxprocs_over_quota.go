@@ -12,7 +12,7 @@ import (
 )
 
 // gomaxprocsOverQuota: the caller's runtime keeps more threads busy than its cgroup's quota has cores. Together they
-// spend the quota early in each period, and all of them stand still for the rest of it. Catalogue E2; what is felt of
+// spend the quota early in each period, and all of them stand still for the rest of it. What is felt of
 // it is client-cfs-throttled.
 var gomaxprocsOverQuota = Cause{
 	ID: "gomaxprocs-over-quota",

@@ -10,7 +10,7 @@ import (
 )
 
 // handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for
-// little more than that. Catalogue C3.
+// little more than that.
 var handshakeExtraRTTs = Cause{
 	ID:    "handshake-extra-rtts",
 	Title: "New connections introduce themselves in a row of round trips before they work",

@@ -27,7 +27,7 @@ var hiddenRetriesBackoff = Cause{
 	Explain: explainRetries,
 }
 
-// attempts are what a caller tried in vain, and what it tried next.
+// attempts are the attempts of a caller that had no reply, each with the next one.
 type attempts struct {
 	*facts.Caller
 	vain   []*facts.Conn
@@ -35,14 +35,14 @@ type attempts struct {
 	waitNs int64
 }
 
-// again is an attempt in vain with the connection that came next.
+// again is an attempt without a reply with the connection that came next.
 type again struct {
 	from, to *facts.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
-// attemptsOf pairs each attempt in vain of a caller with the next connection that began with the same request: same
-// command, same length.
+// attemptsOf pairs each attempt of a caller that had no reply with the next connection that began with the same
+// request: same command, same length.
 func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
 	a := attempts{Caller: c}
 	for _, k := range c.Conns {
@@ -97,7 +97,7 @@ func (a attempts) pause() facts.Spread {
 // libraries.
 const longestPause = int64(10e9)
 
-// beganWith: the first command of a connection that does work is one that waited on another in vain.
+// beganWith: the first command of a connection that does work is one that had no reply on another.
 func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	if k.WaitOp == "" {
 		return false

@@ -10,10 +10,10 @@ import (
 )
 
 // hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
-// far more than the others, or the slots are spread unevenly. Catalogue D12.
+// far more than the others, or the slots are spread unevenly.
 var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
-	Title: "One node of the cluster has far more to do than the others, and calls wait in line for it",
+	Title: "One node of the cluster has far more to do than the others, and calls queue for it",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
@@ -25,8 +25,7 @@ var hotShard = Cause{
 	Explain: explainHotShard,
 }
 
-// hotTimes: a node that does at least this many times what the median of its peers does is hot, as the catalogue has
-// it.
+// hotTimes: a node that does at least this many times what the median of its peers does is hot.
 const hotTimes = 2.0
 
 // work is what a node of a cluster does, and what share of the slots it has.
@@ -63,7 +62,7 @@ func explainHotShard(n *facts.Node) *Finding {
 			own.perSecond, ops), own.perSecond, "per second")
 	default:
 		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f "+
-			"(median): not more commands, but dearer ones: %s per command, %s there", own.perSecond, ops,
+			"(median): not more commands, but more expensive ones: %s per command, %s there", own.perSecond, ops,
 			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1)))),
 			own.perSecond,
 			"per second")

@@ -8,15 +8,16 @@ import (
 )
 
 // idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was silent for long, and drops what belongs
-// to it without a word. The first request after the pause is sent again and again until the caller gives up. Catalogue
-// C7.
+// to it without a word. The first request after the pause is retransmitted again and again until the caller gives up.
+// Catalogue C7.
 var idleConnBlackholed = Cause{
 	ID:    "idle-conn-blackholed",
 	Title: "Something on the path forgets idle connections: the first call after a pause gets no answer",
 	Layer: "network",
 	Needs: Needs{
 		T0: "nothing: the probe's connections are never idle",
-		T2: "requests that were sent again and again and never answered, only on connections that had been idle",
+		T2: "requests that were retransmitted again and again and never answered, only on connections that had been " +
+			"idle",
 	},
 	Explain: explainBlackhole,
 }
@@ -77,7 +78,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
 	f.support(recording.SourceTap, fmt.Sprintf("%d requests after a pause got no answer, up to %s until their caller "+
-		"gave up or the watch ended; they were sent again %d times (%s)", len(gone), facts.Dur(longest), again,
+		"gave up or the watch ended; they were retransmitted %d times (%s)", len(gone), facts.Dur(longest), again,
 		who.List(3)),
 		float64(len(gone)), "calls")
 	f.support(recording.SourceTap, fmt.Sprintf("all of these connections had been idle, the shortest for %s: %s",
@@ -107,7 +108,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	if n.Hosted() && n.StateNs(recording.KindFrozen) > longest/2 {
 		f.doubt(recording.SourceHost, "the server was frozen for a time; but its kernel acknowledges what arrives, "+
-			"and then nothing is sent again", float64(n.StateNs(recording.KindFrozen)), "ns")
+			"and then nothing is retransmitted", float64(n.StateNs(recording.KindFrozen)), "ns")
 	}
 	f.Fix = blackholeFix(n, limit.WasIdleNs)
 	f.See = []string{

@@ -7,7 +7,7 @@ import (
 )
 
 func TestIdleConnectionBlackholed(t *testing.T) {
-	// Calls at 5 s on connections that were idle for that long or not; sent again, and given up at 6 s, or answered.
+	// Calls at 5 s on connections that were idle for that long or not; retransmitted, and given up at 6 s, or answered.
 	silent := func(e edge, n int, idle bool, times int64, answered bool) edge {
 		for i, c := range clients(n) {
 			sent := 5000*edgeMs + int64(i)

@@ -9,7 +9,7 @@ import (
 )
 
 // inlineRediscovery: a library that is told MOVED fetches the whole map before it sends the call on: the one call takes
-// a connection and a question more. Catalogue D4. That the map is asked for is not what costs; that somebody waits for
+// a connection and a question more. That the map is asked for is not what costs; that somebody waits for
 // it is.
 var inlineRediscovery = Cause{
 	ID:    "inline-rediscovery",

@@ -11,7 +11,7 @@ import (
 )
 
 // introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate,
-// SLOWLOG GET of everything, MEMORY USAGE of big keys. Catalogue I11.
+// SLOWLOG GET of everything, MEMORY USAGE of big keys.
 var introspectionLoad = Cause{
 	ID:    "introspection-load",
 	Title: "Looking at the server is what loads it",
@@ -35,7 +35,7 @@ func explainIntrospection(n *facts.Node) *Finding {
 	}
 	asked := introspectionShare(n)
 	d, _ := n.Demand()
-	// Where the thread has no time left, calls wait in line for what it is asked, each too short to be seen.
+	// Where the thread has no time left, calls queue for what it is asked, each too short to be seen.
 	pattern := d.Total() >= facts.SaturatedDemand && (asked >= introspectionPattern || share >= introspectionPattern)
 	if !h.Matters() && !pattern {
 		return nil

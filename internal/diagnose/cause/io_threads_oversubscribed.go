@@ -10,7 +10,7 @@ import (
 )
 
 // ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
-// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin. Catalogue H4.
+// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin.
 var ioThreadsOversubscribed = Cause{
 	ID:    "io-threads-oversubscribed",
 	Title: "The server has as many I/O threads as CPUs or more: its main thread waits for its own threads",
@@ -26,7 +26,7 @@ var ioThreadsOversubscribed = Cause{
 }
 
 const (
-	ioThreadsWait = 0.2 // of their wish to run
+	ioThreadsWait = 0.2 // of their demand for CPU
 )
 
 func explainIOThreads(n *facts.Node) *Finding {

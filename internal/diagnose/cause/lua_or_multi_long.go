@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done. Catalogue I2.
+// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done.
 var luaOrMultiLong = Cause{
 	ID:    "lua-or-multi-long",
 	Title: "A long script or transaction holds the event loop",

@@ -1,9 +1,9 @@
 package cause
 
-// mainThreadSaturated: the callers ask for as much as one core can give, and every call waits in line. Catalogue I9.
+// mainThreadSaturated: the callers ask for as much as one core can give, and every call is queued.
 var mainThreadSaturated = Cause{
 	ID:    "main-thread-saturated",
-	Title: "The main thread has work all of the time: calls wait in line for it",
+	Title: "The main thread has work all of the time: calls queue for it",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{

@@ -26,7 +26,7 @@ var manyClientsOverhead = Cause{
 }
 
 const (
-	// crowd is how many calls wait in line at a time for their number to be the problem.
+	// crowd is how many calls are queued at a time for their number to be the problem.
 	crowd = 2000
 )
 
@@ -56,7 +56,7 @@ func explainManyClients(n *facts.Node) *Finding {
 		all := finding(n, n.Waited(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls wait in line at a time (%.0f commands per "+
+		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls are queued at a time (%.0f commands per "+
 			"second, %s each)", line, n.CommandsPerSecond(), facts.Dur(q.MedianNs)), line, "calls")
 	}
 	f.Fix = []string{

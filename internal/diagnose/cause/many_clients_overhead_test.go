@@ -26,11 +26,11 @@ func TestManyClientsOverhead(t *testing.T) {
 		},
 		{name: "T0: few clients", rec: listed(well()).level("server", "connected_clients", 50)},
 		{
-			name: "T0: thousands wait in line", rec: newEdge("redis 7.0.15").kept(80*edgeMs, 0, 0).call("kept", 1,
+			name: "T0: thousands wait in the queue", rec: newEdge("redis 7.0.15").kept(80*edgeMs, 0, 0).call("kept", 1,
 				edgeMs).fresh(edgeMs/10, 80*edgeMs).
 				info(map[string]float64{"total_commands_processed": 600_000}).level("server", "connected_clients",
 				5000),
-			found: true, min: 0.85, evidence: "wait in line",
+			found: true, min: 0.85, evidence: "calls are queued at a time",
 		},
 		{name: "T0: thousands that are idle", rec: well().level("server", "connected_clients",
 			15_000).info(map[string]float64{"total_commands_processed": 600_000})},

@@ -12,7 +12,7 @@ import (
 )
 
 // maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c,
-// acceptCommonHandler). Catalogue M1.
+// acceptCommonHandler).
 var maxClients = Cause{
 	ID:    "maxclients",
 	Title: "The server refuses new connections: maxclients is reached",

@@ -10,7 +10,7 @@ import (
 )
 
 // migrateBigKeyBlocks: MIGRATE writes a whole value to another server and waits there for the reply, in the main
-// thread; RESTORE on the other end builds it in one go. Catalogue D6.
+// thread; RESTORE on the other end builds it in one go.
 var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
 	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
@@ -19,7 +19,7 @@ var migrateBigKeyBlocks = Cause{
 	Needs: Needs{
 		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
 			"falls on one node and rises on another",
-		T1: "the main thread on the CPU, or asleep in the middle of it",
+		T1: "the main thread on the CPU, or asleep meanwhile",
 		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's " +
 			"process",
 	},

@@ -9,7 +9,7 @@ import (
 )
 
 // movedRefreshStorm: slots change their owners one after the other; calls are answered MOVED, and each makes clients
-// fetch the map of the cluster again. Catalogue D2.
+// fetch the map of the cluster again.
 var movedRefreshStorm = Cause{
 	ID: "moved-refresh-storm",
 	Title: "Slots change their owner again and again: calls are answered MOVED, and each client fetches the map anew " +

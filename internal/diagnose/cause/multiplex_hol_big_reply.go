@@ -10,7 +10,6 @@ import (
 )
 
 // multiplexBigReply: all callers of a client share a connection, and a reply of megabytes goes before the small ones.
-// Catalogue A4.
 var multiplexBigReply = Cause{
 	ID:    "multiplex-hol-big-reply",
 	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
@@ -24,7 +23,7 @@ var multiplexBigReply = Cause{
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from where on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
+// bigReply is the size from which on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
 // stay below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big
 // reply itself.
 const (

@@ -8,7 +8,7 @@ import (
 )
 
 // nPlusOneRoundtrips: a caller asks for one thing after the other, and waits a round trip for each. No call is slow;
-// what they are made for is. Catalogue A2.
+// what they are made for is.
 var nPlusOneRoundtrips = Cause{
 	ID: "n-plus-one-roundtrips",
 	Title: "Callers ask for one key after the other and wait a round trip for each: the calls are fast, what needs " +

@@ -10,7 +10,7 @@ import (
 
 // nagleDelayedACK: a sender without TCP_NODELAY writes a request by two writes. Its kernel holds the second until the
 // first is acknowledged (RFC 896), which the other side puts off in the hope of a reply that could carry the
-// acknowledgement. Catalogue F2.
+// acknowledgement.
 var nagleDelayedACK = Cause{
 	ID: "nagle-delayed-ack",
 	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of " +
@@ -100,7 +100,7 @@ func explainNagle(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.9)
 	if cl.Calls >= facts.HealthyMinCalls {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) arrived 40 ms after their last byte was "+
-			"written, with nothing sent again: %s", cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3)),
+			"written, with nothing retransmitted: %s", cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3)),
 			float64(cl.Calls), "calls")
 	}
 	calls := int64(cl.Calls)

@@ -33,7 +33,7 @@ func TestNagleDelayedACK(t *testing.T) {
 		},
 		{name: "requests are late by another time", rec: acks(calls("out", 25), 12)},
 		{name: "the server was late for 41 ms", rec: acks(calls("throttled", 41), 12)},
-		{name: "sent again", rec: acks(calls("retransmit", 45), 12)},
+		{name: "retransmitted", rec: acks(calls("retransmit", 45), 12)},
 		{name: "the path itself takes that long", rec: acks(newEdge("redis 7.0.15").kept(41*edgeMs, 0,
 			0).lane(pathClient, 16, 42*edgeMs, 0), 170)},
 		{name: "an ordinary connection", rec: acks(steady(1), 2)},

@@ -13,7 +13,7 @@ import (
 )
 
 // noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes
-// a quarter of an hour, or for ever where the request was acknowledged. Catalogue A12.
+// a quarter of an hour, or for ever where the request was acknowledged.
 var noSocketTimeout = Cause{
 	ID:    "no-socket-timeout",
 	Title: "Callers wait without a timeout for replies that will not come",
@@ -22,7 +22,8 @@ var noSocketTimeout = Cause{
 		T0: "nothing: the calls of others are not seen",
 		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
 			"libraries, while the server answers others",
-		T2: "requests that were sent again and again, at intervals that double, on connections that nobody closes",
+		T2: "requests that were retransmitted again and again, at intervals that double, on connections that nobody " +
+			"closes",
 	},
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
 	Explain: explainNoTimeout,
@@ -43,7 +44,7 @@ const (
 type hang struct {
 	client, caller string
 	waitNs         int64
-	again          int // times that the request was sent again, without an answer
+	again          int // times that the request was retransmitted, without an answer
 	source         string
 }
 
@@ -137,11 +138,12 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		"to %s; Lettuce and PHP 60 s)", facts.Dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
 	if again >= facts.UnansweredRetransmits {
 		f.Confidence = 0.93
-		f.support(worst.source, fmt.Sprintf("the request was sent again %d times, at intervals that double, without "+
+		f.support(worst.source, fmt.Sprintf("the request was retransmitted %d times, at intervals that double, "+
+			"without "+
 			"an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again),
 			"times")
 	} else {
-		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to send again: without a "+
+		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to retransmit: without a "+
 			"timeout it waits for ever", 0, "")
 	}
 	f.support(recording.SourceServer, "the server answered others until the end", 0, "")

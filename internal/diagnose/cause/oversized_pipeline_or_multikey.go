@@ -11,7 +11,7 @@ import (
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
-// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them. Catalogue A3.
+// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them.
 var oversizedPipeline = Cause{
 	ID: "oversized-pipeline-or-multikey",
 	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +

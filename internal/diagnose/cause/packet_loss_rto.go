@@ -9,17 +9,17 @@ import (
 )
 
 // packetLossRTO: a segment got lost, and with so little in flight only the retransmission timer notices, after 200 ms
-// at the earliest (TCP_RTO_MIN), doubling. Catalogue F1.
+// at the earliest (TCP_RTO_MIN), doubling.
 var packetLossRTO = Cause{
 	ID:    "packet-loss-rto",
-	Title: "The network loses packets: calls wait for TCP to send again",
+	Title: "The network loses packets: calls wait for TCP to retransmit",
 	Layer: "network",
 	Needs: Needs{
 		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, " +
 			"400, 800 ms",
 		T1: "retransmissions of the server's sockets while its main thread sleeps, without those on connections on " +
 			"which nothing comes back at all",
-		T2: "each retransmission at the server's port: which end sent again, after how long, on which connection, " +
+		T2: "each retransmission at the server's port: which end retransmitted, after how long, on which connection, " +
 			"inside which calls; replies that arrived only when a timer had run out at one of the ends; replies to " +
 			"other hosts that were acknowledged late after it",
 	},
@@ -37,7 +37,7 @@ func explainLoss(n *facts.Node) *Finding {
 	overflow := n.Overflow().Attributed
 	d, known := n.Demand()
 	// That replies were lost is told from a server that had no time to reply by its main thread.
-	// A lost reply is sent again by a probe of the tail, or by a timer.
+	// A lost reply is retransmitted by a probe of the tail, or by a timer.
 	back := n.LostReplies()
 	replies := (back.Proven() || l.OnPort && min(l.ServerSegs-n.Twice(), l.Lost+probed(n)) > 0) && !overflow &&
 		!(known && d.Total() > mostlyBusy)
@@ -50,7 +50,7 @@ func explainLoss(n *facts.Node) *Finding {
 		case !replies || a.Call.Source != recording.SourceProbe:
 			return false
 		}
-		// A lost reply is sent again by the server: the caller's socket knows nothing of it.
+		// A lost reply is retransmitted by the server: the caller's socket knows nothing of it.
 		return facts.IsWaiting(s) && s.Actor != account.Server && a.ExcessNs >= facts.RtoMinNs*9/10
 	}
 	cl := n.Claim(match)
@@ -70,7 +70,8 @@ func explainLoss(n *facts.Node) *Finding {
 		if seen.Users.Calls > 0 {
 			how = "seen by the kernel source, or in TCP_INFO of the probe"
 		}
-		f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls had segments sent again meanwhile (%s), up to %s "+
+		f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls had segments retransmitted meanwhile (%s), up to "+
+			"%s "+
 			"in "+
 			"one call", seen.Calls, len(n.Ledger.Slow), how, facts.Dur(seen.MaxNs)), float64(seen.Calls), "calls")
 	}
@@ -97,7 +98,7 @@ func explainLoss(n *facts.Node) *Finding {
 
 func (f *Finding) supportResent(r facts.Resent) {
 	if all := r.ByServer + r.ByClient; all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("on %d connections a segment was sent again after the "+
+		f.support(recording.SourceTap, fmt.Sprintf("on %d connections a segment was retransmitted after the "+
 			"retransmission timer, %d times by the server, %d times by clients of this host, the longest after %s",
 			r.Conns, r.ByServer, r.ByClient, facts.Dur(r.MaxNs)), float64(all), "segments")
 	}
@@ -106,8 +107,8 @@ func (f *Finding) supportResent(r facts.Resent) {
 // lossOfOthers: the probe's packets come through, those of other callers do not.
 func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// A peer that is slow to acknowledge, as one that does not read, is probed with a segment that it may have
-	// (net/ipv4/tcp_output.c, tcp_send_loss_probe): where nothing else was sent again, nothing says that a segment was
-	// lost, and nobody waited for a timer.
+	// (net/ipv4/tcp_output.c, tcp_send_loss_probe): where nothing else was retransmitted, nothing says that a segment
+	// was lost, and nobody waited for a timer.
 	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
 	if overflow || !l.OnPort || probesOnly || l.Lost < lossSegments || l.Lost < lossShare*l.OutSegs {
 		return nil
@@ -122,7 +123,8 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
 	if l.Dead > 0 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f more were sent again and again on connections on which "+
+		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f more were retransmitted again and again on connections on "+
+			"which "+
 			"nothing came back: those are dead, which is no loss of single packets", l.Dead), l.Dead, "segments")
 	}
 	if limited := n.WindowLimited(); limited > 0 && l.Lost < l.ServerSegs {
@@ -167,17 +169,17 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 	}
 }
 
-// weighAcks sets late acknowledgements with segments that were sent again against those without.
+// weighAcks sets late acknowledgements with segments that were retransmitted against those without.
 func (f *Finding) weighAcks(n *facts.Node) {
 	a := n.Acks()
 	if a.Lost > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, "+
-			"up to %s after they were sent, and segments were sent again meanwhile", a.Lost, facts.Dur(a.LostNs)),
+			"up to %s after they were sent, and segments were retransmitted meanwhile", a.Lost, facts.Dur(a.LostNs)),
 			float64(a.Lost), "replies")
 	}
 	if a.Plain > a.Lost {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late "+
-			"with nothing sent again, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
+			"with nothing retransmitted, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
 			"keeps packets waiting, or a client's host",
 			a.Plain, facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient), float64(a.Plain), "replies")
 	}
@@ -185,7 +187,8 @@ func (f *Finding) weighAcks(n *facts.Node) {
 
 func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, fmt.Sprintf("%d replies arrived %s or later after the server had sent them, up to "+
-		"%s; %d of them right after one end had sent again what was not acknowledged: they were lost on their way to "+
+		"%s; %d of them right after one end had retransmitted what was not acknowledged: they were lost on their way "+
+		"to "+
 		"the caller",
 		r.Late, facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent), float64(r.Late), "replies")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // poolExhaustedWait: all connections of the pool are in use all of the time, and calls wait inside of the client before
-// they are sent. Catalogue B1.
+// they are sent.
 var poolExhaustedWait = Cause{
 	ID:    "pool-exhausted-wait",
 	Title: "The client's connection pool is too small: calls wait in the client for a connection",

@@ -10,7 +10,6 @@ import (
 )
 
 // poolIdleReapRedial: the pool closes connections that were idle for a while, and the next call pays for a new one.
-// Catalogue B2, incident 001.
 var poolIdleReapRedial = Cause{
 	ID:    "pool-idle-reap-redial",
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",

@@ -12,7 +12,7 @@ import (
 )
 
 // poolLeak: the application takes connections out of the pool and does not give them back. The pool dials others, until
-// it may not any more. Catalogue B7.
+// it may not any more.
 var poolLeak = Cause{
 	ID: "pool-leak",
 	Title: "The application does not give connections back: they lie idle outside of the pool, and it dials others " +

@@ -10,7 +10,7 @@ import (
 )
 
 // poolMaxIdleChurn: the pool keeps fewer idle connections than are in use at a time: it closes the others when they are
-// given back, and dials again for the next burst. Catalogue B3.
+// given back, and dials again for the next burst.
 var poolMaxIdleChurn = Cause{
 	ID:    "pool-maxidle-churn",
 	Title: "The client's pool keeps too few idle connections: it closes what is given back, and dials again",

@@ -10,14 +10,14 @@ import (
 
 // poolOversized: a process calls on many times as many connections as the server can have use for: its calls wait in
 // line at the server instead of in the pool, and each connection costs both ends switches, buffers and turns of their
-// loops. Catalogue B9, incident 003.
+// loops.
 var poolOversized = Cause{
 	ID: "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls wait in line at the server at a time, where a " +
+	Title: "The client's pool is far too large: hundreds of its calls are queued at the server at a time, where a " +
 		"few tens do the same work",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing sure: whose calls stand in line is not seen",
+		T0: "nothing sure: whose calls are queued is not seen",
 		T1: "the main thread with work all of the time",
 		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +
 			"times what it takes alone",
@@ -94,7 +94,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 }
 
 // aloneNs is what a call takes that waits for nobody: a round trip, as the kernels alone make it when they connect, and
-// what the main thread works on a call on average. Where hundreds are in line not even the fastest call is alone.
+// what the main thread works on a call on average. Where hundreds are queued not even the fastest call is alone.
 func aloneNs(n *facts.Node, d facts.Demand) int64 {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	ops := n.CommandsPerSecond()

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// poolTestOnBorrow: the pool asks PING before it hands out a connection: each call takes two round trips. Catalogue B6.
+// poolTestOnBorrow: the pool asks PING before it hands out a connection: each call takes two round trips.
 var poolTestOnBorrow = Cause{
 	ID:    "pool-test-on-borrow",
 	Title: "The client's pool tests each connection with PING before a call: two round trips in place of one",

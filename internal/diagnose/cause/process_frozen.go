@@ -10,7 +10,7 @@ import (
 )
 
 // processFrozen: the server was stopped by SIGSTOP, a debugger or the freezer. Its kernel still accepts connections and
-// acknowledges data, nobody answers. Catalogue H5.
+// acknowledges data, nobody answers.
 var processFrozen = Cause{
 	ID:    "process-frozen",
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",

@@ -9,7 +9,7 @@ import (
 )
 
 // receiverStall: the client does not read what it asked for. Its receive buffer fills, the window closes, and the rest
-// of the reply waits in the server's kernel and its output buffer. Catalogue F6.
+// of the reply waits in the server's kernel and its output buffer.
 var receiverStall = Cause{
 	ID:    "receiver-stall",
 	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
@@ -95,7 +95,7 @@ func explainReceiver(n *facts.Node) *Finding {
 	}
 	f.supportPiles(n)
 	if resent := n.Host("net.RetransSegs").Growth(); resent > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were sent again: into a closed window that is a "+
+		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were retransmitted: into a closed window that is a "+
 			"question whether it has opened, not a loss", resent), resent, "segments")
 	}
 	reader := who.Top(1)[0]

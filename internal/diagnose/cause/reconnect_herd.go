@@ -10,7 +10,7 @@ import (
 )
 
 // reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
-// handshake, while calls wait. Catalogue K4.
+// handshake, while calls wait.
 var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
 	Title: "All clients lost their connections at once, and all come back at the same moment",

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// rttFloor: the way to the server takes long, each time the same. Catalogue F4.
+// rttFloor: the way to the server takes long, each time the same.
 var rttFloor = Cause{
 	ID: "rtt-floor",
 	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
@@ -20,7 +20,7 @@ var rttFloor = Cause{
 		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",
 	},
-	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be mended, their length seldom
+	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be fixed, their length seldom
 	Explain: explainFloor,
 }
 
@@ -125,9 +125,9 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	switch {
 	case a.LeastNs >= facts.FloorNs:
 		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
-			"too (TCP; the middle of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+			"too (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	case a.Conns > 0:
 		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
-			"best (TCP; the middle of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+			"best (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // serverCFSThrottled: the server's cgroup had used its CPU quota, and the kernel does not run it until the next period
-// (kernel/sched/fair.c, throttle_cfs_rq). Catalogue H1, incident 004.
+// (kernel/sched/fair.c, throttle_cfs_rq).
 var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others. Catalogue H2.
+// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others.
 var serverCPUContention = Cause{
 	ID:    "server-cpu-contention",
 	Title: "Other processes have the server's CPU: its main thread is ready to run and must wait",
@@ -145,7 +145,7 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 }
 
 // doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine
-// makes the load dearer, but what they ask for is the first thing to look at.
+// makes the load more expensive, but what they ask for is the first thing to look at.
 func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
 		if share > 0.5 {

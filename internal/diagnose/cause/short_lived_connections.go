@@ -10,7 +10,7 @@ import (
 )
 
 // shortLivedConnections: callers open a connection for a command or two and close it. Each pays a round trip and more
-// before the first command, and the main thread accepts and closes instead of serving. Catalogue C1.
+// before the first command, and the main thread accepts and closes instead of serving.
 var shortLivedConnections = Cause{
 	ID:    "short-lived-connections",
 	Title: "Callers open a new connection for every few commands",

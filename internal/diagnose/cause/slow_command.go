@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// slowCommand: a command whose work grows with the data holds the only thread, and all others wait. Catalogue I1.
+// slowCommand: a command whose work grows with the data holds the only thread, and all others wait.
 var slowCommand = Cause{
 	ID:    "slow-command",
 	Title: "A slow command holds the event loop, and all other calls wait for it",

@@ -10,7 +10,7 @@ import (
 )
 
 // softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs go
-// before every process; what they leave goes to ksoftirqd, which shares the CPU with it. Catalogue F7.
+// before every process; what they leave goes to ksoftirqd, which shares the CPU with it.
 var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
 	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
@@ -38,7 +38,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 			case s.State == account.RunQueue:
 				ns += q.Of(s)
 			case s.State == account.Busy, s.State == account.Exec:
-				ns += int64(q.Within(s.FromNs, s.ToNs) * float64(s.Ns())) // in the middle of its own work
+				ns += int64(q.Within(s.FromNs, s.ToNs) * float64(s.Ns())) // during its own work
 			}
 		}
 		return ns

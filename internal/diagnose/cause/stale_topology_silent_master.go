@@ -10,7 +10,7 @@ import (
 )
 
 // staleTopology: a master is silent, another has its slots, and callers still wait for the old one: whoever says
-// nothing sends no MOVED, and no connection ends. Catalogue D7.
+// nothing sends no MOVED, and no connection ends.
 var staleTopology = Cause{
 	ID:    "stale-topology-silent-master",
 	Title: "Callers go on waiting for a master that is silent, though another node has its slots",

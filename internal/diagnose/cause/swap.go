@@ -10,7 +10,7 @@ import (
 )
 
 // swapped: a part of the data is not in memory but in swap, and the main thread waits for the disk when a command
-// touches it. Catalogue L1.
+// touches it.
 var swapped = Cause{
 	ID:    "swap",
 	Title: "Memory of the server is swapped out: commands wait until their keys are read from the swap device",
@@ -27,11 +27,11 @@ var swapped = Cause{
 // pageFault is the culprit of a thread that is blocked outside of any system call.
 const pageFault = "page fault"
 
-// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from where on it is named without
+// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from which on it is named without
 // having been seen blocked.
 const mostlyKernel = 0.3
 
-// isFault: the server waits for memory. A page that is not there is fetched in the middle of whatever a thread does: of
+// isFault: the server waits for memory. A page that is not there is fetched during whatever a thread does: of
 // its own code, or of a system call that never sleeps by itself and copies from or to the page. Waits that are too
 // short to be reported have no name.
 func isFault(s account.Segment) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // syncFreeOfBigKey: deleting, overwriting, expiring or evicting one big key frees millions of elements in the main
-// thread. Catalogue I4.
+// thread.
 var syncFreeOfBigKey = Cause{
 	ID:    "sync-free-of-big-key",
 	Title: "A big key is freed in the main thread, element by element",

@@ -9,7 +9,7 @@ import (
 )
 
 // timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be
-// taken for that of the next call, and dials again. Catalogue B4.
+// taken for that of the next call, and dials again.
 var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
 	Title: "The client gives calls up after too short a time, closes their connections and dials again",

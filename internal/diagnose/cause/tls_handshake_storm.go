@@ -11,7 +11,7 @@ import (
 )
 
 // tlsHandshakeStorm: the main thread itself makes each handshake, with a signature that costs as much as a hundred
-// commands, before it serves anybody else. Catalogue C2.
+// commands, before it serves anybody else.
 var tlsHandshakeStorm = Cause{
 	ID:    "tls-handshake-storm",
 	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
@@ -27,7 +27,7 @@ var tlsHandshakeStorm = Cause{
 
 // Bounds of a storm.
 const (
-	// A few new connections per second are a pool that breathes (catalogue C2: 50 per second and core).
+	// A few new connections per second are a pool that breathes .
 	stormRate = 20.0
 	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that
 	// makes it busy, and not only their callers who wait for their own.
@@ -180,8 +180,8 @@ func handshakeStormFix(n *facts.Node) []string {
 	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
 		"for a random time before it connects, and let retries back off with jitter"},
 		remedy.For(n, remedy.KeepConnections, nil)...)
-	fix = append(fix, "Wait longer than a handshake takes while many are in line (dial timeouts of 5 s and more): "+
-		"who gives up and dials again only makes the line longer")
+	fix = append(fix, "Wait longer than a handshake takes while many are queued (dial timeouts of 5 s and more): "+
+		"who gives up and dials again only makes the queue longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
 	case len(valkey) > 6 && valkey[:6] == "valkey":
@@ -193,7 +193,7 @@ func handshakeStormFix(n *facts.Node) []string {
 			"look whether it was raised")
 	default:
 		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
-			"(max-new-tls-connections-per-cycle): up to then all that stand in line go first")
+			"(max-new-tls-connections-per-cycle): up to then all that are queued go first")
 	}
 	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; "+
 		"or a TLS proxy (stunnel, Envoy) beside the server")

@@ -11,7 +11,7 @@ import (
 )
 
 // topologyRefreshStorm: clients ask again and again for the map of a cluster that does not change, and writing it takes
-// the main thread's time. Catalogue D1, incident 002.
+// the main thread's time.
 var topologyRefreshStorm = Cause{
 	ID:    "topology-refresh-storm",
 	Title: "Clients ask for the map of the cluster again and again: writing it takes the main thread's time",
@@ -94,7 +94,7 @@ func mapChanged(n *facts.Node) bool {
 		n.TapCalls("CLUSTER SETSLOT") > 0
 }
 
-// refreshFix are the ways out of incident 002, each with what it saves.
+// refreshFix are the options: upgrade, fewer refreshes, replicas only; each with what it saves.
 func refreshFix(n *facts.Node, r facts.Refreshing) []string {
 	size, replicas := n.MapSize()
 	habit, known := cost.HabitOf(r.Library)

@@ -9,9 +9,9 @@ type Backlog struct {
 	Drops      float64 // in the whole network namespace
 	MaxQueue   float64
 	Limit      float64
-	FreshLost  int  // connections of the probe that had to send again
+	FreshLost  int  // connections of the probe that had to retransmit
 	KeptLost   int  // calls on open connections that had to
-	LateDials  int  // connections of clients on this host whose SYN was sent again before they were made
+	LateDials  int  // connections of clients on this host whose SYN was retransmitted before they were made
 	KeptSlow   bool // the loop itself was held up: then that is why nobody was let in
 	Attributed bool // the drops are this server's
 }

@@ -11,7 +11,7 @@ import (
 // Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One
 // test belongs to one use at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
 const (
-	pingsSome = 0.1  // of the other commands (catalogue B6)
+	pingsSome = 0.1  // of the other commands
 	pingsMost = 1.05 // of them; clocks of two counters
 	pingsRate = 5.0  // per second
 )

@@ -10,7 +10,7 @@ const (
 	// kernel against its faults, in the lab's incident of this name).
 	CopyNs    = 3000
 	copyMaxNs = 20_000 // of a page of 4 kB, anywhere
-	// copyShare of the main thread's CPU time while a child lives, from where on the copies are felt.
+	// copyShare of the main thread's CPU time while a child lives, from which on the copies are felt.
 	copyShare = 0.15
 	// aroundNs is how far apart the looks of two sources may be: INFO and the host's files are not read at the same
 	// time.

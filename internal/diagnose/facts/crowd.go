@@ -5,12 +5,12 @@ import (
 )
 
 const (
-	// ManyClients is from where on a list of all clients takes milliseconds: one line takes about 1 µs.
+	// ManyClients is the number from which a list of all clients takes milliseconds: one line takes about 1 µs.
 	ManyClients = 1000
 )
 
-// manyForInfo is from where on INFO counts: up to redis 4 it walked all clients, and where it is slow with so many, it
-// still does.
+// manyForInfo is the number from which INFO counts: up to redis 4 it walked all clients, and where it is slow with so
+// many, it still does.
 const manyForInfo = 10_000
 
 // IsCrowdWork reports whether a command's time grew with the connections, and there are many.

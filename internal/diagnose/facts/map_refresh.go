@@ -219,7 +219,7 @@ func (n *Node) MapSize() (s cost.Size, replicas int) {
 
 // Bounds of a storm.
 const (
-	// RefreshShare of the main thread's time is more than bookkeeping may take: incident 002 was noticed at 18 %.
+	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the map too often was noticed at 18 %.
 	RefreshShare = 0.05
 	// RefreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
 	RefreshRate = 1.0 // per second
@@ -233,7 +233,7 @@ func (r Refreshing) ByEvents() bool { return r.Moved > 0 && r.Calls <= perMoved*
 
 // RefreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
 // little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
-// (M/G/1), and a thread without time left makes them wait in line for each other.
+// (M/G/1), and a thread without time left makes them queue for each other.
 func (n *Node) RefreshPattern(r Refreshing) float64 {
 	if r.Share < RefreshShare {
 		return 0

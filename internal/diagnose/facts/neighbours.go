@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// WaitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the
+	// WaitsSome is the least part of its demand for CPU that it must spend waiting before slow calls are laid on the
 	// scheduler: on a machine that is merely busy a few calls are held up now and then.
 	WaitsSome = 0.3
 )

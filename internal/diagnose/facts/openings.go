@@ -46,7 +46,7 @@ const (
 	HerdAtOnce = 8
 )
 
-// MedianOf is the middle of some values; 0 of none.
+// MedianOf is the median of some values; 0 of none.
 func MedianOf(list []float64) float64 {
 	if len(list) == 0 {
 		return 0

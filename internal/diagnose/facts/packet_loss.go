@@ -13,7 +13,7 @@ import (
 // end alone. The clients' kernels acknowledge them without their processes: what is late is the path, the client's
 // host, or a window that is closed.
 type Acks struct {
-	// late ones by what happened meanwhile: segments were sent again; the client's window was closed; neither
+	// late ones by what happened meanwhile: segments were retransmitted; the client's window was closed; neither
 	Lost, Shut, Plain int
 	LostNs, PlainNs   int64
 	Conns             int
@@ -41,7 +41,7 @@ func (n *Node) Acks() Acks {
 		a.LateConns[d.Client] = true
 		switch {
 		case d.Shut:
-			a.Shut++ // what is sent again into a closed window is a question
+			a.Shut++ // what is retransmitted into a closed window is a question
 		case d.Resent > 0:
 			a.Lost++
 			a.LostNs = max(a.LostNs, d.SureNs)
@@ -69,7 +69,7 @@ func (n *Node) Acks() Acks {
 // request that had arrived: only the time tells.
 type LostReplies struct {
 	Late    int   // on their way for RTO_MIN or longer
-	Resent  int   // of these, what arrived right after one end had sent again what the other had not acknowledged
+	Resent  int   // of these, what arrived right after one end had retransmitted what the other had not acknowledged
 	Short   int   // replies that were late by less, as a path or a host that holds packets up makes them
 	Moments int   // apart from each other, at which those of Resent arrived
 	MaxNs   int64 // longest of Late
@@ -91,7 +91,7 @@ func OnItsWay(s account.Segment) bool {
 }
 
 func (n *Node) LostReplies() (r LostReplies) {
-	resends := map[string][]int64{} // when they were sent again
+	resends := map[string][]int64{} // when they were retransmitted
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		if d := recording.DetailOf[recording.RetransmitDetail](e); d.State == "established" &&
 			e.DurationNs >= RtoMinNs*9/10 {
@@ -135,17 +135,18 @@ const RtoMinNs = int64(200e6)
 
 // Loss is what the sockets at both ends counted.
 type PacketLoss struct {
-	Calls      int     // of the probe, during which its socket sent again
-	ServerSegs float64 // that the server's namespace sent again
+	Calls      int     // of the probe, during which its socket retransmitted
+	ServerSegs float64 // that the server's namespace retransmitted
 	Lost       float64 // of these, what its sockets took for lost
-	// sent again and again by sockets that have had no acknowledgement until the end: not in ServerSegs and Lost
+	// retransmitted again and again by sockets that have had no acknowledgement until the end: not in ServerSegs and
+	// Lost
 	Dead    float64
 	OutSegs float64
 	OnPort  bool // sockets at the server's port were seen sending again
 	Resent  Resent
 }
 
-// Resent is what the kernel source saw of segments that were sent again on open connections at the server's port.
+// Resent is what the kernel source saw of segments that were retransmitted on open connections at the server's port.
 type Resent struct {
 	ByServer, ByClient int
 	Conns              int
@@ -156,8 +157,8 @@ func (n *Node) resent() (r Resent) {
 	conns := map[string]bool{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
-		// A SYN that is sent again says that a connection was not let in; a timer below RTO_MIN is a probe of the tail,
-		// mostly for nothing.
+		// A SYN that is retransmitted says that a connection was not let in; a timer below RTO_MIN is a probe of the
+		// tail, mostly for nothing.
 		if strings.HasPrefix(d.State, "syn") || d.Why == recording.ResentProbe || e.DurationNs < RtoMinNs*9/10 {
 			continue
 		}
@@ -180,8 +181,8 @@ func (n *Node) PacketLoss() (l PacketLoss) {
 			l.Calls++
 		}
 	}
-	// SYNs that are sent again say that a connection was not let in, which a full accept queue does as well as a path
-	// that loses them.
+	// SYNs that are retransmitted say that a connection was not let in, which a full accept queue does as well as a
+	// path that loses them.
 	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
 	l.Lost = n.lost(l.ServerSegs)
 	l.Dead = min(n.unansweredOpens(), l.ServerSegs)
@@ -196,8 +197,8 @@ func (n *Node) PacketLoss() (l PacketLoss) {
 	return l
 }
 
-// lost is how many of the segments that the server's namespace sent again its sockets took for lost: what a timer,
-// duplicate acknowledgements or the slow start after a timer sent again. The other ones are probes of the tail, and
+// lost is how many of the segments that the server's namespace retransmitted its sockets took for lost: what a timer,
+// duplicate acknowledgements or the slow start after a timer retransmitted. The other ones are probes of the tail, and
 // questions into a window that its receiver has closed, which tcp_retransmit_timer sends before it counts a timeout
 // (net/ipv4/tcp_timer.c, "Our retransmits become zero probes").
 func (n *Node) lost(sentAgain float64) float64 {
@@ -210,12 +211,12 @@ func (n *Node) lost(sentAgain float64) float64 {
 		timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
 
-// unanswered is how many segments the server's sockets sent again on connections on which nothing comes back any more:
-// their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
+// unanswered is how many segments the server's sockets retransmitted on connections on which nothing comes back any
+// more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
 // through, or the tenth.
 func (n *Node) unansweredOpens() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }
 
-// Twice is how many segments the server's namespace sent again though its peers had them: they say so (DSACK, RFC
+// Twice is how many segments the server's namespace retransmitted though its peers had them: they say so (DSACK, RFC
 // 2883). Nobody waited for those.
 func (n *Node) Twice() float64 {
 	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())

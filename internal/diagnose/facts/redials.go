@@ -201,7 +201,7 @@ func (r Redial) Spare() float64 {
 }
 
 // churnOfCalls is the part of its calls for which a caller opens a connection from which on it is worth a word
-// (catalogue B3); so are churnMany per second, whatever their part.
+// ; so are churnMany per second, whatever their part.
 const churnOfCalls = 0.01
 
 // passedSeldom: a pool passes none over that it is about to put away. The rest may be another pool's of the same

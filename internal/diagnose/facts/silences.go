@@ -8,8 +8,8 @@ import (
 
 // Bounds of a black hole.
 const (
-	// A lost segment is sent again once; twice in a row and no answer is a path that is gone. The timer doubles: 200,
-	// 400, 800 ms.
+	// A lost segment is retransmitted once; twice in a row and no answer is a path that is gone. The timer doubles:
+	// 200, 400, 800 ms.
 	UnansweredRetransmits = 2
 	// IdleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
 	// gaps of busy callers.
@@ -20,12 +20,12 @@ const (
 type Silence struct {
 	Client, Caller string
 	SentNs, ToNs   int64 // until its caller gave up, or the last that was seen of it
-	Again          int   // times it was sent again
+	Again          int   // times it was retransmitted
 	WasIdleNs      int64 // the connection's pause before
 	GivenUp        bool
 }
 
-// Silences are the requests of clients on this host that were sent again and never answered.
+// Silences are the requests of clients on this host that were retransmitted and never answered.
 func (n *Node) Silences() []Silence {
 	byConn := map[string]*Silence{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time
@@ -34,7 +34,7 @@ func (n *Node) Silences() []Silence {
 			continue
 		}
 		s := byConn[d.Client]
-		// what is sent again now was sent after the last time: an answer came between
+		// what is retransmitted now was sent after the last time: an answer came between
 		if s == nil || e.TimeNs > s.ToNs {
 			s = &Silence{Client: d.Client, SentNs: e.TimeNs}
 			byConn[d.Client] = s

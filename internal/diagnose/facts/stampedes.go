@@ -12,7 +12,7 @@ const (
 	// rowGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
 	// microseconds.
 	rowGap = 0.2
-	// rowDialNs is from where on a dial is worth waiting for.
+	// rowDialNs is the time from which a dial is worth waiting for.
 	rowDialNs = int64(1e6)
 )
 

@@ -252,7 +252,7 @@ func IsServer(process string) bool {
 }
 
 const (
-	// Oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the
+	// Oversized is the number of commands, or keys, from which on a batch is one: 1000 take about a millisecond of the
 	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
 	// instance 10k"; measured gains end near 100).
 	Oversized = 1000
