@@ -1,3 +1,6 @@
+// Package cause has the catalogue of causes: mechanisms by which calls get slow. A cause is one file, named after its
+// id, with its declaration and its predicate: what of the facts speaks for it, what against it, and how sure that is.
+// Causes do not know each other. What several of them say, in words, is in the files evidence_*.go.
 package cause
 
 import (

@@ -17,7 +17,7 @@ type Case struct {
 	Nodes          []*Node
 	Apps           []*Application // that were profiled
 	threads        map[int]*Threads
-	lost           *LostTime // see lossesOfAll
+	lost           *LostTime // see LostTimeOfAll
 }
 
 // Node is one watched server within a case.

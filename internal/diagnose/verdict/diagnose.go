@@ -1,3 +1,5 @@
+// Package verdict makes the diagnosis of a recording: it asks every cause about every node, joins and orders what they
+// find, and says it in one sentence. Diagnose is a pure function: no clock, no network, no files.
 package verdict
 
 import (
