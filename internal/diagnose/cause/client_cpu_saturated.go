@@ -81,7 +81,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	return f
 }
 
-// starved is how much of their demand for CPU a process's threads spent waiting for a CPU.
+// starvedOf is how much of their demand for CPU a process's threads spent waiting for a CPU.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
 	run := facts.Rate(n.Process(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
 	// nobody counted: waits that make up a part of the wall time are as bad

@@ -32,7 +32,7 @@ const (
 	redialsPer      = 0.5 // connections for each COMMAND
 )
 
-// commandLoop is COMMAND beside the other commands of all nodes: a replica is asked for COMMAND alone.
+// commandLoopOf is COMMAND beside the other commands of all nodes: a replica is asked for COMMAND alone.
 type commandLoop struct {
 	asked, usec   float64 // COMMAND
 	data, dataUs  float64 // what applications ask for

@@ -32,7 +32,7 @@ func (f *Finding) remote(c *facts.Caller) {
 	}
 }
 
-// finding starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
 // to notice.
 func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
@@ -46,7 +46,7 @@ func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float
 }
 
 // openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is
-// what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls in the
+// what calls waited for them, OpeningNs what one took. It is nil where nobody can have noticed. Slow calls in the
 // spells are a part of it: they are those of handshakes, and those that waited behind them.
 func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, cost, openingNs int64,
 	confidence float64) (*Finding,

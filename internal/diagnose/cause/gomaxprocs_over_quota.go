@@ -29,7 +29,7 @@ var gomaxprocsOverQuota = Cause{
 	Explain: explainMaxProcs,
 }
 
-// runtimeOf is what the host source read of a process's runtime.
+// runtimeOfOf is what the host source read of a process's runtime.
 type runtimeOf struct {
 	Go         string `json:"go"`
 	HeedsQuota bool   `json:"heeds_quota"`
@@ -59,7 +59,7 @@ func together(t *facts.Threads) float64 {
 	return float64(t.ThrottledNs) / float64(max(t.Throttled.Ns(), 1))
 }
 
-// overQuota is a process whose runtime has more threads than its quota is good for.
+// overQuotaOf is a process whose runtime has more threads than its quota is good for.
 type overQuota struct {
 	pid     int
 	cores   float64
@@ -69,7 +69,7 @@ type overQuota struct {
 	known   bool // the runtime is
 }
 
-// overQuota judges a throttled process; false where nothing shows that its runtime, and not its work, is too wide for
+// overQuotaOf judges a throttled process; false where nothing shows that its runtime, and not its work, is too wide for
 // the quota.
 func overQuotaOf(n *facts.Node, t *facts.Threads) (o overQuota, ok bool) {
 	if t == nil || len(t.Throttled) == 0 {

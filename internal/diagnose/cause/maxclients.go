@@ -96,7 +96,7 @@ func clientLimit(n *facts.Node) int {
 	return n.ConfigInt("maxclients")
 }
 
-// crowd names the addresses with the most connections.
+// crowdOf names the addresses with the most connections.
 func crowdOf(n *facts.Node) string {
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
 	var counts struct {

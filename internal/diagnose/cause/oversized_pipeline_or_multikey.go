@@ -119,7 +119,7 @@ func explainOversized(n *facts.Node) *Finding {
 		own[b.client] = true
 	}
 	w := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
-	// What a segment waited for has one cause, this or another, where commandCause knows it.
+	// What a segment waited for has one cause, this or another, where CommandCause knows it.
 	told := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
 	h := w.Held(n.ClaimOf(func(a account.Account) int64 {
 		ns := w.Of(a) + served.Within(a, func(s account.Segment) bool {

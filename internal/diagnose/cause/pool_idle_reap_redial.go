@@ -72,7 +72,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 }
 
 // limit is what the pool's idle limit lies between: it kept what had been idle for as long as a connection was on
-// average between its calls, and closed what had been for as long as one was at its end. atLeast is 0 where each had
+// average between its calls, and closed what had been for as long as one was at its end. AtLeast is 0 where each had
 // one call only.
 func limit(r facts.Redial) (atLeast, atMost int64) {
 	atMost = r.Ended[0].IdleNs

@@ -47,7 +47,7 @@ const (
 	dearestNs = 10e6
 )
 
-// handshakeWork is what new connections took of the main thread.
+// handshakeWorkOf is what new connections took of the main thread.
 type handshakeWork struct {
 	spans  facts.Spans // of the kernel source: the first turn of each new connection
 	count  float64     // new connections of others

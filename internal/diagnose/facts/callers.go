@@ -40,7 +40,7 @@ func (n *Node) findCallers() []*Caller {
 	return b.callers()
 }
 
-// callerBook puts the connections of a node together. Where both ends of one are on this host, the client's counts.
+// callerTable puts the connections of a node together. Where both ends of one are on this host, the client's counts.
 type callerTable struct {
 	node      *Node
 	all       []*Conn

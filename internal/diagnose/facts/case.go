@@ -152,7 +152,7 @@ func SumOf(segs []account.Segment) (w Waits) {
 	return w
 }
 
-// watcher is the best source that saw what the server's main thread was doing.
+// StateSource is the best source that saw what the server's main thread was doing.
 func (n *Node) StateSource() string {
 	switch {
 	case n.SeenExactly():
@@ -163,7 +163,7 @@ func (n *Node) StateSource() string {
 	return recording.SourceServer
 }
 
-// caller is the source of the slow calls: the users' own where the kernel source saw any.
+// CallSource is the source of the slow calls: the users' own where the kernel source saw any.
 func (n *Node) CallSource() string {
 	if n.Ledger.Users.Slow > 0 {
 		return recording.SourceTap

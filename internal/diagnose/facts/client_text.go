@@ -68,7 +68,7 @@ func HostOf(addr string) string {
 	return addr
 }
 
-// from is " from ADDRESS" for the fix, or nothing.
+// FromText is " from ADDRESS" for the fix, or nothing.
 func (n *Node) FromText(ss []account.Suspect) string {
 	for _, s := range ss {
 		if who := n.ClientText(s); who != "" {

@@ -16,7 +16,7 @@ type Demand struct {
 	Sure   bool // by the host's schedstat, or by the event loop's own clock (redis and valkey >= 7.2)
 }
 
-// Wish is the part of the time in which the thread had work.
+// Total is the part of the time in which the thread had work.
 func (d Demand) Total() float64 { return min(d.Run+d.Wait, 1) }
 
 // Demand is the main thread's over the watch; ok is false where nothing tells.

@@ -15,7 +15,7 @@ type IOThreads struct {
 	Known      bool    // seen on the host
 }
 
-// Wish is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
+// Total is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
 // serve.
 func (t IOThreads) Total() float64 { return t.Run + t.Wait }
 

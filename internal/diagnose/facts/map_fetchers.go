@@ -166,7 +166,7 @@ func processOf(s recording.Snapshot) (pid int, ok bool) {
 	return pid, err == nil
 }
 
-// libraryOf is the library that a line of CLIENT LIST names; empty where it names none.
+// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
 func libraryOfClient(c Client) string {
 	if c.LibName == "" {
 		return libraryNamed(c.Name)

@@ -26,7 +26,7 @@ const (
 	backWithinNs = int64(5e9)
 )
 
-// lossesAtOnce are the losses of connections at which herds can begin. What the server's own limit of idle time ends is
+// MassLosses are the losses of connections at which herds can begin. What the server's own limit of idle time ends is
 // none: it is missed one by one.
 func (n *Node) MassLosses(callers []*Caller) []MassLoss {
 	type cut struct {
@@ -77,7 +77,7 @@ func (n *Node) IdleLimitNs() int64 {
 	return seconds * 1e9
 }
 
-// findBack takes what the callers opened until then and kept. It may be more than they are known to have lost:
+// findReturn takes what the callers opened until then and kept. It may be more than they are known to have lost:
 // connections that were not used in the watch are not known.
 func (l *MassLoss) findReturn(until int64) {
 	for _, c := range l.Callers {

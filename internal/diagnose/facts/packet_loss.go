@@ -133,7 +133,7 @@ func (n *Node) LostReplies() (r LostReplies) {
 // RtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
 const RtoMinNs = int64(200e6)
 
-// Loss is what the sockets at both ends counted.
+// PacketLoss is what the sockets at both ends counted.
 type PacketLoss struct {
 	Calls      int     // of the probe, during which its socket retransmitted
 	ServerSegs float64 // that the server's namespace retransmitted
@@ -211,7 +211,7 @@ func (n *Node) lost(sentAgain float64) float64 {
 		timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
 
-// unanswered is how many segments the server's sockets retransmitted on connections on which nothing comes back any
+// unansweredOpens is how many segments the server's sockets retransmitted on connections on which nothing comes back any
 // more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
 // through, or the tenth.
 func (n *Node) unansweredOpens() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }

@@ -115,7 +115,7 @@ func GreetingOf(conns []*Conn) string {
 	return best
 }
 
-// losses is what the callers of a node lost of their time before and beside their commands. It is no part of the calls
+// LostTime is what the callers of a node lost of their time before and beside their commands. It is no part of the calls
 // that the kernel saw, which begin with a command's send.
 type LostTime struct {
 	OpeningNs int64 // new connections on the way of calls: dials and handshakes
@@ -151,7 +151,7 @@ func (n *Node) LostTime(callers []*Caller) LostTime {
 	return l
 }
 
-// lossesOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each
+// LostTimeOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each
 // node can be added up, and a few connections to a node that is hardly called weigh what they cost.
 func (c *Case) LostTimeOfAll() LostTime {
 	if c.lost == nil {

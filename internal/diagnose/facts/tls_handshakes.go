@@ -5,7 +5,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hellos are the turns of the main thread in which a new connection's first bytes were read: the server's signature is
+// TLSHandshakes are the turns of the main thread in which a new connection's first bytes were read: the server's signature is
 // made in it.
 type TLSHandshakes struct {
 	Spans   Spans
@@ -14,7 +14,7 @@ type TLSHandshakes struct {
 	from    map[int64]bool // when each began
 }
 
-// hellos are found once: every suspect is asked about them.
+// TLSHandshakes are found once: every suspect is asked about them.
 func (n *Node) TLSHandshakes() *TLSHandshakes {
 	if n.greeted != nil {
 		return n.greeted
@@ -37,7 +37,7 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 	return n.greeted
 }
 
-// isHello: what the kernel source has no name for was a handshake.
+// isTLSHandshake: what the kernel source has no name for was a handshake.
 func (n *Node) isTLSHandshake(s account.Suspect) bool {
 	return s.Source == recording.SourceTap && s.Command == "?" && n.TLSHandshakes().from[s.FromNs]
 }

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// inVain are the connections on which a call waited for a reply that would never have come, until its caller gave up:
+// Unanswered are the connections on which a call waited for a reply that would never have come, until its caller gave up:
 // the server answered others meanwhile, and hardly any call is answered shortly before the timeout. Where the server is
 // merely late, the wait of one that was given up is also that of others, and as many calls come just in time as come
 // too late: no cut through a distribution leaves nothing on its one side.
