@@ -20,6 +20,19 @@ func ConstantTime(command string) bool {
 	return constantTime[name]
 }
 
+// rareFree are commands of constant time that are rare compared with GET and SET, and take long where they free a big
+// key.
+var rareFree = set("DEL UNLINK GETDEL RENAME EXPIRE PEXPIRE EXPIREAT PEXPIREAT COPY RESTORE")
+
+// readsOne are commands of constant time that only read: the server evicts nothing before them.
+var readsOne = set("GET MGET HGET HMGET EXISTS TTL PTTL TYPE STRLEN HLEN LLEN SCARD ZCARD ZSCORE SISMEMBER PING")
+
+// greets are commands that connections begin with, slowpath's own among them, and the probe's PING.
+var greets = map[string]bool{
+	"PING": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true, "CLIENT LIST": true,
+	"HELLO": true, "AUTH": true, "SELECT": true, "CLUSTER INFO": true,
+}
+
 // introspection lists commands that look at the server and not at data.
 var introspection = set(`INFO MONITOR SLOWLOG LATENCY COMMANDLOG MEMORY CONFIG COMMAND MODULE ACL PUBSUB XINFO OBJECT LOLWUT`)
 
@@ -44,8 +57,16 @@ func set(names string) map[string]bool {
 	return m
 }
 
-// naps reports whether a command holds the event loop asleep, so that nobody sees it busy: DEBUG SLEEP.
-func naps(command string) bool {
+// sameCommand compares "CLUSTER NODES" of SLOWLOG with "CLUSTER" of commandstats before 7.0.
+func sameCommand(logged, counted string) bool {
+	return logged == counted || strings.HasPrefix(logged, counted+" ")
+}
+
+// sameOp compares commands of which either may lack its subcommand.
+func sameOp(a, b string) bool { return sameCommand(a, b) || sameCommand(b, a) }
+
+// sleeps reports whether a command keeps the event loop asleep, so that nobody sees it busy: DEBUG SLEEP.
+func sleeps(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
 	return name == "DEBUG"
 }

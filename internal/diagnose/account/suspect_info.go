@@ -6,9 +6,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fromInfo turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
+// infoSuspects turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
 // polls.
-func fromInfo(rec *recording.Recording, node string) []Suspect {
+func infoSuspects(rec *recording.Recording, node string) []Suspect {
 	j := jobs{rec, node}
 	out := append(j.expiry(), j.eviction()...)
 	out = append(out, j.defrag()...)
@@ -35,7 +35,7 @@ func (j jobs) rose(field string, st recording.Step) float64 {
 func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, text string) Suspect {
 	return Suspect{
 		Kind: kind, Node: j.node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: int64(ns), Count: count,
-		Source: "info", Text: text,
+		Source: byInfo, Text: text,
 	}
 }
 
@@ -51,7 +51,7 @@ func (j jobs) expiry() []Suspect {
 	for _, st := range cpu.Steps() {
 		ns, keys := st.Delta*1e6, j.rose("expired_keys", st)
 		switch {
-		case ns < float64(minSuspect):
+		case ns < float64(minSuspectNs):
 		case keys > 0 && ns/keys >= bigFreeNs:
 			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
 				st.Delta)))
@@ -80,7 +80,7 @@ func (j jobs) expiry() []Suspect {
 const (
 	evictKeyNs   = 1500
 	evictManyNs  = 10_000
-	evictManyPer = 2 // evictions per command, from where on writes wait for many
+	evictManyPer = 2 // evictions per command, from which writes wait for many
 )
 
 // eviction is the time above maxmemory where INFO tells it (7.0; only of what one round did not finish), or by the
@@ -93,7 +93,7 @@ func (j jobs) eviction() []Suspect {
 			each = evictManyNs
 		}
 		ns := max(st.Delta*each, j.rose("total_eviction_exceeded_time", st)*1e6)
-		if ns >= float64(minSuspect) {
+		if ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
 				st.Delta)))
 		}
@@ -104,7 +104,7 @@ func (j jobs) eviction() []Suspect {
 func (j jobs) defrag() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("total_active_defrag_time").Steps() {
-		if ns := st.Delta * 1e6; ns >= float64(minSuspect) {
+		if ns := st.Delta * 1e6; ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
 				"second)", st.Delta)))
 		}

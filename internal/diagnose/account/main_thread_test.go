@@ -346,7 +346,7 @@ func TestNobodyLooked(t *testing.T) {
 			tap{rec}.work(1, 2, recording.WorkDetail{Op: "GET"})
 		}
 		rec.Index()
-		if got := tappedNodes(rec)[node] != nil; got != saw {
+		if got := mainThreads(rec)[node] != nil; got != saw {
 			t.Errorf("saw something %v: its silence counts %v", saw, got)
 		}
 	}

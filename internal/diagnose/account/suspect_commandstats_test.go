@@ -40,7 +40,7 @@ func TestFromCommandstats(t *testing.T) {
 		{"INFO of others", countedCase("info", [2]float64{5002, 250e3}), 49980, 5001},
 		{"EXEC", countedCase("exec", [2]float64{3, 36e3}), 12e6, 3},
 	} {
-		got := fromCommandstats(tt.rec, node, nil)
+		got := commandstatsSuspects(tt.rec, node, nil)
 		switch {
 		case tt.wantNs == 0 && len(got) > 0:
 			t.Errorf("%s: %+v", tt.name, got)
@@ -85,7 +85,7 @@ func TestWitness(t *testing.T) {
 			Kind: KindCommand, Source: "slowlog", Node: node, Command: tt.command, FromNs: 0, ToNs: 1e9,
 			DurationNs: 80e6, Count: 1,
 		}}
-		witness(tt.rec, ss)
+		checkWithHost(tt.rec, ss)
 		if ss[0].Busy != tt.busy || ss[0].Stopped != tt.stopped {
 			t.Errorf("%s: busy %v, stopped %v", tt.name, ss[0].Busy, ss[0].Stopped)
 		}
