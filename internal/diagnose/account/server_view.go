@@ -44,7 +44,7 @@ func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment,
 			own = s
 			candidates++
 			lines = append(lines, s.line)
-		} else {
+		} else if overlaps(s.line, c.IntendedNs, c.EndNs) {
 			lines = append(lines, s.forOthers(s.Client == local))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 type timeline struct {
 	from, to int64
 	segs     []Segment
+	spare    []Segment // what the next operation writes to
 }
 
 // rule says what becomes of a part of a timeline where new evidence lies over it: the segment that takes its place,
@@ -17,14 +18,17 @@ type timeline struct {
 type rule func(present, evidence Segment) (Segment, bool)
 
 func newTimeline(from, to int64) *timeline {
-	return &timeline{from, to, []Segment{{Nobody, Unexplained, from, to, "", -1}}}
+	return &timeline{from: from, to: to, segs: []Segment{{Nobody, Unexplained, from, to, "", -1}}}
 }
 
 // put replaces those parts of [s.FromNs, s.ToNs) by s whose present segment may be replaced. It returns how much that
 // was, in nanoseconds.
 func (t *timeline) put(s Segment, may func(present Segment) bool) int64 {
+	if s.FromNs >= t.to || s.ToNs <= t.from {
+		return 0
+	}
 	var placed int64
-	out := make([]Segment, 0, len(t.segs)+2)
+	out := t.spare[:0]
 	for _, g := range t.segs {
 		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
 		if from >= to || !may(g) {
@@ -40,7 +44,7 @@ func (t *timeline) put(s Segment, may func(present Segment) bool) int64 {
 			out = append(out, cut(g, to, g.ToNs))
 		}
 	}
-	t.segs = out
+	t.segs, t.spare = out, t.segs
 	return placed
 }
 
@@ -65,7 +69,10 @@ func (t *timeline) putLast(ns int64, s Segment, may func(present Segment) bool) 
 
 // overlay lays an ordered and disjoint line over the timeline, by a rule.
 func (t *timeline) overlay(line []Segment, becomes rule) {
-	var out []Segment
+	if !overlaps(line, t.from, t.to) {
+		return
+	}
+	out := t.spare[:0]
 	for _, g := range t.segs {
 		at := g.FromNs
 		i := sort.Search(len(line), func(i int) bool { return line[i].ToNs > g.FromNs })
@@ -85,7 +92,7 @@ func (t *timeline) overlay(line []Segment, becomes rule) {
 			out = append(out, cut(g, at, g.ToNs))
 		}
 	}
-	t.segs = out
+	t.segs, t.spare = out, t.segs
 }
 
 // replace gives every segment that matches another actor, state and culprit.
@@ -135,6 +142,12 @@ func (t *timeline) segments() []Segment {
 		out = append(out, g)
 	}
 	return out
+}
+
+// overlaps reports whether an ordered line reaches into [from, to).
+func overlaps(line []Segment, from, to int64) bool {
+	n := len(line)
+	return n > 0 && line[0].FromNs < to && line[n-1].ToNs > from
 }
 
 func cut(s Segment, from, to int64) Segment {
