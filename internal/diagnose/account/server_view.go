@@ -44,7 +44,7 @@ func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment,
 			own = s
 			candidates++
 			lines = append(lines, s.line)
-		} else if overlaps(s.line, c.IntendedNs, c.EndNs) {
+		} else if s.reaches(c.IntendedNs, c.EndNs) {
 			lines = append(lines, s.forOthers(s.Client == local))
 		}
 	}
@@ -52,6 +52,12 @@ func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment,
 		own = nil
 	}
 	return lines, own
+}
+
+// reaches reports whether its line reaches into [fromNs, toNs).
+func (s *serverView) reaches(fromNs, toNs int64) bool {
+	n := len(s.line)
+	return n > 0 && s.line[0].FromNs < toNs && s.line[n-1].ToNs > fromNs
 }
 
 // forOthers is its line as calls felt it that waited meanwhile. For them the server was busy with it; that the server

@@ -10,7 +10,7 @@ import (
 type timeline struct {
 	from, to int64
 	segs     []Segment
-	spare    []Segment // what the next operation writes to
+	scratch  []Segment // memory of splice
 }
 
 // rule says what becomes of a part of a timeline where new evidence lies over it: the segment that takes its place,
@@ -24,17 +24,15 @@ func newTimeline(from, to int64) *timeline {
 // put replaces those parts of [s.FromNs, s.ToNs) by s whose present segment may be replaced. It returns how much that
 // was, in nanoseconds.
 func (t *timeline) put(s Segment, may func(present Segment) bool) int64 {
-	if s.FromNs >= t.to || s.ToNs <= t.from {
-		return 0
-	}
 	var placed int64
-	out := t.spare[:0]
-	for _, g := range t.segs {
-		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
-		if from >= to || !may(g) {
+	first, after := t.touching(s.FromNs, s.ToNs)
+	out := t.scratch[:0]
+	for _, g := range t.segs[first:after] {
+		if !may(g) {
 			out = append(out, g)
 			continue
 		}
+		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
 		if g.FromNs < from {
 			out = append(out, cut(g, g.FromNs, from))
 		}
@@ -44,7 +42,7 @@ func (t *timeline) put(s Segment, may func(present Segment) bool) int64 {
 			out = append(out, cut(g, to, g.ToNs))
 		}
 	}
-	t.segs, t.spare = out, t.segs
+	t.splice(first, after, out)
 	return placed
 }
 
@@ -69,11 +67,12 @@ func (t *timeline) putLast(ns int64, s Segment, may func(present Segment) bool) 
 
 // overlay lays an ordered and disjoint line over the timeline, by a rule.
 func (t *timeline) overlay(line []Segment, becomes rule) {
-	if !overlaps(line, t.from, t.to) {
+	if len(line) == 0 {
 		return
 	}
-	out := t.spare[:0]
-	for _, g := range t.segs {
+	first, after := t.touching(line[0].FromNs, line[len(line)-1].ToNs)
+	out := t.scratch[:0]
+	for _, g := range t.segs[first:after] {
 		at := g.FromNs
 		i := sort.Search(len(line), func(i int) bool { return line[i].ToNs > g.FromNs })
 		for ; i < len(line) && line[i].FromNs < g.ToNs; i++ {
@@ -92,7 +91,23 @@ func (t *timeline) overlay(line []Segment, becomes rule) {
 			out = append(out, cut(g, at, g.ToNs))
 		}
 	}
-	t.segs, t.spare = out, t.segs
+	t.splice(first, after, out)
+}
+
+// touching are the segments [first, after) that overlap [fromNs, toNs).
+func (t *timeline) touching(fromNs, toNs int64) (first, after int) {
+	if fromNs >= toNs {
+		return 0, 0
+	}
+	first = sort.Search(len(t.segs), func(i int) bool { return t.segs[i].ToNs > fromNs })
+	for after = first; after < len(t.segs) && t.segs[after].FromNs < toNs; after++ {
+	}
+	return first, after
+}
+
+// splice replaces the segments [first, after) by others of the same time.
+func (t *timeline) splice(first, after int, by []Segment) {
+	t.segs, t.scratch = slices.Replace(t.segs, first, after, by...), by
 }
 
 // replace gives every segment that matches another actor, state and culprit.
@@ -142,12 +157,6 @@ func (t *timeline) segments() []Segment {
 		out = append(out, g)
 	}
 	return out
-}
-
-// overlaps reports whether an ordered line reaches into [from, to).
-func overlaps(line []Segment, from, to int64) bool {
-	n := len(line)
-	return n > 0 && line[0].FromNs < to && line[n-1].ToNs > from
 }
 
 func cut(s Segment, from, to int64) Segment {
