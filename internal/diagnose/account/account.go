@@ -3,19 +3,19 @@
 //
 // It is a pure function of a recording. It knows states and culprits, not causes. Data go one way:
 //
-//  1. All calls: their latencies per path (latency.go), as counted by load and tap (histograms.go), give the slow
-//     threshold and the baseline of a call (baseline.go).
-//  2. The server's main thread: its exact waits and work by the tap (main_thread.go).
-//  3. Suspects, what the server did that calls may have waited for (suspect.go): by SLOWLOG, LATENCY and INFO's forks
-//     (suspect_records.go), by commandstats (suspect_commandstats.go), by counters of INFO (suspect_info.go), each
-//     checked against the states that the host saw (suspect_host.go); by the tap (suspect_work.go), matched with
-//     the former, so that one thing is one suspect (suspect_match.go). commands.go has what is known of commands.
-//  4. Other evidence about calls: sampled states of the main thread (host_states.go), retransmissions
-//     (retransmissions.go), the server's view of slowpath's calls (server_view.go).
+//  1. All calls, slow or not: their latencies per path (latency.go), by the histograms of load and tap
+//     (histograms.go), and from these the slow threshold and the baseline of a call (baseline.go).
+//  2. The server's main thread: its exact waits and work, by the tap (main_thread.go).
+//  3. Suspects (suspect.go): the server's records in SLOWLOG and LATENCY and of forks (suspect_records.go),
+//     commandstats (suspect_commandstats.go) and counters of INFO (suspect_info.go), checked against the states that
+//     the host saw (suspect_host.go); the work of the main thread (suspect_work.go), matched with the records, so
+//     that what both show is one suspect (suspect_match.go). commands.go lists what kind of command each is.
+//  4. Other evidence: sampled states of the main thread (host_states.go), the probe's sockets (probe_sockets.go), the
+//     server's view of slowpath's own calls (server_view.go). time_index.go finds what overlaps a call.
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
-//     that waited for earlier ones on its connection takes over what those waited for (probe_queue.go).
-//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), beside
-//     the number of all calls (callers.go), make the ledger (ledger.go).
+//     that was queued behind others on its connection gets what those waited for (probe_queue.go).
+//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and
+//     the number of all calls (callers.go) make the ledger (ledger.go).
 package account
 
 import (

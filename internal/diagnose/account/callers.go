@@ -6,7 +6,7 @@ import "slowpath/internal/recording"
 type Callers struct {
 	Calls   int
 	Slow    int   // by the histograms; the tap reports only so many per second one by one
-	Told    int   // of them those that have an account
+	Told    int   // of the slow ones, those that have an account
 	TotalNs int64 // of all calls together
 	MaxNs   int64 // of the slow ones
 	// Of the users' calls: the median, and whether it was measured at the clients' end, which includes the network and

@@ -45,7 +45,7 @@ func readTapHistograms(rec *recording.Recording) tapHistograms {
 		if err != nil {
 			continue // a damaged row is as good as none
 		}
-		// The tap knows the node of each; its first versions had all of several nodes under the first.
+		// The tap knows the node of each; its first versions counted the calls of all nodes under the first.
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
 			t.byOp[k] = merge(t.byOp[k], one)
 		}

@@ -98,8 +98,8 @@ func (p *painter) putMeasured(t *timeline, c recording.Call) {
 }
 
 // putServerView: what the server did by its own view of a call of slowpath, and of calls that it waited behind. This
-// has work too short to be reported one by one, which the exact timeline lacks. What the call's own view leaves before
-// it and after it is the network's.
+// has work too short to be reported one by one, which the exact timeline lacks. Open time before and after the call's
+// own view is the network's.
 func (p *painter) putServerView(t *timeline, c recording.Call) {
 	lines, own := p.views.during(c, p.sockets.info(c).Local)
 	for _, line := range lines {
@@ -111,12 +111,12 @@ func (p *painter) putServerView(t *timeline, c recording.Call) {
 	}
 }
 
-// SeenBusyNs: the host source reports every stretch of at least 10 ms on the CPU; with its sampling interval, what is
+// SeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
 // longer than this cannot have gone unseen.
 const SeenBusyNs = int64(20e6)
 
-// putSuspects names culprits: for time in which the loop was seen busy or blocked, and where nobody watched the main
-// thread, for time that is still open. The tap's own suspects are in the exact timeline.
+// putSuspects names culprits: for time in which the loop was seen busy or blocked, and where the main thread was not
+// watched, for time that is still open. The tap's own suspects are in the exact timeline.
 func (p *painter) putSuspects(t *timeline, c recording.Call) {
 	watched := p.states.watched[c.Node] || p.exact[c.Node] != nil
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
@@ -135,7 +135,7 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 				(g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
 		if watched && found == 0 && s.DurationNs > SeenBusyNs && !sleeps(s.Command) && !t.has(Server, RunQueue) {
-			// So long a stretch would have been seen by the host source, but for one that is cut up by waits for a CPU.
+			// Work this long would have been seen by the host source, unless waits for a CPU cut it up.
 			continue
 		}
 		t.attribute(s, i, all-found, waitsForServer)
@@ -158,7 +158,7 @@ func (p *painter) putRetransmissions(t *timeline, c recording.Call) {
 // waited for: the network, retransmissions, and that the probe read their replies late.
 func (p *painter) putQueued(t *timeline, c recording.Call) {
 	q := p.queues[c.Node]
-	if q == nil || !queues(c) || c.StartNs <= c.IntendedNs {
+	if q == nil || !mayQueue(c) || c.StartNs <= c.IntendedNs {
 		return
 	}
 	t.overlay(q.before(c, p.waitsOf), whereOpen)

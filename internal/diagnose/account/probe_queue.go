@@ -14,7 +14,7 @@ type probeQueue struct {
 func probeQueues(rec *recording.Recording) map[string]*probeQueue {
 	out := map[string]*probeQueue{}
 	for _, c := range rec.Calls { // ordered by when they were due, which is the order they are sent in
-		if !queues(c) {
+		if !mayQueue(c) {
 			continue
 		}
 		q := out[c.Node]
@@ -22,7 +22,7 @@ func probeQueues(rec *recording.Recording) map[string]*probeQueue {
 			q = &probeQueue{}
 			out[c.Node] = q
 		}
-		// but for those that had not come back when the watch ended
+		// Calls without a reply at the end of the watch overlap: the first of them is in the queue.
 		if n := len(q.calls); n == 0 || c.StartNs >= q.calls[n-1].EndNs {
 			q.calls = append(q.calls, c)
 		}
@@ -30,8 +30,8 @@ func probeQueues(rec *recording.Recording) map[string]*probeQueue {
 	return out
 }
 
-// queues reports whether a call waits for the one before it on its connection.
-func queues(c recording.Call) bool {
+// mayQueue reports whether a call waits for the one before it on its connection.
+func mayQueue(c recording.Call) bool {
 	return c.Source == recording.SourceProbe && c.Conn == "kept"
 }
 

@@ -46,7 +46,7 @@ func (p *probeSockets) info(c recording.Call) recording.TCPDetail { return p.inf
 // retransmitted are the times in which a call may have waited for a retransmission: during it, or during one before it
 // on the same connection for which it waited.
 func (p *probeSockets) retransmitted(c recording.Call) []span {
-	if c.Conn == "fresh" { // it had its connection for itself
+	if c.Conn == "fresh" { // no other calls on its connection
 		if p.info(c).RetransDuring > 0 {
 			return []span{{c.StartNs, c.EndNs}}
 		}

@@ -35,7 +35,7 @@ func readServerViews(rec *recording.Recording) *serverViews {
 }
 
 // during are the views of the time of a call whose end of the connection is local, empty where unknown: own is the
-// call's own view. Where several could be it, on the kept connection and fresh ones, nobody knows which is: nil.
+// call's own view. It is nil where several may be its own, on the kept connection and fresh ones.
 func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment, own *serverView) {
 	candidates := 0
 	for _, i := range v.index[c.Node].touching(c.IntendedNs, c.EndNs) {

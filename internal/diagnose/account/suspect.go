@@ -26,8 +26,8 @@ const (
 	KindWatch    = "watch"    // a command of slowpath itself
 )
 
-// Suspect is something that the server did, with a time window: it ended somewhere in the window. Which calls waited
-// for it is decided by the painter.
+// Suspect is something that the server did that calls may have waited for, with a time window: it ended somewhere in
+// the window. Which calls waited for it is decided in layers.go.
 type Suspect struct {
 	Kind       string
 	Node       string
@@ -46,7 +46,7 @@ type Suspect struct {
 	Merged bool
 	// Of the tap: FromNs and ToNs are exact. Process is the caller, where it runs on this host; Calls are the commands
 	// of the read, of which Command is the first or the one that the server's record names; Told is the Source of that
-	// record.
+	// record, empty without one.
 	Process string
 	Calls   int
 	OnCPUNs int64
@@ -57,7 +57,7 @@ type Suspect struct {
 	Busy, Stopped bool
 }
 
-// Sources of suspects by the server's own records, beside recording.SourceTap.
+// Sources of suspects that are the server's own records.
 const (
 	bySlowlog      = "slowlog"
 	byCommandstats = "commandstats"

@@ -18,8 +18,8 @@ type counted struct {
 	baselineNs float64 // its fastest average between two polls
 }
 
-// commandstatsSuspects finds commands that took long between two polls: on average, or in sum where a few long ones hide
-// among short ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each
+// commandstatsSuspects finds commands that took long between two polls: on average, or in sum where a few long ones
+// hide among short ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each
 // occurrence, not how many there were.
 func commandstatsSuspects(rec *recording.Recording, node string, logged []Suspect) []Suspect {
 	var out []Suspect

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hostTimes are the times in which the host source saw the main thread of a node on the CPU, and off it though it had
-// work: stopped has all of these, held those in which it did not wait for a CPU.
+// hostTimes are the times in which the host source saw the main thread of a node on the CPU (busy), and kept from it
+// (stopped). Of the latter, held are those in which it was not in the run queue.
 type hostTimes struct{ busy, stopped, held []hostState }
 
 func readHostTimes(rec *recording.Recording) map[string]*hostTimes {

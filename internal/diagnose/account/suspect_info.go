@@ -43,7 +43,7 @@ func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, tex
 // one.
 const bigFreeNs = 1e6
 
-// expiry is the active expire cycle: its CPU time where INFO tells it (6.0), else how often it used up its time
+// expiry is the active expire cycle: its CPU time where INFO has it (6.0), else how often it used up its time
 // (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
 func (j jobs) expiry() []Suspect {
 	var out []Suspect
@@ -80,11 +80,11 @@ func (j jobs) expiry() []Suspect {
 const (
 	evictKeyNs   = 1500
 	evictManyNs  = 10_000
-	evictManyPer = 2 // evictions per command, from which writes wait for many
+	evictManyPer = 2 // evictions per command from which writes wait for many
 )
 
-// eviction is the time above maxmemory where INFO tells it (7.0; only of what one round did not finish), or by the
-// number of keys.
+// eviction is the time above maxmemory where INFO has it (7.0; only of what one round did not finish), or an estimate
+// by the number of keys.
 func (j jobs) eviction() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("evicted_keys").Steps() {
@@ -115,8 +115,8 @@ func (j jobs) defrag() []Suspect {
 const (
 	// A key is big when it frees this much: some 10^4 elements, ms of free().
 	bigFreeBytes = 1 << 20
-	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time that was waited
-	// is accused.
+	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time in which calls
+	// waited is attributed to it.
 	freeNsPerByte = 2
 )
 

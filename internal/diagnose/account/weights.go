@@ -3,7 +3,7 @@ package account
 import "slowpath/internal/recording"
 
 // weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that were under way on
-// one connection at the same time waited together: they share the time in which any of them was. And the users' calls
+// one connection at the same time waited together: they share the time in which any of them was. The users' calls
 // together weigh against the probe's as the wall time in which any of them was slow: neither the rate of the probe nor
 // that of the users decides.
 func (l *Ledger) weigh() {
