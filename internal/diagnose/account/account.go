@@ -5,17 +5,20 @@
 //
 //  1. All calls, slow or not: their latencies per path (latency.go), by the histograms of load and tap
 //     (histograms.go), and from these the slow threshold and the baseline of a call (baseline.go).
-//  2. The server's main thread: its exact waits and work, by the tap (main_thread.go).
+//  2. The server's main thread: its exact waits and work, by the tap (main_thread.go), and its states as the host
+//     sampled them (host_states.go).
 //  3. Suspects (suspect.go): the server's records in SLOWLOG and LATENCY and of forks (suspect_records.go),
 //     commandstats (suspect_commandstats.go) and counters of INFO (suspect_info.go), checked against the states that
 //     the host saw (suspect_host.go); the work of the main thread (suspect_work.go), matched with the records, so
 //     that what both show is one suspect (suspect_match.go). commands.go lists what kind of command each is.
-//  4. Other evidence: sampled states of the main thread (host_states.go), the probe's sockets (probe_sockets.go), the
-//     server's view of slowpath's own calls (server_view.go). time_index.go finds what overlaps a call.
+//  4. Other evidence: the main thread's exact timeline with the suspects in it (exact_timeline.go), the probe's sockets
+//     (probe_sockets.go), the server's view of slowpath's own calls (server_view.go).
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
 //     that was queued behind others on its connection gets what those waited for (probe_queue.go).
-//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and
-//     the number of all calls (callers.go) make the ledger (ledger.go).
+//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and the
+//     number of all calls (callers.go) make the ledger (ledger.go).
+//
+// All use segment.go, and time_index.go to find what overlaps a time.
 package account
 
 import (
@@ -23,46 +26,6 @@ import (
 
 	"slowpath/internal/recording"
 )
-
-// Actors and states, by the names that the rest of this package and the causes use.
-const (
-	App         = recording.App
-	Client      = recording.Client
-	Network     = recording.Network
-	Server      = recording.Server
-	Nobody      = recording.Nobody
-	PoolWait    = recording.PoolWait
-	Dial        = recording.Dial
-	TLS         = recording.TLS
-	Handshake   = recording.Handshake
-	RunQueue    = recording.RunQueue
-	Out         = recording.Out
-	Back        = recording.Back
-	Retransmit  = recording.Retransmit
-	Throttled   = recording.Throttled
-	Frozen      = recording.Frozen
-	Busy        = recording.Busy
-	Blocked     = recording.Blocked
-	Exec        = recording.Exec
-	Withheld    = recording.Withheld
-	Send        = recording.Send
-	Receive     = recording.Receive
-	OffCPU      = recording.OffCPU
-	Unexplained = recording.Unexplained
-)
-
-// Segment is a part of a call's time. Suspect is the index in Ledger.Suspects of what it waited for, -1 where unknown.
-type Segment struct {
-	Actor   string
-	State   string
-	FromNs  int64
-	ToNs    int64
-	Culprit string
-	Suspect int
-}
-
-// Ns is the length of the segment.
-func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
 
 // Account is one slow call and the partition of its time.
 type Account struct {
@@ -97,7 +60,6 @@ func Build(rec *recording.Recording) *Ledger {
 	suspects := findSuspects(rec, threads)
 	exact := exactTimelines(threads, suspects)
 	p := newPainter(rec, all, threads, suspects, exact)
-
 	l := &Ledger{
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
 		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact,

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"sort"
 
 	"slowpath/internal/recording"
@@ -11,6 +12,10 @@ var stateRank = map[string]int{
 	recording.KindFrozen: 0, recording.KindThrottled: 1, recording.KindBlocked: 2,
 	recording.KindRunQueue: 3, recording.KindBusy: 4,
 }
+
+// SeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
+// longer than this cannot have gone unseen.
+const SeenBusyNs = int64(20e6)
 
 // hostStates are the states of the main threads that the host source sampled.
 type hostStates struct {
@@ -25,24 +30,22 @@ type hostState struct {
 	share float64
 }
 
-// readHostStates leaves out what the exact timelines of the tap show better.
-func readHostStates(rec *recording.Recording, exact map[string][]Segment) *hostStates {
+// readHostStates leaves out what the tap saw better.
+func readHostStates(rec *recording.Recording, threads map[string]*mainThread) *hostStates {
 	h := &hostStates{map[string]bool{}, map[string][]hostState{}, map[string]*timeIndex{}}
 	for _, node := range rec.Nodes() {
 		h.watched[node] = len(rec.Series(recording.SourceHost, node, "main.run_ns")) > 0
 	}
 	throttled := map[string]bool{} // by the tap
-	for node, segs := range exact {
-		for _, s := range segs {
-			throttled[node] = throttled[node] || s.State == Throttled
-		}
+	for node, t := range threads {
+		throttled[node] = slices.ContainsFunc(t.waits, func(s Segment) bool { return s.State == Throttled })
 	}
 	for _, e := range rec.Events {
 		if _, is := stateRank[e.Kind]; e.Source != recording.SourceHost || !is {
 			continue
 		}
 		// Kernels that do not report which task is throttled have it run as one that waits for a CPU.
-		if exact[e.Subject] != nil && e.Kind != recording.KindBusy &&
+		if threads[e.Subject] != nil && e.Kind != recording.KindBusy &&
 			(e.Kind != recording.KindThrottled || throttled[e.Subject]) {
 			continue
 		}

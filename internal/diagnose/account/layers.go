@@ -25,7 +25,7 @@ func newPainter(rec *recording.Recording, all *latencies, threads map[string]*ma
 		suspectsAt: newTimeIndex(len(suspects), func(i int) (int64, int64) {
 			return suspects[i].FromNs, suspects[i].ToNs
 		}),
-		states: readHostStates(rec, exact), views: readServerViews(rec), sockets: readProbeSockets(rec),
+		states: readHostStates(rec, threads), views: readServerViews(rec), sockets: readProbeSockets(rec),
 		queues: probeQueues(rec),
 	}
 }
@@ -110,10 +110,6 @@ func (p *painter) putServerView(t *timeline, c recording.Call) {
 		t.put(Segment{Network, Back, own.to, c.EndNs, "", -1}, isOpen)
 	}
 }
-
-// SeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
-// longer than this cannot have gone unseen.
-const SeenBusyNs = int64(20e6)
 
 // putSuspects names culprits: for time in which the loop was seen busy or blocked, and where the main thread was not
 // watched, for time that is still open. The tap's own suspects are in the exact timeline.

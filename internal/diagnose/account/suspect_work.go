@@ -58,5 +58,3 @@ func workText(d recording.WorkDetail) string {
 	}
 	return d.Op + " from " + from
 }
-
-func processText(comm string, pid int) string { return fmt.Sprintf("%s[%d]", comm, pid) }

@@ -158,8 +158,3 @@ func (t *timeline) segments() []Segment {
 	}
 	return out
 }
-
-func cut(s Segment, from, to int64) Segment {
-	s.FromNs, s.ToNs = from, to
-	return s
-}
