@@ -6,9 +6,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fromInfo turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
+// infoSuspects turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
 // polls.
-func fromInfo(rec *recording.Recording, node string) []Suspect {
+func infoSuspects(rec *recording.Recording, node string) []Suspect {
 	j := jobs{rec, node}
 	out := append(j.expiry(), j.eviction()...)
 	out = append(out, j.defrag()...)
@@ -35,7 +35,7 @@ func (j jobs) rose(field string, st recording.Step) float64 {
 func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, text string) Suspect {
 	return Suspect{
 		Kind: kind, Node: j.node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: int64(ns), Count: count,
-		Source: "info", Text: text,
+		Source: byInfo, Text: text,
 	}
 }
 
@@ -43,7 +43,7 @@ func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, tex
 // one.
 const bigFreeNs = 1e6
 
-// expiry is the active expire cycle: its CPU time where INFO tells it (6.0), else how often it used up its time
+// expiry is the active expire cycle: its CPU time where INFO has it (6.0), else how often it used up its time
 // (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
 func (j jobs) expiry() []Suspect {
 	var out []Suspect
@@ -51,7 +51,7 @@ func (j jobs) expiry() []Suspect {
 	for _, st := range cpu.Steps() {
 		ns, keys := st.Delta*1e6, j.rose("expired_keys", st)
 		switch {
-		case ns < float64(minSuspect):
+		case ns < float64(minSuspectNs):
 		case keys > 0 && ns/keys >= bigFreeNs:
 			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
 				st.Delta)))
@@ -80,11 +80,11 @@ func (j jobs) expiry() []Suspect {
 const (
 	evictKeyNs   = 1500
 	evictManyNs  = 10_000
-	evictManyPer = 2 // evictions per command, from where on writes wait for many
+	evictManyPer = 2 // evictions per command from which writes wait for many
 )
 
-// eviction is the time above maxmemory where INFO tells it (7.0; only of what one round did not finish), or by the
-// number of keys.
+// eviction is the time above maxmemory where INFO has it (7.0; only of what one round did not finish), or an estimate
+// by the number of keys.
 func (j jobs) eviction() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("evicted_keys").Steps() {
@@ -93,7 +93,7 @@ func (j jobs) eviction() []Suspect {
 			each = evictManyNs
 		}
 		ns := max(st.Delta*each, j.rose("total_eviction_exceeded_time", st)*1e6)
-		if ns >= float64(minSuspect) {
+		if ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
 				st.Delta)))
 		}
@@ -104,7 +104,7 @@ func (j jobs) eviction() []Suspect {
 func (j jobs) defrag() []Suspect {
 	var out []Suspect
 	for _, st := range j.series("total_active_defrag_time").Steps() {
-		if ns := st.Delta * 1e6; ns >= float64(minSuspect) {
+		if ns := st.Delta * 1e6; ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
 				"second)", st.Delta)))
 		}
@@ -115,8 +115,8 @@ func (j jobs) defrag() []Suspect {
 const (
 	// A key is big when it frees this much: some 10^4 elements, ms of free().
 	bigFreeBytes = 1 << 20
-	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time that was waited
-	// is accused.
+	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time in which calls
+	// waited is attributed to it.
 	freeNsPerByte = 2
 )
 

@@ -15,7 +15,7 @@ const (
 	caller  = "10.0.0.7:1"
 )
 
-// tap adds what the kernel source writes.
+// tap adds what the tap records.
 type tap struct{ *recording.Recording }
 
 func (r tap) wait(kind string, from, to int64, d recording.ThreadDetail) {
@@ -61,7 +61,7 @@ func (r tap) polled() {
 	r.Event(recording.Event{TimeNs: ms(0), Source: recording.SourceServer, Subject: node, Kind: recording.KindPoll})
 }
 
-// The host samples every 5 ms; where the kernel source saw the thread, its exact waits stand in the account.
+// The host samples every 5 ms; where the tap saw the thread, the account has its exact waits.
 func TestExactWaitsGoBeforeSampledOnes(t *testing.T) {
 	r := tap{base()}
 	hosted(r.Recording)
@@ -83,9 +83,9 @@ func TestExactWaitsGoBeforeSampledOnes(t *testing.T) {
 	}
 }
 
-// A kernel that does not tell which task is throttled counts it as one that waits for a CPU: then the host knows
-// better.
-func TestThrottledByTheHostWhereTheKernelDoesNotTell(t *testing.T) {
+// A kernel that does not report which task is throttled counts it as one that waits for a CPU: then the host is
+// right.
+func TestThrottledByTheHostWhereTheKernelDoesNotReportIt(t *testing.T) {
 	r := tap{base()}
 	hosted(r.Recording)
 	state(r.Recording, recording.KindThrottled, ms(1010), ms(1070))
@@ -97,7 +97,7 @@ func TestThrottledByTheHostWhereTheKernelDoesNotTell(t *testing.T) {
 	}
 }
 
-// Waits of the server's other threads hold up nobody.
+// Calls do not wait for the server's other threads.
 func TestOtherThreadsAreNotTheMainThread(t *testing.T) {
 	r := tap{base()}
 	r.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: node, Name: "process", Body: `{"pid":100}`})
@@ -139,144 +139,14 @@ func TestSegmentsOfATapCallAreKeptAndNamed(t *testing.T) {
 		}
 	}
 	if held != ms(50) {
-		t.Errorf("%d ns are laid on the suspect, want 50 ms", held)
+		t.Errorf("%d ns are attributed to the suspect, want 50 ms", held)
 	}
-	if usual := a.UsualNs; usual < ms(0.09) || usual > ms(0.11) {
-		t.Errorf("usual %d ns, want the median of all calls", usual)
-	}
-}
-
-// What several sources tell of one thing is one suspect.
-func TestOneThingIsOneSuspect(t *testing.T) {
-	long := func(w recording.WorkDetail) tap {
-		r := tap{base()}
-		r.polled()
-		r.work(ms(1010), ms(1060), w)
-		return r
-	}
-	step := func(r tap, name string, by float64) {
-		for i, v := range []float64{100, 100 + by} {
-			r.Sample(recording.Sample{
-				TimeNs: ms(float64(900 + i*1000)), Source: recording.SourceServer, Subject: node,
-				Name: name, Value: v,
-			})
-		}
-	}
-	fork := func(r tap, from, ns int64) {
-		r.Event(recording.Event{
-			TimeNs: from, DurationNs: ns, Source: recording.SourceServer, Subject: node,
-			Kind:   recording.KindFork,
-			Detail: recording.Detail(recording.ForkDetail{Why: "rdb", WindowNs: ms(1000)}),
-		})
-	}
-	for _, tt := range []struct {
-		name    string
-		work    recording.WorkDetail
-		told    func(tap)
-		kind    string
-		command string
-		from    string
-	}{
-		{
-			"SLOWLOG and the kernel",
-			recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller},
-			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "KEYS", "slowlog",
-		},
-		{"and commandstats", recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller}, func(r tap) {
-			slowlog(r.Recording, "KEYS", ms(1000), ms(49))
-			step(r, "cmdstat_keys.calls", 1)
-			step(r, "cmdstat_keys.usec", 49_000)
-		}, KindCommand, "KEYS", "slowlog"},
-		{"the last read of a transaction", recording.WorkDetail{Op: "HSET", Calls: 155, Client: caller}, func(r tap) {
-			step(r, "cmdstat_exec.calls", 1)
-			step(r, "cmdstat_exec.usec", 45_000)
-		}, KindCommand, "EXEC", "commandstats"},
-		{
-			"a transaction in one read",
-			recording.WorkDetail{Op: "MULTI", Calls: 155, Client: caller},
-			func(tap) {},
-			KindCommand, "EXEC", "",
-		},
-		{
-			"a pipeline of short commands",
-			recording.WorkDetail{Op: "GET", Calls: 10_000, Client: caller},
-			func(tap) {},
-			KindPipeline, "GET", "",
-		},
-		{
-			"a fork after a command",
-			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
-			func(r tap) { fork(r, ms(1000), ms(48)) }, KindFork, "GET", "info",
-		},
-		{"the expire cycle", recording.WorkDetail{}, func(r tap) {
-			step(r, "expire_cycle_cpu_milliseconds", 60)
-			step(r, "expired_keys", 60_000)
-		}, KindExpire, "", "info"},
-		{
-			"a command of constant time, and nobody says why",
-			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
-			func(tap) {}, KindLoop, "GET", "",
-		},
-		{
-			"a long command below SLOWLOG's bound",
-			recording.WorkDetail{Op: "SMEMBERS", Calls: 1, Client: caller},
-			func(tap) {}, KindCommand, "SMEMBERS", "",
-		},
-		{
-			"a big reply",
-			recording.WorkDetail{Sends: true, Bytes: 30 << 20, Client: caller},
-			func(tap) {}, KindBulk, "",
-			"",
-		},
-		{"slowpath's own question", recording.WorkDetail{Op: "INFO", Calls: 1, Client: caller}, func(r tap) {
-			r.Snapshot(recording.Snapshot{
-				Source: recording.SourceServer, Subject: node, Name: "clients",
-				Body: `{"addr":"` + caller + `","self":true}` + "\n",
-			})
-		}, KindWatch, "INFO", ""},
-		{
-			"another connection's command in SLOWLOG",
-			recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.9:1"},
-			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "SORT", "",
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := long(tt.work)
-			tt.told(r)
-			slowCall(r.Recording, ms(1010), ms(1060))
-			r.Index()
-			l := Build(r.Recording)
-			var live []Suspect
-			for _, s := range l.Suspects {
-				if !s.Merged && (s.DurationNs >= ms(20)) {
-					live = append(live, s)
-				}
-			}
-			if len(live) != 1 {
-				t.Fatalf("%d suspects, want 1: %+v", len(live), live)
-			}
-			if s := live[0]; s.Kind != tt.kind || s.Command != tt.command || s.Told != tt.from ||
-				s.Source != recording.SourceTap {
-				t.Errorf("%s %q told by %q, want %s %q %q: %+v", s.Kind, s.Command, s.Told, tt.kind, tt.command,
-					tt.from, s)
-			}
-			probes := 0
-			for _, a := range l.Slow {
-				if a.Call.Source == recording.SourceProbe {
-					probes++
-					if a.Segments[0].Suspect < 0 || a.Segments[0].Ns() < ms(49) {
-						t.Errorf("%+v", a.Segments)
-					}
-				}
-			}
-			if probes != 1 {
-				t.Errorf("%d slow calls of the probe", probes)
-			}
-		})
+	if baseline := a.UsualNs; baseline < ms(0.09) || baseline > ms(0.11) {
+		t.Errorf("baseline %d ns, want the median of all calls", baseline)
 	}
 }
 
-// Whatever the kernel source says, the segments of a call stay a partition.
+// Whatever the tap records, the segments of a call stay a partition.
 func TestExactSegmentsPartitionTheCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := tap{base()}
@@ -325,16 +195,16 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 		end := int64(0)
 		for _, s := range l.Exact(node) {
 			if s.FromNs < end || s.ToNs <= s.FromNs || strings.TrimSpace(s.State) == "" {
-				t.Fatalf("line: %+v after %d", s, end)
+				t.Fatalf("exact timeline: %+v after %d", s, end)
 			}
 			end = s.ToNs
 		}
 	})
 }
 
-// TestNobodyLooked: where the kernel source saw nothing of a server (it was left out, or the thread was frozen before
-// it came), the states that the host sampled are what there is, even where the server's process is known.
-func TestNobodyLooked(t *testing.T) {
+// TestServerNotSeenByTheTap: where the tap saw nothing of a server (it was left out, or the thread was frozen before
+// the tap started), the states that the host sampled are used, even where the server's process is known.
+func TestServerNotSeenByTheTap(t *testing.T) {
 	for _, saw := range []bool{false, true} {
 		rec := recording.New()
 		rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
@@ -346,8 +216,8 @@ func TestNobodyLooked(t *testing.T) {
 			tap{rec}.work(1, 2, recording.WorkDetail{Op: "GET"})
 		}
 		rec.Index()
-		if got := tappedNodes(rec)[node] != nil; got != saw {
-			t.Errorf("saw something %v: its silence counts %v", saw, got)
+		if got := mainThreads(rec)[node] != nil; got != saw {
+			t.Errorf("the tap saw something: %v; it has the main thread: %v", saw, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func countedCase(command string, steps ...[2]float64) *recording.Recording {
 	return r
 }
 
-func TestFromCommandstats(t *testing.T) {
+func TestCommandstatsSuspects(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rec    *recording.Recording
@@ -40,7 +40,7 @@ func TestFromCommandstats(t *testing.T) {
 		{"INFO of others", countedCase("info", [2]float64{5002, 250e3}), 49980, 5001},
 		{"EXEC", countedCase("exec", [2]float64{3, 36e3}), 12e6, 3},
 	} {
-		got := fromCommandstats(tt.rec, node, nil)
+		got := commandstatsSuspects(tt.rec, node, nil)
 		switch {
 		case tt.wantNs == 0 && len(got) > 0:
 			t.Errorf("%s: %+v", tt.name, got)
@@ -49,45 +49,6 @@ func TestFromCommandstats(t *testing.T) {
 			t.Errorf("%s: nothing", tt.name)
 		case got[0].DurationNs != tt.wantNs || got[0].Count != tt.count:
 			t.Errorf("%s: %d ns, %d times; want %d, %d", tt.name, got[0].DurationNs, got[0].Count, tt.wantNs, tt.count)
-		}
-	}
-}
-
-func TestWitness(t *testing.T) {
-	for _, tt := range []struct {
-		name          string
-		command       string
-		states        []string // 20 ms each, one after the other
-		rec           *recording.Recording
-		busy, stopped bool
-	}{
-		{"at work", "KEYS", []string{"busy", "busy", "busy", "busy"}, recording.New(), true, false},
-		{"throttled", "LRANGE", []string{"throttled", "throttled", "throttled", "busy"}, recording.New(), false, true},
-		{
-			"shares its CPU", "KEYS",
-			[]string{"busy", "run-queue", "run-queue", "run-queue"},
-			recording.New(), true,
-			true,
-		},
-		{"always so long", "KEYS", []string{"run-queue", "run-queue", "run-queue", ""}, countedCase("keys",
-			[2]float64{3, 200e3}), false, false},
-		{"usually short", "LTRIM", []string{"busy", "run-queue", "run-queue", "run-queue"}, countedCase("ltrim",
-			[2]float64{1000, 90e3}), false, true},
-		{"nobody watched", "KEYS", nil, recording.New(), false, false},
-	} {
-		for i, kind := range tt.states {
-			if kind != "" {
-				state(tt.rec, kind, ms(float64(100+20*i)), ms(float64(120+20*i)))
-			}
-		}
-		tt.rec.Index()
-		ss := []Suspect{{
-			Kind: KindCommand, Source: "slowlog", Node: node, Command: tt.command, FromNs: 0, ToNs: 1e9,
-			DurationNs: 80e6, Count: 1,
-		}}
-		witness(tt.rec, ss)
-		if ss[0].Busy != tt.busy || ss[0].Stopped != tt.stopped {
-			t.Errorf("%s: busy %v, stopped %v", tt.name, ss[0].Busy, ss[0].Stopped)
 		}
 	}
 }

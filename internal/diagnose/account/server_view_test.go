@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// served adds the server's view of a call of slowpath: while it was in the socket the server did what parts say, in
-// order, each for so long.
+// served adds the server's view of a call of slowpath: what the server did while it was in the socket, in order. ToNs
+// of a part is its duration.
 func (r tap) served(op string, from int64, parts ...recording.ServedPart) {
 	at := int64(0)
 	for i := range parts {
@@ -27,7 +27,7 @@ func part(actor, state string, ns int64) recording.ServedPart {
 }
 
 // What the server did for less than 0.2 ms at a time is in no event of its own; the server's view of the probe's call
-// has it in sum.
+// has the sum of it.
 func TestProbeCallsByTheServersView(t *testing.T) {
 	r := tap{base()}
 	r.served("PING", ms(1002), part(Network, Out, ms(1)), part(Nobody, Unexplained, ms(3)), part(Server, Busy, ms(30)),
@@ -51,8 +51,8 @@ func TestProbeCallsByTheServersView(t *testing.T) {
 	}
 }
 
-// A call that waited for the one before it on its connection waited for what that waited for. That its own way is not
-// known stays open.
+// A call that was queued behind another on its connection waited for what that waited for. The time of its own on the
+// network is not known and stays open.
 func TestProbeCallsBehindAServedOne(t *testing.T) {
 	r := tap{base()}
 	r.served("GET", ms(990), part(Server, Busy, ms(40)), part(Server, Exec, ms(10)))
@@ -68,7 +68,7 @@ func TestProbeCallsBehindAServedOne(t *testing.T) {
 	}
 }
 
-// Of two calls at once the way of neither is known, only what the server did.
+// Of two calls at once the time of neither on the network is known, only what the server did.
 func TestServedCallsThatCannotBeToldApart(t *testing.T) {
 	r := tap{base()}
 	r.served("PING", ms(1002), part(Server, Busy, ms(30)))
@@ -80,8 +80,8 @@ func TestServedCallsThatCannotBeToldApart(t *testing.T) {
 	}
 }
 
-// What the kernel source saw work by work names whom the call waited for, and stands.
-func TestServedCallsLeaveWorkItsName(t *testing.T) {
+// Work that the tap reported one by one names the command that the call waited for, and is kept.
+func TestServedCallsKeepTheNamesOfWork(t *testing.T) {
 	r := tap{base()}
 	r.work(ms(1010), ms(1030), recording.WorkDetail{Op: "KEYS", Calls: 1, Args: 2, Client: "10.0.0.9:1"})
 	r.served("PING", ms(1000), part(Server, Busy, ms(50)))
@@ -98,34 +98,7 @@ func TestServedCallsLeaveWorkItsName(t *testing.T) {
 	}
 }
 
-// A reply that the server had to send again is in no counter of the probe's socket.
-func TestServersRetransmissionsToTheProbe(t *testing.T) {
-	r := tap{base()}
-	for _, client := range []string{caller, "10.0.0.8:1"} {
-		r.Event(recording.Event{
-			TimeNs: ms(1001), DurationNs: ms(200), Source: recording.SourceTap, Subject: node,
-			Kind:   recording.KindRetransmit,
-			Detail: recording.Detail(recording.RetransmitDetail{Client: client, From: Server}),
-		})
-	}
-	for i, local := range []string{caller, "10.0.0.9:1"} {
-		from := ms(1000 + float64(i)*10)
-		slowCall(r.Recording, from, ms(1210))
-		r.Event(recording.Event{
-			TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node,
-			Kind:   recording.KindTCPInfo,
-			Detail: recording.Detail(recording.TCPDetail{CallStartNs: from, Conn: "kept", Local: local}),
-		})
-	}
-	r.Index()
-	l := Build(r.Recording)
-	if len(l.Slow) != 2 || l.Slow[0].In(Network, Retransmit) != ms(200) || l.Slow[1].In(Network, Retransmit) != 0 {
-		t.Errorf("%+v", l.Slow)
-	}
-}
-
-// That a server kept a call waiting is a matter of its connection: calls behind it on the same one waited for that,
-// others did not.
+// A server that keeps a call waiting holds up the calls behind it on the same connection, and no others.
 func TestWithheldFromOneConnection(t *testing.T) {
 	for _, tt := range []struct {
 		name, local string

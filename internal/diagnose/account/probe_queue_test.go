@@ -27,8 +27,8 @@ func dueAt(t *testing.T, r *recording.Recording, due float64) Account {
 	return Account{}
 }
 
-// What held up the call before on the connection held up this one: that slowpath came late to its reply, and what the
-// kernel saw sent again.
+// What held up the call before on the connection held up this one: that slowpath read its reply late, and
+// retransmissions that the tap saw.
 func TestBehindACallThatIsKnown(t *testing.T) {
 	r := base()
 	queued(r, 1000, 1000, 1100, recording.Segment{
@@ -55,13 +55,13 @@ func TestBehindACallThatIsKnown(t *testing.T) {
 		Detail: recording.Detail(recording.RetransmitDetail{Client: caller, From: "server"}),
 	})
 	queued(r, 1000, 1000, 1100)
-	queued(r, 1050, 1100, 1101) // fast once it was sent: its own socket told nothing
+	queued(r, 1050, 1100, 1101) // fast once it was sent: its own socket reported nothing
 	if a := dueAt(t, r, 1050); a.In(Network, Retransmit) != ms(40) {
 		t.Errorf("%+v", a.Segments)
 	}
 }
 
-// Nothing is taken from a call of which nothing is known, nor from one on another connection.
+// Nothing is taken over from a call of which nothing is known, nor from one on another connection.
 func TestBehindACallThatIsNot(t *testing.T) {
 	r := base()
 	queued(r, 1000, 1000, 1100)
@@ -73,7 +73,7 @@ func TestBehindACallThatIsNot(t *testing.T) {
 	r = base()
 	slow := recording.Segment{Actor: Client, State: RunQueue, FromNs: ms(1040), ToNs: ms(1100), Culprit: "slowpath"}
 	queued(r, 1000, 1000, 1100, slow)
-	for i := range 3 { // what is usual there
+	for i := range 3 { // the baseline there
 		at := ms(float64(i * 100))
 		r.Call(recording.Call{
 			Source: recording.SourceProbe, Conn: "fresh", Op: "PING", Node: node, IntendedNs: at,

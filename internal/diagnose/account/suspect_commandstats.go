@@ -12,23 +12,23 @@ import (
 type counted struct {
 	node, command string
 	recording.Step
-	calls   float64
-	totalNs float64
-	logged  bool    // SLOWLOG shows the command around this time
-	usualNs float64 // its fastest average between two polls
+	calls      float64
+	totalNs    float64
+	logged     bool    // SLOWLOG shows the command around this time
+	baselineNs float64 // its fastest average between two polls
 }
 
-// fromCommandstats finds commands that took long between two polls: on average, or in sum where a few long ones hide
-// among short ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each
+// commandstatsSuspects finds commands that took long between two polls: on average, or in sum where a few long ones
+// hide among short ones. SLOWLOG may be off, have a higher threshold, be overwritten or forbidden; and it shows each
 // occurrence, not how many there were.
-func fromCommandstats(rec *recording.Recording, node string, logged []Suspect) []Suspect {
+func commandstatsSuspects(rec *recording.Recording, node string, logged []Suspect) []Suspect {
 	var out []Suspect
 	polls := rec.EventsOf(recording.SourceServer, node, recording.KindPoll)
 	for _, name := range rec.Names(recording.SourceServer, node, "cmdstat_") {
 		if !strings.HasSuffix(name, ".usec") {
 			continue
 		}
-		for _, c := range countedOf(rec, node, name, polls, logged) {
+		for _, c := range readCounted(rec, node, name, polls, logged) {
 			if s, ok := c.suspect(); ok {
 				out = append(out, s)
 			}
@@ -37,16 +37,16 @@ func fromCommandstats(rec *recording.Recording, node string, logged []Suspect) [
 	return out
 }
 
-func countedOf(rec *recording.Recording, node, name string, polls []recording.Event, logged []Suspect) []counted {
+func readCounted(rec *recording.Recording, node, name string, polls []recording.Event, logged []Suspect) []counted {
 	var out []counted
 	command := commandName(name)
 	calls := rec.Series(recording.SourceServer, node, strings.TrimSuffix(name, "usec")+"calls")
-	usual := 0.0
+	baseline := 0.0
 	for _, st := range rec.Series(recording.SourceServer, node, name).Steps() {
 		before, _ := calls.At(st.FromNs)
 		after, _ := calls.At(st.ToNs)
 		n := after - before
-		own := min(n, ownCalls(command, st, polls))
+		own := min(n, selfCalls(command, st, polls))
 		if n < 1 || own == n {
 			continue
 		}
@@ -54,13 +54,13 @@ func countedOf(rec *recording.Recording, node, name string, polls []recording.Ev
 			node: node, command: command, Step: st, calls: n - own, totalNs: st.Delta * 1000 * (n - own) / n,
 			logged: isLogged(logged, node, command, st),
 		}
-		if avg := c.totalNs / c.calls; usual == 0 || avg < usual {
-			usual = avg
+		if avg := c.totalNs / c.calls; baseline == 0 || avg < baseline {
+			baseline = avg
 		}
 		out = append(out, c)
 	}
 	for i := range out {
-		out[i].usualNs = usual
+		out[i].baselineNs = baseline
 	}
 	return out
 }
@@ -70,16 +70,16 @@ func (c counted) suspect() (Suspect, bool) {
 	s := Suspect{
 		Kind: KindCommand, Node: c.node, Command: c.command, FromNs: c.FromNs, ToNs: c.ToNs,
 		DurationNs: int64(avg), Count: int(c.calls),
-		Source: "commandstats", Text: c.command, Own: !ConstantTime(c.command) && !c.logged,
+		Source: byCommandstats, Text: c.command, Own: !ConstantTime(c.command) && !c.logged,
 	}
-	hidden := c.totalNs - 2*c.calls*c.usualNs
+	hidden := c.totalNs - 2*c.calls*c.baselineNs
 	switch {
-	case s.DurationNs >= minSuspect:
+	case s.DurationNs >= minSuspectNs:
 		return s, !c.logged || c.calls > 1
 	case Introspection(c.command) && c.totalNs >= introspectionShare*float64(c.ToNs-c.FromNs):
 		s.Own = false
 		return s, true
-	case hidden >= float64(minHidden) && !c.logged && (!ConstantTime(c.command) || rareFree[c.command]):
+	case hidden >= float64(minHiddenNs) && !c.logged && (!ConstantTime(c.command) || rareFree[c.command]):
 		s.DurationNs, s.Count, s.Own = int64(hidden), 1, false
 		s.Text = fmt.Sprintf("%s (%.0f ms more than usual for %.0f of them)", c.command, hidden/1e6, c.calls)
 		return s, true
@@ -88,19 +88,15 @@ func (c counted) suspect() (Suspect, bool) {
 }
 
 const (
-	// minHidden is the least that a command must have taken above its usual in one poll to be suspected of a long one
-	// among many.
-	minHidden = int64(5 * time.Millisecond)
-	// introspectionShare of the server's time in commands that only look at the server is worth a suspicion, however
-	// short each is.
+	// minHiddenNs is the least that the calls of a command must have taken above their baseline between two polls, in
+	// sum, to be suspected of a long one among many.
+	minHiddenNs = int64(5 * time.Millisecond)
+	// introspectionShare of the server's time in commands of introspection makes them a suspect, however short each is.
 	introspectionShare = 0.1
 )
 
-// rareFree are commands of constant time that are rare beside GET and SET, and take long where they free a big key.
-var rareFree = set("DEL UNLINK GETDEL RENAME EXPIRE PEXPIRE EXPIREAT PEXPIREAT COPY RESTORE")
-
-// ownCalls bounds how many calls of a command in a step were slowpath's own.
-func ownCalls(command string, st recording.Step, polls []recording.Event) float64 {
+// selfCalls bounds how many calls of a command in a step were slowpath's own.
+func selfCalls(command string, st recording.Step, polls []recording.Event) float64 {
 	name, _, _ := strings.Cut(command, " ")
 	perPoll := map[string]float64{
 		"INFO": 1, "SLOWLOG": 2, "LATENCY": 4, "CLIENT": 2, "CLUSTER": 2, "MEMORY": 1,
@@ -124,11 +120,6 @@ func isLogged(logged []Suspect, node, command string, st recording.Step) bool {
 		}
 	}
 	return false
-}
-
-// sameCommand compares "CLUSTER NODES" of SLOWLOG with "CLUSTER" of commandstats before 7.0.
-func sameCommand(logged, counted string) bool {
-	return logged == counted || strings.HasPrefix(logged, counted+" ")
 }
 
 // commandName turns "cmdstat_cluster|nodes.usec" into "CLUSTER NODES".
