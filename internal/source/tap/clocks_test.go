@@ -98,7 +98,7 @@ func settled(t *testing.T, l *raw, tid int) rest {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		a := threadOf(t, l.loaded, tid)
 		run, delay := schedstat(t, tid)
-		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since &&
+		if b := threadOf(t, l.loaded, tid); a.State == uint32(asleep) && b.State == uint32(asleep) && a.Since == b.Since &&
 			a.Waking <= a.Since && b.Waking <= b.Since {
 			off, at := total(b)
 			return rest{b, off, at, run, delay}

@@ -36,9 +36,9 @@ func TestCloses(t *testing.T) {
 	nobody := l.Addr().(*net.TCPAddr).AddrPort()
 	l.Close()
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.book.self = -1 // this process is the client
+	tap.recorder.self = -1 // this process is the client
 	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
-	tap.book.Nodes = tap.Nodes
+	tap.recorder.Nodes = tap.Nodes
 	if err := tap.kernel.coll.Maps["ports"].Put(uint32(nobody.Port()), uint8(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestCloses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	left := 2*len(wants) + 1 // both ends of each, and the refused one
-	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
 		if _, ok := wants[d.Client]; ok || d.Reason == recording.CloseRefused {
 			left--
 		}

@@ -17,7 +17,7 @@ import (
 func TestCloseTellsWhatWaited(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.book.self = -1 // this process is the client
+	tap.recorder.self = -1 // this process is the client
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestCloseTellsWhatWaited(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var told recording.ConnDetail
-	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
 		if d.Client == client && d.Waiting > 0 {
 			told = d
 			cancel()

@@ -24,6 +24,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
 // BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
@@ -143,7 +144,7 @@ func costOf(b *testing.B, bench string, pipeline, sample int) {
 		127, 0,
 		0, 1,
 	}), uint16(port)), PID: pid}
-	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
+	tap, err := Open(Options{Clock: clock.New(), Files: host.Root{}, Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
 	needs(b, err)
 	defer tap.Close()
 	ctx, cancel := context.WithCancel(context.Background())

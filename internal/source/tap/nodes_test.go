@@ -19,13 +19,14 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
 // openTap is a whole kernel source, and what it writes down.
 func openTap(t testing.TB, o Options) (*Tap, *recording.Recording) {
 	t.Helper()
 	rec := recording.New()
-	o.Clock, o.Sink = clock.New(), rec
+	o.Clock, o.Files, o.Sink = clock.New(), host.Root{}, rec
 	source, err := Open(o)
 	needs(t, err)
 	return source, rec

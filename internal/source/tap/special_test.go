@@ -158,7 +158,7 @@ func TestSpecialCommands(t *testing.T) {
 
 			calls, counts := r.finish(t)
 			for i, k := range talks {
-				for _, role := range []uint8{roleServer, roleClient} {
+				for _, role := range []kernelRole{roleServer, roleClient} {
 					var got []stamped
 					for _, e := range calls {
 						if client, _ := endsOf(&e.Addr); client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() &&
