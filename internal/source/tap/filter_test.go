@@ -72,8 +72,10 @@ func TestWhom(t *testing.T) {
 	checkout, billing := named(t, "checkout"), named(t, "billing")
 	port := fmt.Sprint(n.Port)
 	for name, w := range map[string]func(first int) (ProcessFilter, string){
-		"comm":      func(int) (ProcessFilter, string) { return ProcessFilter{Comm: "checkout"}, "checkout[" },
-		"pid":       func(pid int) (ProcessFilter, string) { return ProcessFilter{PID: pid}, fmt.Sprintf("checkout[%d]", pid) },
+		"comm": func(int) (ProcessFilter, string) { return ProcessFilter{Comm: "checkout"}, "checkout[" },
+		"pid": func(pid int) (ProcessFilter, string) {
+			return ProcessFilter{PID: pid}, fmt.Sprintf("checkout[%d]", pid)
+		},
 		"server":    func(int) (ProcessFilter, string) { return ProcessFilter{PID: n.PID}, "" },
 		"both hold": func(pid int) (ProcessFilter, string) { return ProcessFilter{PID: pid, Comm: "billing"}, "nobody" },
 		"nobody":    func(int) (ProcessFilter, string) { return ProcessFilter{Container: "no-such-container"}, "nobody" },

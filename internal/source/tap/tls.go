@@ -12,7 +12,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-
 )
 
 // plaintextFunctions take or give plaintext in libraries with OpenSSL's functions, by the end of the connection that

@@ -84,4 +84,3 @@ func fileOffset(f *elf.File, addr uint64) uint64 {
 	}
 	return 0
 }
-

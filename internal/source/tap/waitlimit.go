@@ -5,7 +5,6 @@ package tap
 import (
 	"fmt"
 	"time"
-
 )
 
 // maxWaitsPerSecond is how many waits of clients' threads for a CPU are recorded in a second before the shorter ones
