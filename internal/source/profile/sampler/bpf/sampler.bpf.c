@@ -11,7 +11,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum { TARGETS = 256, KERNEL_DEPTH = 64, USER_DEPTH = 127, REGS = 33, CHUNK = 512, STACK_BYTES = 48 * CHUNK };
 enum { BPF_F_USER_STACK = 1 << 8 };
 
-enum { C_SEEN, C_LOST, C_BARE, C_MAX }; /* samples; those without room in the ring buffer; those of whose user stack nothing could be read */
+enum counter {
+	C_SEEN, /* samples, */
+	C_LOST, /* those for which the ring buffer had no room, */
+	C_BARE, /* and those of whose user stack nothing could be read */
+	C_MAX,
+};
+const enum counter *keep_counter __attribute__((unused)); /* in the BTF, from which the Go side is made */
 
 /* The registers by their numbers in DWARF (x86: 0-16, of which 7 is the stack pointer and 16 the program counter;
  * arm64: 0-30, 31, 32). */
@@ -23,7 +29,7 @@ struct sample {
 	u64 regs[REGS];
 	u64 kernel[KERNEL_DEPTH];
 	u64 user[USER_DEPTH];
-	u8 stack[STACK_BYTES]; /* from the stack's pointer upwards; the last field, as long as stack_bytes says */
+	u8 stack[STACK_BYTES]; /* from the stack pointer upwards; the last field, stack_bytes long */
 };
 
 struct {
@@ -71,8 +77,10 @@ enum { SP = 7 };
 
 static __always_inline void by_number(u64 *to, const struct saved *r)
 {
-	to[0] = r->ax, to[1] = r->dx, to[2] = r->cx, to[3] = r->bx, to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
-	to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
+	to[0] = r->ax, to[1] = r->dx, to[2] = r->cx, to[3] = r->bx;
+	to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
+	to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11;
+	to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
 	to[16] = r->ip;
 }
 #else
