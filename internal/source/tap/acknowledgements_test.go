@@ -22,13 +22,13 @@ import (
 )
 
 // serverOnly passes on what a tap sees of the server's end alone, as if the clients' kernel were another, until stop is
-// called. heard is closed when acknowledgements are looked at.
-func serverOnly(t *testing.T, tap *Tap) (heard chan struct{}, stop func()) {
+// called. watched is closed when acknowledgements are watched.
+func serverOnly(t *testing.T, tap *Tap) (watched chan struct{}, stop func()) {
 	t.Helper()
-	end, done, heard := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	end, done, watched := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	tap.recorder.onRemoteClient = func() {
 		tap.watchAcks()
-		close(heard)
+		close(watched)
 	}
 	go func() {
 		defer close(done)
@@ -55,7 +55,7 @@ func serverOnly(t *testing.T, tap *Tap) (heard chan struct{}, stop func()) {
 			}
 		}
 	}()
-	return heard, func() {
+	return watched, func() {
 		close(end)
 		<-done
 		if err := tap.Close(); err != nil {
@@ -75,7 +75,7 @@ func acks(rec *recording.Recording) (events map[string][]recording.Event, detail
 }
 
 // TestAcknowledged: seen from the server's end alone, a reply on a slow path is acknowledged as late as the path takes;
-// a slow call's is told however early it comes, and that of another call on a good path is not.
+// a slow call's is recorded however early it comes, and that of another call on a good path is not.
 func TestAcknowledged(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
@@ -90,8 +90,8 @@ func TestAcknowledged(t *testing.T) {
 	// nobody listens to acknowledgements yet, and when this one came is not known
 	early.ask("+OK\r\n", "DEBUG", "SLEEP", "0.04")
 	good := talkFrom()
-	heard, stop := serverOnly(t, tap)
-	<-heard
+	watched, stop := serverOnly(t, tap)
+	<-watched
 	early.ask("+PONG\r\n", "PING")
 	for i := range 200 {
 		good.ask("$5\r\nhello\r\n", "ECHO", "hello")
@@ -151,16 +151,16 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedByOneThatDoesNotRead: where the client does not read, its window is told to be closed; where segments
-// are lost, that they were sent again.
+// TestAcknowledgedByOneThatDoesNotRead: where the client does not read, its window is recorded as closed; where
+// segments are lost, as retransmitted.
 func TestAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
 	tap, rec := openAt(t, h.here, port, Options{Slow: 20 * time.Millisecond})
-	heard, stop := serverOnly(t, tap)
+	watched, stop := serverOnly(t, tap)
 	c := h.dial(t, port)
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	<-heard
+	<-watched
 	if err := c.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
 		t.Fatal(err)
 	}

@@ -12,20 +12,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// closes is a recording that tells of each end of a connection.
+// closes is a recording that passes on each end of a connection.
 type closes struct {
 	*recording.Recording
-	told func(recording.ConnDetail)
+	record func(recording.ConnDetail)
 }
 
 func (c closes) Event(e recording.Event) {
 	c.Recording.Event(e)
 	if e.Kind == recording.KindClose {
-		c.told(recording.DetailOf[recording.ConnDetail](e))
+		c.record(recording.DetailOf[recording.ConnDetail](e))
 	}
 }
 
-// TestCloses: who ended a connection, and how, is told the same at both ends.
+// TestCloses: who ended a connection, and how, is recorded the same at both ends.
 func TestCloses(t *testing.T) {
 	port := startServer(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -43,7 +43,7 @@ func TestCloses(t *testing.T) {
 		t.Fatal(err)
 	}
 	type want struct{ by, reason string }
-	wants := map[string][2]want{} // by the client's address: told by the server's end, and by the client's
+	wants := map[string][2]want{} // by the client's address: as the server's end saw it, and the client's
 	open := func(server, client want) *net.TCPConn {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
@@ -116,7 +116,7 @@ func TestCloses(t *testing.T) {
 		}
 	}
 	if seen != 2*len(wants) {
-		t.Errorf("%d ends of %d connections were told", seen, len(wants))
+		t.Errorf("%d ends of %d connections were recorded", seen, len(wants))
 	}
 	refused := rec.EventsOf(recording.SourceTap, "nobody", recording.KindClose)
 	if len(refused) != 1 {

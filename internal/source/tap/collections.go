@@ -14,7 +14,8 @@ import (
 )
 
 // collectors are runtimes that report garbage collections by probes (USDT) that are built in. Only those of clients
-// whose replies lay unread are hooked: a probe that fires costs about a microsecond, and small collections are frequent.
+// whose replies lay unread are hooked: a probe that fires costs about a microsecond, and small collections are
+// frequent.
 var collectors = []struct{ provider, begin, end string }{
 	{"python", "gc__start", "gc__done"},
 	{"hotspot", "gc__begin", "gc__end"},

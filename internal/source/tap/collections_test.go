@@ -53,8 +53,8 @@ func FuzzEachProbe(f *testing.F) {
 	})
 }
 
-// TestCollector hooks the runtime of Debian's Python.
-func TestCollector(t *testing.T) {
+// TestCollectionWatch hooks the runtime of Debian's Python.
+func TestCollectionWatch(t *testing.T) {
 	const python = "/usr/bin/python3" // others in PATH may be built without probes
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("needs Debian's python3")

@@ -41,7 +41,10 @@ func (r *recorder) dns(e *kernelDnsEvent) {
 	switch {
 	case e.Answer == 0 && q == nil:
 		if len(r.dnsQueries) < maxDNSQueries {
-			r.dnsQueries[e.Sock] = &dnsQuery{process: process{int(e.Tgid), comm(e.Comm)}, from: now, last: now, sends: 1}
+			r.dnsQueries[e.Sock] = &dnsQuery{
+				process: process{int(e.Tgid), comm(e.Comm)}, from: now, last: now,
+				sends: 1,
+			}
 		}
 	case e.Answer == 0:
 		q.last = now

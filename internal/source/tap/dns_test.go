@@ -14,22 +14,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lookups is a recording that tells of each lookup of a process.
-type lookups struct {
+// dnsSink is a recording that passes on each DNS query of a process.
+type dnsSink struct {
 	*recording.Recording
-	pid  int
-	told chan recording.Event
+	pid    int
+	events chan recording.Event
 }
 
-func (l lookups) Event(e recording.Event) {
+func (l dnsSink) Event(e recording.Event) {
 	l.Recording.Event(e)
 	if e.Kind == recording.KindLookup && e.Subject == fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid) {
-		l.told <- e
+		l.events <- e
 	}
 }
 
-// TestLookup: a question to port 53 and its late answer are told with the process, and other datagrams are not.
-func TestLookup(t *testing.T) {
+// TestDNS: a query to port 53 and its late answer are recorded with the process, and other datagrams are not.
+func TestDNS(t *testing.T) {
 	names := fmt.Sprintf("127.%d.%d.54", 64+os.Getpid()>>8&63, os.Getpid()&255)
 	server, err := net.ListenPacket("udp", names+":53")
 	if err != nil {
@@ -56,8 +56,8 @@ func TestLookup(t *testing.T) {
 		}()
 	}
 	tap, rec := openAt(t, "127.0.0.1", startServer(t), Options{})
-	told := lookups{rec, os.Getpid(), make(chan recording.Event, 16)}
-	tap.Sink, tap.recorder.Sink = told, told
+	sink := dnsSink{rec, os.Getpid(), make(chan recording.Event, 16)}
+	tap.Sink, tap.recorder.Sink = sink, sink
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tap.Run(ctx) }()
@@ -79,13 +79,13 @@ func TestLookup(t *testing.T) {
 	ask(elsewhere.LocalAddr().String())
 	ask(server.LocalAddr().String())
 	select {
-	case e := <-told.told:
+	case e := <-sink.events:
 		d := recording.DetailOf[recording.LookupDetail](e)
 		if !d.Answered || d.Questions != 1 || e.DurationNs < int64(late) || !strings.HasPrefix(d.Comm, "tap.test") {
 			t.Errorf("%+v of %v", d, time.Duration(e.DurationNs))
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("the lookup was not told")
+		t.Error("the query was not recorded")
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -94,13 +94,14 @@ func TestLookup(t *testing.T) {
 	if err := tap.Close(); err != nil {
 		t.Error(err)
 	}
-	if len(told.told) > 0 {
-		t.Errorf("another one was told: %+v", <-told.told)
+	if len(sink.events) > 0 {
+		t.Errorf("another one was recorded: %+v", <-sink.events)
 	}
 }
 
-// TestLookupBook: what is asked again, at once or elsewhere, is one wait; what is answered and asked anew are two.
-func TestLookupBook(t *testing.T) {
+// TestDNSQueries: a query that is repeated, on the same socket or another, is one wait; one that is answered and sent
+// anew are two.
+func TestDNSQueries(t *testing.T) {
 	type step struct {
 		at     int64 // ms
 		sock   uint64

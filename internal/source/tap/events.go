@@ -92,7 +92,7 @@ const several = " +"
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0])
 	if s == "" {
-		return "?" // under TLS, where no library tells it
+		return "?" // under TLS, where no library gives it
 	}
 	if libraryName(name) == "" {
 		s += word(name[1])

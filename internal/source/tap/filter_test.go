@@ -65,9 +65,10 @@ func named(t *testing.T, name string) string {
 	return link
 }
 
-// TestWhom: only calls of those who are meant are passed on; what they waited for is told whoever did it; and the rest
+// TestProcessFilter: only calls of the selected processes are passed on; what they waited for is recorded whichever
+// process did it; and the rest
 // is counted.
-func TestWhom(t *testing.T) {
+func TestProcessFilter(t *testing.T) {
 	n := serverAt(t, onePort(t, 1), "--enable-debug-command", "yes")
 	checkout, billing := named(t, "checkout"), named(t, "billing")
 	port := fmt.Sprint(n.Port)
@@ -76,9 +77,12 @@ func TestWhom(t *testing.T) {
 		"pid": func(pid int) (ProcessFilter, string) {
 			return ProcessFilter{PID: pid}, fmt.Sprintf("checkout[%d]", pid)
 		},
-		"server":    func(int) (ProcessFilter, string) { return ProcessFilter{PID: n.PID}, "" },
-		"both hold": func(pid int) (ProcessFilter, string) { return ProcessFilter{PID: pid, Comm: "billing"}, "nobody" },
-		"nobody":    func(int) (ProcessFilter, string) { return ProcessFilter{Container: "no-such-container"}, "nobody" },
+		"server": func(int) (ProcessFilter, string) { return ProcessFilter{PID: n.PID}, "" },
+		"both hold": func(pid int) (ProcessFilter, string) {
+			return ProcessFilter{PID: pid, Comm: "billing"},
+				"nobody"
+		},
+		"nobody": func(int) (ProcessFilter, string) { return ProcessFilter{Container: "no-such-container"}, "nobody" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -108,9 +112,9 @@ func TestWhom(t *testing.T) {
 			rec := stop()
 			cancel()
 
-			told, ok := recording.WhomOf(rec.Meta)
-			if !ok || told.Matched != len(rec.Calls) || told.Only != whom.String() {
-				t.Errorf("%d calls, told %+v (%v)", len(rec.Calls), told, ok)
+			summary, ok := recording.WhomOf(rec.Meta)
+			if !ok || summary.Matched != len(rec.Calls) || summary.Only != whom.String() {
+				t.Errorf("%d calls, summary %+v (%v)", len(rec.Calls), summary, ok)
 			}
 			waited := 0
 			for _, c := range rec.Calls {
@@ -127,16 +131,17 @@ func TestWhom(t *testing.T) {
 			}
 			switch prefix {
 			case "nobody":
-				if len(rec.Calls) != 0 || told.Others == 0 || told.Calls != 0 || len(told.Seen) == 0 {
-					t.Errorf("%d calls, told %+v", len(rec.Calls), told)
+				if len(rec.Calls) != 0 || summary.Others == 0 || summary.Calls != 0 || len(summary.Seen) == 0 {
+					t.Errorf("%d calls, summary %+v", len(rec.Calls), summary)
 				}
 			case "":
-				if waited == 0 || told.Others+told.Unknown != 0 {
-					t.Errorf("%d calls waited, told %+v", waited, told)
+				if waited == 0 || summary.Others+summary.Unknown != 0 {
+					t.Errorf("%d calls waited, summary %+v", waited, summary)
 				}
 			default:
-				if waited == 0 || told.Others == 0 || told.Calls < int64(told.Matched) || len(told.Seen) != 0 {
-					t.Errorf("%d calls waited, told %+v", waited, told)
+				if waited == 0 || summary.Others == 0 || summary.Calls < int64(summary.Matched) ||
+					len(summary.Seen) != 0 {
+					t.Errorf("%d calls waited, summary %+v", waited, summary)
 				}
 			}
 		})

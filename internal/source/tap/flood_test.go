@@ -18,7 +18,7 @@ import (
 type slowSink struct {
 	recording.Sink
 	calls   int
-	samples int // that were written beside
+	samples int // that were recorded, too
 	first   chan struct{}
 }
 

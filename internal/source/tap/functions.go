@@ -61,7 +61,10 @@ func (t *Tap) hookFunctions(pid int) error {
 		program string
 		all     func([]string, *ebpf.Program, *link.UprobeMultiOptions) (link.Link, error)
 		one     func(string, *ebpf.Program, *link.UprobeOptions) (link.Link, error)
-	}{{kernelProgOnFunctionEntry, ex.UprobeMulti, ex.Uprobe}, {kernelProgOnFunctionReturn, ex.UretprobeMulti, ex.Uretprobe}} {
+	}{{kernelProgOnFunctionEntry, ex.UprobeMulti, ex.Uprobe}, {
+		kernelProgOnFunctionReturn, ex.UretprobeMulti,
+		ex.Uretprobe,
+	}} {
 		p := t.kernel.coll.Programs[hook.program]
 		if l, err := hook.all(names, p, o); err == nil {
 			t.kernel.links = append(t.kernel.links, l)

@@ -43,7 +43,10 @@ func TestInternals(t *testing.T) {
 		127, 0,
 		0, 1,
 	}), uint16(port)), PID: pid}
-	source, err := Open(Options{Clock: clock.New(), Files: host.Root{}, Sink: seen, Nodes: []Node{node}, MinWork: time.Nanosecond})
+	source, err := Open(Options{
+		Clock: clock.New(), Files: host.Root{}, Sink: seen, Nodes: []Node{node},
+		MinWork: time.Nanosecond,
+	})
 	needs(t, err)
 	defer func() {
 		if err := source.Close(); err != nil {
@@ -54,7 +57,7 @@ func TestInternals(t *testing.T) {
 		func(b recording.BlindSpot) bool { return b.What == "functions inside of "+node.Address }) {
 		t.Fatal(blind)
 	}
-	run(t, stampers(t, port, 1, 1), 5) // the thread has a clock from now on
+	run(t, stampers(t, port, 1, 1), 5) // the thread has clocks after it
 	if err := source.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestGreeting: what new connections say of themselves is told once each, by the end that saw it, and also where the
+// TestHandshakes: the handshake of each new connection is recorded once, by the end that saw it, and also where the
 // server does not know the command.
-func TestGreeting(t *testing.T) {
+func TestHandshakes(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
 	tap.recorder.self = -1 // this process is the client
@@ -49,7 +49,7 @@ func TestGreeting(t *testing.T) {
 	got := map[string]recording.HandshakeDetail{}
 	for _, d := range handshakesUntilNow(t, tap, rec) {
 		if other, twice := got[d.Client]; twice {
-			t.Errorf("%s is told of twice: %+v and %+v", d.Client, other, d)
+			t.Errorf("%s is recorded twice: %+v and %+v", d.Client, other, d)
 		}
 		got[d.Client] = recording.HandshakeDetail{
 			Ops: d.Ops, Library: d.Library, Version: d.Version, Trips: d.Trips,
@@ -66,7 +66,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// handshakesUntilNow reads what has come by now, closes the watch and gives the handshakes that it told.
+// handshakesUntilNow reads what has come by now, closes the watch and gives the handshakes that it recorded.
 func handshakesUntilNow(t *testing.T, tap *Tap, rec *recording.Recording) (out []recording.HandshakeDetail) {
 	t.Helper()
 	ended, cancel := context.WithCancel(t.Context())
@@ -80,15 +80,15 @@ func handshakesUntilNow(t *testing.T, tap *Tap, rec *recording.Recording) (out [
 	return out
 }
 
-// TestGreetingBegun: an end that does not tell of each of its first calls, as a client's whose server's end parses for
+// TestHandshakeBegun: an end that does not report each of its first calls, as a client's whose server's end parses for
 // both, does not take a later one for the handshake.
-func TestGreetingBegun(t *testing.T) {
+func TestHandshakeBegun(t *testing.T) {
 	for unseen, want := range map[uint64]int{0: 2, 4: 1} {
 		c, rec := newChurner()
 		c.unseen = unseen
 		c.one(true)
 		if n := len(rec.EventsOf(recording.SourceTap, "server", recording.KindHandshake)); n != want {
-			t.Errorf("%d handshakes are told of a connection whose client's end told of call %d first, want %d", n,
+			t.Errorf("%d handshakes are recorded of a connection whose client's end reported call %d first, want %d", n,
 				unseen+1, want)
 		}
 	}

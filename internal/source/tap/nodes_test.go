@@ -85,8 +85,8 @@ func onePort(t *testing.T, host byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, host}), uint16(l.Addr().(*net.TCPAddr).Port))
 }
 
-// TestNodesKeptApart: the calls of servers that are watched at once stand in the histograms of the server that they
-// were sent to, also where their ports are the same. Calls to one that is not watched stand nowhere.
+// TestNodesKeptApart: the calls of servers that are watched at once are in the histograms of the server that they
+// were sent to, also where their ports are the same. Calls to one that is not watched are nowhere.
 func TestNodesKeptApart(t *testing.T) {
 	at := onePort(t, 1)
 	next := func(host byte) netip.AddrPort {
@@ -126,7 +126,7 @@ func TestNodesKeptApart(t *testing.T) {
 			want[n.Address+" client "+op] = calls
 		}
 	}
-	// some returns to the client come before the server's end has told what it sent (light_read)
+	// some returns to the client come before the server's end has published what it sent (light_read)
 	for k, n := range got {
 		if want[k] == calls && n > 0 && n < calls && strings.Contains(k, " client ") {
 			got[k] = calls

@@ -111,7 +111,7 @@ func (c *churner) sizes() map[string]int {
 // firstPID is beyond those of the kernel (2^22), this test's own among them.
 const firstPID = 1 << 23
 
-// TestChurn: connections that come and go are forgotten, after their calls were joined and named.
+// TestChurn: connections that come and go are dropped, after their calls were joined and named.
 func TestChurn(t *testing.T) {
 	c, rec := newChurner()
 	const conns = 20_000
@@ -154,7 +154,7 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestChurnWithoutEnds: where the ends of connections are not told, what is remembered is bounded, and what is lost for
+// TestChurnWithoutEnds: where the ends of connections are not reported, what is kept is bounded, and what is lost for
 // it counted.
 func TestChurnWithoutEnds(t *testing.T) {
 	c, _ := newChurner()

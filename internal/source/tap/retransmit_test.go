@@ -63,7 +63,10 @@ func TestResent(t *testing.T) {
 		},
 	} {
 		tt.e.Now = 1000e6
-		d := recording.RetransmitDetail{Why: retransmitReason(&tt.e), Total: int64(tt.e.Total), Duplicates: int64(tt.e.Dups)}
+		d := recording.RetransmitDetail{
+			Why: retransmitReason(&tt.e), Total: int64(tt.e.Total),
+			Duplicates: int64(tt.e.Dups),
+		}
 		if after := tt.e.Now - firstSent(&tt.e); d.Why != tt.why || after != tt.afterMs*1e6 ||
 			d.InVain() != tt.inVain {
 			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.InVain(), tt.why,

@@ -46,7 +46,8 @@ func (r *recorder) split(s stage) []recording.Segment {
 			segs, left = layWaits(segs, s, log.waits, name, left)
 		}
 		if left > 0 {
-			segs, _ = lay(segs, recording.Segment{Actor: actor, State: name, FromNs: s.from, ToNs: s.to}, s.running, left)
+			segs, _ = lay(segs, recording.Segment{Actor: actor, State: name, FromNs: s.from, ToNs: s.to}, s.running,
+				left)
 		}
 	}
 	if s.actor == recording.Server && s.running == recording.Busy {

@@ -27,7 +27,7 @@ func partition(t *rapid.T, segs []recording.Segment, from, to int64) {
 	}
 }
 
-// anyCall draws a report such as the programs could make: moments that may be out of order by a race, clocks that may
+// anyCall draws an event such as the programs could make: times that may be out of order by a race, clocks that may
 // have been read torn.
 func anyCall(t *rapid.T, role kernelRole) *kernelCallEvent {
 	e := &kernelCallEvent{Role: role, Tid: 7}
@@ -49,7 +49,7 @@ func anyCall(t *rapid.T, role kernelRole) *kernelCallEvent {
 	return e
 }
 
-func anyBook(t *rapid.T) *recorder {
+func anyRecorder(t *rapid.T) *recorder {
 	b := newRecorder(Options{Clock: clock.New(), Files: host.Root{}}, func(ns uint64) int64 { return int64(ns) },
 		func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	h := b.threadLog(7)
@@ -70,12 +70,12 @@ func anyBook(t *rapid.T) *recorder {
 // TestSegmentsAddUp: whatever the programs report, the segments of a call are a partition of its time.
 func TestSegmentsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := anyBook(t)
+		b := anyRecorder(t)
 		e := anyCall(t, roleServer)
 		partition(t, b.serverSegments(e), int64(e.At[0]), int64(e.At[3]))
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		b := anyBook(t)
+		b := anyRecorder(t)
 		e := anyCall(t, roleClient)
 		k := callKey{seq: 1}
 		c := recording.Call{StartNs: int64(e.At[0]), IntendedNs: int64(e.At[0]), EndNs: int64(e.At[3])}
@@ -92,8 +92,11 @@ func TestSegmentsAddUp(t *testing.T) {
 					"split"),
 			}
 		}
-		b.retransmissions[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) -
-			rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
+		b.retransmissions[k.client] = []span{{
+			int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"),
+			int64(e.At[3]) -
+				rapid.Int64Range(-5e6, 5e6).Draw(t, "until"),
+		}}
 		_, segs := b.joined(e, k, c)
 		partition(t, segs, c.StartNs, c.EndNs)
 	})

@@ -23,7 +23,7 @@ import (
 )
 
 // threeServers is a client that asks three servers, again and again: all at once, or one after the other. It is a
-// process of its own: slowpath's own calls are not looked at.
+// process of its own: slowpath's own calls are not in snapshots.
 const threeServers = `
 import socket, sys, time
 together = sys.argv[1] == "together"
@@ -41,22 +41,22 @@ while True:
     time.sleep(0.002)
 `
 
-// besides counts the looks that were booked.
-type besides struct {
+// concurrent counts the snapshots that were recorded.
+type concurrentEvents struct {
 	*recording.Recording
 	n atomic.Int64
 }
 
-func (b *besides) Event(e recording.Event) {
+func (b *concurrentEvents) Event(e recording.Event) {
 	if e.Kind == recording.KindBeside {
 		b.n.Add(1)
 	}
 	b.Recording.Event(e)
 }
 
-// TestLooks: calls that wait for a server which is stopped again and again are looked at, with what else their process
-// had asked.
-func TestLooks(t *testing.T) {
+// TestSnapshots: calls that wait for a server which is stopped again and again are in snapshots, with what else their
+// process had asked.
+func TestSnapshots(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("needs python3")
@@ -76,7 +76,7 @@ func TestLooks(t *testing.T) {
 				n := serverAt(t, onePort(t, tt.host))
 				nodes, args = append(nodes, n), append(args, n.Address)
 			}
-			checkLooks(t, lookAt(t, nodes, exec.Command(python, args...)), nodes[2], tt.how == "together")
+			checkLooks(t, snapshotsOf(t, nodes, exec.Command(python, args...)), nodes[2], tt.how == "together")
 		})
 	}
 }
@@ -103,14 +103,14 @@ func checkLooks(t *testing.T, seen *recording.Recording, slow Node, together boo
 		overlapping, most = overlapping+with, max(most, with)
 	}
 	if together && most != 2 || !together && overlapping != 0 {
-		t.Errorf("%d exchanges overlap the send of the slow call, up to %d in one look", overlapping, most)
+		t.Errorf("%d exchanges overlap the send of the slow call, up to %d in one snapshot", overlapping, most)
 	}
 }
 
-// lookAt runs a client of servers whose last is stopped now and then, until it was looked at often enough.
-func lookAt(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Recording {
+// snapshotsOf runs a client of servers whose last is stopped now and then, until there are enough snapshots of it.
+func snapshotsOf(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Recording {
 	t.Helper()
-	seen := &besides{Recording: recording.New()}
+	seen := &concurrentEvents{Recording: recording.New()}
 	source, err := Open(Options{Clock: clock.New(), Files: host.Root{}, Sink: seen, Nodes: nodes})
 	needs(t, err)
 	if source.snapshots == nil {
@@ -141,9 +141,9 @@ func lookAt(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Recording {
 	return seen.Recording
 }
 
-// TestBeside: of several calls to a node that wait, the one that was sent last counts; of several connections to
+// TestConcurrent: of several calls to a node that wait, the one that was sent last counts; of several connections to
 // another node, the last exchange.
-func TestBeside(t *testing.T) {
+func TestConcurrent(t *testing.T) {
 	rec := recording.New()
 	a, b, x := netip.MustParseAddrPort("10.0.0.1:6379"), netip.MustParseAddrPort("10.0.0.2:6379"),
 		netip.MustParseAddrPort("10.0.0.3:6379")
@@ -155,7 +155,7 @@ func TestBeside(t *testing.T) {
 		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	k.addClient(client, process{7, "shop"})
 	const ms = int64(1e6)
-	look := func(at int64, ends ...kernelConnSnapshot) {
+	take := func(at int64, ends ...kernelConnSnapshot) {
 		v := &snapshot{at: at, exchanges: map[processNode]exchange{}}
 		for _, g := range ends {
 			k.addExchange(v, &g)
@@ -171,10 +171,11 @@ func TestBeside(t *testing.T) {
 			},
 		}
 	}
-	look(120*ms, end(a, 7, 10*ms, 11*ms, 0), end(a, 7, 100*ms, 101*ms, 0), end(b, 7, 100*ms, 100*ms, 1),
+	take(120*ms, end(a, 7, 10*ms, 11*ms, 0), end(a, 7, 100*ms, 101*ms, 0), end(b, 7, 100*ms, 100*ms, 1),
 		end(a, 8, 110*ms, 111*ms, 0), end(x, 7, 90*ms, 91*ms, 0))
 	for _, from := range []int64{60, 100, 80, 116} { // the last was not slow yet
-		k.addSlowCall(recording.Call{Node: "x", Op: "GET", Client: "shop[7]", StartNs: from * ms, EndNs: 150 * ms}, client)
+		k.addSlowCall(recording.Call{Node: "x", Op: "GET", Client: "shop[7]", StartNs: from * ms, EndNs: 150 * ms},
+			client)
 	}
 	k.addSlowCall(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 119 * ms}, client) // it had ended
 	k.addSlowCall(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 150 * ms},
@@ -194,22 +195,22 @@ func TestBeside(t *testing.T) {
 	}
 	for now, wanted := range map[int64]bool{150*ms + snapshotAfter - 1: true, 150*ms + snapshotAfter: false} {
 		if k.snapshots.wanted(now) != wanted {
-			t.Errorf("looks are wanted at %d: %t", now, !wanted)
+			t.Errorf("snapshots are wanted at %d: %t", now, !wanted)
 		}
 	}
 }
 
-// BenchmarkLook: one look at connections of clients, and the CPU time that it takes.
-func BenchmarkLook(b *testing.B) {
+// BenchmarkSnapshot: one snapshot of connections of clients, and the CPU time that it takes.
+func BenchmarkSnapshot(b *testing.B) {
 	for _, conns := range []int{10, 1000} {
 		b.Run(fmt.Sprint(conns), func(b *testing.B) {
 			port := startServer(b)
 			r := openRaw(b, port, constants{})
-			looks, err := openSnapshots(r.coll)
-			if err != nil || looks == nil {
+			snapshots, err := openSnapshots(r.coll)
+			if err != nil || snapshots == nil {
 				b.Skip("needs an iterator over sockets: ", err)
 			}
-			defer looks.Close() //nolint:errcheck // the benchmark is over
+			defer snapshots.Close() //nolint:errcheck // the benchmark is over
 			for range conns {
 				c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
 				if err != nil {
@@ -229,12 +230,12 @@ func BenchmarkLook(b *testing.B) {
 			start := clk.ThreadCPU()
 			for b.Loop() {
 				n = 0
-				if err := looks.read(func(*kernelConnSnapshot) { n++ }); err != nil {
+				if err := snapshots.read(func(*kernelConnSnapshot) { n++ }); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(clk.ThreadCPU()-start)/float64(b.N), "cpu-ns/look")
-			b.ReportMetric(float64(n), "seen/look")
+			b.ReportMetric(float64(clk.ThreadCPU()-start)/float64(b.N), "cpu-ns/snapshot")
+			b.ReportMetric(float64(n), "seen/snapshot")
 		})
 	}
 }

@@ -149,7 +149,7 @@ func TestSpecialCommands(t *testing.T) {
 			k.ask("$1\r\n1\r\n", "GET", "tracked")
 			k.ask("$3\r\nend\r\n", "ECHO", "end")
 
-			sub := newTalk(t, port) // a subscriber is left out from there on
+			sub := newTalk(t, port) // a subscriber is left out after it has subscribed
 			sub.send("SUBSCRIBE", "channel")
 			sub.expect("*3\r\n$9\r\nsubscribe\r\n$7\r\nchannel\r\n:1\r\n")
 			other.ask(":1\r\n", "PUBLISH", "channel", "hello")

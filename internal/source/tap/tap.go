@@ -2,9 +2,9 @@
 // connection, the client's, or both, without touching either.
 //
 // The programs (bpf/) run at tracepoints of sockets and of the scheduler. They match requests and replies by order and
-// byte offset, keep clocks of the threads at both ends, decide in the kernel which calls are slow, and report those with
-// times and clocks at each step; all others only go to histograms. This package loads them, turns their events into rows
-// of a recording, and says what it could not see.
+// byte offset, keep clocks of the threads at both ends, decide in the kernel which calls are slow, and report those
+// with times and clocks at each step; all others only go to histograms. This package loads them, turns their events
+// into rows of a recording, and says what it could not see.
 package tap
 
 import (
@@ -28,8 +28,8 @@ type Node struct {
 	Port int
 }
 
-// ProcessFilter selects the calls that are passed on: those whose client or server is a process that matches all that is
-// given. The zero value selects all. What a call waited for is recorded whichever process did it.
+// ProcessFilter selects the calls that are passed on: those whose client or server is a process that matches all that
+// is given. The zero value selects all. What a call waited for is recorded whichever process did it.
 type ProcessFilter struct {
 	PID       int
 	Comm      string // its command name, as in ps

@@ -257,7 +257,7 @@ func testTLSNames(t *testing.T, where placesIn) {
 	if got := turnsOf(calls, names, portOf(k), roleServer); !slices.Equal(got, want) {
 		t.Errorf("at the server's end:\n got %v\nwant %v; %v", got, want, counts)
 	}
-	// The client's end leaves out the turns whose reply it has before the server's end told of it.
+	// The client's end leaves out the turns whose reply it has before the server's end published it.
 	got, left := turnsOf(calls, names, portOf(k), roleClient), want
 	for _, u := range got {
 		i := slices.Index(left, u)
@@ -293,7 +293,7 @@ func TestTLSNamesFromMiddle(t *testing.T) {
 	}
 }
 
-// TestTLSNamesKeepPlace: however the requests are cut into records, what stands in a value is never taken for a
+// TestTLSNamesKeepPlace: however the requests are cut into records, what is in a value is never taken for a
 // command, and the place in the stream is known afterwards.
 func TestTLSNamesKeepPlace(t *testing.T) {
 	const rounds = 100

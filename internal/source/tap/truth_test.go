@@ -108,7 +108,7 @@ func needs(t testing.TB, err error) {
 	}
 }
 
-// raw is the programs without the book: every report as the kernel made it.
+// raw is the programs without the recorder: every event as the kernel made it.
 type raw struct {
 	*loaded
 	port  int

@@ -75,7 +75,7 @@ func eachProbe(data []byte, order binary.ByteOrder, do func(name string, at, bas
 	}
 }
 
-// fileOffset is where an address of a loaded file stands in it; 0 where it does not.
+// fileOffset is where an address of a loaded file is in it; 0 where it is not.
 func fileOffset(f *elf.File, addr uint64) uint64 {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {

@@ -10,8 +10,9 @@ import (
 	"slowpath/internal/source/host"
 )
 
-// TestCrowd: the longest waits of a crowded second are kept, all of a quiet one, and what was left out is told.
-func TestCrowd(t *testing.T) {
+// TestWaitLimit: the longest waits of a second with many are kept, all of one with few, and what was left out is
+// reported.
+func TestWaitLimit(t *testing.T) {
 	var c waitLimit
 	second := func(at int64, each int) (written map[int64]int) {
 		written = map[int64]int{}
@@ -45,6 +46,6 @@ func TestCrowd(t *testing.T) {
 	}
 	(&waitLimit{}).report(o)
 	if len(rec.Events) != 1 {
-		t.Error("told although nothing was left out")
+		t.Error("reported although nothing was left out")
 	}
 }

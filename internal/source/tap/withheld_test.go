@@ -14,8 +14,8 @@ import (
 	"slowpath/internal/source/host"
 )
 
-// TestHeldBack: that a server slept before it replied has three reasons, which the kernel can tell apart.
-func TestHeldBack(t *testing.T) {
+// TestSleepingServer: that a server slept before it replied has three reasons, which the kernel can tell apart.
+func TestSleepingServer(t *testing.T) {
 	b := newRecorder(Options{Clock: clock.New(), Files: host.Root{}, Nodes: []Node{{PID: 50}, {Proxy: 60}}},
 		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	for _, tt := range []struct {

@@ -66,7 +66,8 @@ func (s *symbols) function(at uint64) string {
 		return "?"
 	}
 	name := s.kernel.Function(at)
-	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || s.Clock.Now()-s.read > kernelEvery) {
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads &&
+		(s.reads == 1 || s.Clock.Now()-s.read > kernelEvery) {
 		s.readKernel()
 		name = s.kernel.Function(at)
 	}
@@ -116,8 +117,8 @@ func (s *symbols) name(r raw) Sample {
 	return out
 }
 
-// unknown reports whether a stack has addresses in no known mapping, or code without a name: it was mapped, or compiled,
-// since the mappings were read.
+// unknown reports whether a stack has addresses in no known mapping, or code without a name: it was mapped, or
+// compiled, since the mappings were read.
 func (s *symbols) unknown(p *process, places []uint64) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
 }

@@ -85,7 +85,11 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var seen []Sample
 	found := false
 	s, err := Open(Options{
-		PIDs: []int{pid}, Clock: clock.New(), ReadFile: os.ReadFile, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
+		PIDs: []int{pid}, Clock: clock.New(), ReadFile: os.ReadFile, Blind: func(_ int, what, why,
+			_ string,
+		) {
+			t.Log(what, why)
+		},
 		Take: func(s Sample) {
 			mu.Lock()
 			defer mu.Unlock()
