@@ -20,6 +20,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
+	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
@@ -131,7 +132,7 @@ func (h hosts) watch(t *testing.T, path, side string, slow time.Duration) (end f
 	}
 	clk := clock.New()
 	nodes := []tap.Node{{Address: h.address.String(), Remote: h.address}}
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: w, Nodes: nodes, Slow: slow, Side: side})
+	source, err := tap.Open(tap.Options{Clock: clk, Files: host.Root{}, Sink: w, Nodes: nodes, Slow: slow, Side: side})
 	if err != nil {
 		t.Fatal(err)
 	}

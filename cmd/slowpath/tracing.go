@@ -68,8 +68,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 		}
 	})
 	kernel, err := tap.Open(tap.Options{
-		Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
-		SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
+		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
+		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.whom.ProcessFilter,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom,
+		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.ProcessFilter,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -59,7 +59,7 @@ func (w *watchFlags) options() (source.Options, error) {
 	if err := positive("timeout", w.timeout); err != nil {
 		return o, err
 	}
-	if w.noTap && w.whom.Whom != (tap.Whom{}) {
+	if w.noTap && w.whom.ProcessFilter != (tap.ProcessFilter{}) {
 		return o, usagef("%s tells the kernel source whose calls to keep: leave --no-tap out", w.whom)
 	}
 	if w.slow != "auto" {

@@ -23,7 +23,10 @@ func (r *run) openTap() *tap.Tap {
 		r.nobodyChosen("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
 		return nil
 	}
-	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0), Whom: r.Whom}
+	o := tap.Options{
+		Clock: r.Clock, Files: host.Root{}, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
+		Processes: r.Whom,
+	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
 	}
@@ -50,7 +53,7 @@ func (r *run) openTap() *tap.Tap {
 
 // nobodyChosen says that only the kernel source knows whose a call is.
 func (r *run) nobodyChosen(why, enable string) {
-	if r.Whom != (tap.Whom{}) {
+	if r.Whom != (tap.ProcessFilter{}) {
 		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() +
 			": this is about all of them", Why: why, Enable: enable})
 	}

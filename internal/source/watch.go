@@ -30,9 +30,9 @@ type Options struct {
 	NoProbe   bool
 	NoHost    bool
 	NoTap     bool
-	Whom      tap.Whom      // whose calls the kernel source keeps; the watch ends with the process that it names
-	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
-	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
+	Whom      tap.ProcessFilter // whose calls the kernel source keeps; the watch ends with the process that it names
+	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
+	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
 	Profiles  []profile.Target // applications to look into
 	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID

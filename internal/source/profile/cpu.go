@@ -69,7 +69,9 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 	if c.offset, err = offset(o.Clock); err != nil {
 		return nil, err
 	}
-	c.sampler, err = sampler.Open(sampler.Options{PIDs: pids, Take: c.take, Blind: c.blind})
+	c.sampler, err = sampler.Open(sampler.Options{
+		PIDs: pids, Clock: o.Clock, ReadFile: os.ReadFile, Take: c.take, Blind: c.blind,
+	})
 	return c, err
 }
 
@@ -77,7 +79,7 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 // it.
 func offset(c clock.Clock) (int64, error) {
 	before := c.Now()
-	kernel, err := sampler.Now()
+	kernel, err := clock.Monotonic()
 	if err != nil {
 		return 0, fmt.Errorf("reading the kernel's clock: %w", err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
 // BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
@@ -111,8 +112,8 @@ func (nowhere) Event(recording.Event)                     {}
 func (nowhere) Sample(recording.Sample)                   {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
-// emptyPrograms stand at the hooks of each call and do nothing: what they cost is what the kernel takes to come to a
-// program, below which none can be.
+// emptyPrograms are attached to the hooks of each call and do nothing: what they cost is what the kernel takes to come
+// to a program, below which none can be.
 func emptyPrograms(b *testing.B) *loaded {
 	l := &loaded{coll: &ebpf.Collection{Programs: map[string]*ebpf.Program{}}}
 	for _, place := range []string{
@@ -143,7 +144,10 @@ func costOf(b *testing.B, bench string, pipeline, sample int) {
 		127, 0,
 		0, 1,
 	}), uint16(port)), PID: pid}
-	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
+	tap, err := Open(Options{
+		Clock: clock.New(), Files: host.Root{}, Sink: nowhere{}, Nodes: []Node{node},
+		SamplePerSecond: sample,
+	})
 	needs(b, err)
 	defer tap.Close()
 	ctx, cancel := context.WithCancel(context.Background())

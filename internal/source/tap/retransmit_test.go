@@ -18,7 +18,7 @@ func TestResent(t *testing.T) {
 		inVain  bool
 	}{
 		"timer": {kernelRetransEvent{
-			State: established, Why: caLoss, Total: 1,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 1,
 			LastOut: 790e6, RtoUs: 204e3,
 		}, recording.ResentTimer, 210, false},
 		"SYN": {
@@ -26,7 +26,7 @@ func TestResent(t *testing.T) {
 			recording.ResentTimer, 1000, false,
 		},
 		"later segments were acknowledged": {kernelRetransEvent{
-			State: established, Why: caRecovery, Total: 1,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Recovery, Total: 1,
 			LastOut: 995e6,
 		}, recording.ResentAcks, 5, false},
 		"probe": {
@@ -42,19 +42,19 @@ func TestResent(t *testing.T) {
 			LastOut: 995e6,
 		}, recording.ResentProbe, 5, true},
 		"timer, where none before had lost": {kernelRetransEvent{
-			State: established, Why: caLoss, Total: 9, Dups: 8,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 9, Dups: 8,
 			LastOut: 700e6,
 		}, recording.ResentTimer, 300, false},
 		"timer of an end that is not seen": {kernelRetransEvent{
-			State: established, Why: caLoss, Total: 1,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 1,
 			RtoUs: 200e3,
 		}, recording.ResentTimer, 200, false},
 		"its second time": {kernelRetransEvent{
-			State: established, Why: caLoss, Total: 2,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 2,
 			RtoUs: 200e3, Backoff: 1,
 		}, recording.ResentTimer, 600, false},
 		"and so long that the clock is less": {kernelRetransEvent{
-			State: established, Why: caLoss, Total: 9,
+			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 9,
 			RtoUs: 200e3, Backoff: 9,
 		}, recording.ResentTimer, 1000, false},
 		"probe of an end that is not seen": {
@@ -63,8 +63,11 @@ func TestResent(t *testing.T) {
 		},
 	} {
 		tt.e.Now = 1000e6
-		d := recording.RetransmitDetail{Why: whyResent(&tt.e), Total: int64(tt.e.Total), Duplicates: int64(tt.e.Dups)}
-		if after := tt.e.Now - resentAfter(&tt.e); d.Why != tt.why || after != tt.afterMs*1e6 ||
+		d := recording.RetransmitDetail{
+			Why: retransmitReason(&tt.e), Total: int64(tt.e.Total),
+			Duplicates: int64(tt.e.Dups),
+		}
+		if after := tt.e.Now - firstSent(&tt.e); d.Why != tt.why || after != tt.afterMs*1e6 ||
 			d.InVain() != tt.inVain {
 			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.InVain(), tt.why,
 				tt.afterMs, tt.inVain)

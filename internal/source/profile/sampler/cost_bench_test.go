@@ -4,12 +4,15 @@ package sampler
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/clock"
 )
 
 // watched is how long each part of the benchmark samples.
@@ -67,7 +70,10 @@ func BenchmarkSample(b *testing.B) {
 // sampledFor leaves what is seen of a process in the ring buffer, and gives what the program took.
 func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 	b.Helper()
-	s, err := Open(Options{PIDs: []int{pid}, Take: func(Sample) {}, Blind: func(int, string, string, string) {}})
+	s, err := Open(Options{
+		PIDs: []int{pid}, Clock: clock.New(), ReadFile: os.ReadFile,
+		Take: func(Sample) {}, Blind: func(int, string, string, string) {},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

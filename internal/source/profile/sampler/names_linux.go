@@ -7,29 +7,27 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"slowpath/internal/source/profile/symbol"
 )
 
 // refreshEvery is how often the mappings of a process are read again at most.
-const refreshEvery = 2 * time.Second
+const refreshEvery = int64(2 * time.Second)
 
 // symbols names what samples show.
 type symbols struct {
 	Options
 	unwinder
 	kernel    *symbol.Kernel
-	read      time.Time // when its symbols were read,
-	reads     int       // and how often
+	read      int64 // when its symbols were read,
+	reads     int   // and how often
 	files     symbol.Files
 	processes map[int]*process
 }
 
 type process struct {
-	*symbol.Process // nil: it has ended, or may not be looked at
-	refreshed       time.Time
-	jit, stripped   bool // told that nobody names its code, or functions that it does not export
+	*symbol.Process // nil: it has ended, or must not be read
+	refreshed       int64
+	jit, stripped   bool // reported that its compiled code has no names, or functions that it does not export
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {
@@ -48,12 +46,12 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 // Bounds of reading the kernel's symbols, which takes some 50 ms.
 const (
 	kernelReads = 3
-	kernelEvery = 5 * time.Second
+	kernelEvery = int64(5 * time.Second)
 )
 
 func (s *symbols) readKernel() {
 	k, err := symbol.OpenKernel()
-	s.read = time.Now()
+	s.read = s.Clock.Now()
 	if s.reads++; err == nil {
 		s.kernel = k
 	} else if s.reads == 1 {
@@ -61,25 +59,26 @@ func (s *symbols) readKernel() {
 	}
 }
 
-// function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one:
-// an address behind one that is known may be of one that is not.
+// function names a function of the kernel. BPF programs come and go, such as those of slowpath that are loaded after
+// this one: an address behind a known one may be of a program that is not known yet.
 func (s *symbols) function(at uint64) string {
 	if s.kernel == nil {
 		return "?"
 	}
 	name := s.kernel.Function(at)
-	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || time.Since(s.read) > kernelEvery) {
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads &&
+		(s.reads == 1 || s.Clock.Now()-s.read > kernelEvery) {
 		s.readKernel()
 		name = s.kernel.Function(at)
 	}
 	return name
 }
 
-// process reads what a process has mapped, when it is first met: it may have ended when its samples are read.
+// process reads what a process has mapped, when it is first needed: it may have ended when its samples are read.
 func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
-		p = &process{refreshed: time.Now()}
+		p = &process{refreshed: s.Clock.Now()}
 		var err error
 		if p.Process, err = symbol.OpenProcess(pid, s.files); err != nil {
 			p.Process = nil
@@ -95,8 +94,8 @@ func (s *symbols) name(r raw) Sample {
 	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:])}
 	if p := s.process(out.PID); p.Process != nil {
 		places, cut := s.walk(p, r)
-		if s.unknown(p, places) && time.Since(p.refreshed) > refreshEvery {
-			p.refreshed = time.Now()
+		if now := s.Clock.Now(); s.unknown(p, places) && now-p.refreshed > refreshEvery {
+			p.refreshed = now
 			if p.Refresh() == nil {
 				places, cut = s.walk(p, r)
 			}
@@ -109,7 +108,7 @@ func (s *symbols) name(r raw) Sample {
 		}
 		slices.Reverse(out.User)
 		out.Cut = cut
-		s.tell(p, out)
+		s.reportUnnamed(p, out)
 	}
 	for _, at := range r.Kernel[:min(int(r.KernelBytes)/8, len(r.Kernel))] {
 		out.Kernel = append(out.Kernel, s.function(at))
@@ -118,14 +117,14 @@ func (s *symbols) name(r raw) Sample {
 	return out
 }
 
-// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run
-// time, since.
+// unknown reports whether a stack has addresses in no known mapping, or code without a name: it was mapped, or
+// compiled, since the mappings were read.
 func (s *symbols) unknown(p *process, places []uint64) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
 }
 
-// tell says once what of a process cannot be seen.
-func (s *symbols) tell(p *process, out Sample) {
+// reportUnnamed reports once what of a process has no names.
+func (s *symbols) reportUnnamed(p *process, out Sample) {
 	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
 		p.stripped = true
 		if f := p.Program(); f != nil && f.Stripped {
@@ -150,13 +149,4 @@ func text(name []int8) string {
 		b = b[:i]
 	}
 	return string(b)
-}
-
-// Now is the time by the clock of samples, in nanoseconds since the machine's start.
-func Now() (int64, error) {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0, err
-	}
-	return t.Nano(), nil
 }

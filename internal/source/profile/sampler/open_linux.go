@@ -79,11 +79,11 @@ func refusal(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", why, what, err)
 }
 
-// start opens a clock on each CPU that is there.
+// start opens a clock on each CPU that is online.
 func (s *Sampler) start() error {
-	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	online, err := s.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
-		return fmt.Errorf("which CPUs there are: %w", err)
+		return fmt.Errorf("reading which CPUs are online: %w", err)
 	}
 	cpus, err := parseCPUs(string(online))
 	if err != nil {
@@ -120,7 +120,7 @@ func parseCPUs(text string) (out []int, err error) {
 		from, err1 := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || from < 0 || to < from || to > 1<<16 {
-			return nil, fmt.Errorf("which CPUs there are: %.40q is no list of them", text)
+			return nil, fmt.Errorf("reading which CPUs are online: %.40q is no list of them", text)
 		}
 		for cpu := from; cpu <= to; cpu++ {
 			out = append(out, cpu)
@@ -131,9 +131,11 @@ func parseCPUs(text string) (out []int, err error) {
 
 // Counts are those of the kernel's side until now.
 func (s *Sampler) Counts() (c Counts, err error) {
-	for i, to := range []*int64{&c.Seen, &c.Lost, &c.Bare} {
+	for which, to := range map[clockCounter]*int64{
+		clockCounterC_SEEN: &c.Seen, clockCounterC_LOST: &c.Lost, clockCounterC_BARE: &c.Bare,
+	} {
 		var perCPU []uint64
-		if err := s.objects.Counters.Lookup(uint32(i), &perCPU); err != nil {
+		if err := s.objects.Counters.Lookup(uint32(which), &perCPU); err != nil {
 			return c, fmt.Errorf("reading the counters of the sampler: %w", err)
 		}
 		for _, n := range perCPU {

@@ -18,6 +18,3 @@ func (*Sampler) Counts() (Counts, error) { return Counts{}, ErrLinux }
 
 // Close does nothing.
 func (*Sampler) Close() error { return nil }
-
-// Now gives ErrLinux.
-func Now() (int64, error) { return 0, ErrLinux }

@@ -1,5 +1,5 @@
-// Package sampler looks where processes of this host spend their CPU time: perf's cpu-clock interrupts each CPU some 99
-// times per second, and a BPF program notes what a process that is meant was doing, in user space and in the kernel.
+// Package sampler samples where processes of this host spend their CPU time: perf's cpu-clock interrupts each CPU some
+// 99 times per second, and a BPF program notes what a chosen process was doing, in user space and in the kernel.
 //
 // The processes need no preparation: callers are found by what compilers write for exceptions (.eh_frame), and by frame
 // pointers where a program has no such tables (Go, compilers at run time).
@@ -8,9 +8,11 @@ package sampler
 import (
 	"errors"
 	"time"
+
+	"slowpath/internal/clock"
 )
 
-// Rate is how often each CPU is looked at, per second. It is not 100, so as not to keep step with what programs do each
+// Rate is how often each CPU is sampled, per second. It is not 100, so as not to keep step with what programs do every
 // 10 ms.
 const Rate = 99
 
@@ -27,29 +29,31 @@ var (
 	ErrLinux     = errors.New("sampling needs Linux")
 )
 
-// Sample is what a thread did at one moment.
+// Sample is what a thread did at one time.
 type Sample struct {
 	TimeNs   int64 // by the monotonic clock of the kernel
 	PID, TID int
 	Thread   string   // its name
 	User     []string // functions in user space, from the outermost caller to where it was,
 	Kernel   []string // and in the kernel, if it was there
-	// Cut says that the callers were not followed to the begin of the thread.
+	// Cut says that the callers were not followed to the beginning of the thread.
 	Cut bool
 }
 
-// Counts of the kernel's side. What is lost is said to the user.
+// Counts of the kernel's side. The user is told what is lost.
 type Counts struct {
-	Seen int64 // samples of the processes that are meant,
+	Seen int64 // samples of the chosen processes,
 	Lost int64 // those for which the buffer had no room,
 	Bare int64 // and those of whose user stack nothing could be read
 }
 
 // Options of a sampler.
 type Options struct {
-	PIDs []int
-	// Take is given each sample; Blind is told what cannot be seen of a process, once for each reason: what, why, and
-	// how to enable it.
+	PIDs     []int
+	Clock    clock.Clock
+	ReadFile func(name string) ([]byte, error) // of /sys
+	// Take is given each sample; Blind what cannot be seen of a process, once for each reason: what, why, and how to
+	// enable it.
 	Take  func(Sample)
 	Blind func(pid int, what, why, enable string)
 }
