@@ -52,7 +52,8 @@ var layers = map[string]int{
 	"internal/topology/survey": 3,
 	"internal/topology/watch":  2,
 
-	"internal/report": 6,
+	"internal/report":        6,
+	"internal/report/layout": 0,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/engine"
@@ -73,7 +73,7 @@ func (s *searching) runFindMax(ctx context.Context) error {
 			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmUp)*part))
 		},
 		Progress: func(n experiment.Step) {
-			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond,
+			s.app.progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose, format.Rate(n.PerSecond),
 				bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		},
 	})
@@ -94,7 +94,7 @@ func bound(perSecond float64) string {
 	if perSecond == 0 || math.IsInf(perSecond, 1) {
 		return "?"
 	}
-	return fmt.Sprintf("%.0f/s", perSecond)
+	return format.Rate(perSecond)
 }
 
 func (s *searching) runRepeats(ctx context.Context) error {

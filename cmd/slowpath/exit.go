@@ -10,7 +10,7 @@ import (
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/wire/resp"
@@ -69,7 +69,7 @@ func (a *app) explain(err error) {
 		text = "stopped before anything was seen (" + text + ")"
 	}
 	text = strings.ReplaceAll(text, "\n", "; ") // what errors.Join puts between two
-	fmt.Fprintf(a.stderr, "slowpath: %s\n", report.OneLine(text))
+	fmt.Fprintf(a.stderr, "slowpath: %s\n", layout.OneLine(text))
 }
 
 // readerGone recognises that stdout is a pipe whose reader has left, as head does. It has seen what it wanted.

@@ -18,6 +18,7 @@ import (
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // matrixFlags are those of matrix.
@@ -209,7 +210,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 		Begin: func(c matrix.Cell, nth, of int) { a.progress("[%d/%d] %s", nth, of, c) },
 		End: func(c matrix.Cell, nth, of int) error {
 			a.progressDone()
-			fmt.Fprintln(a.stderr, report.OneLine(cellLine(c, nth, of)))
+			fmt.Fprintln(a.stderr, layout.OneLine(cellLine(c, nth, of)))
 			if f.resume == "" {
 				return nil
 			}

@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -89,7 +90,7 @@ func (a *app) writeProfiles(path, dir string) error {
 		return usagef("--profiles: %w", err)
 	}
 	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
-		"speedscope NAME.collapsed\n", len(groups), report.OneLine(dir), report.OneLine(page))
+		"speedscope NAME.collapsed\n", len(groups), layout.OneLine(dir), layout.OneLine(page))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/topology/watch"
 )
@@ -77,7 +77,7 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 		Seeds: targets, PerSecond: perSecond, Publish: f.publish,
 		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
 		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
-		Note:  func(s string) { fmt.Fprintln(a.stderr, report.OneLine(s)) },
+		Note:  func(s string) { fmt.Fprintln(a.stderr, layout.OneLine(s)) },
 	})
 	a.progressDone()
 	if begun {
@@ -94,7 +94,7 @@ func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	if asJSON {
 		err = json.NewEncoder(a.stdout).Encode(e)
 	} else {
-		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), report.OneLine(e.String()))
+		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), layout.OneLine(e.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the changes: %w", err)

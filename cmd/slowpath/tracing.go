@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
@@ -298,5 +299,5 @@ func (t *tracing) replay(paths []string, slowGiven bool) error {
 
 // note says something beside the data.
 func (t *tracing) note(format string, args ...any) {
-	fmt.Fprintln(t.app.stderr, report.OneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.app.stderr, layout.OneLine(fmt.Sprintf(format, args...)))
 }

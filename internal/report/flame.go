@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -131,14 +132,14 @@ func depth(n *stacks.Node, all int64) int {
 // it is held against.
 func drawFrame(out *bufio.Writer, f Flame, n, beside *stacks.Node, x float64, level, rows int) {
 	wide := shareOf(n, f.Root.Value)
-	tip := fmt.Sprintf("%s: %s (%.2f %%)", OneLine(n.Name), f.value(n.Value), 100*wide)
+	tip := fmt.Sprintf("%s: %s (%.2f %%)", layout.OneLine(n.Name), f.value(n.Value), 100*wide)
 	fill := colour(n.Name)
 	if f.Beside != nil {
 		other := 0.0
 		if beside != nil {
 			other = shareOf(beside, f.Beside.Value)
 		}
-		tip += fmt.Sprintf("; %s: %.2f %%", OneLine(f.BesideName), 100*other)
+		tip += fmt.Sprintf("; %s: %.2f %%", layout.OneLine(f.BesideName), 100*other)
 		fill = contrast(wide - other)
 	}
 	class, tab := "f", -1
@@ -206,4 +207,4 @@ func contrast(more float64) string {
 }
 
 // text is what comes from elsewhere, fit for HTML.
-func text(s string) string { return html.EscapeString(OneLine(s)) }
+func text(s string) string { return html.EscapeString(layout.OneLine(s)) }

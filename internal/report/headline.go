@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 // headline is the verdict in one sentence, what was watched, and the figures of the calls.
@@ -16,11 +17,11 @@ func (p *page) headline(d cause.Diagnosis) {
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
 	}
-	p.paragraph("", "", summary, verdictPaint(d.Verdict))
-	p.facts("", append(watched(d), tiers(d.Sources)...), dim)
-	p.facts("", figures(d.Latency), none)
+	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
+	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
+	p.Facts("", figures(d.Latency), layout.None)
 	if d.Whom != nil {
-		p.facts("", WhomFacts(*d.Whom), none)
+		p.Facts("", WhomFacts(*d.Whom), layout.None)
 	}
 }
 
@@ -41,14 +42,14 @@ func WhomFacts(w recording.Whom) []string {
 	return facts
 }
 
-func verdictPaint(verdict string) paint {
+func verdictPaint(verdict string) layout.Paint {
 	switch verdict {
 	case cause.Healthy:
-		return calm
+		return layout.Calm
 	case cause.Findings:
-		return alarm
+		return layout.Alarm
 	}
-	return doubt
+	return layout.Doubt
 }
 
 func watched(d cause.Diagnosis) []string {

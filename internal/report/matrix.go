@@ -9,53 +9,54 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/lab/matrix"
+	"slowpath/internal/report/layout"
 )
 
 // Matrix writes clients against servers for a person: a line per cell, by topology and server.
-func Matrix(w io.Writer, m *matrix.Matrix, style Style) error {
+func Matrix(w io.Writer, m *matrix.Matrix, style layout.Style) error {
 	p := newPage(style)
-	p.paragraph("", "", m.Summary(), bold)
+	p.Paragraph("", "", m.Summary(), layout.Bold)
 	if m.Interrupted {
-		p.paragraph("", "", "It was ended before all cells were measured.", alarm)
+		p.Paragraph("", "", "It was ended before all cells were measured.", layout.Alarm)
 	}
 	last := matrix.Cell{}
 	for _, c := range m.Cells {
 		if c.Server != last.Server || c.Topology != last.Topology {
-			p.section(c.Server + ", " + topologyOf(c, m.Settings))
-			p.cells(dim, matrixWidths, "CLIENT", "CALLS/S", "P50", "P99", "ERRORS")
+			p.Section(c.Server + ", " + topologyOf(c, m.Settings))
+			p.Row(layout.Dim, matrixWidths, "CLIENT", "CALLS/S", "P50", "P99", "ERRORS")
 		}
 		last = c
 		p.matrixCell(c)
 	}
-	p.gap()
-	p.facts("", matrixSettings(m), dim)
-	return p.to(w, "the matrix")
+	p.Gap()
+	p.Facts("", matrixSettings(m), layout.Dim)
+	return p.To(w, "the matrix")
 }
 
 // MatrixJSON writes the document slowpath.matrix/v1.
-func MatrixJSON(w io.Writer, m *matrix.Matrix) error { return document(w, "the matrix", m) }
+func MatrixJSON(w io.Writer, m *matrix.Matrix) error { return layout.JSON(w, "the matrix", m) }
 
 var matrixWidths = []int{14, 9, 8, 8, 8}
 
 // matrixCell prints the figures, and beside or below them what they mean.
 func (p *page) matrixCell(c matrix.Cell) {
-	name := pad(p.shorten(p.text(c.Client), matrixWidths[0]), matrixWidths[0])
-	colour := none
+	name := layout.Pad(p.Shorten(p.Text(c.Client), matrixWidths[0]), matrixWidths[0])
+	colour := layout.None
 	row := name
 	if c.Measured() {
 		for i, t := range matrixFigures(c) {
-			row += " " + padLeft(p.text(t), matrixWidths[i+1])
+			row += " " + layout.PadLeft(p.Text(t), matrixWidths[i+1])
 		}
 	} else {
-		colour = dim
+		colour = layout.Dim
 	}
-	said := p.text(matrixMeaning(c))
-	if columns(row)+2+columns(said) <= p.style.Width {
-		p.line(p.in(colour, row+"  "+said))
+	said := p.Text(matrixMeaning(c))
+	if layout.Width(row)+2+layout.Width(said) <= p.Style.Width {
+		p.Line(p.In(colour, row+"  "+said))
 		return
 	}
-	p.line(p.in(colour, row))
-	p.paragraph("    ", "    ", said, dim)
+	p.Line(p.In(colour, row))
+	p.Paragraph("    ", "    ", said, layout.Dim)
 }
 
 // matrixFigures are in the order of the columns.

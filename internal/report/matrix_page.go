@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"slowpath/internal/lab/matrix"
+	"slowpath/internal/report/layout"
 )
 
 // MatrixPage writes an HTML page, which needs nothing from elsewhere: a table per topology, with a row per client and a
@@ -86,7 +87,7 @@ func boxOf(c matrix.Cell, most float64) matrixBox {
 	f := matrixFigures(c)
 	b := matrixBox{
 		There: true, Measured: c.Measured(), Rate: f[0], P50: f[1], P99: f[2], Errors: f[3],
-		Meaning: clean(matrixMeaning(c)), Finding: c.Finding, Library: c.Library,
+		Meaning: layout.Clean(matrixMeaning(c)), Finding: c.Finding, Library: c.Library,
 		Ill: c.Confidence > 0,
 	}
 	if most > 0 {

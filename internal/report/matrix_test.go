@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/lab/matrix"
+	"slowpath/internal/report/layout"
 )
 
 // matrixSample is incident 000 beside what cannot be measured.
@@ -42,14 +43,14 @@ func matrixSample() *matrix.Matrix {
 
 func TestMatrixGolden(t *testing.T) {
 	m := matrixSample()
-	for _, style := range []Style{{Width: 80}, {Width: 160, Unicode: true}} {
+	for _, style := range []layout.Style{{Width: 80}, {Width: 160, Unicode: true}} {
 		m.Interrupted = style.Unicode
 		var buf bytes.Buffer
 		if err := Matrix(&buf, m, style); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(buf.String()) {
-			if columns(strings.TrimSuffix(line, "\n")) > style.Width {
+			if layout.Width(strings.TrimSuffix(line, "\n")) > style.Width {
 				t.Errorf("wider than %d: %q", style.Width, line)
 			}
 		}
