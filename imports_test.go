@@ -103,6 +103,9 @@ func TestImportsGoDown(t *testing.T) {
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
+			if inLab(to) && !inLab(from) && from != "cmd/slowpath" {
+				t.Errorf("%s imports %s: the lab uses the product, and not the other way round", path, to)
+			}
 		}
 		return nil
 	})
@@ -115,3 +118,5 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 }
+
+func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }

@@ -17,7 +17,6 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 )
 
@@ -238,13 +237,13 @@ func (a *app) printMatrix(f *matrixFlags, m *matrix.Matrix, page *os.File) error
 		a.code = exitMissing
 	}
 	if page != nil {
-		if err := errors.Join(report.MatrixPage(page, m), page.Close()); err != nil {
+		if err := errors.Join(matrix.Page(page, m), page.Close()); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.stderr, "page: %s\n", filepath.Clean(f.html))
 	}
 	if f.asJSON {
-		return report.MatrixJSON(a.stdout, m)
+		return matrix.JSON(a.stdout, m)
 	}
-	return report.Matrix(a.stdout, m, a.style())
+	return matrix.Text(a.stdout, m, a.style())
 }
