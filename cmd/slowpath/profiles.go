@@ -154,7 +154,7 @@ func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	return []report.Flame{{
 		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
 			column), Top: stacks.Top(slow, column, topFunctions),
-		Beside: stacks.Graph(rest, column), BesideName: "else",
+		Baseline: stacks.Graph(rest, column), BaselineName: "else",
 		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
 	}}
 }
