@@ -30,7 +30,8 @@ func (a *app) onTerminal() bool {
 // line, which could not be taken back.
 func (a *app) progress(format string, args ...any) {
 	if a.onTerminal() {
-		fmt.Fprint(a.stderr, "\r\x1b[K"+layout.Shorten(layout.OneLine(fmt.Sprintf(format, args...)), a.liveWidth(), "..."))
+		line := layout.OneLine(fmt.Sprintf(format, args...))
+		fmt.Fprint(a.stderr, "\r\x1b[K"+layout.Shorten(line, a.liveWidth(), "..."))
 	}
 }
 
