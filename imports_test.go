@@ -56,7 +56,8 @@ var layers = map[string]int{
 	"internal/topology/survey": 3,
 	"internal/topology/watch":  2,
 
-	"internal/report": 8,
+	"internal/report":        8,
+	"internal/report/layout": 0,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
@@ -106,6 +107,9 @@ func TestImportsGoDown(t *testing.T) {
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
+			if inLab(to) && !inLab(from) && from != "cmd/slowpath" {
+				t.Errorf("%s imports %s: the lab uses the product, and not the other way round", path, to)
+			}
 		}
 		return nil
 	})
@@ -118,3 +122,5 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 }
+
+func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }

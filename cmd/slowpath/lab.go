@@ -27,7 +27,9 @@ func (a *app) lab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Make real incidents on real servers, and grade the verdicts",
-		Long:  `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of a lab that was killed are removed when the next one starts.`,
+		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled
+disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of
+a lab that was killed are removed when the next one starts.`,
 		Example: `  slowpath lab list
   slowpath lab run server-cfs-throttled
   slowpath lab grade --runs 3`,

@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -89,7 +90,7 @@ func (a *app) writeProfiles(path, dir string) error {
 		return usagef("--profiles: %w", err)
 	}
 	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
-		"speedscope NAME.collapsed\n", len(groups), report.OneLine(dir), report.OneLine(page))
+		"speedscope NAME.collapsed\n", len(groups), layout.OneLine(dir), layout.OneLine(page))
 	return nil
 }
 
@@ -153,7 +154,7 @@ func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	return []report.Flame{{
 		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
 			column), Top: stacks.Top(slow, column, topFunctions),
-		Beside: stacks.Graph(rest, column), BesideName: "else",
+		Baseline: stacks.Graph(rest, column), BaselineName: "else",
 		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
 	}}
 }

@@ -10,7 +10,7 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // openRecording reads a recording that the command line names.
@@ -71,6 +71,6 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 // notes says things beside the data.
 func (a *app) notes(notes []string) {
 	for _, n := range notes {
-		fmt.Fprintln(a.stderr, report.OneLine(n))
+		fmt.Fprintln(a.stderr, layout.OneLine(n))
 	}
 }

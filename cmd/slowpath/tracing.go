@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
@@ -60,7 +62,7 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, tee recording.Sink) error {
 	clk := clock.New()
 	t.calls = make(chan trace.Call, waitingCalls)
-	t.begin(t.flags.slow, tee, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, tap.DefaultSlow), tee, func(c trace.Call) {
 		select {
 		case t.calls <- c:
 		default:
@@ -271,7 +273,7 @@ func (t *tracing) writeExport() error {
 
 // replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless
 // --slow says otherwise.
-func (t *tracing) replay(paths []string, slowGiven bool) error {
+func (t *tracing) replay(paths []string) error {
 	rec, notes, err := openRecordings(paths, true)
 	if err != nil {
 		return err
@@ -280,13 +282,9 @@ func (t *tracing) replay(paths []string, slowGiven bool) error {
 	if !rec.Used(recording.SourceTap) {
 		t.note("%s was made without the kernel source: it has no calls to show", paths[0])
 	}
-	slow := t.flags.slow
-	if !slowGiven {
-		slow = trace.SlowOf(rec)
-	}
 	t.several = len(rec.Nodes()) > 1
 	var printErr error
-	t.begin(slow, nil, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, trace.SlowOf(rec)), nil, func(c trace.Call) {
 		if printErr == nil {
 			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
 		}
@@ -298,5 +296,5 @@ func (t *tracing) replay(paths []string, slowGiven bool) error {
 
 // note says something beside the data.
 func (t *tracing) note(format string, args ...any) {
-	fmt.Fprintln(t.app.stderr, report.OneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.app.stderr, layout.OneLine(fmt.Sprintf(format, args...)))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/trace"
 )
 
@@ -87,7 +88,12 @@ func showCalls(t *testing.T, s CallStyle) []byte {
 }
 
 func TestCallsGolden(t *testing.T) {
-	for _, s := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 160}} {
+	for _, s := range []layout.Style{
+		{Width: 80},
+		{Width: 80, Unicode: true},
+		{Width: 160, Unicode: true},
+		{Width: 160},
+	} {
 		charset := "ascii"
 		if s.Unicode {
 			charset = "unicode"
@@ -99,7 +105,7 @@ func TestCallsGolden(t *testing.T) {
 		}
 	}
 	golden(t, "calls.80.color.golden", showCalls(t, CallStyle{
-		Style:  Style{Width: 80, Color: true, Unicode: true},
+		Style:  layout.Style{Width: 80, Color: true, Unicode: true},
 		SlowNs: 5 * ms,
 	}))
 }
@@ -107,8 +113,8 @@ func TestCallsGolden(t *testing.T) {
 // TestCallsNarrow: no width makes it fail, and no line is too long.
 func TestCallsNarrow(t *testing.T) {
 	for width := range 200 {
-		out := showCalls(t, CallStyle{Style: Style{Width: width, Unicode: true}, Nodes: true})
-		if err := fits(out, max(width, minWidth)); width > 0 && err != nil {
+		out := showCalls(t, CallStyle{Style: layout.Style{Width: width, Unicode: true}, Nodes: true})
+		if err := fits(out, layout.New(layout.Style{Width: width}).Style.Width); width > 0 && err != nil {
 			t.Error(err)
 		}
 	}
@@ -120,7 +126,7 @@ var control = regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}\x{200b}\x
 func fits(out []byte, width int) error {
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimSuffix(line, "\n")
-		if columns(line) > width || control.MatchString(line) {
+		if layout.Width(line) > width || control.MatchString(line) {
 			return fmt.Errorf("width %d: %q", width, line)
 		}
 	}
@@ -159,7 +165,7 @@ func TestCallsSummaryGolden(t *testing.T) {
 		})
 	}
 	for name, s := range map[string]trace.Summary{"full": full, "quiet": {Seconds: 3, SlowNs: 5 * ms}} {
-		for _, style := range []Style{{Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 80}} {
+		for _, style := range []layout.Style{{Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 80}} {
 			var buf bytes.Buffer
 			if err := CallsSummary(&buf, s, name == "full", style); err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 // headline is the verdict in one sentence, what was watched, and the figures of the calls.
@@ -16,11 +17,11 @@ func (p *page) headline(d verdict.Diagnosis) {
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
 	}
-	p.paragraph("", "", summary, verdictPaint(d.Verdict))
-	p.facts("", append(watched(d), tiers(d.Sources)...), dim)
-	p.facts("", figures(d.Latency), none)
+	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
+	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
+	p.Facts("", figures(d.Latency), layout.None)
 	if d.Whom != nil {
-		p.facts("", WhomFacts(*d.Whom), none)
+		p.Facts("", WhomFacts(*d.Whom), layout.None)
 	}
 }
 
@@ -41,14 +42,14 @@ func WhomFacts(w recording.Whom) []string {
 	return facts
 }
 
-func verdictPaint(said string) paint {
+func verdictPaint(said string) layout.Paint {
 	switch said {
 	case verdict.Healthy:
-		return calm
+		return layout.Calm
 	case verdict.Findings:
-		return alarm
+		return layout.Alarm
 	}
-	return doubt
+	return layout.Doubt
 }
 
 func watched(d verdict.Diagnosis) []string {
@@ -102,12 +103,13 @@ func figures(l verdict.Latency) []string {
 	}
 	slow := fmt.Sprintf("%d slow", l.SlowCalls)
 	if l.SlowThresholdNs > 0 {
-		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
+		slow += " (≥ " + format.Duration(l.SlowThresholdNs) + ")"
 	}
 	calls := []string{format.Count(l.Calls, "call")}
 	if l.UserCalls > 0 && l.UserCalls != l.Calls {
 		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
 			" of slowpath"}
 	}
-	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
+	return append(calls, slow, "p50 "+format.Duration(l.P50Ns), "p99 "+format.Duration(l.P99Ns),
+		"max "+format.Duration(l.MaxNs))
 }

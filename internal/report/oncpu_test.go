@@ -1,10 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report/layout"
 )
 
 func TestOnCPU(t *testing.T) {
@@ -21,17 +23,25 @@ func TestOnCPU(t *testing.T) {
 		"x had 25 % of the CPU; no call was slow": {Name: "x", Rest: some},
 		"x was not seen on the CPU":               {Name: "x"},
 	} {
-		p := newPage(Style{Width: 200})
-		p.onCPU([]verdict.OnCPU{o})
-		if text := p.buf.String(); !strings.Contains(text, want) {
+		if text := textOfOnCPU(t, []verdict.OnCPU{o}); !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	p := newPage(Style{})
-	if p.onCPU(nil); p.buf.Len() > 0 {
-		t.Errorf("%s", p.buf.String())
+	if text := textOfOnCPU(t, nil); text != "" {
+		t.Errorf("%s", text)
 	}
-	if p.onCPU(make([]verdict.OnCPU, maxProcesses+2)); !strings.Contains(p.buf.String(), "2 more") {
-		t.Errorf("%s", p.buf.String())
+	if text := textOfOnCPU(t, make([]verdict.OnCPU, maxProcesses+2)); !strings.Contains(text, "2 more") {
+		t.Errorf("%s", text)
 	}
+}
+
+func textOfOnCPU(t *testing.T, all []verdict.OnCPU) string {
+	t.Helper()
+	p := newPage(layout.Style{Width: 200})
+	p.onCPU(all)
+	var buf bytes.Buffer
+	if err := p.To(&buf, "the text"); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
 }

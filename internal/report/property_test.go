@@ -16,6 +16,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
@@ -25,7 +26,7 @@ var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func TestTextProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := diagnoses(anyFloat, anyTime).Draw(t, "diagnosis")
-		s := Style{
+		s := layout.Style{
 			Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"),
 			Unicode: rapid.Bool().Draw(t, "unicode"),
 		}
@@ -40,8 +41,8 @@ func TestTextProperty(t *testing.T) {
 		whole := pieces(d, s)
 		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(line, "\n")
-			if columns(line) > s.Width && !whole[strings.TrimSpace(line)] {
-				t.Fatalf("%d columns of %d: %q", columns(line), s.Width, line)
+			if layout.Width(line) > s.Width && !whole[strings.TrimSpace(line)] {
+				t.Fatalf("%d columns of %d: %q", layout.Width(line), s.Width, line)
 			}
 			for _, r := range line {
 				if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || !s.Unicode && r > unicode.MaxASCII {
@@ -53,18 +54,18 @@ func TestTextProperty(t *testing.T) {
 }
 
 // pieces are the commands and links of a diagnosis as they are printed.
-func pieces(d verdict.Diagnosis, s Style) map[string]bool {
+func pieces(d verdict.Diagnosis, s layout.Style) map[string]bool {
 	p, out := newPage(s), map[string]bool{}
 	for _, f := range d.Findings {
 		for _, fix := range f.Fix {
 			for _, st := range steps(fix) {
 				if st.command {
-					out[p.whole(st.text)] = true
+					out[p.Whole(st.text)] = true
 				}
 			}
 		}
 		for _, u := range f.See {
-			out[p.whole(u)] = true
+			out[p.Whole(u)] = true
 		}
 	}
 	return out
@@ -107,6 +108,7 @@ var (
 				"", " ", "server", "throttled",
 				unexplained, "Use it: kill -CONT 17", " or echo 1 > x (v2)", "\x1b[31m", "\x1b]0;t\x07", "\u009b2J",
 				"\x1bP", "\u202e", "\r\n", "12 ms", "接続", "e\u0301", "µs",
+				"👩\u200d🚀", "👍🏽", "🇩🇪", "각", "☎\ufe0f", "\u0301\u0301", "ก้",
 			}))
 		return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, "parts"), rapid.SampledFrom([]string{"", " "}).Draw(t,
 			"space"))

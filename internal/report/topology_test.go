@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/server"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/topology/survey"
@@ -102,11 +103,11 @@ func TestTopologyFits(t *testing.T) {
 		for _, unicode := range []bool{false, true} {
 			for _, all := range []bool{false, true} {
 				var b bytes.Buffer
-				if err := Topology(&b, r, all, Style{Width: width, Unicode: unicode}); err != nil {
+				if err := Topology(&b, r, all, layout.Style{Width: width, Unicode: unicode}); err != nil {
 					t.Fatal(err)
 				}
 				for line := range strings.SplitSeq(b.String(), "\n") {
-					if n := columns(line); n > max(width, 80) { // tables need 80
+					if n := layout.Width(line); n > max(width, 80) { // tables need 80
 						t.Errorf("width %d: %d columns: %q", width, n, line)
 					}
 				}
@@ -122,7 +123,7 @@ func TestTopologyText(t *testing.T) {
 	r := bigCluster(t)
 	for _, width := range []int{80, 160} {
 		var b bytes.Buffer
-		if err := Topology(&b, r, false, Style{Width: width, Unicode: true}); err != nil {
+		if err := Topology(&b, r, false, layout.Style{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, fmt.Sprintf("topology.%d.golden", width), b.Bytes())

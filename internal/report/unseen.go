@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 const maxSpots = 12
@@ -15,7 +16,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 	if len(spots) == 0 {
 		return
 	}
-	p.section("What could not be seen")
+	p.Section("What could not be seen")
 	for _, b := range spots[:min(len(spots), maxSpots)] {
 		s := b.What
 		if b.Why != "" {
@@ -24,7 +25,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 		if b.Enable != "" {
 			s += "; enable: " + b.Enable
 		}
-		p.paragraph("  - ", "    ", s, none)
+		p.Paragraph("  - ", "    ", s, layout.None)
 	}
 	if n := len(spots) - maxSpots; n > 0 {
 		p.more("    ", n)
@@ -42,7 +43,7 @@ func (p *page) unseenBriefly(d verdict.Diagnosis) {
 		parts = append(parts, s)
 	}
 	if len(parts) > 0 {
-		p.paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", dim)
+		p.Paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", layout.Dim)
 	}
 }
 

@@ -1,21 +1,26 @@
-package report
+package layout
 
 import "strings"
 
-// wrap breaks a text at its spaces into lines of at most width columns. A number stays with its unit; a word that is
+// Wrap breaks a text at its spaces into lines of at most width columns. A number stays with its unit; a word that is
 // longer than a line is broken.
-func wrap(s string, width int) []string {
+func Wrap(s string, width int) []string { return wrap(s, width, true) }
+
+// Fill is Wrap in one text, but leaves long words whole: they may be commands.
+func Fill(s string, width int) string { return strings.Join(wrap(s, width, false), "\n") }
+
+func wrap(s string, width int, breakWords bool) []string {
 	var lines []string
 	line := ""
 	for _, word := range words(s) {
-		if line != "" && columns(line)+1+columns(word) <= width {
+		if line != "" && Width(line)+1+Width(word) <= width {
 			line += " " + word
 			continue
 		}
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for columns(word) > width {
+		for breakWords && Width(word) > width {
 			part, rest := head(word, width)
 			if part == "" {
 				break // not even one character fits

@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"regexp"
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// maxText bounds a text that is wrapped, in bytes: a client may give itself a name of megabytes.
-const maxText = 4096
+// MaxText bounds a text that is wrapped, in bytes: a client may give itself a name of megabytes.
+const MaxText = 4096
 
 // escapes are the sequences that drive a terminal (ECMA-48): CSI with its parameters, the strings OSC, DCS, SOS, PM and
 // APC up to their end, and ESC with one more byte. Each also in its 8-bit form.
@@ -15,9 +15,9 @@ var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 	"|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)" +
 	"|\x1b[ -/]*[0-~]")
 
-// clean makes a text safe to print: escape sequences, control characters and invisible characters (among them those
+// Clean makes a text safe to print: escape sequences, control characters and invisible characters (among them those
 // that reverse the direction of writing) are taken out, line breaks and tabs become spaces.
-func clean(s string) string {
+func Clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), "")
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -46,23 +46,23 @@ func ascii(s string) string {
 	}, plain.Replace(s))
 }
 
-// text prepares a text of the diagnosis for this page: clean, bounded, in the page's characters.
-func (p *page) text(s string) string {
-	return strings.Join(strings.Fields(p.whole(cut(s, maxText))), " ")
+// Text makes a text fit for this page: clean, bounded, in the page's characters.
+func (p *Page) Text(s string) string {
+	return strings.Join(strings.Fields(p.Whole(Bound(s, MaxText))), " ")
 }
 
-// cut bounds a text to n bytes.
-func cut(s string, n int) string {
+// Bound cuts a text to n bytes, and marks that.
+func Bound(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// whole is text for what must not be cut: commands and links.
-func (p *page) whole(s string) string {
-	s = strings.TrimSpace(clean(s))
-	if !p.style.Unicode {
+// Whole is text for what must not be cut: commands and links.
+func (p *Page) Whole(s string) string {
+	s = strings.TrimSpace(Clean(s))
+	if !p.Style.Unicode {
 		s = ascii(s)
 	}
 	return s
@@ -70,4 +70,4 @@ func (p *page) whole(s string) string {
 
 // OneLine is a text that is safe to print and takes one line: for errors and live lines, which may hold what a server
 // said.
-func OneLine(s string) string { return strings.Join(strings.Fields(clean(cut(s, maxText))), " ") }
+func OneLine(s string) string { return strings.Join(strings.Fields(Clean(Bound(s, MaxText))), " ") }
