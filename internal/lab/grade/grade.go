@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )
@@ -81,7 +82,7 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 		}
 	}()
 	scene, err := in.Make(ctx, l)
-	if errors.Is(err, incident.ErrCannot) {
+	if errors.Is(err, fault.ErrCannot) {
 		r.Skipped = err.Error()
 		return r
 	}
