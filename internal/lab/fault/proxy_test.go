@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,24 +8,7 @@ import (
 	"net"
 	"testing"
 	"time"
-
-	"slowpath/internal/lab/fleet"
 )
-
-// testLab runs what faults defer when the test ends.
-type testLab struct{ t *testing.T }
-
-func (l testLab) Register(fleet.Entry) error { return nil }
-
-func (l testLab) Logf(format string, args ...any) { l.t.Logf(format, args...) }
-
-func (l testLab) Defer(undo func(context.Context) error) {
-	l.t.Cleanup(func() {
-		if err := undo(context.Background()); err != nil {
-			l.t.Error(err)
-		}
-	})
-}
 
 // through starts a server that treats each connection by serve, a proxy before it, and a client of the proxy.
 func through(t *testing.T, p Proxy, serve func(net.Conn)) net.Conn {
@@ -45,7 +27,7 @@ func through(t *testing.T, p Proxy, serve func(net.Conn)) net.Conn {
 		serve(c)
 	}()
 	p.Server = listener.Addr().String()
-	addr, err := p.Start(t.Context(), testLab{t})
+	addr, err := p.Start(t.Context(), testLab{t: t})
 	if err != nil {
 		t.Fatal(err)
 	}
