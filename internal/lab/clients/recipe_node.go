@@ -12,8 +12,8 @@ var nodePackage = recipe{
 		return gather([2]string{"", "_node/program"}, [2]string{"", "_node/" + string(name)})
 	},
 	find: func(ctx context.Context) (tools, error) {
-		const install = "Node 20 or newer with npm: https://nodejs.org/, or apt-get install nodejs npm from Debian " +
-			"13"
+		const install = "Node 20 or newer with npm: https://nodejs.org/, or on Debian 13 or newer apt-get install " +
+			"nodejs npm"
 		t, err := inPath(install, "node", "npm")
 		if err != nil {
 			return nil, err
