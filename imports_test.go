@@ -66,6 +66,7 @@ var layers = map[string]int{
 	"internal/lab/fleet":                     1,
 	"internal/lab/fleettest":                 2,
 	"internal/lab/traffic":                   1,
+	"internal/lab/fault":                     2,
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
 	"internal/lab/incident":                  5,

@@ -108,7 +108,7 @@ func openTemp(t *testing.T) *Cache {
 	return c
 }
 
-// fakeTool puts a shell script before all else in PATH.
+// fakeTool puts a shell script first in PATH.
 func fakeTool(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
 // dialHerd starts instances of an application one after the other, as a rolling deployment does, behind a proxy that
-// takes a while for each new connection. The pool of each instance is cold: sixty callers come at once and each dials,
-// though a few connections would do for them.
+// takes a while for each new connection, as if it asked another service for permission. The pool of each instance is
+// empty at first: 60 callers come at once and each dials, though a few connections would be enough.
 var dialHerd = Incident{
 	ID:    "dial-herd-or-serialised-dial",
 	Cause: "dial-herd-or-serialised-dial",
-	Title: "instances of go-redis that start one after the other with cold pools, 60 callers each, behind a proxy " +
-		"that takes 300 ms for a connection",
+	Title: "processes of 60 go-redis callers that start one after the other, and 300 ms for a connection",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -23,12 +23,11 @@ var dialHerd = Incident{
 	},
 }
 
-// dialHerdRedisPy does the same by threads of another library.
+// dialHerdRedisPy does the same with threads and another library.
 var dialHerdRedisPy = Incident{
 	ID:    "dial-herd-or-serialised-dial-redis-py",
 	Cause: "dial-herd-or-serialised-dial",
-	Title: "instances of redis-py that start one after the other, 30 threads each, behind a proxy that takes 300 ms " +
-		"for a connection",
+	Title: "processes of 30 redis-py threads that start one after the other, and 300 ms for a connection",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -44,7 +43,7 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 	if err := fillDocuments(ctx, s, documents, 3); err != nil {
 		return Scene{}, err
 	}
-	addr, err := l.slowAccept(ctx, s.Addr, 300*time.Millisecond)
+	addr, err := fault.Proxy{Server: s.Addr, AcceptDelay: 300 * time.Millisecond}.Start(ctx, l)
 	if err != nil {
 		return Scene{}, err
 	}
@@ -55,15 +54,7 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 	if err := l.Client(ctx, spec); err != nil {
 		return Scene{}, err
 	}
-	others := l.within()
-	l.later(ctx, 2500*time.Millisecond, func(ctx context.Context) error { return others.Client(ctx, spec) })
+	others := l.part()
+	l.everyAfter(ctx, 2500*time.Millisecond, func(ctx context.Context) error { return others.Client(ctx, spec) })
 	return Scene{Target: addr}, nil
-}
-
-// within is a lab that ends just before this one does: what is started in it may be started from another goroutine.
-func (l *Lab) within() *Lab {
-	in := *l
-	in.cleanup = nil
-	l.Defer(in.Close)
-	return &in
 }

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// clientPause lets somebody's script pause all clients for 400 ms of every second.
+// clientPause pauses all clients for 400 ms of every second.
 var clientPause = Incident{
 	ID:    "client-pause-or-write-block",
 	Cause: "client-pause-or-write-block",

@@ -9,34 +9,34 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// sharedConn is a connection that many callers share, as Lettuce, StackExchange.Redis or ioredis have it: commands go
-// out as they come, and replies come back in their order. Who waits for a reply waits for all before it.
+// sharedConn is a connection that many callers share, as Lettuce, StackExchange.Redis and ioredis do: commands are sent
+// as they come, and replies come in the same order. A caller waits for all replies before its own.
 type sharedConn struct {
 	*caller
-	sending sync.Mutex // held while a command takes its place in the line and is written
-	line    chan chan error
+	sending sync.Mutex      // held while a command is queued and written
+	pending chan chan error // a channel for each reply that has not come, in the order of the commands
 }
 
-// lineLength bounds the calls in flight; a caller beyond it waits for its place.
-const lineLength = 1024
+// maxPending bounds the calls in flight; further callers wait.
+const maxPending = 1024
 
-// share opens a shared connection that ends with the lab.
-func (l *Lab) share(ctx context.Context, addr string) (*sharedConn, error) {
+// shareConn opens a shared connection that ends with the lab.
+func (l *Lab) shareConn(ctx context.Context, addr string) (*sharedConn, error) {
 	c, err := dialCaller(ctx, net.Dialer{}, addr)
 	if err != nil {
 		return nil, err
 	}
-	s := &sharedConn{caller: c, line: make(chan chan error, lineLength)}
+	s := &sharedConn{caller: c, pending: make(chan chan error, maxPending)}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		for reply := range s.line {
+		for reply := range s.pending {
 			reply <- s.reply()
 		}
 	}()
 	l.Defer(func(context.Context) error {
 		c.Close() // nobody sends any more: the callers ended before
-		close(s.line)
+		close(s.pending)
 		<-read
 		return nil
 	})
@@ -60,7 +60,7 @@ func (s *sharedConn) do(ctx context.Context, args ...string) error {
 func (s *sharedConn) send(reply chan error, args []string) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	s.line <- reply
+	s.pending <- reply
 	_, err := s.Write(resp.AppendCommand(nil, args...))
 	return err
 }

@@ -15,9 +15,9 @@ func TestRepeatEndsWithTheLab(t *testing.T) {
 	l := &Lab{Log: &log}
 	took := l.timings("callers")
 	asked := make(chan struct{}, 2)
-	err := l.repeat(t.Context(), net.Dialer{}, addr, time.Microsecond, func(c *caller) error {
+	err := l.startCaller(t.Context(), net.Dialer{}, addr, time.Microsecond, func(c *caller) error {
 		asked <- struct{}{}
-		return took.time(func() error { return c.ask("PING") })
+		return took.time(func() error { return c.call("PING") })
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func lateServer(t *testing.T) (addr string, release chan<- string) {
 func TestCallersOfASharedConnectionWaitForThoseBefore(t *testing.T) {
 	addr, release := lateServer(t)
 	l := &Lab{Log: io.Discard}
-	s, err := l.share(t.Context(), addr)
+	s, err := l.shareConn(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,18 +8,19 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// bigHashes is how many big hashes there are to free: one for each bigHashGap of a watch and its start.
+// bigHashes is how many hashes are freed, one per bigHashGap: enough for the time that doctor needs to start and
+// watches.
 const (
 	bigHashes     = 8
 	bigHashGap    = 1200 * time.Millisecond
 	bigHashFields = 700_000
 )
 
-// syncFree deletes hashes of 700 000 fields, where DEL frees at once.
+// syncFree deletes big hashes with a DEL that frees them in the main thread.
 var syncFree = Incident{
 	ID:    "sync-free-of-big-key",
 	Cause: "sync-free-of-big-key",
-	Title: "DEL of hashes with 700 000 fields",
+	Title: "DEL of one hash of 700 000 fields after the other",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: l.since(6, 0, "lazyfree-lazy-user-del no")})
 		if err != nil {
@@ -41,11 +42,11 @@ var syncFree = Incident{
 	},
 }
 
-// syncFreeByExpiry lets hashes of 700 000 fields expire one after the other: no command shows it.
+// syncFreeByExpiry lets big hashes expire one after the other: no command frees them.
 var syncFreeByExpiry = Incident{
 	ID:    "sync-free-of-big-key-expire",
 	Cause: "sync-free-of-big-key",
-	Title: "hashes with 700 000 fields expire, one after the other",
+	Title: "expiry of one hash of 700 000 fields after the other",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"lazyfree-lazy-expire no"}})
 		if err != nil {
