@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +41,7 @@ func (d *diag) find(sockets []Ends, found func(*Socket)) error {
 				if err := netlinkError(body); err != unix.ENOENT { // else it is gone
 					return err
 				}
-			} else if parseDiag(body, &d.s) && d.s.State == tcpEstablished { // for a socket that is gone it gives the listener
+			} else if parseDiag(body, &d.s) && d.s.State == tcpEstablished { // the kernel gives the listener for one that is gone
 				found(&d.s)
 			}
 			return nil
@@ -52,32 +51,4 @@ func (d *diag) find(sockets []Ends, found func(*Socket)) error {
 		}
 	}
 	return nil
-}
-
-// appendFind adds nlmsghdr and inet_diag_req_v2 for one socket.
-func appendFind(b []byte, seq uint32, e Ends) []byte {
-	const size = unix.NLMSG_HDRLEN + inetDiagReqV2Bytes
-	at := len(b)
-	b = append(b, make([]byte, size)...)
-	m := b[at:]
-	binary.NativeEndian.PutUint32(m, size)
-	binary.NativeEndian.PutUint16(m[4:], sockDiagByFamily)
-	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST)
-	binary.NativeEndian.PutUint32(m[8:], seq)
-	m[16], m[17], m[18] = unix.AF_INET, unix.IPPROTO_TCP, 1<<(inetDiagInfo-1)
-	binary.NativeEndian.PutUint32(m[20:], 0xffffffff) // states
-	binary.BigEndian.PutUint16(m[24:], e.Local.Port())
-	binary.BigEndian.PutUint16(m[26:], e.Remote.Port())
-	if e.Local.Addr().Is4() {
-		copy(m[28:], e.Local.Addr().AsSlice())
-		copy(m[44:], e.Remote.Addr().AsSlice())
-	} else {
-		m[16] = unix.AF_INET6
-		copy(m[28:44], e.Local.Addr().AsSlice())
-		copy(m[44:60], e.Remote.Addr().AsSlice())
-	}
-	for i := range 8 { // INET_DIAG_NOCOOKIE, twice
-		m[64+i] = 0xff
-	}
-	return b
 }
