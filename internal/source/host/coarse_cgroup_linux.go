@@ -11,18 +11,24 @@ import (
 // followCgroup notices that the server was moved, or that a quota was set or taken away, and hands the fine part new
 // files.
 func (w *watch) followCgroup() {
-	now, err := resolveCgroups(w.FS, w.Process.PID)
-	if err != nil {
+	raw, ok := w.read(w.proc("cgroup"))
+	if !ok {
 		return
 	}
-	w.reads.Add(2)
-	moved := now.raw != w.groups.raw
-	w.groups = now
-	limits := cpuLimits(w.FS, now.cpu)
+	moved := string(raw) != w.groups.raw
+	if moved {
+		now, err := cgroupsOf(w.FS, raw)
+		if err != nil {
+			return
+		}
+		w.reads.Add(1)
+		w.groups = now
+	}
+	limits := cpuLimits(w.FS, w.groups.cpu)
 	if !moved && sameLimits(limits, w.thread.levels.Load().limits) {
 		return
 	}
-	w.thread.setLevels(openLevels(w.FS, now.cpu))
+	w.thread.setLevels(openLevels(w.FS, w.groups.cpu))
 	w.cgroupSnapshot()
 }
 

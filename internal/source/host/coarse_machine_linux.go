@@ -18,10 +18,17 @@ func (w *watch) machine() {
 		}
 	}
 	w.cpus()
-	if b, ok := w.read("/proc/loadavg"); ok {
-		w.sampleText(recording.SubjectMachine, "load1", firstField(string(b)))
+	fs, err := procfs.NewFS(w.FS.Path("/proc"))
+	if err != nil {
+		return
 	}
-	w.memory()
+	w.reads.Add(2)
+	if load, err := fs.LoadAvg(); err == nil {
+		w.sample(recording.SubjectMachine, "load1", load.Load1)
+	}
+	if m, err := fs.Meminfo(); err == nil {
+		w.memory(m)
+	}
 }
 
 // machineSettings samples what hardly ever changes.
@@ -73,26 +80,14 @@ func (w *watch) cpus() {
 }
 
 // memory samples /proc/meminfo.
-func (w *watch) memory() {
-	fs, err := procfs.NewFS(w.FS.Path("/proc"))
-	if err != nil {
-		return
-	}
-	w.reads.Add(1)
-	m, err := fs.Meminfo()
-	if err != nil {
-		return
-	}
+func (w *watch) memory(m procfs.Meminfo) {
 	for _, f := range []struct {
 		name string
 		v    *uint64
 	}{
 		{"mem.total_bytes", m.MemTotalBytes},
 		{"mem.available_bytes", m.MemAvailableBytes},
-		{
-			"mem.dirty_bytes",
-			m.DirtyBytes,
-		},
+		{"mem.dirty_bytes", m.DirtyBytes},
 		{"mem.writeback_bytes", m.WritebackBytes},
 		{"swap.total_bytes", m.SwapTotalBytes},
 	} {

@@ -3,7 +3,8 @@ package host
 import (
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // maxSockets bounds the connections that are looked at in a round; beyond it the figures are those of a sample, and
@@ -144,18 +145,20 @@ func (w *watch) sampleSockets(a *socketSums) {
 	}
 }
 
-// timeWait samples the sockets in TIME_WAIT of the whole namespace: "TCP: inuse 5 orphan 0 tw 12 …" of sockstat.
+// timeWait samples the sockets in TIME_WAIT of the whole namespace.
 func (w *watch) timeWait() {
-	b, ok := w.read(w.proc("net/sockstat"))
-	if !ok {
+	w.reads.Add(1)
+	proc, err := procfs.NewFS(w.FS.Path(w.proc("")))
+	if err != nil {
 		return
 	}
-	_, rest, _ := strings.Cut(string(b), "TCP:")
-	line, _, _ := strings.Cut(rest, "\n")
-	f := strings.Fields(line)
-	for i := 0; i+1 < len(f); i += 2 {
-		if f[i] == "tw" {
-			w.sampleText(w.Node, "sock.time_wait", f[i+1])
+	stat, err := proc.NetSockstat()
+	if err != nil {
+		return
+	}
+	for _, p := range stat.Protocols {
+		if p.Protocol == "TCP" && p.TW != nil {
+			w.sample(w.Node, "sock.time_wait", float64(*p.TW))
 		}
 	}
 }

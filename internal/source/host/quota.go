@@ -16,6 +16,8 @@ type Quotas struct {
 
 	threads map[int]string    // contents of /proc/TID/cgroup, which outlive the thread
 	known   map[string]*quota // by these contents
+	mounts  []cgroupMount
+	read    int64 // when the mounts were read
 }
 
 // quota is what was found at a time, and how often each level with a quota had throttled by then.
@@ -59,20 +61,23 @@ func (q *Quotas) of(raw string) (cgroup string, cores float64) {
 	now := q.Clock.Now()
 	k := q.known[raw]
 	if k == nil || now-k.at >= quotaAge {
-		k = q.look(raw, k, now)
+		k = q.readLevels(raw, k, now)
 		q.known[raw] = k
 	}
 	return k.cgroup, k.cores
 }
 
-// look reads the levels anew.
-func (q *Quotas) look(raw string, last *quota, now int64) *quota {
+// readLevels reads the levels anew.
+func (q *Quotas) readLevels(raw string, last *quota, now int64) *quota {
 	k := &quota{at: now, counts: map[string]int64{}}
-	info, err := q.FS.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return k
+	if q.mounts == nil || now-q.read >= quotaAge {
+		mounts, err := cgroupMounts(q.FS)
+		if err != nil {
+			return k
+		}
+		q.mounts, q.read = mounts, now
 	}
-	c := cpuCgroup(cgroupPaths([]byte(raw)), parseMounts(info))
+	c := cpuCgroup(cgroupPaths([]byte(raw)), q.mounts)
 	limits := cpuLimits(q.FS, c)
 	var throttled, lately []cpuLimit
 	for _, l := range limits {
