@@ -19,7 +19,7 @@ func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 			w.sample(subject, "swap_bytes", kb*1024)
 		}
 	}
-	if info, err := os.Stat(w.FS.Path(fmt.Sprintf("/proc/%d/fd", c.pid))); err == nil && info.Size() > 0 {
+	if info, err := w.FS.Stat(fmt.Sprintf("/proc/%d/fd", c.pid)); err == nil && info.Size() > 0 {
 		w.sample(subject, "fd.count", float64(info.Size()))
 	}
 	fs, err := procfs.NewFS(w.FS.Path("/proc"))

@@ -103,7 +103,7 @@ func (w *watch) procfs() (procfs.Proc, error) {
 // kernels it is listed, which costs about 0.3 µs each.
 func (w *watch) countFDs() {
 	w.reads.Add(1)
-	info, err := os.Stat(w.FS.Path(w.proc("fd")))
+	info, err := w.FS.Stat(w.proc("fd"))
 	if err == nil && info.Size() > 0 {
 		w.sample(w.Node, "fd.count", float64(info.Size()))
 		return

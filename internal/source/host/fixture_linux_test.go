@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 const (
@@ -35,7 +36,7 @@ func tree(t *testing.T, files map[string]string) Root {
 			t.Fatal(err)
 		}
 	}
-	return Root{Dir: dir}
+	return Root{hostfs.Root{Dir: dir}}
 }
 
 // server is what /proc has of a server with PID 77.

@@ -68,11 +68,3 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
-
-type fsError struct {
-	path string
-	err  error
-}
-
-func (e *fsError) Error() string { return "open " + e.path + ": " + e.err.Error() }
-func (e *fsError) Unwrap() error { return e.err }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 const ms = 1_000_000
@@ -30,7 +31,7 @@ var linux618 = kernel{hz: 250, delayThrottled: true, cpus: 1}
 
 var testLevels = &throttleLevels{
 	limits: []cpuLimit{{Path: "/limited", QuotaUs: 20000, PeriodUs: 100000}},
-	files:  []File{nil},
+	files:  []hostfs.File{nil},
 }
 
 // ticks looks at a life at the given times.

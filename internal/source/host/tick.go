@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"sync/atomic"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // maxLevels bounds the cgroup levels with a quota that are read on every tick.
@@ -27,16 +29,16 @@ type tick struct {
 // changes.
 type throttleLevels struct {
 	limits []cpuLimit
-	files  []File
+	files  []hostfs.File
 }
 
 // threadReader reads ticks of one thread out of open files.
 type threadReader struct {
-	stat, sched    File
-	syscall, wchan File   // nil where not allowed
-	freezerV1      File   // freezer.state
-	freezerPath    string // of freezerV1
-	eventsV2       File   // cgroup.events
+	stat, sched    hostfs.File
+	syscall, wchan hostfs.File // nil where not allowed
+	freezerV1      hostfs.File // freezer.state
+	freezerPath    string      // of freezerV1
+	eventsV2       hostfs.File // cgroup.events
 	eventsPath     string
 	levels         atomic.Pointer[throttleLevels]
 	reading        *throttleLevels   // levels of the last tick
@@ -72,7 +74,7 @@ func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
 	return r, nil
 }
 
-func openOptional(fs FS, name string) File {
+func openOptional(fs FS, name string) hostfs.File {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil
@@ -107,7 +109,7 @@ func (r *threadReader) setLevels(l *throttleLevels) { r.levels.Store(l) }
 
 // Close closes all files.
 func (r *threadReader) Close() {
-	for _, f := range []File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2} {
+	for _, f := range []hostfs.File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2} {
 		if f != nil {
 			f.Close()
 		}
@@ -129,7 +131,7 @@ func (l *throttleLevels) close() {
 }
 
 // pread reads a file from its beginning into the buffer of the reader.
-func (r *threadReader) pread(f File) ([]byte, bool) {
+func (r *threadReader) pread(f hostfs.File) ([]byte, bool) {
 	r.reads.Add(1)
 	n, err := f.ReadAt(r.buf[:], 0)
 	return r.buf[:n], n > 0 && (err == nil || n < len(r.buf))

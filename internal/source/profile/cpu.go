@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -48,14 +47,19 @@ type sampled struct {
 // OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
 // sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not let it.
 func OpenCPU(o Options, processes []Process) (*CPU, error) {
+	o = o.withDefaults()
 	c := &CPU{Options: o, apps: map[int]*sampled{}}
+	var err error
+	if c.offset, err = offset(o.Clock); err != nil {
+		return nil, err
+	}
 	s := &Source{Options: o}
 	var pids []int
 	for _, p := range processes {
 		if c.apps[p.PID] != nil {
 			continue
 		}
-		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		comm, err := o.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
 		if err != nil {
 			return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
 		}
@@ -65,11 +69,9 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 		}
 		pids = append(pids, p.PID)
 	}
-	var err error
-	if c.offset, err = offset(o.Clock); err != nil {
-		return nil, err
-	}
-	c.sampler, err = sampler.Open(sampler.Options{PIDs: pids, Take: c.take, Blind: c.blind})
+	c.sampler, err = sampler.Open(sampler.Options{
+		FS: o.FS, Clock: o.Clock, PIDs: pids, Take: c.take, Blind: c.blind,
+	})
 	return c, err
 }
 

@@ -20,9 +20,12 @@ type client struct {
 	http   *http.Client
 }
 
-func newClient(t Target) *client {
+func newClient(o Options, t Target) *client {
 	return &client{t, &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, DisableCompression: true},
+		Transport: &http.Transport{
+			DialContext: o.Dial, ForceAttemptHTTP2: true, // which a DialContext switches off
+			MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, DisableCompression: true,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

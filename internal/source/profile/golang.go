@@ -21,8 +21,8 @@ type goApp struct {
 }
 
 // openGo makes sure that an address is one of net/http/pprof.
-func openGo(ctx context.Context, t Target) (app, error) {
-	c := newClient(t)
+func openGo(ctx context.Context, o Options, t Target) (app, error) {
+	c := newClient(o, t)
 	body, err := c.profile(ctx, "goroutine", 0)
 	var refused *refusal
 	switch {
@@ -74,10 +74,10 @@ func (a *goApp) watch(ctx context.Context, s *Source) {
 func (a *goApp) goroutines(ctx context.Context, k *keeper) {
 	var total time.Duration
 	said := false
-	repeatedly(ctx, func() (time.Duration, bool) {
-		start := time.Now()
+	k.repeatedly(ctx, func() (time.Duration, bool) {
+		start := k.Clock.Now()
 		body, err := a.client.profile(ctx, "goroutine", 0)
-		took := time.Since(start)
+		took := k.since(start)
 		if ctx.Err() != nil {
 			return took, false
 		}

@@ -9,11 +9,13 @@ package profile
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // Bounds of the cost for an application. A reading of all goroutines holds the program up in steps, for 1 ms and more
@@ -34,10 +36,23 @@ const (
 
 // Options of a watch.
 type Options struct {
+	FS hostfs.FS // this host when nil
+	// Dial connects to applications; that of net.Dialer when nil.
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Targets []Target
 	For     time.Duration // how long the watch is meant to last; 0: not known
 	Clock   clock.Clock
 	Sink    recording.ProfileSink
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = hostfs.Root{}
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	return o
 }
 
 // Source is applications that have answered.
@@ -54,9 +69,9 @@ type app interface {
 // Open asks each application whether it can be profiled. The error names the first that cannot, and matches
 // ErrNotPprof, ErrUnreachable or ErrTarget.
 func Open(ctx context.Context, o Options) (*Source, error) {
-	s := &Source{Options: o}
+	s := &Source{Options: o.withDefaults()}
 	for _, t := range o.Targets {
-		a, err := t.open(ctx)
+		a, err := t.open(ctx, s.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -122,9 +137,9 @@ func (k *keeper) describe(p recording.Profiled) {
 }
 
 // repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on.
-// The quickest answer is what it costs: another may have waited for a CPU.
-func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
-	start := time.Now()
+// The quickest answer is what a reading costs: another may have waited for a CPU.
+func (k *keeper) repeatedly(ctx context.Context, read func() (took time.Duration, more bool)) {
+	start := k.Clock.Now()
 	least := time.Duration(0)
 	for n := 1; ; n++ {
 		took, more := read()
@@ -136,7 +151,7 @@ func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
 		}
 		wait := max(readEvery, least*spare)
 		if n > thinAfter {
-			wait = max(wait, time.Since(start)/thinAfter)
+			wait = max(wait, k.since(start)/thinAfter)
 		}
 		select {
 		case <-ctx.Done():
@@ -145,3 +160,5 @@ func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
 		}
 	}
 }
+
+func (k *keeper) since(ns int64) time.Duration { return time.Duration(k.Clock.Now() - ns) }

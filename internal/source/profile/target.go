@@ -101,9 +101,9 @@ func (t Target) String() string {
 	return u.String()
 }
 
-func (t Target) open(ctx context.Context) (app, error) {
+func (t Target) open(ctx context.Context, o Options) (app, error) {
 	if t.base == nil {
-		return openJVM(ctx, t.pid)
+		return openJVM(ctx, o, t.pid)
 	}
-	return openGo(ctx, t)
+	return openGo(ctx, o, t)
 }

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
+
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
@@ -67,7 +70,10 @@ func BenchmarkSample(b *testing.B) {
 // sampledFor leaves what is seen of a process in the ring buffer, and gives what the program took.
 func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 	b.Helper()
-	s, err := Open(Options{PIDs: []int{pid}, Take: func(Sample) {}, Blind: func(int, string, string, string) {}})
+	s, err := Open(Options{
+		FS: hostfs.Root{}, Clock: clock.New(), PIDs: []int{pid}, Take: func(Sample) {},
+		Blind: func(int, string, string, string) {},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

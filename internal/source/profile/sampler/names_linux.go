@@ -20,15 +20,15 @@ type symbols struct {
 	Options
 	unwinder
 	kernel    *symbol.Kernel
-	read      time.Time // when its symbols were read,
-	reads     int       // and how often
+	read      int64 // when its symbols were read,
+	reads     int   // and how often
 	files     symbol.Files
 	processes map[int]*process
 }
 
 type process struct {
 	*symbol.Process // nil: it has ended, or may not be looked at
-	refreshed       time.Time
+	refreshed       int64
 	jit, stripped   bool // told that nobody names its code, or functions that it does not export
 }
 
@@ -52,8 +52,8 @@ const (
 )
 
 func (s *symbols) readKernel() {
-	k, err := symbol.OpenKernel()
-	s.read = time.Now()
+	k, err := symbol.OpenKernel(s.FS)
+	s.read = s.Clock.Now()
 	if s.reads++; err == nil {
 		s.kernel = k
 	} else if s.reads == 1 {
@@ -68,7 +68,8 @@ func (s *symbols) function(at uint64) string {
 		return "?"
 	}
 	name := s.kernel.Function(at)
-	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || time.Since(s.read) > kernelEvery) {
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads &&
+		(s.reads == 1 || s.Clock.Now()-s.read > int64(kernelEvery)) {
 		s.readKernel()
 		name = s.kernel.Function(at)
 	}
@@ -79,9 +80,9 @@ func (s *symbols) function(at uint64) string {
 func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
-		p = &process{refreshed: time.Now()}
+		p = &process{refreshed: s.Clock.Now()}
 		var err error
-		if p.Process, err = symbol.OpenProcess(pid, s.files); err != nil {
+		if p.Process, err = symbol.OpenProcess(s.FS, pid, s.files); err != nil {
 			p.Process = nil
 			s.Blind(pid, "names of its functions", err.Error(), "run as root")
 		}
@@ -95,8 +96,8 @@ func (s *symbols) name(r raw) Sample {
 	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:])}
 	if p := s.process(out.PID); p.Process != nil {
 		places, cut := s.walk(p, r)
-		if s.unknown(p, places) && time.Since(p.refreshed) > refreshEvery {
-			p.refreshed = time.Now()
+		if s.unknown(p, places) && s.Clock.Now()-p.refreshed > int64(refreshEvery) {
+			p.refreshed = s.Clock.Now()
 			if p.Refresh() == nil {
 				places, cut = s.walk(p, r)
 			}

@@ -81,7 +81,7 @@ func refusal(what string, err error) error {
 
 // start opens a clock on each CPU that is there.
 func (s *Sampler) start() error {
-	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	online, err := s.FS.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return fmt.Errorf("which CPUs there are: %w", err)
 	}

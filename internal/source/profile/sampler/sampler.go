@@ -7,7 +7,11 @@ package sampler
 
 import (
 	"errors"
+	"fmt"
 	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
 )
 
 // Rate is how often each CPU is looked at, per second. It is not 100, so as not to keep step with what programs do each
@@ -24,7 +28,7 @@ const drainEvery = 100 * time.Millisecond
 var (
 	ErrPrivilege = errors.New("needs root, or CAP_BPF and CAP_PERFMON")
 	ErrKernel    = errors.New("the kernel takes no BPF program at perf's cpu-clock")
-	ErrLinux     = errors.New("sampling needs Linux")
+	ErrLinux     = fmt.Errorf("sampling CPU time needs Linux: %w", errors.ErrUnsupported)
 )
 
 // Sample is what a thread did at one moment.
@@ -47,7 +51,9 @@ type Counts struct {
 
 // Options of a sampler.
 type Options struct {
-	PIDs []int
+	FS    hostfs.FS
+	Clock clock.Clock
+	PIDs  []int
 	// Take is given each sample; Blind is told what cannot be seen of a process, once for each reason: what, why, and
 	// how to enable it.
 	Take  func(Sample)

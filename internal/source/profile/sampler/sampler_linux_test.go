@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
 )
 
 // burnGo burns CPU in functions, or in the kernel.
@@ -83,6 +86,7 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var seen []Sample
 	found := false
 	s, err := Open(Options{
+		FS: hostfs.Root{}, Clock: clock.New(),
 		PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
 		Take: func(s Sample) {
 			mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Mapping is a part of a process's memory that holds code.
@@ -25,9 +27,19 @@ const maxMappings = 20_000
 // ErrMaps says that a text is not of /proc/PID/maps.
 var ErrMaps = errors.New("not a list of mappings")
 
-// ParseMaps reads /proc/PID/maps and gives the mappings that can be executed, in the order of the addresses. Its errors
-// match ErrMaps, or are of the reader.
-func ParseMaps(r io.Reader) ([]Mapping, error) {
+// readMaps reads a file as /proc/PID/maps.
+func readMaps(fs hostfs.FS, name string) ([]Mapping, error) {
+	f, err := fs.OpenRegular(name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return parseMaps(f)
+}
+
+// parseMaps gives the mappings of /proc/PID/maps that can be executed, in the order of the addresses. Its errors match
+// ErrMaps, or are of the reader.
+func parseMaps(r io.Reader) ([]Mapping, error) {
 	var out []Mapping
 	lines := bufio.NewScanner(r)
 	for lines.Scan() && len(out) < maxMappings {

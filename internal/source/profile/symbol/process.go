@@ -9,13 +9,13 @@ package symbol
 import (
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Files are the programs and libraries that were read, by device and inode: processes share them.
@@ -23,6 +23,7 @@ type Files map[string]*File
 
 // Process is a process of this host.
 type Process struct {
+	fs    hostfs.FS
 	pid   int
 	files Files
 	maps  []Mapping
@@ -40,28 +41,23 @@ const maxNames = 200_000
 
 // OpenProcess reads what a process has mapped. Its error matches os.ErrNotExist where there is no such process,
 // os.ErrPermission where it is another's.
-func OpenProcess(pid int, files Files) (*Process, error) {
-	p := &Process{pid: pid, files: files}
+func OpenProcess(fs hostfs.FS, pid int, files Files) (*Process, error) {
+	p := &Process{fs: fs, pid: pid, files: files}
 	return p, p.Refresh()
 }
 
 // Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are
 // unknown.
 func (p *Process) Refresh() error {
-	f, err := os.Open(p.proc("maps"))
-	if err != nil {
-		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
-	}
-	defer f.Close()
-	maps, err := ParseMaps(f)
+	maps, err := readMaps(p.fs, p.proc("maps"))
 	if err != nil {
 		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
 	}
 	p.maps, p.names = maps, map[uint64]string{}
-	if exe, err := os.Readlink(p.proc("exe")); err == nil {
+	if exe, err := p.fs.Readlink(p.proc("exe")); err == nil {
 		p.exe = strings.TrimSuffix(exe, " (deleted)")
 	}
-	if comm, err := os.ReadFile(p.proc("comm")); err == nil {
+	if comm, err := p.fs.ReadFile(p.proc("comm")); err == nil {
 		p.name = strings.TrimSpace(string(comm))
 	}
 	p.readJIT()
@@ -72,35 +68,19 @@ func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pi
 
 // readJIT looks for the map of a compiler at run time where the process itself has its /tmp.
 func (p *Process) readJIT() {
-	// A process may put anything there: a pipe would hold the opening up, a link lead to a file of this program's user.
-	f, err := os.OpenFile(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", p.inside())),
-		os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	// A process may put anything there: a pipe would block the open, a link lead to a file of this program's user.
+	f, err := p.fs.OpenRegular(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", hostfs.NamespacePID(p.fs, p.pid))), false)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == p.jitAt {
+	if err != nil || info.Size() == p.jitAt {
 		return
 	}
 	if t, err := parseJIT(f); err == nil {
 		p.jit, p.jitAt = t, info.Size()
 	}
-}
-
-// inside is the number of the process in its own namespace.
-func (p *Process) inside() int {
-	status, _ := os.ReadFile(p.proc("status")) // empty where it has ended
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			if all := strings.Fields(rest); len(all) > 0 {
-				if n, err := strconv.Atoi(all[len(all)-1]); err == nil {
-					return n
-				}
-			}
-		}
-	}
-	return p.pid
 }
 
 // mapping is what an address is in.
@@ -148,7 +128,7 @@ func (p *Process) open(m *Mapping) *File {
 
 func (p *Process) read(m *Mapping) *File {
 	if m.Path == "[vdso]" {
-		if image, ok := vdso(); ok {
+		if image, ok := vdso(p.fs); ok {
 			f, _ := openFile(image, m.Path, nil) // nil where it does not read
 			return f
 		}
@@ -159,13 +139,8 @@ func (p *Process) read(m *Mapping) *File {
 	}
 	// What is mapped itself, also when its file was replaced since (root); else what has its name now.
 	for _, name := range []string{fmt.Sprintf("map_files/%x-%x", m.Start, m.End), "root" + m.Path} {
-		r, err := os.OpenFile(p.proc(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		r, err := p.fs.OpenRegular(p.proc(name), true)
 		if err != nil {
-			continue
-		}
-		info, err := r.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			r.Close()
 			continue
 		}
 		f, err := openFile(r, path.Base(m.Path), p.debug)
@@ -182,7 +157,7 @@ func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
 	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))],
 		buildID[min(2, len(buildID)):]+".debug")
 	for _, root := range []string{p.proc("root"), "/"} {
-		if f, err := os.Open(filepath.Join(root, name)); err == nil {
+		if f, err := p.fs.OpenRegular(filepath.Join(root, name), true); err == nil {
 			return f, func() { f.Close() }
 		}
 	}
