@@ -21,8 +21,8 @@ import (
 type Greeting struct {
 	Identity server.Identity // mostly empty where the server refuses INFO
 	Remote   string          // address that the name resolved to
-	// HashTag is a hash tag whose slot the node of a cluster serves, so that keys with it are not redirected. It is empty
-	// for a server without cluster, for a replica, and for a primary without slots.
+	// HashTag is a hash tag whose slot the node of a cluster serves, so that keys with it are not redirected. It is
+	// empty for a server without cluster, for a replica, and for a primary without slots.
 	HashTag string
 }
 

@@ -21,8 +21,8 @@ func TestStartIsBounded(t *testing.T) {
 	}
 }
 
-// What an error of the first connection means: whether the peer accepted the login and refused a command, whether it did
-// not answer at all, or whether its answer is a state that doctor is there for.
+// What an error of the first connection means: whether the peer accepted the login and refused a command, whether it
+// did not answer at all, or whether its answer is a state that doctor is there for.
 func TestErrorsOfTheFirstConnection(t *testing.T) {
 	reply := &resp.ServerError{Code: "NOPERM", Message: "this user has no permissions to run the 'info' command"}
 	closed := &session.Error{Kind: session.ErrClosed, Err: io.EOF}
@@ -53,7 +53,8 @@ func TestErrorsOfTheFirstConnection(t *testing.T) {
 		"loading":                   {err: &session.Error{Kind: session.ErrLoading, Err: reply}, state: true},
 	} {
 		if refused(c.err) != c.refused || isNoAnswer(c.err) != c.noAnswer || isServerState(c.err) != c.state {
-			t.Errorf("%s: refused %v, no answer %v, state %v", name, refused(c.err), isNoAnswer(c.err), isServerState(c.err))
+			t.Errorf("%s: refused %v, no answer %v, state %v", name, refused(c.err), isNoAnswer(c.err),
+				isServerState(c.err))
 		}
 	}
 }

@@ -75,8 +75,8 @@ func isServerState(err error) bool {
 		errors.Is(err, session.ErrLoading) || errors.Is(err, session.ErrMasterDown)
 }
 
-// isNoAnswer recognises a peer that answered nothing at all: to a command, to a TLS handshake, or to the SYN (its accept
-// queue is full).
+// isNoAnswer recognises a peer that answered nothing at all: to a command, to a TLS handshake, or to the SYN (its
+// accept queue is full).
 func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }

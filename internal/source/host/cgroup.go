@@ -18,7 +18,7 @@ type cgroup struct {
 
 func (c cgroup) dir() string { return path.Join(c.mount, c.path) }
 
-// known says that the hierarchy is mounted here and that the cgroup is below the mount.
+// known reports whether the hierarchy is mounted here and the cgroup is below the mount.
 func (c cgroup) known() bool { return c.mount != "" }
 
 // levels are the paths from the own cgroup up to the root of the mount.
@@ -36,8 +36,8 @@ func (c cgroup) levels() []string {
 // cgroups are the places of a process. A controller that is nowhere mounted is the zero cgroup.
 type cgroups struct {
 	cpu, memory, freezer, blkio cgroup
-	unified                     cgroup // v2 hierarchy, also when it has no controllers
-	raw                         string // /proc/PID/cgroup, to see a move
+	unified                     cgroup // v2 hierarchy, even where it has no controllers
+	raw                         string // contents of /proc/PID/cgroup, which change when the process is moved
 }
 
 // cgroupMount is where a cgroup hierarchy is mounted.

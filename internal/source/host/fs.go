@@ -42,8 +42,8 @@ func (r Root) ReadInNetNS(pid int, name string) (b []byte, err error) {
 	return b, err
 }
 
-// Sockets opens the socket table by sock_diag, which needs to enter the namespace (CAP_SYS_ADMIN for a foreign one),
-// else by /proc/PID/net/tcp, which has no TCP_INFO.
+// Sockets opens the socket table with sock_diag, which has to enter the namespace (CAP_SYS_ADMIN for a foreign one),
+// else with /proc/PID/net/tcp, which has no TCP_INFO.
 func (r Root) Sockets(pid int) (SocketTable, error) {
 	if r.Dir == "" {
 		if t, err := openDiag(pid); err == nil {

@@ -67,7 +67,10 @@ func appendFind(b []byte, seq uint32, e Ends) []byte {
 	header := unix.NlMsghdr{Len: uint32(size), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST, Seq: seq}
 	query := inetDiagReqV2{
 		family: unix.AF_INET, protocol: unix.IPPROTO_TCP, ext: 1 << (inetDiagInfo - 1), states: allStates,
-		id: inetDiagSockID{sport: portBytes(e.Local), dport: portBytes(e.Remote), cookie: [2]uint32{noCookie, noCookie}},
+		id: inetDiagSockID{sport: portBytes(e.Local), dport: portBytes(e.Remote), cookie: [2]uint32{
+			noCookie,
+			noCookie,
+		}},
 	}
 	if !e.Local.Addr().Is4() {
 		query.family = unix.AF_INET6

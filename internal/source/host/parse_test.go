@@ -82,7 +82,8 @@ func TestParseCPUTimes(t *testing.T) {
 	got := map[int]cpuTimes{}
 	parseCPUTimes([]byte("cpu  10 1 20 500 3 2 4 7 0 0\ncpu1 5 0 10 250 1 1 2 3 0 0\nintr 5\ncpu2 9"),
 		func(cpu int, c cpuTimes) { got[cpu] = c })
-	if got[-1] != (cpuTimes{busy: 37 * tickNs, softirq: 4 * tickNs, steal: 7 * tickNs}) || got[1].steal != 3*tickNs ||
+	if got[-1] != (cpuTimes{busy: 37 * clockTickNs, softirq: 4 * clockTickNs, steal: 7 * clockTickNs}) ||
+		got[1].steal != 3*clockTickNs ||
 		len(got) != 2 {
 		t.Errorf("got %+v", got)
 	}

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/clock"
 )
 
-// Quotas tells which CPU quota threads of this host are held by.
+// Quotas finds the CPU quota by which threads of this host are throttled.
 type Quotas struct {
 	FS    FS
 	Clock clock.Clock
@@ -20,7 +20,7 @@ type Quotas struct {
 	read    int64 // when the mounts were read
 }
 
-// quota is what was found at a time, and how often each level with a quota had throttled by then.
+// quota is what was found at a time, and how often each level with a quota had throttled until then.
 type quota struct {
 	cgroup string
 	cores  float64
@@ -29,13 +29,13 @@ type quota struct {
 }
 
 const (
-	quotaAge   = int64(1e9) // nanoseconds that what was read is good for: threads move, limits change
+	quotaAge   = int64(1e9) // nanoseconds after which it is read again: threads move, limits change
 	maxQuotas  = 1024
 	maxHolders = 4096 // threads that are remembered
 )
 
-// Of is the cgroup whose quota a thread was just held by, and that quota in cores. It is "" where none is to be seen,
-// and where several levels have a quota and it is not known which of them it was.
+// Of is the cgroup by whose quota a thread was just throttled, and that quota in cores. It is "" where no quota is
+// seen, and where several levels have a quota and it is not known which of them it was.
 func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	if q.threads == nil || len(q.threads) > maxHolders {
 		q.threads = map[int]string{}
@@ -53,7 +53,7 @@ func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	return q.of(last) // the thread has ended: a zombie is in the root
 }
 
-// of is what holds a thread with these contents of /proc/TID/cgroup.
+// of is Of for a thread with these contents of /proc/TID/cgroup.
 func (q *Quotas) of(raw string) (cgroup string, cores float64) {
 	if raw == "" {
 		return "", 0
@@ -91,7 +91,7 @@ func (q *Quotas) readLevels(raw string, last *quota, now int64) *quota {
 		}
 	}
 	switch {
-	// nr_throttled may lag: it is counted when a period ends, and what other CPUs give back ends a wait before that
+	// nr_throttled may lag: it is counted when a period ends, and runtime that other CPUs give back ends a wait before
 	case len(limits) == 1:
 		throttled = limits
 	case len(throttled) > 1:

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findAtOnce is how many sockets are asked for in one message: their replies fit in the socket's buffer.
+// findAtOnce is how many requests go out in one write: their replies fit in the netlink socket's buffer.
 const findAtOnce = 32
 
-// Find asks for each socket by its ends: some µs each, however many the host has.
+// Find asks the kernel for each socket by its ends: some µs each, however many sockets the host has.
 func (d *diag) Find(sockets []Ends, found func(*Socket)) error {
 	for len(sockets) > 0 {
 		n := min(len(sockets), findAtOnce)
@@ -37,11 +37,12 @@ func (d *diag) find(sockets []Ends, found func(*Socket)) error {
 				return nil
 			}
 			left--
+			// For a connection that is gone the kernel answers ENOENT, or with its listener.
 			if kind == unix.NLMSG_ERROR {
-				if err := netlinkError(body); err != unix.ENOENT { // else it is gone
+				if err := netlinkError(body); err != unix.ENOENT {
 					return err
 				}
-			} else if parseDiag(body, &d.s) && d.s.State == tcpEstablished { // the kernel gives the listener for one that is gone
+			} else if parseDiag(body, &d.s) && d.s.State == tcpEstablished {
 				found(&d.s)
 			}
 			return nil

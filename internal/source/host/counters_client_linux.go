@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// clientCounters samples what a client process has of memory, swap, switches, disk and descriptors. smaps_rollup of
-// clients is not read: it would hold the locks of processes that nobody asked us to look into.
+// clientCounters samples the memory, swap, disk I/O and descriptors of a client process. smaps_rollup of clients is not
+// read: it would hold locks of processes that nobody asked to inspect.
 func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 	w.sample(subject, "rss_bytes", float64(s.rssPages*int64(os.Getpagesize())))
 	w.sample(subject, "minflt", float64(s.minflt))

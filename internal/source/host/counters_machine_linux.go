@@ -53,7 +53,7 @@ func (w *watch) pressure(subject, resource string, b []byte) {
 	})
 }
 
-// cpus samples the CPU times of the machine, and softirq and steal of the CPU where the main thread last was.
+// cpus samples the CPU times of the machine, and softirq and steal of the CPU on which the main thread last ran.
 func (w *watch) cpus() {
 	b, ok := w.read("/proc/stat")
 	if !ok {
@@ -115,7 +115,7 @@ func (w *watch) netSysctls() {
 	}
 }
 
-// netCounters are the counters that are kept, by group of /proc/PID/net/netstat and snmp.
+// netCounters are the counters that are recorded, by group of /proc/PID/net/netstat and snmp.
 var netCounters = map[string]bool{
 	"TcpExt ListenOverflows": true, "TcpExt ListenDrops": true, "TcpExt TCPSynRetrans": true,
 	"TcpExt TCPTimeouts":   true,
