@@ -49,9 +49,9 @@ func (k *delays) late(due, free, came int64) {
 	})
 }
 
-// attempt adds one attempt to open the connection, by its phases, and returns the state in which a caller waits until the
-// next one, where it failed. A connect is answered by the kernel of the server's host; after it the caller waits for the
-// server. For a server that refuses the login with an error reply, the caller did not wait.
+// attempt adds one attempt to open the connection, by its phases, and returns the state in which a caller waits until
+// the next one, where it failed. A connect is answered by the kernel of the server's host; after it the caller waits
+// for the server. For a server that refuses the login with an error reply, the caller did not wait.
 func (k *delays) attempt(o session.Opening, begin, end int64, refused bool) recording.Segment {
 	phase := func(state, culprit string, from, to int64) recording.Segment {
 		s := recording.Segment{Actor: recording.App, State: state, FromNs: from, ToNs: min(to, end), Culprit: culprit}

@@ -14,8 +14,8 @@ func totalRetrans(s *session.Session) (uint32, bool) {
 	return neededRetrans(i), err == nil
 }
 
-// neededRetrans leaves out spurious retransmissions (DSACK), such as tail loss probes where acknowledgements are late: no
-// call waited for them.
+// neededRetrans leaves out spurious retransmissions (DSACK), such as tail loss probes where acknowledgements are late:
+// no call waited for them.
 func neededRetrans(i target.TCPInfo) uint32 {
 	return i.TotalRetrans - min(i.Duplicates, i.TotalRetrans)
 }
