@@ -13,8 +13,7 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// client asks one address of net/http/pprof. It follows no redirect: what is not there is said, and no password goes
-// elsewhere.
+// client asks one address of net/http/pprof. It follows no redirect, so that no password goes to another address.
 type client struct {
 	target Target
 	http   *http.Client
@@ -30,7 +29,7 @@ func newClient(o Options, t Target) *client {
 	}}
 }
 
-// refusal is an answer that is no profile.
+// refusal is an HTTP answer other than 200.
 type refusal struct {
 	status int
 	text   string
@@ -43,7 +42,7 @@ func (r *refusal) Error() string {
 	return r.text
 }
 
-// profile reads one profile; seconds is for how long the application is asked to make it, 0 for what it has now.
+// profile reads one profile; seconds is for how long the application profiles, 0 for what it has now.
 func (c *client) profile(ctx context.Context, name string, seconds int) ([]byte, error) {
 	query := url.Values{}
 	if seconds > 0 {
@@ -70,7 +69,7 @@ func (c *client) get(ctx context.Context, name string, query url.Values, limit t
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var withURL *url.Error // which it quotes with what is in it
+		var withURL *url.Error // it quotes the URL with its password
 		if errors.As(err, &withURL) {
 			err = withURL.Err
 		}
@@ -83,7 +82,7 @@ func (c *client) get(ctx context.Context, name string, query url.Values, limit t
 		return nil, fmt.Errorf("reading %s%s: %w", c.target, name, err)
 	case res.StatusCode != http.StatusOK:
 		text := ""
-		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") { // as net/http/pprof refuses
+		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") { // as the errors of net/http/pprof are
 			text = strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " ")
 		}
 		return nil, &refusal{res.StatusCode, text}

@@ -18,8 +18,8 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// jvm is a Java virtual machine on this host. It is asked over the socket by which jcmd and jstack ask it (attach API
-// of HotSpot, attachListener_posix.cpp): a reading costs it a safepoint, and no process is started.
+// jvm is a Java virtual machine on this host. It is asked over the socket that jcmd and jstack use (attach API of
+// HotSpot, attachListener_posix.cpp): a thread dump costs it a safepoint, and no process is started.
 type jvm struct {
 	Options
 	pid    int
@@ -29,8 +29,8 @@ type jvm struct {
 
 const maxDump = 32 << 20 // bytes
 
-// openJVM finds the socket of a process. Where there is none yet, jcmd makes it: it knows how to ask for it, and asks
-// only JVMs, which others would not survive (SIGQUIT).
+// openJVM finds the socket of a process. Where there is none yet, jcmd has the JVM open it: it does so with SIGQUIT,
+// which other programs would not survive, and sends that to JVMs alone.
 func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: a JVM named by its pid needs Linux: %w", ErrTarget, errors.ErrUnsupported)
@@ -74,16 +74,16 @@ func attach(ctx context.Context, fs hostfs.FS, pid int) error {
 	out, err := exec.CommandContext(ctx, program, strconv.Itoa(pid), "VM.version").CombinedOutput()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: the JVM %d has no open door yet, and jcmd, which opens it, is not in PATH: install "+
-			"the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
+		return fmt.Errorf("%w: the JVM %d has no attach socket yet, and jcmd, which has it opened, is not in PATH: "+
+			"install the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
 	case err != nil:
-		said := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
-		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, said)
+		output := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
+		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, output)
 	}
 	return nil
 }
 
-// dump reads where all threads are.
+// dump reads the stacks of all threads.
 func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
@@ -128,7 +128,7 @@ func (j *jvm) watch(ctx context.Context, s *Source) {
 			}
 		}
 		if err != nil {
-			k.blind(fmt.Sprintf("threads of the JVM %d to the end of the watch", j.pid), err.Error(), "")
+			k.blind(fmt.Sprintf("threads of the JVM %d for the rest of the watch", j.pid), err.Error(), "")
 			return took, false
 		}
 		total += took

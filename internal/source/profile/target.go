@@ -73,7 +73,7 @@ func parseTarget(text string) (Target, error) {
 		u.Scheme == "http" && !strings.Contains(text, "/debug/") {
 		return Target{}, fmt.Errorf("%w: the address lacks a host or a port: %s", ErrTarget, write)
 	}
-	// Some give the address of one profile, from their browser.
+	// It may be the address of one profile, copied from a browser.
 	dir, found := strings.TrimRight(u.Path, "/"), false
 	if dir, _, found = strings.Cut(dir, "/debug/pprof"); found || dir == "" {
 		dir += strings.TrimRight(pprofPath, "/")

@@ -15,21 +15,21 @@ import (
 // refreshEvery is how often the mappings of a process are read again at most.
 const refreshEvery = 2 * time.Second
 
-// symbols names what samples show.
+// symbols finds the names of the functions in samples.
 type symbols struct {
 	Options
 	unwinder
 	kernel    *symbol.Kernel
-	read      int64 // when its symbols were read,
-	reads     int   // and how often
+	read      int64 // when its symbols were last read
+	reads     int   // how often they were read
 	files     symbol.Files
 	processes map[int]*process
 }
 
 type process struct {
-	*symbol.Process // nil: it has ended, or may not be looked at
+	*symbol.Process // nil: it has ended, or may not be read
 	refreshed       int64
-	jit, stripped   bool // told that nobody names its code, or functions that it does not export
+	jit, stripped   bool // that its compiled code, or functions that it does not export, have no names was reported
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {
@@ -45,7 +45,7 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 	return s, nil
 }
 
-// Bounds of reading the kernel's symbols, which takes some 50 ms.
+// Bounds of reading the kernel's symbols, which takes about 50 ms.
 const (
 	kernelReads = 3
 	kernelEvery = 5 * time.Second
@@ -62,7 +62,7 @@ func (s *symbols) readKernel() {
 }
 
 // function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one:
-// an address behind one that is known may be of one that is not.
+// an address after one that is known may be of one that is not.
 func (s *symbols) function(at uint64) string {
 	if s.kernel == nil {
 		return "?"
@@ -76,7 +76,7 @@ func (s *symbols) function(at uint64) string {
 	return name
 }
 
-// process reads what a process has mapped, when it is first met: it may have ended when its samples are read.
+// process reads what a process has mapped, when it is first seen: it may have ended when its samples are read.
 func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
@@ -110,7 +110,7 @@ func (s *symbols) name(r raw) Sample {
 		}
 		slices.Reverse(out.User)
 		out.Cut = cut
-		s.tell(p, out)
+		s.reportMissing(p, out)
 	}
 	for _, at := range r.Kernel[:min(int(r.KernelBytes)/8, len(r.Kernel))] {
 		out.Kernel = append(out.Kernel, s.function(at))
@@ -119,14 +119,14 @@ func (s *symbols) name(r raw) Sample {
 	return out
 }
 
-// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run
-// time, since.
+// unknown reports whether a stack has addresses outside of all mappings, or code without a name: it was mapped, or
+// compiled, after the last refresh.
 func (s *symbols) unknown(p *process, places []uint64) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
 }
 
-// tell says once what of a process cannot be seen.
-func (s *symbols) tell(p *process, out Sample) {
+// reportMissing reports once which names of a process are missing.
+func (s *symbols) reportMissing(p *process, out Sample) {
 	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
 		p.stripped = true
 		if f := p.Program(); f != nil && f.Stripped {

@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sampler is the program at the clocks of all CPUs.
+// Sampler is the BPF program that is attached to the clocks of all CPUs.
 type Sampler struct {
 	Options
 	objects clockObjects
 	reader  *ringbuf.Reader
 	clocks  []int // file descriptors of perf
 	symbols *symbols
-	head    clockSample // of the sample that is read
+	head    clockSample // all but the stack of the sample that is being read
 }
 
-// Bounds of the ring buffer, in bytes. A sample has 26 KiB at most, mostly some 5.
+// Bounds of the ring buffer, in bytes. A sample has 26 KiB at most, most have about 5.
 const (
 	ringPerCPU = 512 << 10
 	minRing    = 1 << 20

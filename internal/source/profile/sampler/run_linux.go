@@ -32,7 +32,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 func (s *Sampler) drain() error {
 	var record ringbuf.Record
 	for {
-		s.reader.SetDeadline(time.Unix(0, 1)) // do not wait: nobody wakes the reader
+		s.reader.SetDeadline(time.Unix(0, 1)) // do not wait: the program wakes no reader
 		err := s.reader.ReadInto(&record)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrClosed) {
 			return nil

@@ -147,13 +147,32 @@ func TestFunctionOfTheKernel(t *testing.T) {
 	})
 }
 
-// burnC has no frame pointers; its main has the begin of the thread below it.
+// burnC is compiled without frame pointers; its main is called by the first function of the thread.
 const burnC = `#include <stdio.h>
 #include <stdlib.h>
-static __attribute__((noinline)) long inner(long n) { volatile long sum = 0; for (long i = 0; i < 100000; i++) sum += i * n; return sum; }
-static __attribute__((noinline)) long outer(long n) { char room[300]; room[n % 300] = 1; long r = inner(n) + room[n % 7]; return r + 1; }
+static __attribute__((noinline)) long inner(long n)
+{
+	volatile long sum = 0;
+	for (long i = 0; i < 100000; i++)
+		sum += i * n;
+	return sum;
+}
+static __attribute__((noinline)) long outer(long n)
+{
+	char room[300];
+	room[n % 300] = 1;
+	long r = inner(n) + room[n % 7];
+	return r + 1;
+}
 static int compare(const void *a, const void *b) { return outer(*(const int *)a) > outer(*(const int *)b); }
-int main(void) { int all[] = {5, 3, 8, 1}; puts("ready"); fflush(stdout); for (;;) qsort(all, 4, sizeof(int), compare); }
+int main(void)
+{
+	int all[] = {5, 3, 8, 1};
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		qsort(all, 4, sizeof(int), compare);
+}
 `
 
 // TestCallersWithoutFramePointers: through a library (qsort of libc calls back), and in a program that is stripped.

@@ -16,12 +16,11 @@ type Mapping struct {
 	Start, End uint64 // [Start, End)
 	Offset     uint64 // of Start in the file
 	File       string // device and inode, by which two processes have the same
-	// as the process sees it; "[vdso]", or empty for memory without a file, which is where compilers at run time put
-	// code
+	// as the process sees it; "[vdso]", or empty for memory without a file, where just-in-time compilers put code
 	Path string
 }
 
-// maxMappings bounds what one process may make this program remember.
+// maxMappings bounds the memory for one process.
 const maxMappings = 20_000
 
 // ErrMaps says that a text is not of /proc/PID/maps.

@@ -2,7 +2,7 @@
 // caller of each.
 //
 // Names come from the ELF files that the process has mapped (their symbols, those of separate debug files by build id,
-// the table that programs of Go have), from the map of a compiler at run time (perf-PID.map), and from /proc/kallsyms.
+// the table that programs of Go have), from the map of a just-in-time compiler (perf-PID.map), and from /proc/kallsyms.
 // The ways to the callers come from .eh_frame.
 package symbol
 
@@ -27,8 +27,8 @@ type Process struct {
 	pid   int
 	files Files
 	maps  []Mapping
-	exe   string // path of the program,
-	// and what it is called, which is not its file's name where that was started by another (redis-server is
+	exe   string // path of the program
+	// name is its comm, which is not its file's name where it was started through a link (redis-server is a link to
 	// redis-check-rdb)
 	name  string
 	jit   table
@@ -46,7 +46,7 @@ func OpenProcess(fs hostfs.FS, pid int, files Files) (*Process, error) {
 	return p, p.Refresh()
 }
 
-// Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are
+// Refresh reads the mappings of the process again, and the map of its just-in-time compiler: call it when addresses are
 // unknown.
 func (p *Process) Refresh() error {
 	maps, err := readMaps(p.fs, p.proc("maps"))
@@ -66,7 +66,7 @@ func (p *Process) Refresh() error {
 
 func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pid) + "/" + name }
 
-// readJIT looks for the map of a compiler at run time where the process itself has its /tmp.
+// readJIT reads the map of a just-in-time compiler from /tmp as the process sees it.
 func (p *Process) readJIT() {
 	// A process may put anything there: a pipe would block the open, a link lead to a file of this program's user.
 	f, err := p.fs.OpenRegular(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", hostfs.NamespacePID(p.fs, p.pid))), false)
@@ -83,7 +83,7 @@ func (p *Process) readJIT() {
 	}
 }
 
-// mapping is what an address is in.
+// mapping is the mapping that an address is in.
 func (p *Process) mapping(addr uint64) *Mapping {
 	i := sort.Search(len(p.maps), func(i int) bool { return p.maps[i].End > addr })
 	if i == len(p.maps) || addr < p.maps[i].Start {
@@ -92,7 +92,7 @@ func (p *Process) mapping(addr uint64) *Mapping {
 	return &p.maps[i]
 }
 
-// Mapped says whether an address is in code that is known of.
+// Mapped reports whether an address is in a mapping with code.
 func (p *Process) Mapped(addr uint64) bool { return p.mapping(addr) != nil }
 
 // file is what an address is of, and the linker's address there; nil for memory without a file.
@@ -137,7 +137,7 @@ func (p *Process) read(m *Mapping) *File {
 	if !strings.HasPrefix(m.Path, "/") {
 		return nil
 	}
-	// What is mapped itself, also when its file was replaced since (root); else what has its name now.
+	// The mapped file itself, even where it was replaced since (needs root); else the file that has its name now.
 	for _, name := range []string{fmt.Sprintf("map_files/%x-%x", m.Start, m.End), "root" + m.Path} {
 		r, err := p.fs.OpenRegular(p.proc(name), true)
 		if err != nil {
@@ -152,7 +152,7 @@ func (p *Process) read(m *Mapping) *File {
 	return nil
 }
 
-// debug opens the file with the symbols of a program that was stripped, which packages of a distribution put beside it.
+// debug opens the file with the symbols of a stripped program, which debug packages of distributions install.
 func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
 	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))],
 		buildID[min(2, len(buildID)):]+".debug")
@@ -164,8 +164,8 @@ func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
 	return nil, nil
 }
 
-// Function is the name of the function that an address is in: of the file, or of a compiler at run time. Where there is
-// no name it is that of the file in brackets, "[jit]" for memory without one, and "?" for what is not mapped.
+// Function is the name of the function that an address is in: of the file, or of a just-in-time compiler. Where there
+// is no name it is that of the file in brackets, "[jit]" for memory without one, and "?" for what is not mapped.
 func (p *Process) Function(addr uint64) string {
 	if name, known := p.names[addr]; known {
 		return name
@@ -199,7 +199,7 @@ func (p *Process) function(addr uint64) string {
 	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
 }
 
-// Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The
+// Rule says how to find the caller of what is at an address; nil where its file does not have it, or there is none. The
 // innermost function of a stack is the one that runs.
 func (p *Process) Rule(addr uint64, innermost bool) *Rule {
 	f, at := p.file(addr)
@@ -222,5 +222,5 @@ func (p *Process) Program() *File {
 // Unnamed is what Function gives for functions of the program itself that have no name.
 func (p *Process) Unnamed() string { return "[" + p.name + "]" }
 
-// HasJITMap says whether a compiler at run time has told its functions.
+// HasJITMap reports whether the process has a map of its just-in-time compiler.
 func (p *Process) HasJITMap() bool { return len(p.jit) > 0 }

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
-// vdso is the code that the kernel maps into each process: that of this process is that of all others.
+// vdso is the code that the kernel maps into each process: it is the same in all of them.
 func vdso(fs hostfs.FS) (io.ReaderAt, bool) {
 	maps, err := readMaps(fs, "/proc/self/maps")
 	if err != nil {
