@@ -89,13 +89,3 @@ func parseCPUSet(s string) cpuSet {
 	}
 	return set
 }
-
-// overlaps says whether two sets share a CPU.
-func (s cpuSet) overlaps(o cpuSet) bool {
-	for cpu := range s {
-		if o[cpu] {
-			return true
-		}
-	}
-	return false
-}

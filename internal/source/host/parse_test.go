@@ -91,7 +91,7 @@ func TestParseCPUTimes(t *testing.T) {
 
 func TestCPUSet(t *testing.T) {
 	s := parseCPUSet("0-2,5,x,9-")
-	if len(s) != 4 || !s[5] || !s.overlaps(cpuSet{5: true}) || s.overlaps(cpuSet{9: true}) {
+	if len(s) != 4 || !s[5] || s[9] {
 		t.Errorf("got %v", s)
 	}
 }
