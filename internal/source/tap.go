@@ -51,8 +51,10 @@ func (r *run) openTap() *tap.Tap {
 // filterUnavailable reports that calls cannot be filtered by process: only the kernel source knows whose a call is.
 func (r *run) filterUnavailable(why, enable string) {
 	if r.Whom != (tap.Whom{}) {
-		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() +
-			": this is about all of them", Why: why, Enable: enable})
+		r.blind(r.nodes[0].address, recording.BlindSpot{
+			What: "which calls are those of " + r.Whom.String() + ": the report is about all calls",
+			Why:  why, Enable: enable,
+		})
 	}
 }
 

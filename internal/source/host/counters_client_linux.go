@@ -9,7 +9,7 @@ import (
 )
 
 // clientCounters samples the memory, swap, disk I/O and descriptors of a client process. smaps_rollup of clients is not
-// read: it would hold locks of processes that nobody asked to inspect.
+// read: that would hold locks of processes which the user did not name.
 func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 	w.sample(subject, "rss_bytes", float64(s.rssPages*int64(os.Getpagesize())))
 	w.sample(subject, "minflt", float64(s.minflt))

@@ -9,7 +9,7 @@ import (
 const (
 	listenEvery  = 100 * time.Millisecond // an accept queue is full for a short time only
 	smapsEvery   = 30 * time.Second
-	slowEvery    = 10 * time.Second // settings that hardly ever change
+	slowEvery    = 10 * time.Second // settings that seldom change
 	clientsEvery = 10 * time.Second
 	// costShare bounds the CPU time of an expensive read: it is repeated after its cost times this, but not later than
 	// longestPause or its own period.

@@ -31,7 +31,7 @@ func (w *watch) machine() {
 	}
 }
 
-// machineSettings samples what hardly ever changes.
+// machineSettings samples settings that seldom change.
 func (w *watch) machineSettings() {
 	thp := readLine(w.FS, "/sys/kernel/mm/transparent_hugepage/enabled")
 	if thp != w.thp {

@@ -1,4 +1,4 @@
-// Package host is the evidence that the files of a Linux host hold about a Redis or Valkey server and its callers:
+// Package host is the source of what the files of a Linux host show about a Redis or Valkey server and its callers:
 // /proc, /sys, cgroups of either version and socket statistics (tier T1).
 //
 // It records and never judges. [Locate] finds the process behind a connection, [Watch] writes what it sees to a

@@ -21,7 +21,7 @@ type SocketTable interface {
 	// Visit calls visit for each socket that is wanted, until it returns false. The socket is valid during the call
 	// only.
 	Visit(want SocketQuery, visit func(*Socket) bool) error
-	// Find calls found for each of the established sockets that is there, with TCP_INFO where there is a way to it. It
+	// Find calls found for each of the established sockets that is there, with TCP_INFO where sock_diag can be used. It
 	// does not walk through the table where the kernel finds a socket by its ends.
 	Find(sockets []Ends, found func(*Socket)) error
 	io.Closer

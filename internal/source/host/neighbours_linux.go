@@ -67,8 +67,8 @@ func (w *watch) findNeighbours() {
 	w.lastScan = now
 }
 
-// coresOf is the CPU use of a process since the last round, in cores. The whole time of a process that began since then
-// counts.
+// coresOf is the CPU use of a process since the last round, in cores; 0 in the first round. The whole CPU time of a
+// process that began since then counts.
 func (w *watch) coresOf(pid int, s *taskStat, interval int64) float64 {
 	ticks := s.utime + s.stime
 	before, known := w.cpuOf[pid]

@@ -3,7 +3,7 @@ package host
 import "slowpath/internal/recording"
 
 // busyRun follows a thread that stays on the CPU. A thread in state R that was not given a CPU since the last reading
-// either kept it or waits for it; the run time that the kernel counts next, or the end of the wait, tells which.
+// either kept it or waits for it; the run time that the kernel counts next, or the end of the wait, shows which.
 type busyRun struct {
 	emit func(stateSpan)
 

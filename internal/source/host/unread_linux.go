@@ -14,7 +14,7 @@ import (
 const maxUnread = 500
 
 // snapshotUnread records who waits for a server whose main thread does not run: the owners of the connections with
-// bytes that it has not read. While it runs these are others in each round, so nobody is recorded.
+// bytes that it has not read. While it runs, other connections have such bytes in each round, so none is recorded.
 func (w *watch) snapshotUnread() {
 	var list []recording.Unread
 	if w.stalled && len(w.unread) > 0 {

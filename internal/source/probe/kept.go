@@ -115,7 +115,7 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 }
 
 // waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply
-// this process. Time in which a call waited for the one before it on this connection is left open: what delayed the
+// and this process. Time in which a call waited for the one before it on this connection is left open: what delayed the
 // other call delayed this one, and the account finds it.
 func (p *prober) waits(c recording.Call, cc callContext, t session.Timing) []recording.Segment {
 	cc.own.late(c.IntendedNs, cc.freeNs, c.StartNs)

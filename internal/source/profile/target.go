@@ -13,7 +13,7 @@ import (
 // Errors of targets.
 var (
 	ErrTarget      = errors.New("not an application that can be profiled")
-	ErrNotPprof    = errors.New("no net/http/pprof")
+	ErrNotPprof    = errors.New("not net/http/pprof")
 	ErrUnreachable = errors.New("cannot be reached")
 )
 

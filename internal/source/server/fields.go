@@ -7,8 +7,8 @@ type Fields struct {
 	Text    map[string]string
 }
 
-// ParseInfo reads INFO of any version, bounded in size. Lines that are no "name:value", and fields that no recording
-// keeps, are passed over.
+// ParseInfo reads INFO of any version, bounded in size. Lines that are not "name:value", and fields that are not
+// recorded, are skipped.
 func ParseInfo(text string) Fields {
 	in := parseInfo(text)
 	return Fields{Numbers: in.numbers, Text: in.text}

@@ -26,7 +26,7 @@ type field struct {
 	value float64
 }
 
-// parseInfo reads the text of INFO or CLUSTER INFO of any version. Lines that are no "name:value" are passed over.
+// parseInfo reads the text of INFO or CLUSTER INFO of any version. Lines that are not "name:value" are skipped.
 func parseInfo(text string) info {
 	in := info{numbers: map[string]float64{}, text: map[string]string{}}
 	for line := range strings.Lines(text) {

@@ -83,7 +83,7 @@ func refusal(what string, err error) error {
 func (s *Sampler) start() error {
 	online, err := s.FS.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
-		return fmt.Errorf("which CPUs there are: %w", err)
+		return fmt.Errorf("reading the list of online CPUs: %w", err)
 	}
 	cpus, err := parseCPUs(string(online))
 	if err != nil {
@@ -120,7 +120,7 @@ func parseCPUs(text string) (out []int, err error) {
 		from, err1 := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || from < 0 || to < from || to > 1<<16 {
-			return nil, fmt.Errorf("which CPUs there are: %.40q is no list of them", text)
+			return nil, fmt.Errorf("reading the list of online CPUs: %.40q is not one", text)
 		}
 		for cpu := from; cpu <= to; cpu++ {
 			out = append(out, cpu)
@@ -129,7 +129,7 @@ func parseCPUs(text string) (out []int, err error) {
 	return out, nil
 }
 
-// Counts are those of the kernel's side until now.
+// Counts reads the counters of the BPF program.
 func (s *Sampler) Counts() (c Counts, err error) {
 	for i, to := range []*int64{&c.Seen, &c.Lost, &c.Bare} {
 		var perCPU []uint64
