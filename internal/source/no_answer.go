@@ -87,12 +87,14 @@ func (n *node) locate(fs host.FS, q host.Query) {
 	switch {
 	case errors.Is(err, host.ErrNotHere):
 		n.hostWhy, n.hostEnable = "the server does not run on this host", "run slowpath on the server's host"
+	case errors.Is(err, errors.ErrUnsupported):
+		n.hostWhy, n.hostEnable = err.Error(), "run slowpath on the server's host, or use --no-host"
 	case err != nil:
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
 		n.proxy = p.PID
-		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] answers at this address and passes calls on to a server "+
-			"elsewhere", p.Comm, p.PID), "name the server itself as a second target"
+		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] listens at this address and forwards calls to another "+
+			"server", p.Comm, p.PID), "name the server itself as a second target"
 	default:
 		n.process = &p
 	}

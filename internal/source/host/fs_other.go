@@ -13,8 +13,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-var errLinux = fmt.Errorf("the host source reads /proc and needs Linux: run slowpath on the server's own host, or use "+
-	"--no-host: %w", errors.ErrUnsupported)
+var errLinux = fmt.Errorf("the host source reads /proc and needs Linux: %w", errors.ErrUnsupported)
 
 func inNetNS(int, func()) error { return errLinux }
 
