@@ -216,7 +216,7 @@ func text(list []stateSpan) (s string) {
 	return s
 }
 
-// TestOthersThrottled: the quota is used up by another thread; the main thread sleeps and has no wish to run.
+// TestOthersThrottled: the quota is used up by another thread; the main thread sleeps and is not runnable.
 func TestOthersThrottled(t *testing.T) {
 	var got []stateSpan
 	s := newStates(1, 5*ms, func(x stateSpan) { got = append(got, x) })

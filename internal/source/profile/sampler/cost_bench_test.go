@@ -19,7 +19,7 @@ import (
 const watched = 5 * time.Second
 
 // BenchmarkSample is what samples of a busy Redis cost: ns/other in the kernel while another process than the one that
-// is meant has the CPU, ns/hit while that one has it (both with the clock of BPF's own statistics), and per operation
+// is sampled has the CPU, ns/hit while that one has it (both with the clock of BPF's own statistics), and per operation
 // in slowpath, to find the callers and their names. percent is all of it for one CPU that the process always has, at 99
 // samples per second.
 func BenchmarkSample(b *testing.B) {

@@ -182,7 +182,7 @@ func TestLibraryAndVDSO(t *testing.T) {
 	}
 }
 
-// FuzzFile: files that a process has mapped are anybody's.
+// FuzzFile: a process can map any file.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("\x7fELF"))
 	if r, ok := vdso(hostfs.Root{}); ok { // the smallest that there is

@@ -1,8 +1,8 @@
-/* Samples of processes on the CPU: perf's cpu-clock runs this program on each CPU, about 99 times per second, on
- * whatever has that CPU. Of a selected process it reports the kernel's stack, the registers of user space, and the part
- * of the user's stack above its pointer, from which the callers are found in user space by .eh_frame: few C programs keep
- * frame pointers. For those that do, and whose stacks are deeper than the copy, there is the chain of frame pointers,
- * too. */
+/* Samples of processes on the CPU: perf's cpu-clock runs this program on each CPU, some 99 times per second, on
+ * whatever has that CPU. For each process that is to be sampled it reports the stack in the kernel, the registers of
+ * user space, and the part of the user's stack above the stack pointer. User space finds the callers in it by
+ * .eh_frame, since few C programs keep frame pointers. The chain of frame pointers is reported too, for programs that
+ * have it and whose stacks are deeper than the copy. */
 #include "../../../tap/bpf/kernel.h"
 #include <bpf/bpf_helpers.h>
 
@@ -14,8 +14,8 @@ enum { BPF_F_USER_STACK = 1 << 8 };
 /* Counters: samples; those without room in the ring buffer; those of whose user stack nothing could be read. */
 enum { C_SEEN, C_LOST, C_BARE, C_MAX };
 
-/* The registers by their numbers in DWARF (x86: 0-16, of which 7 is the stack pointer and 16 the instruction pointer;
- * arm64: 0-30, and 31 and 32 for the same two). */
+/* The registers by their numbers in DWARF (x86: 0-16, of which 7 is the stack pointer and 16 the program counter;
+ * arm64: 0-30, 31, 32). */
 struct sample {
 	u64 time;
 	u32 pid, tid;
@@ -24,7 +24,7 @@ struct sample {
 	u64 regs[REGS];
 	u64 kernel[KERNEL_DEPTH];
 	u64 user[USER_DEPTH];
-	u8 stack[STACK_BYTES]; /* from the stack pointer upwards; the last field, as long as stack_bytes says */
+	u8 stack[STACK_BYTES]; /* from the stack's pointer upwards; the last field, as long as stack_bytes says */
 };
 
 struct {
@@ -34,8 +34,8 @@ struct {
 	__type(value, u8);
 } targets SEC(".maps");
 
-/* One per CPU; the loader sets the number. A sample is larger than an entry of a per-CPU array may be (32 KiB), and a
- * clock's interrupt is not interrupted by itself. */
+/* One per CPU; the loader sets the number. A sample is larger than an element of a per-CPU array may be (32 KiB), and
+ * the interrupt of a clock is not interrupted by itself. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -62,8 +62,8 @@ static __always_inline void count(u32 which)
 		*c += 1;
 }
 
-/* Flavours of pt_regs with all that unwinding needs (kernel.h has what the arguments of functions need). The layout is
- * that of the ABI of ptrace and signals, and does not change. */
+/* Variants of pt_regs with all registers that unwinding needs; kernel.h declares only those of a function's arguments.
+ * The layout is that of the ABI of ptrace and signals, and does not change. */
 #if defined(__TARGET_ARCH_x86)
 struct saved {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
@@ -90,7 +90,7 @@ static __always_inline void by_number(u64 *to, const struct saved *r)
 }
 #endif
 
-/* copy_stack copies what can be read without a page fault, and returns how many bytes. */
+/* copy_stack copies what can be read without a page fault, and gives how much. */
 static __always_inline u32 copy_stack(struct sample *s, u64 sp)
 {
 	u32 got = 0;
@@ -135,7 +135,7 @@ int on_clock(void *ctx)
 	u64 bytes = __builtin_offsetof(struct sample, stack) + got;
 	if (bytes > sizeof(*s))
 		return 0;
-	/* The reader is not woken: it reads on a timer. */
+	/* The reader polls on a timer, and is not woken. */
 	if (bpf_ringbuf_output(&events, s, bytes, BPF_RB_NO_WAKEUP))
 		count(C_LOST);
 	return 0;
