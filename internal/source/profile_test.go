@@ -94,7 +94,7 @@ func foundIn(t *testing.T, d verdict.Diagnosis, id, fact string) {
 	t.Errorf("no %s with %q: %+v; blind spots %+v", id, fact, d.Findings, d.BlindSpots)
 }
 
-// TestGoRedis6OnRedis6 is incident 000: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
+// TestGoRedis6OnRedis6: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
 func TestGoRedis6OnRedis6(t *testing.T) {
 	c := fleettest.StartCluster(t, servers.Redis6016, 3, 0, fleet.Spec{})
 	d := diagnose(t, c.Addrs()[0], goredis6(t, clients.Options{

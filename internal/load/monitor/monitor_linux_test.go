@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/source/host"
+	"slowpath/internal/source/hostfs"
 	"slowpath/internal/wire/target"
 )
 
@@ -31,7 +32,7 @@ func at(t *testing.T, address string) target.Target {
 }
 
 // elsewhere is a host without files, as that of a server on another host looks from here.
-func elsewhere(t *testing.T) host.FS { return host.Root{Dir: t.TempDir()} }
+func elsewhere(t *testing.T) host.FS { return host.Root{Root: hostfs.Root{Dir: t.TempDir()}} }
 
 // seen is what was seen of a server that had something to do.
 func seen(t *testing.T, i *fleet.Instance, o Options) bottleneck.Observations {

@@ -4,7 +4,7 @@ package sampler
 
 import "context"
 
-// Sampler cannot be had here.
+// Sampler needs Linux.
 type Sampler struct{}
 
 // Open gives ErrLinux.

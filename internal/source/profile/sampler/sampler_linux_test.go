@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
 )
 
 // burnGo burns CPU in functions, or in the kernel.
@@ -85,11 +86,8 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var seen []Sample
 	found := false
 	s, err := Open(Options{
-		PIDs: []int{pid}, Clock: clock.New(), ReadFile: os.ReadFile, Blind: func(_ int, what, why,
-			_ string,
-		) {
-			t.Log(what, why)
-		},
+		FS: hostfs.Root{}, Clock: clock.New(),
+		PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
 		Take: func(s Sample) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,7 +147,7 @@ func TestFunctionOfTheKernel(t *testing.T) {
 	})
 }
 
-// burnC has no frame pointers; its main has the beginning of the thread below it.
+// burnC is compiled without frame pointers; its main is called by the first function of the thread.
 const burnC = `#include <stdio.h>
 #include <stdlib.h>
 static __attribute__((noinline)) long inner(long n)
@@ -166,10 +164,7 @@ static __attribute__((noinline)) long outer(long n)
 	long r = inner(n) + room[n % 7];
 	return r + 1;
 }
-static int compare(const void *a, const void *b)
-{
-	return outer(*(const int *)a) > outer(*(const int *)b);
-}
+static int compare(const void *a, const void *b) { return outer(*(const int *)a) > outer(*(const int *)b); }
 int main(void)
 {
 	int all[] = {5, 3, 8, 1};

@@ -8,21 +8,27 @@ import (
 	"slowpath/internal/recording"
 )
 
-// followCgroup notices that the server was moved, or that a quota was set or taken away, and hands the fine part new
-// files.
+// followCgroup notices that the server was moved to another cgroup, or that a quota was set or removed, and gives the
+// reader of the main thread new files.
 func (w *watch) followCgroup() {
-	now, err := resolveCgroups(w.FS, w.Process.PID)
-	if err != nil {
+	raw, ok := w.read(w.proc("cgroup"))
+	if !ok {
 		return
 	}
-	w.reads.Add(2)
-	moved := now.raw != w.groups.raw
-	w.groups = now
-	limits := cpuLimits(w.FS, now.cpu)
+	moved := string(raw) != w.groups.raw
+	if moved {
+		now, err := cgroupsOf(w.FS, raw)
+		if err != nil {
+			return
+		}
+		w.reads.Add(1)
+		w.groups = now
+	}
+	limits := cpuLimits(w.FS, w.groups.cpu)
 	if !moved && sameLimits(limits, w.thread.levels.Load().limits) {
 		return
 	}
-	w.thread.setLevels(openLevels(w.FS, now.cpu))
+	w.thread.setLevels(openLevels(w.FS, w.groups.cpu))
 	w.cgroupSnapshot()
 }
 
@@ -42,7 +48,7 @@ func sameLimits(a, b []cpuLimit) bool {
 type cgroupPlace struct {
 	Version    int        `json:"version"`
 	CPUPath    string     `json:"cpu_path"`
-	Levels     []cpuLimit `json:"levels"` // those with a quota, own first
+	Levels     []cpuLimit `json:"levels"` // those with a quota, its own first
 	MemoryPath string     `json:"memory_path"`
 	Pod        string     `json:"pod,omitempty"`       // Kubernetes pod uid
 	Container  string     `json:"container,omitempty"` // container id
@@ -82,7 +88,7 @@ func (w *watch) cgroupCPU(c cgroup) {
 	}
 }
 
-// cgroupMemory samples use, limit and how often the limit was met, at every level.
+// cgroupMemory samples use, limit and how often the limit was reached, at every level.
 func (w *watch) cgroupMemory() {
 	c := w.groups.memory
 	for _, p := range c.levels() {
@@ -104,7 +110,7 @@ func (w *watch) cgroupMemory() {
 	}
 }
 
-// noLimit is what v1 gives for "none": the largest multiple of the page size.
+// noLimit is what cgroup v1 gives for "none": the largest multiple of the page size.
 const noLimit = 1 << 62
 
 // sampleFile samples a file with one number; no limit is -1.

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// userHZ is the unit of CPU times in /proc: ticks of 10 ms on every architecture (include/asm-generic/param.h USER_HZ).
-const tickNs = 1_000_000_000 / 100
+// clockTickNs is the unit of CPU times in /proc: ticks of 10 ms on every architecture (include/asm-generic/param.h
+// USER_HZ).
+const clockTickNs = 1_000_000_000 / 100
 
 // eachNetCounter visits the counters of /proc/PID/net/netstat and snmp: pairs of lines "Tcp: Name Name" and "Tcp: 1
 // -1".
@@ -54,13 +55,13 @@ func parseCPUTimes(b []byte, visit func(cpu int, t cpuTimes)) {
 			if f[i], rest, ok = scanUint(rest); !ok {
 				break // kernels before 2.6.11 have no steal
 			}
-			if f[i] > (1<<63-1)/tickNs/8 {
+			if f[i] > (1<<63-1)/clockTickNs/8 {
 				f[i] = 0
 			}
 		}
 		visit(int(cpu), cpuTimes{
-			busy: (f[0] + f[1] + f[2] + f[5] + f[6]) * tickNs, softirq: f[6] * tickNs,
-			steal: f[7] * tickNs,
+			busy: (f[0] + f[1] + f[2] + f[5] + f[6]) * clockTickNs, softirq: f[6] * clockTickNs,
+			steal: f[7] * clockTickNs,
 		})
 	}
 }
@@ -87,14 +88,4 @@ func parseCPUSet(s string) cpuSet {
 		}
 	}
 	return set
-}
-
-// overlaps says whether two sets share a CPU.
-func (s cpuSet) overlaps(o cpuSet) bool {
-	for cpu := range s {
-		if o[cpu] {
-			return true
-		}
-	}
-	return false
 }

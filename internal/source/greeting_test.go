@@ -14,21 +14,21 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestStartIsBounded: a peer that hangs is told of within five seconds, by default.
+// TestStartIsBounded: a peer that hangs is reported within five seconds, by default.
 func TestStartIsBounded(t *testing.T) {
 	if most := DefaultTimeout + plainTimeout; most >= 5*time.Second {
 		t.Errorf("a TLS handshake without answer takes %v", most)
 	}
 }
 
-// What an error of the first connection means: whether the peer let us in and would not answer (refused), whether it
-// said nothing (silent), or whether its answer is a state that doctor is there for.
+// What an error of the first connection means: whether the peer accepted the login and refused a command, whether it
+// did not answer at all, or whether its answer is a state that doctor is there for.
 func TestErrorsOfTheFirstConnection(t *testing.T) {
 	reply := &resp.ServerError{Code: "NOPERM", Message: "this user has no permissions to run the 'info' command"}
 	closed := &session.Error{Kind: session.ErrClosed, Err: io.EOF}
 	for name, c := range map[string]struct {
-		err                    error
-		refused, silent, state bool
+		err                      error
+		refused, noAnswer, state bool
 	}{
 		"an error reply":       {err: fmt.Errorf("identifying the server: %w", reply), refused: true},
 		"closed on a command":  {err: closed, refused: true},
@@ -36,24 +36,25 @@ func TestErrorsOfTheFirstConnection(t *testing.T) {
 		"closed in the middle": {err: &session.Error{Kind: session.ErrClosed, Err: io.ErrUnexpectedEOF}},
 		"wrong password":       {err: &session.Error{Kind: session.ErrWrongPassword, Err: reply}},
 		"no reply": {
-			err:    &session.Error{Kind: session.ErrTimeout, Err: context.DeadlineExceeded},
-			silent: true,
+			err:      &session.Error{Kind: session.ErrTimeout, Err: context.DeadlineExceeded},
+			noAnswer: true,
 		},
 		"no TLS handshake": {
-			err:    &target.Error{Kind: target.ErrTimeout, Err: context.DeadlineExceeded},
-			silent: true,
+			err:      &target.Error{Kind: target.ErrTimeout, Err: context.DeadlineExceeded},
+			noAnswer: true,
 		},
 		"full queue of a socket": {
-			err:    &target.Error{Kind: target.ErrBacklog, Err: errors.New("again")},
-			silent: true,
+			err:      &target.Error{Kind: target.ErrBacklog, Err: errors.New("again")},
+			noAnswer: true,
 		},
 		"nothing listens":           {err: &target.Error{Kind: target.ErrRefused, Err: errors.New("refused")}},
 		"plain where TLS was tried": {err: &target.Error{Kind: target.ErrNotTLS}},
 		"no room":                   {err: &session.Error{Kind: session.ErrMaxClients, Err: reply}, state: true},
 		"loading":                   {err: &session.Error{Kind: session.ErrLoading, Err: reply}, state: true},
 	} {
-		if refused(c.err) != c.refused || silent(c.err) != c.silent || isState(c.err) != c.state {
-			t.Errorf("%s: refused %v, silent %v, state %v", name, refused(c.err), silent(c.err), isState(c.err))
+		if refused(c.err) != c.refused || isNoAnswer(c.err) != c.noAnswer || isServerState(c.err) != c.state {
+			t.Errorf("%s: refused %v, no answer %v, state %v", name, refused(c.err), isNoAnswer(c.err),
+				isServerState(c.err))
 		}
 	}
 }

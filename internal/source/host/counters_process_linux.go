@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-const maxThreads = 256 // that are looked at per process
+const maxThreads = 256 // that are read per process
 
 // proc is a file of the watched process.
 func (w *watch) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", w.Process.PID, name) }
@@ -29,7 +29,7 @@ func (w *watch) mainThread() {
 	if b, ok := w.read(task + "schedstat"); ok {
 		if s, ok := parseSchedstat(b); ok {
 			w.sample(w.Node, "main.run_ns", float64(s.runNs))
-			w.stands, w.mainRunNs = s.runNs == w.mainRunNs, s.runNs
+			w.stalled, w.mainRunNs = s.runNs == w.mainRunNs, s.runNs
 			w.sample(w.Node, "main.delay_ns", float64(s.delayNs))
 		}
 	}
@@ -40,7 +40,7 @@ func (w *watch) mainThread() {
 			w.sample(w.Node, "main.minflt", float64(s.minflt))
 			w.sample(w.Node, "main.majflt", float64(s.majflt))
 			if s.blkioDelay > 0 {
-				w.sample(w.Node, "main.blkio_delay_ns", float64(s.blkioDelay*tickNs))
+				w.sample(w.Node, "main.blkio_delay_ns", float64(s.blkioDelay*clockTickNs))
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func (w *watch) mainThread() {
 	}
 }
 
-// sampleText writes a number out of a text; text that is none is left out.
+// sampleText records the number in a text; text that is no number is left out.
 func (w *watch) sampleText(subject, name, text string) {
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		w.sample(subject, name, v)
@@ -63,7 +63,7 @@ func (w *watch) sampleText(subject, name, text string) {
 func (w *watch) process() {
 	if b, ok := w.read(w.proc("stat")); ok {
 		if s, ok := parseStat(b); ok {
-			w.sample(w.Node, "process.cpu_ns", float64((s.utime+s.stime)*tickNs))
+			w.sample(w.Node, "process.cpu_ns", float64((s.utime+s.stime)*clockTickNs))
 			w.sample(w.Node, "process.threads", float64(s.threads))
 			w.sample(w.Node, "process.minflt", float64(s.minflt))
 			w.sample(w.Node, "process.majflt", float64(s.majflt))
@@ -99,11 +99,11 @@ func (w *watch) procfs() (procfs.Proc, error) {
 	return fs.Proc(w.Process.PID)
 }
 
-// countFDs counts open descriptors: since Linux 6.2 (f1f1f2569901) the size of the directory is the number, for older
+// countFDs counts open descriptors: since Linux 6.2 (f1f1f2569901) the size of the directory is their number. On older
 // kernels it is listed, which costs about 0.3 µs each.
 func (w *watch) countFDs() {
 	w.reads.Add(1)
-	info, err := os.Stat(w.FS.Path(w.proc("fd")))
+	info, err := w.FS.Stat(w.proc("fd"))
 	if err == nil && info.Size() > 0 {
 		w.sample(w.Node, "fd.count", float64(info.Size()))
 		return
@@ -125,7 +125,7 @@ const (
 	cheapSmapsNs = 5_000_000
 )
 
-// hugePages samples transparent huge pages where that is cheap for the server.
+// hugePages samples transparent huge pages where reading them is cheap for the server.
 func (w *watch) hugePages() {
 	if w.rssBytes > maxSmapsRSS && (w.smapsNs == 0 || w.smapsNs > cheapSmapsNs) {
 		w.blind("huge pages of the server", fmt.Sprintf("smaps_rollup is not read for a process of %d MB: it would "+
@@ -154,7 +154,8 @@ type threadSum struct {
 	run, delay int64
 }
 
-// threads samples the CPU time of the threads beside the main one, by name: bio_close_file, io_thd_1, jemalloc_bg_thd.
+// threads samples the CPU time of the threads other than the main one, by name: bio_close_file, io_thd_1,
+// jemalloc_bg_thd.
 func (w *watch) threads() {
 	names, err := w.FS.ReadDir(w.proc("task"))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 type Greeting struct {
 	Identity server.Identity // mostly empty where the server refuses INFO
 	Remote   string          // address that the name resolved to
-	// HashTag is a tag whose slot a node of a cluster serves, so that keys which carry it cause no redirects; empty for
-	// a server without cluster, for a replica, and for a primary without slots.
+	// HashTag is a hash tag whose slot the node of a cluster serves, so that keys with it are not redirected. It is
+	// empty for a server without cluster, for a replica, and for a primary without slots.
 	HashTag string
 }
 
@@ -30,7 +30,7 @@ type Greeting struct {
 func (g Greeting) NoKeys() bool { return g.Identity.ClusterEnabled && g.HashTag == "" }
 
 // Greet makes the first connection to a server, logs in and asks what it is. Its errors are one line and say how to
-// mend them; among them is resp.ErrNotRedis for a peer that answers but not as a Redis does.
+// fix them; among them is resp.ErrNotRedis for a peer that answers, but not as Redis does.
 func Greet(ctx context.Context, t target.Target, timeout time.Duration) (Greeting, error) {
 	s, g, err := greet(ctx, t, timeout)
 	if s != nil {
@@ -46,10 +46,10 @@ func greet(ctx context.Context, t target.Target, timeout time.Duration) (*sessio
 	defer cancel()
 	s, _, err := session.Open(limited, t, "slowpath")
 	if err != nil {
-		return nil, g, explainSilence(ctx, t, err)
+		return nil, g, explainNoAnswer(ctx, t, err)
 	}
 	g.Remote = s.RemoteAddr()
-	if err := pong(limited, s, t); err != nil {
+	if err := checkPong(limited, s, t); err != nil {
 		return s, g, err
 	}
 	if g.Identity, err = server.Identify(limited, s); err != nil && !refused(err) {
@@ -57,29 +57,29 @@ func greet(ctx context.Context, t target.Target, timeout time.Duration) (*sessio
 	}
 	g.Identity.Server = strings.TrimSpace(g.Identity.Server)
 	if g.Identity.ClusterEnabled {
-		g.HashTag = tagOf(limited, s)
+		g.HashTag = servedHashTag(limited, s)
 	}
 	return s, g, nil
 }
 
-// pong makes sure that the peer answers what it is asked, and does not only send what looks like replies.
-func pong(ctx context.Context, s *session.Session, t target.Target) error {
+// checkPong makes sure that the peer answers what it is asked, and does not only send what looks like replies.
+func checkPong(ctx context.Context, s *session.Session, t target.Target) error {
 	v, err := s.Do(ctx, "PING")
 	var reply *resp.ServerError
 	switch {
 	case errors.As(err, &reply), err != nil && refused(err):
-		return nil // an error reply is an answer too: a user may lack even PING, and a server that loads refuses it
+		return nil // an error reply is an answer, too: a user may lack even PING, and a server that loads refuses it
 	case err != nil:
 		return err
 	}
 	if v.Text() != "PONG" {
-		return &session.Error{Addr: t.Addr(), Text: fmt.Sprintf("the peer answers PING with %.40q, so it is no "+
+		return &session.Error{Addr: t.Addr(), Text: fmt.Sprintf("the peer answers PING with %.40q, so it is not "+
 			"Redis; check the host and the port", v.Text()), Err: resp.ErrNotRedis}
 	}
 	return nil
 }
 
-// refused reports whether a peer that had let us in would not answer a question: with an error reply, or, as some
+// refused reports whether a peer accepted the login and then refused a command: with an error reply, or, as some
 // proxies do, by closing the connection.
 func refused(err error) bool {
 	var reply *resp.ServerError
@@ -88,14 +88,14 @@ func refused(err error) bool {
 	case errors.Is(err, session.ErrClosed):
 		return !errors.Is(err, io.ErrUnexpectedEOF)
 	case errors.As(err, &state):
-		return false // maxclients, loading, busy, …: the caller judges
+		return false // maxclients, loading, busy, …: the caller decides
 	}
 	return errors.As(err, &reply)
 }
 
-// meet makes the first connection to a server. Errors that are themselves the evidence (no room for clients, a process
-// on this host that does not answer, a server that is busy or loading) do not end the watch.
-func meet(ctx context.Context, o Options, sink recording.Sink, t target.Target) (node, error) {
+// connect makes the first connection to a server. Errors that are themselves the evidence (maxclients is reached, a
+// process on this host does not answer, a server is busy or loading) do not end the watch.
+func connect(ctx context.Context, o Options, sink recording.Sink, t target.Target) (node, error) {
 	n := node{target: t, address: t.Addr()}
 	s, g, err := greet(ctx, t, o.Timeout)
 	n.remote, n.identity, n.hashTag = g.Remote, g.Identity, g.HashTag
@@ -103,14 +103,14 @@ func meet(ctx context.Context, o Options, sink recording.Sink, t target.Target) 
 		defer s.Close()
 	}
 	if err != nil {
-		if n, err = n.despite(o, sink, err); err != nil {
+		if n, err = n.acceptFailure(o, sink, err); err != nil {
 			return n, err
 		}
 	}
 	if s != nil && !o.NoHost && n.process == nil {
-		n.locate(host.Query{
+		n.locate(o.FS, host.Query{
 			Network: t.Network, Local: s.LocalAddr(), Remote: s.RemoteAddr(), UnixPath: t.Path,
-			PeerPID: peerPID(s), WantPID: n.identity.ProcessID, Listen: listen(t),
+			PeerPID: peerPID(s), WantPID: n.identity.ProcessID, Listen: listenAddress(t),
 		})
 	}
 	return n, nil
@@ -121,15 +121,15 @@ func peerPID(s *session.Session) int {
 	return pid
 }
 
-func listen(t target.Target) string {
+func listenAddress(t target.Target) string {
 	if t.Network == "unix" {
 		return ""
 	}
 	return t.Addr()
 }
 
-// tagOf finds a hash tag whose slot the node serves.
-func tagOf(ctx context.Context, s *session.Session) string {
+// servedHashTag finds a hash tag whose slot the node serves.
+func servedHashTag(ctx context.Context, s *session.Session) string {
 	v, err := s.Do(ctx, "CLUSTER", "NODES")
 	if err != nil {
 		return ""

@@ -37,15 +37,15 @@ func asks(t *testing.T, l *net.TCPListener) *net.TCPConn {
 	return conn
 }
 
-// TestWatchCallers: a connection that sent and had no answer is told, with its process, until it has one; one that was
-// answered is not.
+// TestWatchCallers: a connection that sent and received no answer is recorded, with its process, until it does; one
+// that was answered is not.
 func TestWatchCallers(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	waits, served := asks(t, l), asks(t, l)
+	waiting, served := asks(t, l), asks(t, l)
 	if _, err := served.Write([]byte("+PONG\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func TestWatchCallers(t *testing.T) {
 			}
 		}
 	}
-	until("a wait", func() bool { v, _ := last(waits); return v >= float64(waitWorth) })
-	if _, err := waits.Write([]byte("+PONG\n")); err != nil {
+	until("a wait", func() bool { v, _ := last(waiting); return v >= float64(minRecordedWait) })
+	if _, err := waiting.Write([]byte("+PONG\n")); err != nil {
 		t.Fatal(err)
 	}
-	until("its end", func() bool { v, any := last(waits); return any && v == 0 })
+	until("its end", func() bool { v, any := last(waiting); return any && v == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -91,11 +91,11 @@ func TestWatchCallers(t *testing.T) {
 		t.Error("a connection that was answered is said to wait")
 	}
 	for _, s := range m.snapshots {
-		if s.Name == recording.SnapshotWaiter && s.Subject == recording.ConnPrefix+waits.RemoteAddr().String() {
+		if s.Name == recording.SnapshotWaiter && s.Subject == recording.ConnPrefix+waiting.RemoteAddr().String() {
 			return
 		}
 	}
-	t.Errorf("who waits is not told: %+v", m.snapshots)
+	t.Errorf("who waits is not recorded: %+v", m.snapshots)
 }
 
 func TestWaitNs(t *testing.T) {
@@ -143,7 +143,7 @@ func TestWaitNs(t *testing.T) {
 		}, 0},
 		"not acknowledged": {Socket{HasInfo: true, DataSegsOut: 9, DataSegsIn: 8, Unacked: 1, SentAgoNs: 900 *
 			ms, ReceivedAgoNs: 900 * ms, AckedAgoNs: 900 * ms}, 900 * ms},
-		"sent again three times": {Socket{
+		"retransmitted three times": {Socket{
 			HasInfo: true, DataSegsOut: 4, SentAgoNs: 100 * ms, ReceivedAgoNs: 9000 * ms,
 			RTONs: 1600 * ms, Backoff: 3,
 		}, 1500 * ms},

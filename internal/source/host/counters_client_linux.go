@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// clientCounters samples what a client process has of memory, swap, switches, disk and descriptors. smaps_rollup of
-// clients is not read: it would hold the locks of processes that nobody asked us to look into.
+// clientCounters samples the memory, swap, disk I/O and descriptors of a client process. smaps_rollup of clients is not
+// read: that would hold locks of processes which the user did not name.
 func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 	w.sample(subject, "rss_bytes", float64(s.rssPages*int64(os.Getpagesize())))
 	w.sample(subject, "minflt", float64(s.minflt))
@@ -19,7 +19,7 @@ func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 			w.sample(subject, "swap_bytes", kb*1024)
 		}
 	}
-	if info, err := os.Stat(w.FS.Path(fmt.Sprintf("/proc/%d/fd", c.pid))); err == nil && info.Size() > 0 {
+	if info, err := w.FS.Stat(fmt.Sprintf("/proc/%d/fd", c.pid)); err == nil && info.Size() > 0 {
 		w.sample(subject, "fd.count", float64(info.Size()))
 	}
 	fs, err := procfs.NewFS(w.FS.Path("/proc"))

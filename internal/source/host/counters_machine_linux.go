@@ -18,13 +18,20 @@ func (w *watch) machine() {
 		}
 	}
 	w.cpus()
-	if b, ok := w.read("/proc/loadavg"); ok {
-		w.sampleText(recording.SubjectMachine, "load1", firstField(string(b)))
+	fs, err := procfs.NewFS(w.FS.Path("/proc"))
+	if err != nil {
+		return
 	}
-	w.memory()
+	w.reads.Add(2)
+	if load, err := fs.LoadAvg(); err == nil {
+		w.sample(recording.SubjectMachine, "load1", load.Load1)
+	}
+	if m, err := fs.Meminfo(); err == nil {
+		w.memory(m)
+	}
 }
 
-// machineSettings samples what hardly ever changes.
+// machineSettings samples settings that seldom change.
 func (w *watch) machineSettings() {
 	thp := readLine(w.FS, "/sys/kernel/mm/transparent_hugepage/enabled")
 	if thp != w.thp {
@@ -46,7 +53,7 @@ func (w *watch) pressure(subject, resource string, b []byte) {
 	})
 }
 
-// cpus samples the CPU times of the machine, and softirq and steal of the CPU where the main thread last was.
+// cpus samples the CPU times of the machine, and softirq and steal of the CPU on which the main thread last ran.
 func (w *watch) cpus() {
 	b, ok := w.read("/proc/stat")
 	if !ok {
@@ -73,26 +80,14 @@ func (w *watch) cpus() {
 }
 
 // memory samples /proc/meminfo.
-func (w *watch) memory() {
-	fs, err := procfs.NewFS(w.FS.Path("/proc"))
-	if err != nil {
-		return
-	}
-	w.reads.Add(1)
-	m, err := fs.Meminfo()
-	if err != nil {
-		return
-	}
+func (w *watch) memory(m procfs.Meminfo) {
 	for _, f := range []struct {
 		name string
 		v    *uint64
 	}{
 		{"mem.total_bytes", m.MemTotalBytes},
 		{"mem.available_bytes", m.MemAvailableBytes},
-		{
-			"mem.dirty_bytes",
-			m.DirtyBytes,
-		},
+		{"mem.dirty_bytes", m.DirtyBytes},
 		{"mem.writeback_bytes", m.WritebackBytes},
 		{"swap.total_bytes", m.SwapTotalBytes},
 	} {
@@ -120,7 +115,7 @@ func (w *watch) netSysctls() {
 	}
 }
 
-// netCounters are the counters that are kept, by group of /proc/PID/net/netstat and snmp.
+// netCounters are the counters that are recorded, by group of /proc/PID/net/netstat and snmp.
 var netCounters = map[string]bool{
 	"TcpExt ListenOverflows": true, "TcpExt ListenDrops": true, "TcpExt TCPSynRetrans": true,
 	"TcpExt TCPTimeouts":   true,

@@ -11,65 +11,66 @@ import (
 	"slowpath/internal/recording"
 )
 
-// CallersOptions are for a watch of those who call servers from this host, wherever those servers are.
+// CallersOptions are for a watch of the processes that call servers from this host, wherever those servers are.
 type CallersOptions struct {
 	FS    FS // this host when nil
 	Clock clock.Clock
 	Sink  recording.Sink
-	Nodes map[netip.AddrPort]string // where servers are reached, and by which address the recording knows them
+	Nodes map[netip.AddrPort]string // addresses of servers, with their names in the recording
 	Every time.Duration             // 2 s when 0
 }
 
 const (
-	waitsEvery = 2 * time.Second
-	// waitWorth is noted: shorter waits are the calls themselves.
-	waitWorth = time.Second
-	maxSpaces = 64 // network namespaces that are looked into
-	// ownersEvery so many rounds the descriptors of all processes are looked through for new callers, which costs most.
-	ownersEvery = 5
+	callersEvery = 2 * time.Second
+	// minRecordedWait: shorter waits are ordinary calls.
+	minRecordedWait = time.Second
+	maxSpaces       = 64 // network namespaces whose sockets are read
+	// newCallersEvery is after how many rounds the descriptors of all processes are searched for new callers, which is
+	// the expensive part.
+	newCallersEvery = 5
 )
 
-// waits is a watch of the sockets by which servers are called from this host: on which of them a request waits for its
-// reply, and for how long.
-type waits struct {
+// callerWatch watches the sockets over which servers are called from this host: on which of them a request waits for
+// its reply, and for how long.
+type callerWatch struct {
 	CallersOptions
-	spaces []SocketTable
-	known  map[netip.AddrPort]bool // connections that were noted to wait
-	told   map[int]bool            // processes whose runtime was noted
-	inodes map[uint64]netip.AddrPort
-	rounds int
+	spaces   []SocketTable
+	known    map[netip.AddrPort]bool // connections that were recorded as waiting
+	recorded map[int]bool            // processes whose runtime was recorded
+	inodes   map[uint64]netip.AddrPort
+	rounds   int
 }
 
-// WatchCallers notes, until the context ends, who calls the servers from this host, and which of their connections wait
-// for a reply. The kernel keeps for each socket when it last sent data and when it last had some: one that sent last
-// waits for an answer. So a wait is known from its begin, however long before the watch that was.
+// WatchCallers records, until the context ends, who calls the servers from this host, and which of their connections
+// wait for a reply. The kernel keeps for each socket when it last sent and when it last received data: one that sent
+// last waits for a reply. So a wait is known from its begin, even where that was long before the watch.
 func WatchCallers(ctx context.Context, o CallersOptions) error {
 	if o.FS == nil {
 		o.FS = Root{}
 	}
 	if o.Every <= 0 {
-		o.Every = waitsEvery
+		o.Every = callersEvery
 	}
-	w := &waits{CallersOptions: o, known: map[netip.AddrPort]bool{}, told: map[int]bool{}}
+	w := &callerWatch{CallersOptions: o, known: map[netip.AddrPort]bool{}, recorded: map[int]bool{}}
 	defer w.close()
 	if err := w.open(); err != nil {
 		return err
 	}
-	tick := time.NewTicker(o.Every)
-	defer tick.Stop()
+	rounds := time.NewTicker(o.Every)
+	defer rounds.Stop()
 	for {
 		w.round()
 		select {
 		case <-ctx.Done():
-			w.round() // once more, for waits that began late
+			w.round() // once more, for waits that began since the last round
 			return nil
-		case <-tick.C:
+		case <-rounds.C:
 		}
 	}
 }
 
-// open opens the socket tables of all namespaces. The way without sock_diag tells no times, and is left out.
-func (w *waits) open() error {
+// open opens the socket tables of all namespaces. Tables without sock_diag have no times and are left out.
+func (w *callerWatch) open() error {
 	spaces, err := netSpaces(w.FS)
 	if err != nil {
 		return err
@@ -88,13 +89,13 @@ func (w *waits) open() error {
 	return nil
 }
 
-func (w *waits) close() {
+func (w *callerWatch) close() {
 	for _, s := range w.spaces {
 		s.Close()
 	}
 }
 
-func (w *waits) round() {
+func (w *callerWatch) round() {
 	waiting := map[netip.AddrPort]bool{}
 	w.inodes = map[uint64]netip.AddrPort{}
 	var found []Socket
@@ -106,7 +107,7 @@ func (w *waits) round() {
 						return true
 					}
 					w.inodes[s.Inode] = unmapped(s.Remote)
-					if s.waitNs() >= int64(waitWorth) {
+					if s.waitNs() >= int64(minRecordedWait) {
 						found = append(found, *s)
 					}
 					return len(w.inodes) < maxInodes
@@ -120,7 +121,7 @@ func (w *waits) round() {
 			continue // slowpath's own
 		}
 		waiting[local] = true
-		w.note(&s, local, owners[s.Inode])
+		w.record(&s, local, owners[s.Inode])
 	}
 	for local := range w.known {
 		if !waiting[local] {
@@ -130,7 +131,7 @@ func (w *waits) round() {
 	}
 }
 
-func (w *waits) ports() (out []int) {
+func (w *callerWatch) ports() (out []int) {
 	seen := map[int]bool{}
 	for a := range w.Nodes {
 		if p := int(a.Port()); !seen[p] {
@@ -141,7 +142,7 @@ func (w *waits) ports() (out []int) {
 	return out
 }
 
-func (w *waits) note(s *Socket, local netip.AddrPort, pid int) {
+func (w *callerWatch) record(s *Socket, local netip.AddrPort, pid int) {
 	if !w.known[local] {
 		w.known[local] = true
 		body := recording.Waiter{Node: w.Nodes[unmapped(s.Remote)], PID: pid}
@@ -160,14 +161,14 @@ func (w *waits) note(s *Socket, local netip.AddrPort, pid int) {
 	w.sample(local, "waiting_resends", float64(s.Backoff))
 }
 
-func (w *waits) sample(local netip.AddrPort, name string, v float64) {
+func (w *callerWatch) sample(local netip.AddrPort, name string, v float64) {
 	w.Sink.Sample(recording.Sample{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ConnPrefix +
 		local.String(), Name: name, Value: v})
 }
 
-// waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not. What is sent again
-// counts from the first time: with each the timer doubles, so that it is as long as all the waits before it and one
-// more.
+// waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not wait. A retransmitted
+// segment counts from its first transmission: the timeout doubles each time, so it is as long as all of the waits
+// before it together, plus the first timeout.
 func (s *Socket) waitNs() int64 {
 	if !s.HasInfo || s.DataSegsOut == 0 || s.ReceivedAgoNs < s.SentAgoNs {
 		return 0
@@ -178,28 +179,28 @@ func (s *Socket) waitNs() int64 {
 	return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32)
 }
 
-// When a peer acknowledges what it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and TCP_DELACK_MAX
-// (200 ms) at the latest, give or take a tick of the kernel's clock.
+// When a peer acknowledges data that it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and
+// TCP_DELACK_MAX (200 ms) at the latest, give or take a tick of the kernel's clock.
 const (
 	delayedACKMin = int64(30e6)
 	delayedACKMax = int64(190e6)
 )
 
-// ackedAfter tells what was sent and received within the same tick of the kernel's clock apart: a request that is
-// answered is acknowledged by its reply, one that is not is acknowledged alone, some time later. What comes sooner, by
-// two round trips and two ticks (tcp_schedule_loss_probe), or at 200 ms and later, can be the reply once more, since
-// the peer did not see it acknowledged: that is no data that is new.
+// ackedAfter reports whether the last acknowledgement was a delayed one without data. It decides where data was sent
+// and received within the same tick of the kernel's clock: a request that is answered is acknowledged by its reply, one
+// that is not is acknowledged alone, some time later. An acknowledgement sooner than that, within two round trips and
+// two ticks (tcp_schedule_loss_probe), or after 200 ms, can be the same reply retransmitted, which is no new data.
 func (s *Socket) ackedAfter() bool {
 	after := s.SentAgoNs - s.AckedAgoNs
 	return after >= delayedACKMin+2*s.RTTNs && after <= delayedACKMax
 }
 
-// owners finds the processes of sockets that wait, and notes the runtimes of all who call that were not met before.
-func (w *waits) owners(found []Socket) map[uint64]int {
+// owners finds the processes of sockets that wait, and records the runtimes of callers that are new.
+func (w *callerWatch) owners(found []Socket) map[uint64]int {
 	out := map[uint64]int{}
 	w.rounds++
-	if len(w.inodes) == 0 || len(found) == 0 && len(w.told) > 0 && w.rounds%ownersEvery != 0 {
-		return out // nobody waits, and who calls was noted
+	if len(w.inodes) == 0 || len(found) == 0 && len(w.recorded) > 0 && w.rounds%newCallersEvery != 0 {
+		return out // no call waits, and the callers were recorded
 	}
 	left := len(w.inodes)
 	list, err := pids(w.FS)
@@ -222,11 +223,11 @@ func (w *waits) owners(found []Socket) map[uint64]int {
 	return out
 }
 
-func (w *waits) runtime(pid int) {
-	if w.told[pid] {
+func (w *callerWatch) runtime(pid int) {
+	if w.recorded[pid] {
 		return
 	}
-	w.told[pid] = true
+	w.recorded[pid] = true
 	if r, ok := runtimeOf(w.FS, pid); ok {
 		w.Sink.Snapshot(recording.Snapshot{
 			TimeNs: w.Clock.Now(), Source: recording.SourceHost,

@@ -1,4 +1,4 @@
-package host
+package hostfs
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ type rawFile int
 func openRaw(path string) (rawFile, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &fsError{path: path, err: err}
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return rawFile(fd), nil
 }

@@ -15,12 +15,12 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// plainTimeout bounds the question whether a server that is silent under TLS speaks plain.
+// plainTimeout bounds the attempt without TLS at a server that did not answer with TLS.
 const plainTimeout = 500 * time.Millisecond
 
-// explainSilence tells a plain server from a silent one after a TLS handshake without answer: a plain Redis takes the
-// ClientHello for an unfinished line and waits for its end.
-func explainSilence(ctx context.Context, t target.Target, err error) error {
+// explainNoAnswer finds out after a TLS handshake without an answer whether the server speaks no TLS: Redis then takes
+// the ClientHello for an unfinished line, and waits for its end.
+func explainNoAnswer(ctx context.Context, t target.Target, err error) error {
 	if t.TLS == nil || !errors.Is(err, target.ErrTimeout) || ctx.Err() != nil || !answersPlain(ctx, t) {
 		return err
 	}
@@ -28,7 +28,7 @@ func explainSilence(ctx context.Context, t target.Target, err error) error {
 		Text: target.ErrNotTLS.Error() + ", it answers in plain; drop --tls, or write redis:// instead of rediss://"}
 }
 
-// answersPlain asks without TLS and without any credential.
+// answersPlain connects without TLS and without a password.
 func answersPlain(ctx context.Context, t target.Target) bool {
 	t.TLS, t.User, t.Password, t.DB, t.Protocol = nil, "", "", 0, 0
 	ctx, cancel := context.WithTimeout(ctx, plainTimeout)
@@ -42,15 +42,16 @@ func answersPlain(ctx context.Context, t target.Target) bool {
 	return errors.As(err, &reply)
 }
 
-// despite decides whether a server that did not let us in can be watched all the same.
-func (n node) despite(o Options, sink recording.Sink, err error) (node, error) {
-	if silent(err) && !o.NoHost {
-		// Silence is evidence only where the silent process can be seen.
-		n.locate(host.Query{Network: n.target.Network, Listen: listen(n.target), UnixPath: n.target.Path})
+// acceptFailure decides whether a server that did not accept the first connection can be watched all the same. It
+// returns the error where it cannot.
+func (n node) acceptFailure(o Options, sink recording.Sink, err error) (node, error) {
+	if isNoAnswer(err) && !o.NoHost {
+		// No answer is evidence only where the process that does not answer can be seen.
+		n.locate(o.FS, host.Query{Network: n.target.Network, Listen: listenAddress(n.target), UnixPath: n.target.Path})
 		if n.process == nil || !isServer(n.process) {
 			return n, err
 		}
-	} else if !isState(err) {
+	} else if !isServerState(err) {
 		return n, err
 	}
 	d := recording.ErrorDetail{Phase: "handshake", Message: err.Error()}
@@ -63,35 +64,37 @@ func (n node) despite(o Options, sink recording.Sink, err error) (node, error) {
 		Kind: recording.KindError, Detail: recording.Detail(d),
 	})
 	if n.process == nil && !o.NoHost {
-		n.locate(host.Query{Network: n.target.Network, Listen: listen(n.target), UnixPath: n.target.Path})
+		n.locate(o.FS, host.Query{Network: n.target.Network, Listen: listenAddress(n.target), UnixPath: n.target.Path})
 	}
 	return n, nil
 }
 
-// isState recognises the answers of a server in trouble, which are what doctor is there for.
-func isState(err error) bool {
-	return errors.Is(err, session.ErrMaxClients) || errors.Is(err, session.ErrBusy) || errors.Is(err,
-		session.ErrLoading) || errors.Is(err, session.ErrMasterDown)
+// isServerState recognises the error replies of a server in trouble, which doctor is there for.
+func isServerState(err error) bool {
+	return errors.Is(err, session.ErrMaxClients) || errors.Is(err, session.ErrBusy) ||
+		errors.Is(err, session.ErrLoading) || errors.Is(err, session.ErrMasterDown)
 }
 
-// silent recognises a peer that said nothing at all: to a command, to a TLS handshake, or to the connection itself (a
-// listen queue that is full).
-func silent(err error) bool {
+// isNoAnswer recognises a peer that answered nothing at all: to a command, to a TLS handshake, or to the SYN (its
+// accept queue is full).
+func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
 
-// locate looks for the server's process on this host.
-func (n *node) locate(q host.Query) {
-	p, err := host.Locate(host.Root{}, q)
+// locate finds the server's process on this host.
+func (n *node) locate(fs host.FS, q host.Query) {
+	p, err := host.Locate(fs, q)
 	switch {
 	case errors.Is(err, host.ErrNotHere):
 		n.hostWhy, n.hostEnable = "the server does not run on this host", "run slowpath on the server's host"
+	case errors.Is(err, errors.ErrUnsupported):
+		n.hostWhy, n.hostEnable = err.Error(), "run slowpath on the server's host, or use --no-host"
 	case err != nil:
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
 		n.proxy = p.PID
-		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] answers at this address and passes calls on to a server "+
-			"elsewhere", p.Comm, p.PID), "name the server itself as a second target"
+		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] listens at this address and forwards calls to another "+
+			"server", p.Comm, p.PID), "name the server itself as a second target"
 	default:
 		n.process = &p
 	}

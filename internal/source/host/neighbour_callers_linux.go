@@ -3,9 +3,9 @@ package host
 import "slowpath/internal/recording"
 
 const (
-	callerCores   = 0.05 // a neighbour that uses less is not looked into
+	callerCores   = 0.05 // a neighbour that uses less is not inspected
 	callerSockets = 512  // of one process
-	callerAgain   = 5    // rounds until a process that was no caller is looked at again
+	callerAgain   = 5    // rounds until a process that was no caller is inspected again
 )
 
 // caller is what is known of a neighbour: whether it holds a connection to the server, and in which round that was
@@ -15,8 +15,8 @@ type caller struct {
 	round int
 }
 
-// markCallers says of each neighbour whether it is connected to the server: a load of the server itself is another
-// trouble than a stranger on its CPUs.
+// markCallers says of each neighbour whether it is connected to the server: a caller that loads the server is
+// another problem than a stranger on its CPUs.
 func (w *watch) markCallers(found []recording.Neighbour) {
 	for i := range found {
 		n := &found[i]

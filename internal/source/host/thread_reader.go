@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"path"
 	"sync/atomic"
+
+	"slowpath/internal/source/hostfs"
 )
 
-// maxLevels bounds the cgroup levels with a quota that are read on every tick.
+// maxLevels bounds the cgroup levels with a quota that are read each time.
 const maxLevels = 8
 
-// tick is what one look at the main thread saw. at is in the clock of the recording.
-type tick struct {
+// reading is the state and the counters of the main thread at one time. at is in the clock of the recording.
+type reading struct {
 	at    int64
 	state byte // R S D T t Z X …, as in /proc/PID/stat
 	cpu   int
 	schedstat
 	frozenBy    string           // cgroup that froze it; "-" for a signal or a debugger
 	throttledNs [maxLevels]int64 // of each level in levels
-	levels      *throttleLevels  // what the columns of throttledNs are
+	levels      *throttleLevels  // the levels of throttledNs
 	syscall     string           // when the state is D
 	wchan       string           // when the state is D
 }
@@ -27,20 +29,20 @@ type tick struct {
 // changes.
 type throttleLevels struct {
 	limits []cpuLimit
-	files  []File
+	files  []hostfs.File
 }
 
-// threadReader reads ticks of one thread out of open files.
+// threadReader reads one thread out of open files.
 type threadReader struct {
-	stat, sched    File
-	syscall, wchan File   // nil where not allowed
-	freezerV1      File   // freezer.state
-	freezerPath    string // of freezerV1
-	eventsV2       File   // cgroup.events
+	stat, sched    hostfs.File
+	syscall, wchan hostfs.File // nil where not allowed
+	freezerV1      hostfs.File // freezer.state
+	freezerPath    string      // of freezerV1
+	eventsV2       hostfs.File // cgroup.events
 	eventsPath     string
 	levels         atomic.Pointer[throttleLevels]
-	reading        *throttleLevels   // levels of the last tick
-	names          map[string]string // wchan by itself, so that a known one is not allocated again
+	current        *throttleLevels   // levels of the last reading
+	names          map[string]string // wchan by itself, so that a known name is not allocated again
 	last           schedstat
 	buf            [4096]byte
 	reads          atomic.Int64
@@ -72,7 +74,7 @@ func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
 	return r, nil
 }
 
-func openOptional(fs FS, name string) File {
+func openOptional(fs FS, name string) hostfs.File {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil
@@ -102,21 +104,21 @@ func (l *throttleLevels) limit(path string) cpuLimit {
 	return cpuLimit{}
 }
 
-// setLevels takes new levels; the reader closes the old ones with its next tick.
+// setLevels takes new levels; the reader closes the old ones with its next reading.
 func (r *threadReader) setLevels(l *throttleLevels) { r.levels.Store(l) }
 
 // Close closes all files.
 func (r *threadReader) Close() {
-	for _, f := range []File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2} {
+	for _, f := range []hostfs.File{r.stat, r.sched, r.syscall, r.wchan, r.freezerV1, r.eventsV2} {
 		if f != nil {
 			f.Close()
 		}
 	}
 	last := r.levels.Load()
-	if last != r.reading {
+	if last != r.current {
 		last.close()
 	}
-	r.reading.close()
+	r.current.close()
 }
 
 func (l *throttleLevels) close() {
@@ -129,16 +131,16 @@ func (l *throttleLevels) close() {
 }
 
 // pread reads a file from its beginning into the buffer of the reader.
-func (r *threadReader) pread(f File) ([]byte, bool) {
+func (r *threadReader) pread(f hostfs.File) ([]byte, bool) {
 	r.reads.Add(1)
 	n, err := f.ReadAt(r.buf[:], 0)
 	return r.buf[:n], n > 0 && (err == nil || n < len(r.buf))
 }
 
-// read fills a tick but for its time. It is false when the thread is gone. cpu.stat is read last: a throttled period
-// that has ended before the thread ran again is in it when the run is in schedstat.
-func (r *threadReader) read(t *tick) bool {
-	*t = tick{}
+// read fills a reading except for its time. It is false when the thread is gone. cpu.stat is read last: a throttled
+// period that ended before the thread ran again is in it when the run is in schedstat.
+func (r *threadReader) read(t *reading) bool {
+	*t = reading{}
 	b, ok := r.pread(r.stat)
 	if !ok {
 		return false
@@ -160,11 +162,11 @@ func (r *threadReader) read(t *tick) bool {
 	return true
 }
 
-func (r *threadReader) readLevels(t *tick) {
+func (r *threadReader) readLevels(t *reading) {
 	t.levels = r.levels.Load()
-	if t.levels != r.reading {
-		r.reading.close()
-		r.reading = t.levels
+	if t.levels != r.current {
+		r.current.close()
+		r.current = t.levels
 	}
 	for i, f := range t.levels.files {
 		if b, ok := r.pread(f); ok {
@@ -174,8 +176,8 @@ func (r *threadReader) readLevels(t *tick) {
 	}
 }
 
-// readStop finds out why a thread does not run that is in a state in which it may be frozen or blocked.
-func (r *threadReader) readStop(t *tick) {
+// readStop finds out why a thread does not run, where its state is one of a frozen or blocked thread.
+func (r *threadReader) readStop(t *reading) {
 	switch t.state {
 	case 'T', 't':
 		t.frozenBy = "-"
@@ -188,7 +190,8 @@ func (r *threadReader) readStop(t *tick) {
 		}
 		r.readBlocked(t)
 	case 'S':
-		// A thread that cgroup v2 froze sleeps in do_freezer_trap; one that slept through the whole tick may be that.
+		// A thread that cgroup v2 froze sleeps in do_freezer_trap; one that was not given a CPU since the last reading
+		// may be that.
 		if r.eventsV2 != nil && t.arrivals == r.last.arrivals {
 			if b, ok := r.pread(r.eventsV2); ok && bytes.Contains(b, []byte("frozen 1")) {
 				t.frozenBy = r.eventsPath
@@ -197,7 +200,7 @@ func (r *threadReader) readStop(t *tick) {
 	}
 }
 
-func (r *threadReader) readBlocked(t *tick) {
+func (r *threadReader) readBlocked(t *reading) {
 	if r.syscall != nil {
 		if b, ok := r.pread(r.syscall); ok {
 			t.syscall = syscallOf(b)

@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// slowlogReader turns what is new in SLOWLOG into events, each entry once.
+// slowlogReader turns new entries of SLOWLOG into events, each once.
 type slowlogReader struct {
 	sink    recording.Sink
 	subject string
@@ -14,16 +14,16 @@ type slowlogReader struct {
 	own     func(slowEntry) bool
 	startNs int64 // entries that may have ended before are left out
 
-	seen   bool   // SLOWLOG was read before
-	lastID int64  // newest id that was read
-	at     moment // of that
-	lost   int64  // entries that were overwritten unread
+	seen   bool     // SLOWLOG was read before
+	lastID int64    // newest id that was read
+	at     pollTime // when it was read
+	lost   int64    // entries that were overwritten unread
 }
 
 // fetchAtMost is the largest SLOWLOG GET; the server's default keeps as many entries.
 const fetchAtMost = 128
 
-// fetchMore is room for entries that are logged between the look at the newest one and the fetch.
+// fetchMore is for entries that are logged between reading the newest one and the fetch.
 const fetchMore = 16
 
 // missing says how many entries a SLOWLOG GET must ask for, given the newest: 0 if it has nothing new.
@@ -32,13 +32,13 @@ func (r *slowlogReader) missing(newest []slowEntry) int {
 		return 0
 	}
 	if !r.seen || newest[0].id < r.lastID {
-		return fetchAtMost // the first time, or the server began to count anew without our noticing
+		return fetchAtMost // the first time, or the server restarted its ids unnoticed
 	}
 	return int(min(newest[0].id-r.lastID, fetchAtMost))
 }
 
 // read takes a reply, newest entry first.
-func (r *slowlogReader) read(at moment, entries []slowEntry) {
+func (r *slowlogReader) read(at pollTime, entries []slowEntry) {
 	first, since := !r.seen, r.lastID
 	if len(entries) > 0 && entries[0].id < since {
 		first = true
@@ -62,7 +62,7 @@ func (r *slowlogReader) read(at moment, entries []slowEntry) {
 }
 
 // nothingNew notes that all entries up to now are known.
-func (r *slowlogReader) nothingNew(at moment) {
+func (r *slowlogReader) nothingNew(at pollTime) {
 	if !r.seen {
 		r.seen, r.lastID = true, -1
 	}
@@ -76,9 +76,9 @@ func (r *slowlogReader) restarted() {
 	}
 }
 
-// emit writes an entry. Its command ended within a whole second of the server's clock, and between the poll before and
+// emit records an entry. Its command ended within a whole second of the server's clock, and between the poll before and
 // this one.
-func (r *slowlogReader) emit(at moment, e slowEntry, first bool) {
+func (r *slowlogReader) emit(at pollTime, e slowEntry, first bool) {
 	from, to := r.clock.window(e.second)
 	if first && from < r.startNs {
 		return
@@ -90,7 +90,7 @@ func (r *slowlogReader) emit(at moment, e slowEntry, first bool) {
 	if max(from, begin) < min(to, at.done) {
 		from, to = max(from, begin), min(to, at.done)
 	} else {
-		from, to = begin, at.done // the clocks disagree by more than we thought: rather believe our own
+		from, to = begin, at.done // the clocks differ by more than estimated: this host's clock counts
 	}
 	r.sink.Event(recording.Event{
 		TimeNs: from, DurationNs: e.durationUsec * int64(time.Microsecond), Source: source,

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// latencyReader turns what is new in LATENCY into events, one per event and second. The server keeps the longest time
+// latencyReader turns new samples of LATENCY into events, one per event and second. The server keeps the longest time
 // of a second, so a sample is read when its second is over.
 type latencyReader struct {
 	sink    recording.Sink
@@ -43,7 +43,7 @@ func (r *latencyReader) stale(all []latest) []string {
 }
 
 // read takes the history of an event. With last, the second that is not over yet is taken too.
-func (r *latencyReader) read(at moment, event string, history []spike, last bool) {
+func (r *latencyReader) read(at pollTime, event string, history []spike, last bool) {
 	now := r.clock.second(at.sent)
 	r.open[event] = false
 	for _, s := range history {

@@ -4,7 +4,7 @@ package host
 
 import "testing"
 
-// TestUnanswered: what is sent again to a peer that answers no more is told from a lost segment, a closed window and a
+// TestUnanswered: retransmissions to a peer that no longer answers are told from a lost segment, a zero window and a
 // keepalive.
 func TestUnanswered(t *testing.T) {
 	var a socketSums
@@ -19,6 +19,6 @@ func TestUnanswered(t *testing.T) {
 		a.add(&s)
 	}
 	if a.unanswered != 7 || a.count != 6 {
-		t.Errorf("%d sent again unanswered, of %d sockets; want 7, 6", a.unanswered, a.count)
+		t.Errorf("%d unanswered retransmissions, of %d sockets; want 7, 6", a.unanswered, a.count)
 	}
 }

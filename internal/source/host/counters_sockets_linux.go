@@ -3,10 +3,11 @@ package host
 import (
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
-// maxSockets bounds the connections that are looked at in a round; beyond it the figures are those of a sample, and
+// maxSockets bounds the connections that are read in a round. Beyond it the numbers are those of a sample, and
 // sock.sampled says of how many.
 const maxSockets = 10_000
 
@@ -54,19 +55,19 @@ func (w *watch) listenQueue() {
 }
 
 const (
-	// timerRetransmit is the retransmission timer, and not that of keepalives or of a closed window (tcp(7),
+	// retransmissionTimer is the retransmission timer, and not that of keepalives or of a closed window (tcp(7),
 	// idiag_timer, tr of /proc/net/tcp).
-	timerRetransmit = 1
-	// deadResends: a lost segment is sent again once; one that goes unanswered twice in a row tells of a path that is
-	// gone.
-	deadResends = 2
+	retransmissionTimer = 1
+	// unansweredRetransmits: a lost segment is retransmitted once. One that was retransmitted twice in a row without an
+	// acknowledgement shows that the path is gone.
+	unansweredRetransmits = 2
 )
 
-// socketSums is what the connections of the server have in common.
+// socketSums adds up the connections of the server.
 type socketSums struct {
 	count, retransmitting, withInfo int
 	retrans                         int64
-	// sent again in a row by those that had no acknowledgement at least twice
+	// retransmissions in a row of the connections with at least unansweredRetransmits of them
 	unanswered                              int64
 	recvQ, sendQ, unacked, notsent, limited int64 // largest
 	rtts                                    []int64
@@ -77,7 +78,7 @@ func (a *socketSums) add(s *Socket) {
 	if s.Retransmits > 0 {
 		a.retransmitting++
 	}
-	if s.Timer == timerRetransmit && s.Retransmits >= deadResends {
+	if s.Timer == retransmissionTimer && s.Retransmits >= unansweredRetransmits {
 		a.unanswered += int64(s.Retransmits)
 	}
 	a.recvQ, a.sendQ = max(a.recvQ, int64(s.RecvQ)), max(a.sendQ, int64(s.SendQ))
@@ -117,10 +118,10 @@ func (w *watch) connections() {
 	if sums.count >= maxSockets {
 		w.sample(w.Node, "sock.sampled", float64(sums.count))
 		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket "+
-			"figures are those of a sample", "")
+			"numbers are those of a sample", "")
 	}
 	w.sampleSockets(&sums)
-	w.tellUnread()
+	w.snapshotUnread()
 	w.timeWait()
 }
 
@@ -144,18 +145,20 @@ func (w *watch) sampleSockets(a *socketSums) {
 	}
 }
 
-// timeWait samples the sockets in TIME_WAIT of the whole namespace: "TCP: inuse 5 orphan 0 tw 12 …" of sockstat.
+// timeWait samples the sockets in TIME_WAIT of the whole namespace.
 func (w *watch) timeWait() {
-	b, ok := w.read(w.proc("net/sockstat"))
-	if !ok {
+	w.reads.Add(1)
+	proc, err := procfs.NewFS(w.FS.Path(w.proc("")))
+	if err != nil {
 		return
 	}
-	_, rest, _ := strings.Cut(string(b), "TCP:")
-	line, _, _ := strings.Cut(rest, "\n")
-	f := strings.Fields(line)
-	for i := 0; i+1 < len(f); i += 2 {
-		if f[i] == "tw" {
-			w.sampleText(w.Node, "sock.time_wait", f[i+1])
+	stat, err := proc.NetSockstat()
+	if err != nil {
+		return
+	}
+	for _, p := range stat.Protocols {
+		if p.Protocol == "TCP" && p.TW != nil {
+			w.sample(w.Node, "sock.time_wait", float64(*p.TW))
 		}
 	}
 }

@@ -2,7 +2,7 @@ package host
 
 import "bytes"
 
-// The parsers here run on every fine tick: they read digits out of a buffer and allocate nothing.
+// The parsers here run on every reading of a thread: they read digits out of a buffer and allocate nothing.
 
 // scanUint reads an unsigned decimal number at the start of b after spaces, and gives the rest. Numbers beyond 2^63-1
 // fail.
