@@ -20,8 +20,8 @@ type Proxy struct {
 	AcceptDelay  time.Duration // of the connection to the server, after one from a client was accepted
 	RequestDelay time.Duration // of all data to the server; throughput is not limited
 	ReplyDelay   time.Duration // of all data to the client
-	// LoseOneIn is the share of replies that the proxy reads and does not pass on: one of so many; 0: none. The
-	// connection stays, and TCP has nothing to retransmit: only a timeout of the caller can notice.
+	// LoseOneIn, if not 0, makes the proxy read and drop one reply of this many. The connection stays, and TCP has
+	// nothing to retransmit: only a timeout of the caller can notice.
 	LoseOneIn int
 	// LoseOf limits the loss to connections whose requests contain it, such as a client's name: doctor's own calls are
 	// passed on.

@@ -90,7 +90,7 @@ func checkNothingLeft(t *testing.T, r *Registry) {
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the registry: %v, %v", entries, err)
 	}
-	if files, _ := filepath.Glob(filepath.Join(r.Dir(), ".new-*")); len(files) != 0 {
+	if files, _ := filepath.Glob(filepath.Join(r.dir, ".new-*")); len(files) != 0 {
 		t.Errorf("left in the registry: %v", files)
 	}
 }

@@ -52,9 +52,6 @@ func openRegistry(dir string, host Host) (*Registry, error) {
 	return &Registry{dir: dir, host: host, me: me}, nil
 }
 
-// Dir is the directory of the registry.
-func (r *Registry) Dir() string { return r.dir }
-
 // Add records e, owned by this process, and returns it with its id. Call it before the thing is made.
 func (r *Registry) Add(e Entry) (Entry, error) {
 	e.ID, e.Owner, e.BootID, e.Created = newID(), r.me, r.host.bootID(), time.Now().UTC()

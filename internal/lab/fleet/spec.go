@@ -26,7 +26,7 @@ type Spec struct {
 
 	CgroupProcs []string // files cgroup.procs (or tasks) that the process joins before it is executed
 	CPUs        []int    // run on these CPUs only
-	Nice        int      // -20 … 19
+	Nice        int      // is added to that of the lab: -20 … 19
 	// run in this network namespace (`ip netns`); implies UnixSocket, by which the lab connects
 	NetNS string
 

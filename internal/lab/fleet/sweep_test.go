@@ -45,7 +45,7 @@ func TestSweepAfterTheLabWasKilled(t *testing.T) {
 	get(t, servers.Redis7015)
 	f := newFleet(t)
 	lab := exec.CommandContext(t.Context(), os.Args[0])
-	lab.Env = append(os.Environ(), helperEnv+"="+f.Registry.Dir())
+	lab.Env = append(os.Environ(), helperEnv+"="+f.Registry.dir)
 	out, err := lab.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (l *Lab) throttle(ctx context.Context, s *fleet.Instance) error {
 	return g.Add(s.PID)
 }
 
-// mget reads so many keys of a name.
+// mget is an MGET of a number of random keys.
 func mget(keys int, name string) []string {
 	return append([]string{"MGET"}, slices.Repeat([]string{name}, keys)...)
 }

@@ -17,7 +17,7 @@ const documents = 100
 // labPassword is the password of servers whose clients log in.
 const labPassword = "lab"
 
-// fillDocuments stores n JSON documents of so many items of about 60 bytes, for clients to decode.
+// fillDocuments stores n JSON documents with a number of items of about 60 bytes each, for clients to decode.
 func fillDocuments(ctx context.Context, s *fleet.Instance, n, items int) error {
 	doc := make([]string, items)
 	for i := range doc {

@@ -41,9 +41,6 @@ func OpenCache(dir string) (*Cache, error) {
 	return &Cache{dir: dir}, nil
 }
 
-// Dir is the directory of the cache.
-func (c *Cache) Dir() string { return c.dir }
-
 // Installed lists the servers that are in the cache and answer --version rightly, in the order of the catalogue.
 func (c *Cache) Installed(ctx context.Context) []Binary {
 	var out []Binary

@@ -78,7 +78,7 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 			t.Errorf("%s: %v, wanted %q", name, err, want)
 		}
 	}
-	if left := globIn(c.Dir(), ".tmp-*"); len(left) != 0 {
+	if left := globIn(c.dir, ".tmp-*"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
