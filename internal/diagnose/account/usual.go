@@ -7,6 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // Path is all calls of one kind of connection to one node: what is usual is known per path.
@@ -56,16 +57,16 @@ func paths(rec *recording.Recording) []Path {
 	for k, ns := range byPath {
 		sortNs(ns)
 		p := Path{
-			Node: k.node, Conn: k.conn, Calls: len(ns), MinNs: ns[0], P50Ns: quantile(ns, 0.5),
-			P90Ns: quantile(ns, 0.9),
-			P99Ns: quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
+			Node: k.node, Conn: k.conn, Calls: len(ns), MinNs: ns[0], P50Ns: stats.Quantile(ns, 0.5),
+			P90Ns: stats.Quantile(ns, 0.9),
+			P99Ns: stats.Quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
 		}
 		for _, d := range ns {
 			p.TotalNs += d
 		}
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
-			p.ConnectNs, p.ConnectMinNs = quantile(c, 0.5), c[0]
+			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
 		}
 		out = append(out, p)
 	}
@@ -163,7 +164,7 @@ func latency(rec *recording.Recording, l *Ledger) Latency {
 		return Latency{}
 	}
 	sortNs(kept)
-	return Latency{len(all), quantile(kept, 0.5), quantile(kept, 0.99), quantile(kept, 0.999), kept[len(kept)-1]}
+	return Latency{len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1]}
 }
 
 func latencyOf(h *hdrhistogram.Histogram) Latency {
@@ -171,9 +172,3 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 }
 
 func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }
-
-// quantile of sorted values, the nearest rank.
-func quantile(ns []int64, q float64) int64 {
-	i := int(q*float64(len(ns)) + 0.5)
-	return ns[min(max(i-1, 0), len(ns)-1)]
-}

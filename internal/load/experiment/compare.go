@@ -56,18 +56,12 @@ type Verdict struct {
 
 // Verdicts over all figures, and of one.
 const (
-	Faster       = "faster"
-	Slower       = "slower"
+	Faster       = stats.Faster
+	Slower       = stats.Slower
 	Mixed        = "mixed"
-	NoDifference = "no-difference-shown"
-	TooFew       = "too-few-repeats"
-	Incomparable = "not-comparable"
+	NoDifference = stats.NoDifference
+	TooFew       = stats.TooFew
 )
-
-var verdictIDs = map[string]string{
-	stats.Faster: Faster, stats.Slower: Slower, stats.Unshown: NoDifference,
-	stats.TooFew: TooFew, stats.None: Incomparable,
-}
 
 // compare holds repeats against the baseline.
 func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
@@ -76,20 +70,20 @@ func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 		Alpha:       stats.Alpha,
 		Differences: differences(b.Setup, s.Setup),
 	}
-	var figures []stats.Figure
+	var metrics []stats.Metric
 	for _, f := range figuresOf(open) {
-		figures = append(figures, stats.Figure{
-			Name: f.name, Higher: f.higher, Old: each(b.Runs, f.of),
+		metrics = append(metrics, stats.Metric{
+			Name: f.name, HigherIsBetter: f.higher, Old: each(b.Runs, f.of),
 			New: each(s.Runs, f.of),
 		})
 	}
-	for _, v := range stats.Compare(figures) {
+	for _, v := range stats.Compare(metrics) {
 		c.Needed = max(c.Needed, v.Needed)
 		c.Figures = append(c.Figures, Verdict{
 			Figure: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
 			New:    estimate(v.New.Value, v.New.Low, v.New.High),
-			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: verdictIDs[v.Verdict],
-			Text: v.String(),
+			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: v.Verdict,
+			Text: verdictText(v),
 		})
 	}
 	c.Verdict = c.overall()

@@ -89,7 +89,7 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	}
 	for _, f := range figuresOf(o.Open) {
 		values := each(s.Runs, f.of)
-		m := stats.MedianOf(values)
+		m := stats.EstimateMedian(values)
 		s.Figures = append(s.Figures, Figure{f.name, estimate(m.Value, m.Low, m.High), stats.Drifts(values)})
 	}
 	s.note(o)
@@ -105,8 +105,8 @@ func (s *Repeats) note(o RepeatsOptions) {
 	if s.Interrupted {
 		note("Ended early: %d of %d loads.", len(s.Runs), o.Repeats)
 	}
-	if n := len(s.Runs); n < stats.NeededForMedian && o.Baseline == nil {
-		note("%d repeats have no 95 %% interval of their median; %d have.", n, stats.NeededForMedian)
+	if n := len(s.Runs); n < stats.RepeatsForInterval && o.Baseline == nil {
+		note("%d repeats have no 95 %% interval of their median; %d have.", n, stats.RepeatsForInterval)
 	}
 	var drift []string
 	for _, f := range s.Figures {
@@ -133,7 +133,7 @@ func (s *Repeats) sentence() string {
 		return s.Comparison.Sentence
 	}
 	latencies := medianLatency(s.Runs, func(r Run) Latency { return r.Latency })
-	speed := median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
+	speed := stats.Median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
 	return fmt.Sprintf("Medians of %d loads: %s requests per second, p50 %s, p99 %s, p99.9 %s.", len(s.Runs),
 		thousands(speed), brief(latencies.P50Ns), brief(latencies.P99Ns),
 		brief(latencies.P999Ns))

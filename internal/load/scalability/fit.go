@@ -67,7 +67,7 @@ func New(obs []Observation, gain float64, seed uint64) (*Fit, error) {
 	if !ok {
 		return nil, ErrNoFit
 	}
-	f := &Fit{Law: p.law(), Gain: gain, Points: points}
+	f := &Fit{Law: lawOf(p), Gain: gain, Points: points}
 	for i := range points {
 		points[i].Fitted = f.At(points[i].N)
 	}

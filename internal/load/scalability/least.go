@@ -3,17 +3,20 @@ package scalability
 import (
 	"math"
 	"slices"
+
+	"slowpath/internal/stats"
 )
 
 // The law is fitted as X(N) = N / (a + b(N-1) + cN(N-1)), with a = 1/λ, b = σ/λ, c = κ/λ: N/X is linear in them, which
 // gives the start, and b ≥ 0, c ≥ 0 are bounds of single numbers.
-type coefficients [3]float64
+type coefficients = stats.Coefficients
 
-func (p coefficients) law() Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
+func lawOf(p coefficients) Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
 
 func terms(n float64) coefficients { return coefficients{1, n - 1, n * (n - 1)} }
 
-func (p coefficients) cycle(n float64) float64 {
+// cycle is N/X, by the coefficients.
+func cycle(p coefficients, n float64) float64 {
 	t := terms(n)
 	return p[0]*t[0] + p[1]*t[1] + p[2]*t[2]
 }
@@ -23,7 +26,7 @@ type row struct{ n, x, scale float64 }
 
 func cost(rows []row, p coefficients) (sum float64) {
 	for _, r := range rows {
-		d := (r.x - r.n/p.cycle(r.n)) / r.scale
+		d := (r.x - r.n/cycle(p, r.n)) / r.scale
 		sum += d * d
 	}
 	return sum
@@ -69,7 +72,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 	now := cost(rows, p)
 	for range mostSteps {
 		step, ok := solve(rows, free, func(r row) (coefficients, float64, float64) {
-			f := r.n / p.cycle(r.n)
+			f := r.n / cycle(p, r.n)
 			t := terms(r.n)
 			for i := range t {
 				t[i] *= -f * f / r.n // the derivative of n/cycle
@@ -111,7 +114,7 @@ func positive(rows []row, p coefficients) bool {
 		return false
 	}
 	for _, r := range rows {
-		if !(p.cycle(r.n) > 0) {
+		if !(cycle(p, r.n) > 0) {
 			return false
 		}
 	}
@@ -124,67 +127,9 @@ func flat(rows []row) coefficients { return coefficients{rows[0].n / rows[0].x} 
 // solve is linear least squares of the free coefficients: each row gives its terms, its value, and the unit of its
 // error. False: the rows do not determine them.
 func solve(rows []row, free []int, of func(row) (coefficients, float64, float64)) (coefficients, bool) {
-	k := len(free)
-	var m [3][4]float64 // normal equations
+	var l stats.LeastSquares
 	for _, r := range rows {
-		t, y, unit := of(r)
-		for i := range k {
-			for j := range k {
-				m[i][j] += t[free[i]] * t[free[j]] / (unit * unit)
-			}
-			m[i][3] += t[free[i]] * y / (unit * unit)
-		}
+		l.Add(of(r))
 	}
-	// The terms grow with N⁰, N and N²: scaled to a diagonal of ones, the equations are as well posed as they can be.
-	var scale [3]float64
-	for i := range k {
-		if scale[i] = math.Sqrt(m[i][i]); !(scale[i] > 0) {
-			return coefficients{}, false
-		}
-	}
-	for i := range k {
-		for j := range k {
-			m[i][j] /= scale[i] * scale[j]
-		}
-		m[i][3] /= scale[i]
-	}
-	if !eliminate(&m, k) {
-		return coefficients{}, false
-	}
-	var p coefficients
-	for i := range k {
-		p[free[i]] = m[i][3] / scale[i]
-	}
-	return p, true
-}
-
-// singular is the pivot, of equations with a diagonal of ones, below which rounding decides.
-const singular = 1e-13
-
-// eliminate solves k equations in place (Gauss-Jordan with pivots).
-func eliminate(m *[3][4]float64, k int) bool {
-	for i := range k {
-		pivot := i
-		for j := i + 1; j < k; j++ {
-			if math.Abs(m[j][i]) > math.Abs(m[pivot][i]) {
-				pivot = j
-			}
-		}
-		if m[i], m[pivot] = m[pivot], m[i]; !(math.Abs(m[i][i]) > singular) {
-			return false
-		}
-		for j := range k {
-			if j == i {
-				continue
-			}
-			f := m[j][i] / m[i][i]
-			for c := range m[j] {
-				m[j][c] -= f * m[i][c]
-			}
-		}
-	}
-	for i := range k {
-		m[i][3] /= m[i][i]
-	}
-	return true
+	return l.Solve(free)
 }

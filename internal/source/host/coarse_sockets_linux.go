@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/stats"
 )
 
 // maxSockets bounds the connections that are looked at in a round; beyond it the figures are those of a sample, and
@@ -140,7 +142,7 @@ func (w *watch) sampleSockets(a *socketSums) {
 	if len(a.rtts) > 0 {
 		slices.Sort(a.rtts)
 		w.sample(w.Node, "sock.rtt_min_ns", float64(a.rtts[0]))
-		w.sample(w.Node, "sock.rtt_median_ns", float64(a.rtts[len(a.rtts)/2]))
+		w.sample(w.Node, "sock.rtt_median_ns", float64(stats.MedianUpper(a.rtts)))
 	}
 }
 
