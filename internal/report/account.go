@@ -36,8 +36,9 @@ func (p *page) account(d cause.Diagnosis) {
 			ns += s.Ns
 			share += s.Share
 		}
-		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"), duration(ns),
-			percent(share)), dim)
+		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"),
+			format.Duration(ns),
+			format.Percent(share)), dim)
 	}
 }
 
@@ -65,7 +66,7 @@ func (p *page) states(states []cause.State) {
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
 		name := p.shorten(p.text(t), maxTerm)
-		numbers := " " + p.length(s.Ns) + " " + padLeft(p.text(percent(s.Share)), partWidth)
+		numbers := " " + p.length(s.Ns) + " " + padLeft(p.text(format.Percent(s.Share)), partWidth)
 		if beside >= shortBar {
 			width := min(beside, longBar)
 			p.line("  " + p.in(bold, pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap + p.in(dim,
@@ -85,7 +86,7 @@ func (p *page) track(s cause.State, width int) string {
 
 // length is a duration in a column of timeWidth.
 func (p *page) length(ns int64) string {
-	return padLeft(p.shorten(p.text(duration(ns)), timeWidth), timeWidth)
+	return padLeft(p.shorten(p.text(format.Duration(ns)), timeWidth), timeWidth)
 }
 
 // aside is a remark behind a term, in at most width columns.

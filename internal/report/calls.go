@@ -68,10 +68,10 @@ func (p *page) caller(c trace.Call, nodes bool, room int) []string {
 	to := " " + p.text("→") + " " + p.text(c.Node)
 	var more []string
 	if c.ReplyBytes >= bigReply {
-		more = append(more, "reply "+size(c.ReplyBytes))
+		more = append(more, "reply "+format.Bytes(c.ReplyBytes))
 	}
 	if c.RequestBytes >= bigReply {
-		more = append(more, "request "+size(c.RequestBytes))
+		more = append(more, "request "+format.Bytes(c.RequestBytes))
 	}
 	if c.Error != "" {
 		more = append(more, p.text(c.Error))
@@ -200,7 +200,7 @@ func spendings(c trace.Call) []spending {
 
 // say puts a spending into words.
 func (s spending) say() string {
-	d := duration(s.ns)
+	d := format.Duration(s.ns)
 	if s.actor == recording.Server && s.state == recording.Busy {
 		switch {
 		case s.culprit == "":
@@ -241,19 +241,7 @@ func (p *page) others(g trace.Group) {
 		named = append(named, "…")
 	}
 	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", format.Count(g.Others, "call"),
-		duration(g.LeastNs), strings.Join(named, ", "))
+		format.Duration(g.LeastNs), strings.Join(named, ", "))
 	lead := pad("", p.stripWidth()+2)
 	p.paragraph(lead, lead, text, dim)
-}
-
-// size prints bytes with three digits: 9.54 MB.
-func size(n int64) string {
-	v, unit := float64(n)/1e3, "kB"
-	for _, next := range []string{"MB", "GB"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, next
-	}
-	return digits(v) + " " + unit
 }

@@ -46,7 +46,7 @@ func CallsFacts(s trace.Summary) []string {
 		facts = append(facts, fmt.Sprintf("%.1f s", s.Seconds))
 	}
 	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow,
-		duration(s.SlowNs)))
+		format.Duration(s.SlowNs)))
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
@@ -56,7 +56,7 @@ func CallsFacts(s trace.Summary) []string {
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
 		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned,
-			percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
+			format.Percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
 	}
 	facts = append(facts, unaligned)
 	lost := "no report lost"
@@ -89,7 +89,7 @@ func (p *page) commands(list []trace.Command) {
 		figures := []string{"-", "-", "-"}
 		for i, ns := range []int64{c.P50Ns, c.P99Ns, c.MaxNs} {
 			if c.MaxNs > 0 {
-				figures[i] = p.text(duration(ns))
+				figures[i] = p.text(format.Duration(ns))
 			}
 		}
 		if c.P50Ns == 0 {

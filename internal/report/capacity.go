@@ -35,8 +35,8 @@ func (p *page) trials(trials []experiment.Trial) {
 		if t.Outcome != experiment.Holds {
 			colour = dim
 		}
-		p.cells(colour, trialWidths, grouped(int64(t.PerSecond+0.5))+"/s", t.Purpose, t.Outcome, duration(l.P50Ns),
-			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
-			duration(t.Run.LateP99Ns))
+		p.cells(colour, trialWidths, format.Rate(t.PerSecond), t.Purpose, t.Outcome, format.Duration(l.P50Ns),
+			format.Duration(l.P99Ns), format.Duration(l.P999Ns), format.Duration(l.MaxNs),
+			format.Duration(t.Run.LateP99Ns))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/experiment"
 )
 
@@ -108,7 +109,7 @@ func (p *page) drawn(s *experiment.Sweep, c *canvas) {
 	for r, cells := range c.cells {
 		label := ""
 		if r%4 == 0 {
-			label = short(int64(math.Round(c.top * float64(curveRows-1-r) / (curveRows - 1))))
+			label = format.Compact(int64(math.Round(c.top * float64(curveRows-1-r) / (curveRows - 1))))
 		}
 		p.line(padLeft(label, curveLabel-1) + " " + p.in(blue, strings.TrimRight(string(cells), " ")))
 	}

@@ -36,10 +36,10 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	if f.Of > 0 {
-		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
+		out = append(out, format.Percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
 			format.Count(f.Of, "slow call")))
 	}
-	return append(out, "confidence "+percent(f.Confidence))
+	return append(out, "confidence "+format.Percent(f.Confidence))
 }
 
 func rootOf(fs []cause.Finding, id string) string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"slowpath/internal/format"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -163,7 +164,7 @@ func drawFrame(out *bufio.Writer, f Flame, n, beside *stacks.Node, x float64, le
 
 func (f Flame) value(v int64) string {
 	if f.Unit == "nanoseconds" {
-		return duration(v)
+		return format.Duration(v)
 	}
 	return fmt.Sprintf("%d %s", v, text(f.Unit))
 }

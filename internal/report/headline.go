@@ -102,12 +102,13 @@ func figures(l cause.Latency) []string {
 	}
 	slow := fmt.Sprintf("%d slow", l.SlowCalls)
 	if l.SlowThresholdNs > 0 {
-		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
+		slow += " (≥ " + format.Duration(l.SlowThresholdNs) + ")"
 	}
 	calls := []string{format.Count(l.Calls, "call")}
 	if l.UserCalls > 0 && l.UserCalls != l.Calls {
 		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
 			" of slowpath"}
 	}
-	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
+	return append(calls, slow, "p50 "+format.Duration(l.P50Ns), "p99 "+format.Duration(l.P99Ns),
+		"max "+format.Duration(l.MaxNs))
 }

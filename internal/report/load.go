@@ -69,8 +69,8 @@ func (p *page) loadHead(r *bench.Result) {
 	if r.Interrupted {
 		ended = ", ended early"
 	}
-	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", grouped(int64(r.RequestsPerSecond+0.5)),
-		grouped(r.Requests), duration(int64(r.Seconds*1e9)), ended), bold)
+	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", format.Thousands(r.RequestsPerSecond),
+		format.Thousands(r.Requests), format.Duration(int64(r.Seconds*1e9)), ended), bold)
 }
 
 func (p *page) rateAsked(r *bench.Result) string {
@@ -81,7 +81,7 @@ func (p *page) rateAsked(r *bench.Result) string {
 	if r.Replay != nil {
 		arrivals = paceOf(r.Replay)
 	}
-	return fmt.Sprintf(" at %s/s, %s", grouped(int64(r.Schedule.PerSecond+0.5)), arrivals)
+	return fmt.Sprintf(" at %s, %s", format.Rate(r.Schedule.PerSecond), arrivals)
 }
 
 // Columns of latencies: a label, and figures of nine columns each.
@@ -133,7 +133,7 @@ func (p *page) time(l bench.Latency, ns int64) string {
 	if l.Calls == 0 {
 		return "-"
 	}
-	return p.text(duration(ns))
+	return p.text(format.Duration(ns))
 }
 
 // loadOps prints a line per op of a mix.
@@ -150,9 +150,10 @@ func (p *page) loadOps(ops []bench.Op) {
 	p.line(p.in(dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
 	for _, o := range ops {
 		l := o.Latency
-		p.line(line(p.text(o.Op), short(o.Requests), short(int64(o.RequestsPerSecond+0.5)), p.time(l, l.P50Ns),
+		p.line(line(p.text(o.Op), format.Compact(o.Requests), format.Compact(int64(o.RequestsPerSecond+0.5)),
+			p.time(l, l.P50Ns),
 			p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
-			short(o.Errors), short(o.Misses)))
+			format.Compact(o.Errors), format.Compact(o.Misses)))
 	}
 }
 
@@ -170,29 +171,30 @@ func (p *page) loadFacts(r *bench.Result) {
 	}
 	var facts []string
 	if r.Misses > 0 {
-		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
+		facts = append(facts, fmt.Sprintf("%s reads missed", format.Thousands(r.Misses)))
 	}
 	if r.Settings.Subscribers > 0 {
-		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered),
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", format.Thousands(r.Delivered),
 			format.Count(r.Settings.Subscribers, "subscriber")))
 	}
 	if r.TimedOut > 0 {
-		facts = append(facts, format.Count(int(r.TimedOut), "call")+" timed out")
+		facts = append(facts, format.Count(r.TimedOut, "call")+" timed out")
 	}
 	if len(r.Mismatches) > 0 {
 		p.paragraph("wrong replies: ", "               ", countsText(r.Mismatches), alarm)
 	}
 	if c := r.Connections; c.Lost > 0 {
-		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(int(c.Lost), "connection"),
+		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(c.Lost, "connection"),
 			c.Reconnected))
 	}
 	if s := r.Schedule; s != nil {
-		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns),
-			duration(s.LateMaxNs)))
+		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)",
+			format.Duration(s.LateP99Ns),
+			format.Duration(s.LateMaxNs)))
 	}
 	g := r.Generator
 	facts = append(facts, fmt.Sprintf("generator: %s CPU s per million requests, %s system calls per request",
-		digits(g.CPUSecondsPerMillion), digits(g.SystemCallsPerRequest)))
+		format.Digits(g.CPUSecondsPerMillion), format.Digits(g.SystemCallsPerRequest)))
 	p.facts("", facts, none)
 }
 
@@ -209,31 +211,7 @@ func countsText(errors map[string]int64) string {
 		return strings.Compare(a, b)
 	})
 	for i, k := range kinds {
-		kinds[i] = fmt.Sprintf("%s × %s", grouped(errors[k]), OneLine(k))
+		kinds[i] = fmt.Sprintf("%s × %s", format.Thousands(errors[k]), OneLine(k))
 	}
 	return strings.Join(kinds, "; ")
-}
-
-// grouped prints a number in groups of three digits: 1 432 100.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return s
-}
-
-// short prints a number in at most six columns: 99999, 1.23M.
-func short(n int64) string {
-	if n < 100_000 {
-		return fmt.Sprint(n)
-	}
-	v, unit := float64(n)/1e3, "k"
-	for _, next := range []string{"M", "G", "T"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, next
-	}
-	return digits(v) + unit
 }

@@ -16,16 +16,17 @@ func (p *page) replay(r *bench.Replay) {
 		return
 	}
 	p.gap()
-	p.paragraph("replay: ", "        ", fmt.Sprintf("%s of %s requests of %s, %s long, %s", grouped(r.Sent),
-		grouped(r.Requests), format.Count(r.Clients, "client"),
-		duration(r.LengthNs), paceOf(r)), none)
+	p.paragraph("replay: ", "        ", fmt.Sprintf("%s of %s requests of %s, %s long, %s", format.Thousands(r.Sent),
+		format.Thousands(r.Requests), format.Count(r.Clients, "client"),
+		format.Duration(r.LengthNs), paceOf(r)), none)
 	for i, s := range r.Skipped {
 		if i == mostSkipped {
 			p.paragraph("  ", "  ", fmt.Sprintf("and %s for other reasons", format.Count(len(r.Skipped)-i, "command")),
 				dim)
 			break
 		}
-		p.paragraph("  left out: ", "            ", fmt.Sprintf("%s × %s: %s", grouped(s.Count), OneLine(s.Command),
+		p.paragraph("  left out: ", "            ", fmt.Sprintf("%s × %s: %s", format.Thousands(s.Count),
+			OneLine(s.Command),
 			s.Why), dim)
 	}
 	for _, n := range r.Notes {

@@ -60,7 +60,10 @@ func (p *page) matrixCell(c matrix.Cell) {
 
 // matrixFigures are in the order of the columns.
 func matrixFigures(c matrix.Cell) []string {
-	return []string{grouped(int64(c.RequestsPerSecond + 0.5)), duration(c.P50Ns), duration(c.P99Ns), grouped(c.Errors)}
+	return []string{
+		format.Thousands(int64(c.RequestsPerSecond + 0.5)), format.Duration(c.P50Ns),
+		format.Duration(c.P99Ns), format.Thousands(c.Errors),
+	}
 }
 
 // matrixMeaning is why there are no figures, or what limited them and what doctor found.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 )
 
 // maxProcesses bounds the processes whose CPU time is shown.
@@ -28,7 +29,7 @@ func (p *page) onCPU(all []cause.OnCPU) {
 			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)), none)
 		default:
 			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the "+
-				"rest", who, ofTime(o.Slow), duration(o.Slow.Ns), ofTime(o.Rest)), none)
+				"rest", who, ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest)), none)
 		}
 		if o.Differs {
 			p.paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):",
@@ -38,7 +39,8 @@ func (p *page) onCPU(all []cause.OnCPU) {
 				"stands out while calls were slow:", dim)
 		}
 		for _, f := range o.Functions {
-			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name),
+			p.paragraph("    ", "      ", fmt.Sprintf("%s slow, %s else: %s", format.WholePercent(f.Slow),
+				format.WholePercent(f.Rest), f.Name),
 				none)
 		}
 	}
@@ -49,8 +51,5 @@ func (p *page) onCPU(all []cause.OnCPU) {
 
 // ofTime is what a process had of one CPU in a part of the watch.
 func ofTime(s cause.Side) string {
-	if s.Ns == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(s.CPUNs)/float64(s.Ns))
+	return format.WholePercent(float64(s.CPUNs) / float64(max(s.Ns, 1)))
 }

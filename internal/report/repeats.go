@@ -96,9 +96,9 @@ func amount(field string, v *float64) string {
 	case v == nil:
 		return "?"
 	case strings.HasSuffix(field, "_ns"):
-		return duration(int64(*v))
+		return format.Duration(int64(*v))
 	case *v >= 1000:
-		return grouped(int64(*v + 0.5))
+		return format.Thousands(*v)
 	}
-	return digits(*v)
+	return format.Digits(*v)
 }

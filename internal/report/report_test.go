@@ -14,30 +14,6 @@ import (
 	"slowpath/internal/diagnose/cause"
 )
 
-func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{
-		0: "0 µs", 1: "0.001 µs", 123: "0.12 µs", 1_000: "1.00 µs",
-		84_049: "84.0 µs", 999_400: "999 µs", 999_500: "1.00 ms",
-		9_996_000: "10.0 ms", 99_960_000: "100 ms", 84_912_000: "84.9 ms", 1_523_000_000: "1.52 s",
-		3_600_000_000_000: "3600 s", -1_500_000: "-1.50 ms",
-	} {
-		if got := duration(ns); got != want {
-			t.Errorf("duration(%d) = %s, want %s", ns, got, want)
-		}
-	}
-}
-
-func TestPercent(t *testing.T) {
-	for share, want := range map[float64]string{
-		0: "0 %", 0.0062: "0.6 %", 0.07: "7.0 %", 0.97: "97 %", 1: "100 %",
-		-1: "? %", math.Inf(1): "? %",
-	} {
-		if got := percent(share); got != want {
-			t.Errorf("percent(%v) = %s, want %s", share, got, want)
-		}
-	}
-}
-
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain text":                       "plain text",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 )
 
@@ -109,7 +110,7 @@ func (d *drawing) scale(row int) string {
 	if row != spectrumRows && row != 1 && row != (spectrumRows+1)/2 {
 		return ""
 	}
-	return short(int64(math.Round(math.Pow(10, max(0, d.top*float64(row)/spectrumRows-1)))))
+	return format.Compact(int64(math.Round(math.Pow(10, max(0, d.top*float64(row)/spectrumRows-1)))))
 }
 
 // ticks writes round times under their columns; micro is the unit of microseconds, as the terminal can show it.

@@ -57,7 +57,7 @@ func (p *page) sweepTable(s *experiment.Sweep) {
 	p.cells(dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
 	for _, pt := range s.Points {
 		l := pt.Latency
-		name := grouped(int64(pt.Value))
+		name := format.Thousands(pt.Value)
 		if pt.GeneratorLimited {
 			name += " x"
 		}
@@ -65,8 +65,8 @@ func (p *page) sweepTable(s *experiment.Sweep) {
 		if len(pt.Runs) > 1 {
 			spread = fmt.Sprintf("±%.1f %%", (pt.High-pt.Low)/2/pt.RequestsPerSecond*100)
 		}
-		p.cells(none, sweepWidths, name, grouped(int64(pt.RequestsPerSecond+0.5)), spread, duration(l.P50Ns),
-			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
+		p.cells(none, sweepWidths, name, format.Thousands(pt.RequestsPerSecond), spread, format.Duration(l.P50Ns),
+			format.Duration(l.P99Ns), format.Duration(l.P999Ns), format.Duration(l.MaxNs),
 			errorShare(pt.ErrorShare))
 	}
 }
@@ -75,7 +75,7 @@ func errorShare(share float64) string {
 	if share == 0 {
 		return "0"
 	}
-	return percent(share)
+	return format.Percent(share)
 }
 
 // law prints the parameters with their intervals.
@@ -106,12 +106,12 @@ func interval(e experiment.Estimate, format string) string {
 // searchNotes ends a search's text: how its loads were made, and what one must know.
 func (p *page) searchNotes(s experiment.Setup, notes []string, how string) {
 	p.gap()
-	facts := []string{how, "each " + time.Duration(s.DurationNs).String()}
+	facts := []string{how, "each " + format.Interval(time.Duration(s.DurationNs))}
 	if s.DurationNs == 0 {
 		facts = facts[:1]
 	}
 	if s.WarmUpNs > 0 {
-		facts = append(facts, time.Duration(s.WarmUpNs).String()+" of warm-up left out")
+		facts = append(facts, format.Interval(time.Duration(s.WarmUpNs))+" of warm-up left out")
 	}
 	p.facts("", facts, dim)
 	for _, n := range notes {

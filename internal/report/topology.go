@@ -60,7 +60,7 @@ func (p *page) topologyHead(r *survey.Report) {
 	}
 	links := []string{views, format.Count(m.LinksDown, "bus link") + " down"}
 	if m.LinkBufferBytes > 0 {
-		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", grouped(m.LinkBufferBytes)))
+		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", format.Thousands(m.LinkBufferBytes)))
 	}
 	p.facts("", links, none)
 }
@@ -186,7 +186,7 @@ func (p *page) replicas(s survey.Shard) string {
 		}
 	}
 	if behind > 0 {
-		parts = append(parts, fmt.Sprintf("-%s B", grouped(behind)))
+		parts = append(parts, fmt.Sprintf("-%s B", format.Thousands(behind)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -235,7 +235,7 @@ func (p *page) topologyCost(r *survey.Report) {
 	}
 	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at "+
 		"most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
-		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
+		format.Duration(r.Cost.ServerTimeNs), format.Duration(r.Cost.MaxNodeNs)), dim)
 }
 
 // cell is one of a row: text, width, and whether it stands to the left.

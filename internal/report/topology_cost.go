@@ -61,13 +61,7 @@ func every(ns int64) string {
 	if ns == 0 {
 		return "?"
 	}
-	text := time.Duration(ns).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
+	return format.Interval(time.Duration(ns))
 }
 
 // habits says what the libraries that have connections are known to do.
@@ -106,11 +100,11 @@ func (p *page) refreshCost(r *survey.Report) {
 			likely = " (by its cost " + x.Likely + ")"
 		}
 		p.paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command,
-			likely, digits(x.PerNode), duration(x.PerCallNs), percent(x.Share)), none)
+			likely, format.Digits(x.PerNode), format.Duration(x.PerCallNs), format.Percent(x.Share)), none)
 	}
-	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, percent(c.ShareMax))
+	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, format.Percent(c.ShareMax))
 	if c.BusyMax > 0 {
-		most += fmt.Sprintf(", which uses %s of a core in all", percent(c.BusyMax))
+		most += fmt.Sprintf(", which uses %s of a core in all", format.Percent(c.BusyMax))
 	}
 	p.paragraph("  ", "    ", most, none)
 	const short = 0.8 // of the time that commands take on the wall; what is missing the process waited for its CPU
@@ -161,7 +155,10 @@ func (p *page) whatIf(r *survey.Report) {
 		cells, c := []cell{{key[0], 13, true}, {key[1], 14, true}}, none
 		for _, n := range sizes {
 			w := rows[key][n]
-			cells = append(cells, cell{fmt.Sprintf("%s %7s", duration(w.PerCallNs), load(w.Share)), column, false})
+			cells = append(cells, cell{
+				fmt.Sprintf("%s %7s", format.Duration(w.PerCallNs), load(w.Share)), column,
+				false,
+			})
 		}
 		if key[0] == r.Model.Reference && key[1] == r.Model.Command {
 			c = bold // as the target is
@@ -172,8 +169,8 @@ func (p *page) whatIf(r *survey.Report) {
 	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. "+
 		"The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. "+
 		"Writing the reply (%s bytes) comes on top.",
-		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)),
-		grouped(int64(m.Size.Nodes)), format.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+		m.Command, m.Formula, m.Reference, format.Duration(m.MeasuredNs), format.Thousands(m.Calls),
+		format.Thousands(m.Size.Nodes), format.Count(m.Size.Ranges, "range"), m.Scale, format.Thousands(m.Bytes)), dim)
 }
 
 // asked is who asks how often.
@@ -190,7 +187,7 @@ func load(share float64) string {
 	if share > 1 {
 		return ">100 %"
 	}
-	return percent(share)
+	return format.Percent(share)
 }
 
 // waysOut is the table of what each way out leaves.
@@ -201,7 +198,7 @@ func (p *page) waysOut(list []cost.WayOut) {
 	p.section("Ways out")
 	p.tabular(dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false}, cell{"SAVES", 8, false})
 	for _, w := range list {
-		replica, saves := "-", percent(w.Saves)
+		replica, saves := "-", format.Percent(w.Saves)
 		if w.Replicas != nil {
 			replica = load(*w.Replicas)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/format"
 )
 
 const (
@@ -58,7 +59,7 @@ func callFacts(c cause.Worst) []string {
 			out = append(out, s)
 		}
 	}
-	return append(out, duration(c.Ns))
+	return append(out, format.Duration(c.Ns))
 }
 
 // row is one line: when it began, its bar on the call's scale, how long it took, what it was.

@@ -60,7 +60,7 @@ func (e *exits) not(id, title, why string) {
 
 func (e *exits) all() {
 	how := fmt.Sprintf("%s, %s per second and node, %s each", e.c.Command, format.Digits(e.c.PerNode),
-		format.Span(e.c.PerCall))
+		format.Duration(e.c.PerCall))
 	note := ""
 	if !e.c.Seen {
 		note = fmt.Sprintf("reckoned: %s, every %s", format.Count(e.c.Clients, "client"), format.Interval(e.c.Period))
@@ -108,8 +108,8 @@ func (e *exits) upgrade(to, id, title string, c Command, note string) {
 		e.not(id, title, fmt.Sprintf("nothing to gain: %s costs as much on %s", c, to))
 		return
 	}
-	e.add(WayOut{ID: id, Title: title, How: fmt.Sprintf("%s: %s a call in place of %s", c, format.Span(then),
-		format.Span(now)), Note: note}, factor, factor)
+	e.add(WayOut{ID: id, Title: title, How: fmt.Sprintf("%s: %s a call in place of %s", c, format.Duration(then),
+		format.Duration(now)), Note: note}, factor, factor)
 }
 
 func (e *exits) replicasOnly() {
@@ -153,6 +153,6 @@ func (e *exits) eventDriven() {
 	e.add(WayOut{
 		ID: "event-driven", Title: "ask on events only", How: e.c.Habit.Trigger,
 		Note: fmt.Sprintf("%s of each node per change of the map, when %s ask once; a master that hangs without a "+
-			"word is found late", format.Span(burst), format.Count(e.c.Clients, "client")),
+			"word is found late", format.Duration(burst), format.Count(e.c.Clients, "client")),
 	}, 0, 0)
 }

@@ -201,7 +201,7 @@ func (g *group) refresher(k kind) Refresher {
 	slices.Sort(r.Hosts)
 	r.Hosts = r.Hosts[:min(maxHosts, len(r.Hosts))]
 	if g.slowest > 0 {
-		r.Slowest = format.Span(g.slowest)
+		r.Slowest = format.Duration(g.slowest)
 	}
 	const enough = 5 // refreshes; fewer say little about a rate
 	switch {
