@@ -45,7 +45,7 @@ var layers = map[string]int{
 	"internal/load/bench":       4,
 	"internal/load/experiment":  2,
 	"internal/load/scalability": 1,
-	"internal/load/bottleneck":  0,
+	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
 
 	"internal/topology/cost":   2,

@@ -205,7 +205,7 @@ func lasts(o *engine.Options) time.Duration {
 }
 
 // work is what the load sends.
-func (b *benching) work() bench.Work {
+func (b *benching) work() bench.Workload {
 	if log := b.options.Load.Replay; log != nil {
 		return log
 	}

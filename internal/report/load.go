@@ -165,8 +165,8 @@ func (p *page) loadFacts(r *bench.Result) {
 	}
 	if n := r.Routing; n != nil {
 		p.paragraph("nodes: ", "       ", countsText(n.Nodes), none)
-		if len(n.SentAgain) > 0 {
-			p.paragraph("sent again: ", "            ", countsText(n.SentAgain), none)
+		if len(n.Retried) > 0 {
+			p.paragraph("sent again: ", "            ", countsText(n.Retried), none)
 		}
 	}
 	var facts []string

@@ -14,13 +14,13 @@ func (p *page) loadLimit(r *bench.Result) {
 	colour := none
 	head := "limited by: "
 	switch {
-	case r.Limit.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
+	case r.Bottleneck.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
 		colour, head = alarm, "LIMITED BY THE GENERATOR'S HOST: "
-	case r.Limit.GeneratorLimited:
+	case r.Bottleneck.GeneratorLimited:
 		colour, head = alarm, "LIMITED BY THE GENERATOR: "
 	}
-	p.paragraph("", "", head+r.Limit.Sentence, colour)
-	for _, b := range r.Limit.Beside {
+	p.paragraph("", "", head+r.Bottleneck.Sentence, colour)
+	for _, b := range r.Bottleneck.Notes {
 		p.paragraph("  ", "  ", b, dim)
 	}
 }

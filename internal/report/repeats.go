@@ -16,7 +16,7 @@ func Repeats(w io.Writer, s *experiment.Repeats, style Style) error {
 	p.paragraph("", "", s.Summary, bold)
 	p.gap()
 	if s.Comparison == nil {
-		p.medians(s.Figures)
+		p.medians(s.Metrics)
 	} else {
 		p.comparison(s.Comparison)
 	}
@@ -29,11 +29,11 @@ func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return document(w, 
 
 var medianWidths = []int{19, 10, 10, 10}
 
-func (p *page) medians(figures []experiment.Figure) {
+func (p *page) medians(figures []experiment.Metric) {
 	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range figures {
-		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value),
-			amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
+		p.cells(none, medianWidths, figureName(f.Name), amount(f.Name, &f.Median.Value),
+			amount(f.Name, f.Median.Low), amount(f.Name, f.Median.High))
 	}
 }
 
@@ -41,10 +41,10 @@ var comparisonWidths = []int{19, 9, 9, 0}
 
 func (p *page) comparison(c *experiment.Comparison) {
 	p.cells(dim, comparisonWidths, "", "BASELINE", "NOW", "")
-	for _, f := range c.Figures {
-		row := pad(figureName(f.Figure), comparisonWidths[0])
+	for _, f := range c.Metrics {
+		row := pad(figureName(f.Metric), comparisonWidths[0])
 		for i, v := range []float64{f.Old.Value, f.New.Value} {
-			row += " " + padLeft(p.text(amount(f.Figure, &v)), comparisonWidths[i+1])
+			row += " " + padLeft(p.text(amount(f.Metric, &v)), comparisonWidths[i+1])
 		}
 		colour := none
 		switch f.Verdict {

@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept. It is
-// an aim: what was measured is in docs/benchmarks.md.
+// KeptWithin is the lateness that 99 % of the calls of a kept schedule stay below. It is an aim; docs/benchmarks.md has
+// measurements.
 const KeptWithin = 50 * time.Microsecond
 
 // summary makes the result of what was collected.
@@ -25,20 +25,20 @@ type summary struct {
 	cpu         time.Duration
 	interrupted bool
 	observer    *observer
-	// that were made, since one histogram can have several names in the result
-	figures map[*hdrhistogram.Histogram]Latency
+	// by histogram, since one can be in several places of the result
+	latencies map[*hdrhistogram.Histogram]Latency
 }
 
-// latencyOf is the package's latencyOf, once for each histogram: to encode one takes a millisecond.
+// latencyOf caches the package's latencyOf: to encode a histogram takes a millisecond.
 func (s *summary) latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
-	if l, known := s.figures[h]; known {
+	if l, known := s.latencies[h]; known {
 		return l, nil
 	}
 	l, err := latencyOf(h)
-	if s.figures == nil {
-		s.figures = map[*hdrhistogram.Histogram]Latency{}
+	if s.latencies == nil {
+		s.latencies = map[*hdrhistogram.Histogram]Latency{}
 	}
-	s.figures[h] = l
+	s.latencies[h] = l
 	return l, err
 }
 
@@ -99,16 +99,16 @@ func (s *summary) result() (*Result, error) {
 		r.Schedule = s.schedule(r)
 	}
 	if len(t.Nodes) > 0 {
-		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, SentAgain: t.Again}
+		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, Retried: t.Again}
 	}
-	r.Replay = s.replayed()
+	r.Replay = s.replay()
 	verdict := s.observer.verdict(s, r)
-	r.LimitedBy, r.Limit = verdict.By, verdict
+	r.LimitedBy, r.Bottleneck = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
 	return r, nil
 }
 
-// allErrors adds what went wrong with connections to what went wrong with calls.
+// allErrors are the errors of calls and of connections.
 func allErrors(t *engine.Tally) map[string]int64 {
 	out := maps.Clone(t.Errors)
 	for kind, n := range t.ConnErrors {
@@ -117,7 +117,7 @@ func allErrors(t *engine.Tally) map[string]int64 {
 	return out
 }
 
-// dialsOf gives the phases of the connections that were opened in the course of the load, those that took place.
+// dialsOf gives the phases of opening connections during the load, without those that never took place.
 func dialsOf(t *engine.Tally) (map[string]Latency, error) {
 	d, out := t.Dials, map[string]Latency{}
 	for name, h := range map[string]*hdrhistogram.Histogram{
@@ -136,7 +136,7 @@ func dialsOf(t *engine.Tally) (map[string]Latency, error) {
 	return out, nil
 }
 
-// rate is n per unit, 0 where there was none.
+// rate is n per unit, 0 without units.
 func rate(n int64, units float64) float64 {
 	if units <= 0 {
 		return 0

@@ -33,8 +33,8 @@ func (a Axis) concurrency() bool {
 
 // Bounds of an axis: more points than anyone waits for, and more of anything than a machine has.
 const (
-	mostValues = 1000
-	mostValue  = 1_000_000_000
+	maxValues = 1000
+	maxValue  = 1_000_000_000
 )
 
 // ParseAxis reads NAME=VALUES: a list 1,2,4,8; a range 1..1000 with the steps 1, 2, 5, 10, …; or 1..1000/12, 12 values
@@ -68,8 +68,8 @@ func parseList(s string) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if vs = append(vs, v); len(vs) > mostValues {
-			return nil, fmt.Errorf("more than %d values", mostValues)
+		if vs = append(vs, v); len(vs) > maxValues {
+			return nil, fmt.Errorf("more than %d values", maxValues)
 		}
 	}
 	slices.Sort(vs)
@@ -94,15 +94,15 @@ func parseRange(s string) ([]int, error) {
 		return steps(a, b), nil
 	}
 	n, err := strconv.Atoi(points)
-	if err != nil || n < 2 || n > mostValues {
-		return nil, fmt.Errorf("/%s: the number of values is from 2 to %d", points, mostValues)
+	if err != nil || n < 2 || n > maxValues {
+		return nil, fmt.Errorf("/%s: the number of values is from 2 to %d", points, maxValues)
 	}
 	return geometric(a, b, n), nil
 }
 
 func parseValue(s string) (int, error) {
 	v, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || v < 1 || v > mostValue {
+	if err != nil || v < 1 || v > maxValue {
 		return 0, errors.New("values are whole numbers from 1 on")
 	}
 	return v, nil

@@ -48,10 +48,10 @@ type CapacityOptions struct {
 	Setup     Setup
 	Limit     Limit
 	Start     float64 // calls per second of the first trial
-	Most      float64 // the highest rate that is tried
+	MaxPerSecond      float64 // the highest rate that is tried
 	Precision float64 // 0.05: the ends of the bracket are at most 5 % apart
 	Confirm   int     // confirmation runs at either end
-	MostRuns  int     // loads after which it ends with what it has
+	MaxRuns  int     // loads after which it ends with what it has
 	// Load makes one load at a rate, calls per second, of Setup's duration and warm-up or of a part of both.
 	Load func(ctx context.Context, perSecond, part float64) (Run, error)
 	// Progress, if set, is told before each load.
@@ -78,7 +78,7 @@ func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 		ConfirmRuns: o.Confirm,
 		Trials:      []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest(),
 	}
-	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}, precision: o.Precision}
+	h := &capacitySearch{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}, precision: o.Precision}
 	err := h.search(ctx)
 	switch {
 	case errors.Is(err, errBudget):
@@ -94,8 +94,8 @@ func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 // errBudget ends a search that has made all its loads.
 var errBudget = errors.New("no loads are left")
 
-// hunt is a search for a capacity under way.
-type hunt struct {
+// capacitySearch is a search for a capacity under way.
+type capacitySearch struct {
 	CapacityOptions
 	c         *Capacity
 	low       float64            // the highest rate that is taken to hold; 0: none yet
@@ -113,10 +113,10 @@ func (o *CapacityOptions) lowest() float64 {
 	if o.Setup.DurationNs == 0 {
 		return least
 	}
-	return max(least, float64(o.Limit.callsNeeded())/beyond/(float64(o.Setup.DurationNs)/1e9))
+	return max(least, float64(o.Limit.callsNeeded())/callsBeyond/(float64(o.Setup.DurationNs)/1e9))
 }
 
-func (h *hunt) search(ctx context.Context) error {
+func (h *capacitySearch) search(ctx context.Context) error {
 	next := max(h.Start, h.c.LowestPerSecond)
 	for {
 		if err := h.bracket(ctx, next); err != nil {
@@ -144,14 +144,14 @@ func (h *hunt) search(ctx context.Context) error {
 const widest = 0.4
 
 // bracket finds a rate that holds and one above it that does not.
-func (h *hunt) bracket(ctx context.Context, rate float64) error {
-	for rate >= h.c.LowestPerSecond && h.low < h.Most && (h.low == 0 || math.IsInf(h.high, 1)) {
-		rate = min(rate, h.Most)
+func (h *capacitySearch) bracket(ctx context.Context, rate float64) error {
+	for rate >= h.c.LowestPerSecond && h.low < h.MaxPerSecond && (h.low == 0 || math.IsInf(h.high, 1)) {
+		rate = min(rate, h.MaxPerSecond)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
 			return err
 		}
-		h.take(rate, outcome)
+		h.record(rate, outcome)
 		if rate *= 2; outcome != Holds {
 			rate = h.below(rate / 2)
 		}
@@ -160,7 +160,7 @@ func (h *hunt) bracket(ctx context.Context, rate float64) error {
 }
 
 // below is half of a rate that did not hold, but once the lowest that is tried.
-func (h *hunt) below(rate float64) float64 {
+func (h *capacitySearch) below(rate float64) float64 {
 	if lowest := h.c.LowestPerSecond; rate > lowest {
 		return max(rate/2, lowest)
 	}
@@ -168,14 +168,14 @@ func (h *hunt) below(rate float64) float64 {
 }
 
 // narrow halves the bracket until its ends are near enough.
-func (h *hunt) narrow(ctx context.Context) error {
+func (h *capacitySearch) narrow(ctx context.Context) error {
 	for !math.IsInf(h.high, 1) && h.high > h.low*(1+h.precision)*(1+1e-9) {
 		rate := readable(math.Sqrt(h.low*h.high), h.low, h.high)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
 			return err
 		}
-		h.take(rate, outcome)
+		h.record(rate, outcome)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func readable(rate, low, high float64) float64 {
 	return rate
 }
 
-func (h *hunt) take(rate float64, outcome string) {
+func (h *capacitySearch) record(rate float64, outcome string) {
 	if outcome == Holds {
 		h.low = rate
 		return
@@ -199,7 +199,7 @@ func (h *hunt) take(rate float64, outcome string) {
 
 // probe is a quick answer for a rate: what holds once is taken to hold, since it will be confirmed; what does not is
 // tried once more.
-func (h *hunt) probe(ctx context.Context, rate float64) (string, error) {
+func (h *capacitySearch) probe(ctx context.Context, rate float64) (string, error) {
 	first, err := h.trial(ctx, rate, PurposeSearch)
 	if err != nil || first == Holds {
 		return first, err

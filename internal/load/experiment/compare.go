@@ -32,7 +32,7 @@ type Comparison struct {
 	Verdict  string    `json:"verdict"`
 	Alpha    float64   `json:"alpha"`
 	Needed   int       `json:"needed_repeats"` // on either side, for a difference to show at all
-	Figures  []Verdict `json:"figures"`
+	Metrics  []Verdict `json:"figures"`
 	Sentence string    `json:"sentence"`
 }
 
@@ -45,7 +45,7 @@ type Difference struct {
 
 // Verdict is what the repeats show of a figure.
 type Verdict struct {
-	Figure  string   `json:"figure"`
+	Metric  string   `json:"figure"`
 	Old     Estimate `json:"old"`    // medians
 	New     Estimate `json:"new"`    //
 	Change  Estimate `json:"change"` // 0.04: 4 % more than before
@@ -71,7 +71,7 @@ func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 		Differences: differences(b.Setup, s.Setup),
 	}
 	var metrics []stats.Metric
-	for _, f := range figuresOf(open) {
+	for _, f := range metricsOf(open) {
 		metrics = append(metrics, stats.Metric{
 			Name: f.name, HigherIsBetter: f.higher, Old: each(b.Runs, f.of),
 			New: each(s.Runs, f.of),
@@ -79,8 +79,8 @@ func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 	}
 	for _, v := range stats.Compare(metrics) {
 		c.Needed = max(c.Needed, v.Needed)
-		c.Figures = append(c.Figures, Verdict{
-			Figure: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
+		c.Metrics = append(c.Metrics, Verdict{
+			Metric: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
 			New:    estimate(v.New.Value, v.New.Low, v.New.High),
 			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: v.Verdict,
 			Text: verdictText(v),
@@ -100,7 +100,7 @@ func zeroNaN(v float64) float64 {
 
 func (c *Comparison) overall() string {
 	has := map[string]bool{}
-	for _, f := range c.Figures {
+	for _, f := range c.Metrics {
 		has[f.Verdict] = true
 	}
 	switch {
@@ -127,10 +127,10 @@ func (c *Comparison) sentence(repeats int) string {
 	}
 	var parts []string
 	rest := false
-	for _, f := range c.Figures {
+	for _, f := range c.Metrics {
 		switch f.Verdict {
 		case Faster, Slower:
-			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Figure, "_ns"), "_", " ")+": "+f.Text)
+			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Metric, "_ns"), "_", " ")+": "+f.Text)
 		default:
 			rest = true
 		}

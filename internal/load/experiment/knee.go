@@ -21,7 +21,7 @@ const (
 
 // findKnee gives the knee if it lies within what was measured.
 func (s *Sweep) findKnee(gain float64, fromLaw Estimate) *Knee {
-	points := s.fair()
+	points := s.validPoints()
 	if len(points) < 2 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func between(points []Point, n float64) float64 {
 
 // sentence says what the sweep found.
 func (s *Sweep) sentence(gain float64) string {
-	points := s.fair()
+	points := s.validPoints()
 	if len(points) == 0 {
 		return "The generator limited every load: nothing is known of the server."
 	}
@@ -81,7 +81,7 @@ func (s *Sweep) sentence(gain float64) string {
 			brief(last.Latency.P99Ns))
 	case s.Knee == nil:
 		return fmt.Sprintf("No knee up to %s: twice as many still give %.0f %% more requests per second, or too few "+
-			"were tried to tell; %s/s at %d.", s.amount(float64(last.Value)),
+			"were tried to tell; %s/s at %d.", s.axisText(float64(last.Value)),
 			gain*100, thousands(last.RequestsPerSecond), last.Value)
 	}
 	return s.kneeSentence(points)
@@ -102,15 +102,15 @@ func (s *Sweep) kneeSentence(points []Point) string {
 	}
 	fmt.Fprintf(&b, "From %s on%s, twice as many give less than %.0f %% more requests per second; from %d to %d p99 "+
 		"goes from %s to %s.",
-		s.amount(k.Value), within(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns),
+		s.axisText(k.Value), intervalText(k.Estimate), k.Gain*100, at.Value, last.Value, brief(at.Latency.P99Ns),
 		brief(last.Latency.P99Ns))
 	if l := s.Law; l != nil && l.Holds && l.Peak != nil && l.Kappa.Low != nil && *l.Kappa.Low > 0 {
 		switch {
 		case l.Peak.Value <= float64(last.Value):
-			fmt.Fprintf(&b, " The peak is at %s%s: more make it slower.", s.amount(l.Peak.Value), within(*l.Peak))
+			fmt.Fprintf(&b, " The peak is at %s%s: more make it slower.", s.axisText(l.Peak.Value), intervalText(*l.Peak))
 		default:
-			fmt.Fprintf(&b, " The law has its peak at %s%s, beyond what was measured.", s.amount(l.Peak.Value),
-				within(*l.Peak))
+			fmt.Fprintf(&b, " The law has its peak at %s%s, beyond what was measured.", s.axisText(l.Peak.Value),
+				intervalText(*l.Peak))
 		}
 	}
 	return b.String()

@@ -18,12 +18,12 @@ func pointOf(value int, runs []Run) Point {
 		}
 	}
 	p.GeneratorLimited = 2*limited > len(runs)
-	p.figures(p.fair())
+	p.summarise(p.validRuns())
 	return p
 }
 
-// fair are the loads of a point that count: those that the generator did not limit, or all where it limited most.
-func (p *Point) fair() (out []Run) {
+// validRuns are the loads of a point that count: those that the generator did not limit, or all where it limited most.
+func (p *Point) validRuns() (out []Run) {
 	if p.GeneratorLimited {
 		return p.Runs
 	}
@@ -35,7 +35,7 @@ func (p *Point) fair() (out []Run) {
 	return out
 }
 
-func (p *Point) figures(runs []Run) {
+func (p *Point) summarise(runs []Run) {
 	speeds := each(runs, func(r Run) float64 { return r.RequestsPerSecond })
 	p.RequestsPerSecond, p.Low, p.High = stats.Median(speeds), slices.Min(speeds), slices.Max(speeds)
 	p.ErrorShare = stats.Median(each(runs, func(r Run) float64 { return r.ErrorShare }))

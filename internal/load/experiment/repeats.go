@@ -17,31 +17,31 @@ type Repeats struct {
 	Schema string `json:"schema"`
 	Setup
 	Interrupted bool        `json:"interrupted"`
-	Figures     []Figure    `json:"figures"`
+	Metrics     []Metric    `json:"figures"`
 	Runs        []Run       `json:"runs"`
 	Comparison  *Comparison `json:"comparison,omitempty"`
 	Summary     string      `json:"summary"` // for people
 	Notes       []string    `json:"notes"`
 }
 
-// Figure is the median of a figure over the repeats.
-type Figure struct {
-	Figure string   `json:"figure"` // as in Run; latencies end in _ns
+// Metric is the median of a figure over the repeats.
+type Metric struct {
+	Name string   `json:"figure"` // as in Run; latencies end in _ns
 	Median Estimate `json:"median"` // null bounds: too few repeats for an interval
 	// Drifts: it rose or fell from the first repeat to the last more than chance does.
 	Drifts bool `json:"drifts"`
 }
 
-// compared is a figure of a load that tells fast from slow.
-type compared struct {
+// metric is a figure of a load that tells fast from slow.
+type metric struct {
 	name   string
 	higher bool // is better
 	of     func(Run) float64
 }
 
-// figuresOf are the figures that can differ. The throughput of an open loop is what was asked for.
-func figuresOf(open bool) []compared {
-	figures := []compared{
+// metricsOf are the figures that can differ. The throughput of an open loop is what was asked for.
+func metricsOf(open bool) []metric {
+	figures := []metric{
 		{"p50_ns", false, func(r Run) float64 { return float64(r.Latency.P50Ns) }},
 		{"p99_ns", false, func(r Run) float64 { return float64(r.Latency.P99Ns) }},
 		{"p999_ns", false, func(r Run) float64 { return float64(r.Latency.P999Ns) }},
@@ -50,7 +50,7 @@ func figuresOf(open bool) []compared {
 	if open {
 		return figures
 	}
-	return append([]compared{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}},
+	return append([]metric{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}},
 		figures...)
 }
 
@@ -87,10 +87,10 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	if len(s.Runs) == 0 {
 		return nil, errors.Join(errors.New("no load was finished"), ctx.Err())
 	}
-	for _, f := range figuresOf(o.Open) {
+	for _, f := range metricsOf(o.Open) {
 		values := each(s.Runs, f.of)
 		m := stats.EstimateMedian(values)
-		s.Figures = append(s.Figures, Figure{f.name, estimate(m.Value, m.Low, m.High), stats.Drifts(values)})
+		s.Metrics = append(s.Metrics, Metric{f.name, estimate(m.Value, m.Low, m.High), stats.Drifts(values)})
 	}
 	s.note(o)
 	if o.Baseline != nil {
@@ -109,9 +109,9 @@ func (s *Repeats) note(o RepeatsOptions) {
 		note("%d repeats have no 95 %% interval of their median; %d have.", n, stats.RepeatsForInterval)
 	}
 	var drift []string
-	for _, f := range s.Figures {
+	for _, f := range s.Metrics {
 		if f.Drifts {
-			drift = append(drift, f.Figure)
+			drift = append(drift, f.Name)
 		}
 	}
 	if len(drift) > 0 {

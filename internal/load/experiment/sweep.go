@@ -118,8 +118,8 @@ func (s *Sweep) conclude(o SweepOptions) {
 // fit fits the law to the loads that the generator did not limit, and gives the knee by it.
 func (s *Sweep) fit(o SweepOptions) (knee Estimate) {
 	var obs []scalability.Observation
-	for _, p := range s.fair() {
-		for _, r := range p.fair() {
+	for _, p := range s.validPoints() {
+		for _, r := range p.validRuns() {
 			obs = append(obs, scalability.Observation{N: float64(p.Value), X: r.RequestsPerSecond})
 		}
 	}
@@ -132,8 +132,8 @@ func (s *Sweep) fit(o SweepOptions) (knee Estimate) {
 	return estimateIn(f.Knee(o.Gain), f.KneeIn)
 }
 
-// fair are the points that say something about the server.
-func (s *Sweep) fair() (out []Point) {
+// validPoints are the points that say something about the server.
+func (s *Sweep) validPoints() (out []Point) {
 	for _, p := range s.Points {
 		if !p.GeneratorLimited {
 			out = append(out, p)

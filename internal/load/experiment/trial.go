@@ -25,16 +25,16 @@ const (
 	PurposeHalf    = "half" // of the rate that holds: it must hold there, too
 )
 
-// keptUp is the share of the calls that were due by the end of the load and may be unsent: more, and the server does
+// unsentShare is the share of the calls that were due by the end of the load and may be unsent: more, and the server does
 // not keep up, whatever the latencies of the others. A stall that ends with the load leaves some as well; these count
 // into the latencies with their age.
-const keptUp = 0.05
+const unsentShare = 0.05
 
 // judge says whether a load held the limit. What the generator did wrong is never taken for a failure of the server;
 // that it held a limit nevertheless counts.
 func (l Limit) judge(r Run) (outcome, why string) {
 	unsent := float64(r.Unsent) / float64(max(1, r.Requests+r.Unsent))
-	if unsent > keptUp {
+	if unsent > unsentShare {
 		why = fmt.Sprintf("%.3g %% of the calls were never sent", unsent*100)
 	}
 	for _, b := range l {
@@ -42,7 +42,7 @@ func (l Limit) judge(r Run) (outcome, why string) {
 		switch {
 		case text == "":
 		case b.byGenerator(r):
-			return Untested, text + ", and the generator itself sent up to " + brief(quantiles[b.Figure].late(r)) +
+			return Untested, text + ", and the generator itself sent up to " + brief(quantiles[b.Metric].late(r)) +
 				" late"
 		case why == "":
 			why = text

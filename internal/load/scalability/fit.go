@@ -155,11 +155,11 @@ func (f *Fit) Worst() Point {
 	return slices.MaxFunc(f.Points, func(a, b Point) int { return cmp.Compare(math.Abs(a.Off()), math.Abs(b.Off())) })
 }
 
-// chance is the LackOfFit below which noise is not the reason.
-const chance = 0.01
+// fitAlpha is the LackOfFit below which noise is not the reason.
+const fitAlpha = 0.01
 
 // Holds tells whether the law describes what was measured. It does not where a point is off by more than Gain, which
 // would place the knee wrongly, unless noise explains it.
 func (f *Fit) Holds() bool {
-	return math.Abs(f.Worst().Off()) <= f.Gain || f.LackOfFit >= chance
+	return math.Abs(f.Worst().Off()) <= f.Gain || f.LackOfFit >= fitAlpha
 }

@@ -28,14 +28,14 @@ func (l Law) Peak() float64 {
 	return math.Sqrt((1 - l.Sigma) / l.Kappa)
 }
 
-// mostConcurrency is where the search for a knee ends: nobody opens more connections.
-const mostConcurrency = 1e9
+// maxConcurrency is where the search for a knee ends: nobody opens more connections.
+const maxConcurrency = 1e9
 
 // Knee is the concurrency from which on twice as much gives less than gain more throughput (0.1 is 10 %), at least 1;
 // +Inf if the law has none. What doubling gives only falls as n grows.
 func (l Law) Knee(gain float64) float64 {
 	little := func(n float64) bool { return l.At(2*n) < (1+gain)*l.At(n) }
-	low, high := 1.0, mostConcurrency
+	low, high := 1.0, maxConcurrency
 	if little(low) {
 		return low
 	}

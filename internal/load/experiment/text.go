@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// amount is a value of the axis for people.
-func (s *Sweep) amount(v float64) string {
+// axisText is a value of the axis for people.
+func (s *Sweep) axisText(v float64) string {
 	switch s.Axis {
 	case Pipeline:
 		return fmt.Sprintf("%.0f in flight per connection", v)
@@ -16,8 +16,8 @@ func (s *Sweep) amount(v float64) string {
 	}
 }
 
-// within is an interval for people, empty where it has no end.
-func within(e Estimate) string {
+// intervalText is an interval for people, empty where it has no end.
+func intervalText(e Estimate) string {
 	if e.Low == nil || e.High == nil {
 		return ""
 	}

@@ -53,9 +53,9 @@ func leastSquares(rows []row) (coefficients, bool) {
 }
 
 const (
-	mostSteps  = 100
-	mostHalves = 30
-	enough     = 1e-8 // relative gain of a step at which it ends
+	maxSteps  = 100
+	maxHalvings = 30
+	minGain     = 1e-8 // relative gain of a step at which it ends
 )
 
 // gaussNewton solves for the coefficients that are free; the others stay 0. Steps that would not gain are halved.
@@ -70,7 +70,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 		}
 	}
 	now := cost(rows, p)
-	for range mostSteps {
+	for range maxSteps {
 		step, ok := solve(rows, free, func(r row) (coefficients, float64, float64) {
 			f := r.n / cycle(p, r.n)
 			t := terms(r.n)
@@ -86,7 +86,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 		if !gained {
 			return p, true
 		}
-		small := now-c <= enough*now
+		small := now-c <= minGain*now
 		if p, now = next, c; small {
 			return p, true
 		}
@@ -96,7 +96,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 
 // shorten halves a step until it gains.
 func shorten(rows []row, p, step coefficients, now float64) (coefficients, float64, bool) {
-	for h, k := 1.0, 0; k < mostHalves; h, k = h/2, k+1 {
+	for h, k := 1.0, 0; k < maxHalvings; h, k = h/2, k+1 {
 		next := coefficients{p[0] + h*step[0], p[1] + h*step[1], p[2] + h*step[2]}
 		if !positive(rows, next) {
 			continue

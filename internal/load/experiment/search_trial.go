@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string, error) {
+func (h *capacitySearch) trial(ctx context.Context, rate float64, purpose string) (string, error) {
 	n := len(h.c.Trials) + 1
-	if n > h.MostRuns {
+	if n > h.MaxRuns {
 		return "", errBudget
 	}
 	if h.Progress != nil {
@@ -27,18 +27,18 @@ func (h *hunt) trial(ctx context.Context, rate float64, purpose string) (string,
 	return t.Outcome, nil
 }
 
-// quickPart of the duration is enough to tell rates apart that are not near the limit. What it gets wrong the whole
+// shortPart of the duration is enough to tell rates apart that are not near the limit. What it gets wrong the whole
 // loads at the ends show.
-const quickPart = 0.2
+const shortPart = 0.2
 
 // part is how much of the whole duration a load takes: all of it at the ends that are confirmed, and elsewhere what
 // gives enough calls for the limit.
-func (h *hunt) part(rate float64, purpose string) float64 {
+func (h *capacitySearch) part(rate float64, purpose string) float64 {
 	whole := rate * float64(h.Setup.DurationNs) / 1e9 // calls
 	if purpose == PurposeConfirm || whole <= 0 {
 		return 1
 	}
-	return min(1, max(quickPart, float64(h.Limit.callsNeeded())/whole))
+	return min(1, max(shortPart, float64(h.Limit.callsNeeded())/whole))
 }
 
 // doublings are how many are reckoned with as long as no rate has failed: from 1000 calls per second they lead to 128
@@ -47,16 +47,16 @@ const doublings = 7
 
 // left is how long the search will take from here on, with the load that is about to be made, if no load contradicts
 // another.
-func (h *hunt) left(rate float64, purpose string) time.Duration {
+func (h *capacitySearch) left(rate float64, purpose string) time.Duration {
 	whole := time.Duration(h.Setup.DurationNs + h.Setup.WarmUpNs)
 	quick := time.Duration(float64(whole) * h.part(rate, PurposeSearch))
 	majority := h.Confirm/2 + 1
 	half := time.Duration(majority) * quick
 	switch purpose {
 	case PurposeHalf:
-		return max(quick, half-time.Duration(h.made(rate, purpose))*quick)
+		return max(quick, half-time.Duration(h.trialsAt(rate, purpose))*quick)
 	case PurposeConfirm:
-		done := h.made(h.low, purpose) + h.made(h.high, purpose)
+		done := h.trialsAt(h.low, purpose) + h.trialsAt(h.high, purpose)
 		return time.Duration(max(1, 2*majority-done))*whole + half
 	}
 	from, to := h.low, h.high
@@ -70,8 +70,8 @@ func (h *hunt) left(rate float64, purpose string) time.Duration {
 	return time.Duration(searching*float64(quick)) + time.Duration(2*majority)*whole + half
 }
 
-// made counts the loads with this purpose at a rate.
-func (h *hunt) made(rate float64, purpose string) (n int) {
+// trialsAt counts the loads with this purpose at a rate.
+func (h *capacitySearch) trialsAt(rate float64, purpose string) (n int) {
 	for _, t := range h.c.Trials {
 		if t.PerSecond == rate && t.Purpose == purpose {
 			n++

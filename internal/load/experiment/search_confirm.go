@@ -10,11 +10,11 @@ import (
 
 // confirm makes new loads at both ends of the bracket, in turns. It tells whether an end moved, so that the search goes
 // on.
-func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
+func (h *capacitySearch) confirm(ctx context.Context) (moved bool, err error) {
 	low, high := h.low, h.high
 	for range h.Confirm {
 		for _, rate := range []float64{low, high} {
-			if math.IsInf(rate, 1) || h.agreed(rate, PurposeConfirm) != "" {
+			if math.IsInf(rate, 1) || h.outcomeAt(rate, PurposeConfirm) != "" {
 				continue
 			}
 			if _, err := h.trial(ctx, rate, PurposeConfirm); err != nil {
@@ -22,12 +22,12 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 			}
 		}
 	}
-	if outcome := h.agreed(low, PurposeConfirm); outcome != Holds {
-		h.sink(low, outcome)
+	if outcome := h.outcomeAt(low, PurposeConfirm); outcome != Holds {
+		h.lower(low, outcome)
 		return true, nil
 	}
-	if !math.IsInf(high, 1) && h.agreed(high, PurposeConfirm) == Holds {
-		h.rise(high)
+	if !math.IsInf(high, 1) && h.outcomeAt(high, PurposeConfirm) == Holds {
+		h.raise(high)
 		return true, nil
 	}
 	h.confirmed, err = h.holdsAtHalf(ctx)
@@ -36,22 +36,22 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 
 // holdsAtHalf tries half of the rate that holds. A search that goes down until a rate holds finds one even where chance
 // decides and not the rate; chance has then to be lucky once more.
-func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
+func (h *capacitySearch) holdsAtHalf(ctx context.Context) (bool, error) {
 	half := max(h.low/2, h.c.LowestPerSecond)
 	if half >= h.low/(1+h.precision) {
 		return true, nil // nothing below it can be told
 	}
-	for h.agreed(half, PurposeHalf) == "" {
+	for h.outcomeAt(half, PurposeHalf) == "" {
 		if _, err := h.trial(ctx, half, PurposeHalf); err != nil {
 			return false, err
 		}
 	}
-	return h.agreed(half, PurposeHalf) == Holds, nil
+	return h.outcomeAt(half, PurposeHalf) == Holds, nil
 }
 
-// agreed is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can
+// outcomeAt is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can
 // change it. Where none has most of them, it was not shown to hold.
-func (h *hunt) agreed(rate float64, purpose string) string {
+func (h *capacitySearch) outcomeAt(rate float64, purpose string) string {
 	n := map[string]int{}
 	done := 0
 	for _, t := range h.c.Trials {
@@ -71,21 +71,21 @@ func (h *hunt) agreed(rate float64, purpose string) string {
 	return ""
 }
 
-// sink moves the bracket below a lower end that did not hold again, as far as the next one that has held, or by as much
+// lower moves the bracket below a lower end that did not hold again, as far as the next one that has held, or by as much
 // as the bracket was wide.
-func (h *hunt) sink(rate float64, outcome string) {
+func (h *capacitySearch) lower(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 	h.low = 0
 	for _, t := range h.c.Trials {
-		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond, PurposeConfirm) != Fails &&
-			h.agreed(t.PerSecond, PurposeConfirm) != Untested {
+		if t.Outcome == Holds && t.PerSecond < rate && h.outcomeAt(t.PerSecond, PurposeConfirm) != Fails &&
+			h.outcomeAt(t.PerSecond, PurposeConfirm) != Untested {
 			h.low = max(h.low, t.PerSecond)
 		}
 	}
 }
 
-// rise moves the bracket above an upper end that held after all, to the next that did not, or to twice the rate.
-func (h *hunt) rise(rate float64) {
+// raise moves the bracket above an upper end that held after all, to the next that did not, or to twice the rate.
+func (h *capacitySearch) raise(rate float64) {
 	h.low, h.high = rate, math.Inf(1)
 	delete(h.above, rate)
 	for r := range h.above {
@@ -96,7 +96,7 @@ func (h *hunt) rise(rate float64) {
 }
 
 // conclude writes down what was found.
-func (h *hunt) conclude() {
+func (h *capacitySearch) conclude() {
 	c := h.c
 	c.Precision = h.precision
 	if h.low > 0 {
@@ -111,8 +111,8 @@ func (h *hunt) conclude() {
 	h.notes()
 }
 
-// clearly is how far a rate must be beyond an end of the bracket to contradict it.
-const clearly = 1.2
+// contradictionFactor is how far a rate must be beyond an end of the bracket to contradict it.
+const contradictionFactor = 1.2
 
 // contradicting counts the loads that do not fit a rate as the limit.
 func (c *Capacity) contradicting() (n int) {
@@ -122,8 +122,8 @@ func (c *Capacity) contradicting() (n int) {
 			c.Trials[i+1].Purpose == PurposeSearch:
 			// A short load that failed was tried again, and that one counts.
 		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails &&
-			t.PerSecond > c.Fails.PerSecond*clearly,
-			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/clearly:
+			t.PerSecond > c.Fails.PerSecond*contradictionFactor,
+			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/contradictionFactor:
 			n++
 		}
 	}
@@ -149,9 +149,9 @@ func (c *Capacity) halfFails() bool {
 }
 
 // end counts the confirmation runs of a rate.
-func (h *hunt) end(rate float64, outcome string) *End {
+func (h *capacitySearch) end(rate float64, outcome string) *End {
 	e := &End{PerSecond: rate, Outcome: outcome}
-	if agreed := h.agreed(rate, PurposeConfirm); agreed != "" {
+	if agreed := h.outcomeAt(rate, PurposeConfirm); agreed != "" {
 		e.Outcome = agreed
 	}
 	for _, t := range h.c.Trials {
@@ -204,7 +204,7 @@ func (e *End) counted() string {
 	return fmt.Sprintf(" (%d of %d runs)", e.Agree, e.Of)
 }
 
-func (h *hunt) notes() {
+func (h *capacitySearch) notes() {
 	c := h.c
 	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
 	switch {
