@@ -120,7 +120,7 @@ func TestCapacityWidens(t *testing.T) {
 		if c.Precision < 0.05 || c.Precision > widest {
 			t.Fatalf("precision %v", c.Precision)
 		}
-		said := strings.Contains(strings.Join(c.Notes, "\n"), "since loads that are nearer")
+		said := strings.Contains(strings.Join(c.Notes, "\n"), "since loads at closer rates")
 		if c.Precision > 0.05 {
 			widened++
 		}
@@ -162,7 +162,7 @@ func TestCapacityWithNoise(t *testing.T) {
 
 func TestCapacityOfNone(t *testing.T) {
 	c := find(t, &queue{fullAt: 1e6}, "p99<50us", 1)
-	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate from 1/s on holds p99<50µs") {
+	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate from 1/s holds p99<50µs") {
 		t.Error(c.Summary)
 	}
 }
@@ -222,7 +222,10 @@ func TestCapacityOfGenerator(t *testing.T) {
 func TestCapacityEnds(t *testing.T) {
 	q := &queue{fullAt: 1e9, rng: rand.New(rand.NewPCG(1, 1))}
 	l, _ := ParseLimit("p99<1ms")
-	o := CapacityOptions{Limit: l, Start: 1000, MaxPerSecond: 50000, Precision: 0.05, Confirm: 3, MaxRuns: 60, Load: q.load}
+	o := CapacityOptions{
+		Limit: l, Start: 1000, MaxPerSecond: 50000, Precision: 0.05, Confirm: 3, MaxRuns: 60,
+		Load: q.load,
+	}
 	c, err := FindCapacity(t.Context(), o)
 	if err != nil || c.Holds == nil || c.Holds.PerSecond != 50000 || c.Fails != nil || !c.Confirmed {
 		t.Errorf("%+v, %v", c, err)

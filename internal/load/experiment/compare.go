@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/stats"
 )
 
-// Baseline is loads that were made before, with which others are compared.
+// Baseline is earlier loads, with which new ones are compared.
 type Baseline struct {
 	Name  string // of the file
 	Setup Setup
@@ -27,7 +27,7 @@ type Comparison struct {
 	Start       time.Time    `json:"start"`    // of its first load
 	Repeats     int          `json:"repeats"`  // of its loads
 	Differences []Difference `json:"differences"`
-	// Verdict is that over all figures: Faster, Slower, Mixed, NoDifference, TooFew. All figures together show a
+	// Verdict is that over all metrics: Faster, Slower, Mixed, NoDifference, TooFew. All metrics together show a
 	// difference where there is none in at most a share Alpha of comparisons.
 	Verdict  string    `json:"verdict"`
 	Alpha    float64   `json:"alpha"`
@@ -43,18 +43,18 @@ type Difference struct {
 	New     string `json:"new"`
 }
 
-// Verdict is what the repeats show of a figure.
+// Verdict is what the repeats show of one metric.
 type Verdict struct {
 	Metric  string   `json:"figure"`
 	Old     Estimate `json:"old"`    // medians
 	New     Estimate `json:"new"`    //
 	Change  Estimate `json:"change"` // 0.04: 4 % more than before
-	P       float64  `json:"p"`      // Mann-Whitney U, of this figure alone
+	P       float64  `json:"p"`      // Mann-Whitney U test, of this metric alone
 	Verdict string   `json:"verdict"`
-	Text    string   `json:"text"` // for people
+	Text    string   `json:"text"` // the verdict in words
 }
 
-// Verdicts over all figures, and of one.
+// Verdicts over all metrics, and of one.
 const (
 	Faster       = stats.Faster
 	Slower       = stats.Slower
@@ -63,7 +63,7 @@ const (
 	TooFew       = stats.TooFew
 )
 
-// compare holds repeats against the baseline.
+// compare compares repeats with the baseline.
 func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 	c := &Comparison{
 		Baseline: b.Name, Version: b.Setup.Version, Repeats: len(b.Runs), Start: b.Runs[0].Start,
@@ -121,8 +121,8 @@ func (c *Comparison) sentence(repeats int) string {
 	case NoDifference:
 		return "No difference shown."
 	case TooFew:
-		return fmt.Sprintf("Too few repeats to tell anything: %d here and %d in the baseline, and a difference can "+
-			"show from %d on either side (--repeat %d).", repeats,
+		return fmt.Sprintf("Too few repeats to compare: %d here and %d in the baseline, and a difference can show "+
+			"from %d on either side (--repeat %d).", repeats,
 			c.Repeats, c.Needed, c.Needed)
 	}
 	var parts []string
@@ -142,7 +142,7 @@ func (c *Comparison) sentence(repeats int) string {
 	return text + "."
 }
 
-// differences names what is set differently: the target, the settings, and the version of the program.
+// differences are those of the target, the settings, and the version of the program.
 func differences(old, now Setup) []Difference {
 	flat := func(s Setup) map[string]string {
 		out := map[string]string{}
@@ -189,7 +189,7 @@ func flatten(out map[string]string, name string, v any) {
 	}
 }
 
-// ErrNotBaseline: a file holds nothing that loads can be compared with.
+// ErrNotBaseline: a file has no loads to compare with.
 var ErrNotBaseline = errors.New("no baseline: give what slowpath bench --json wrote, best with --repeat")
 
 // ParseRepeats reads a document slowpath.repeats/v1.

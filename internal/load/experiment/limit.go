@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"slowpath/internal/format"
 )
 
 // Limit is what a load must hold: all of its bounds.
 type Limit []Bound
 
-// Bound is a figure that must stay below a value.
+// Bound is a metric that must stay below a value.
 type Bound struct {
 	Metric string        // a name of quantiles, or ErrorsMetric
 	Below  time.Duration // of a latency
@@ -23,7 +25,7 @@ type Bound struct {
 // ErrorsMetric is the share of calls that failed.
 const ErrorsMetric = "errors"
 
-// quantile is a figure of latencies.
+// quantile is a metric of latencies.
 type quantile struct {
 	of    func(Latency) int64
 	late  func(Run) int64 // how late the generator itself was at that quantile, or above
@@ -88,7 +90,7 @@ func parseBound(s string) (Bound, error) {
 		}
 		b.Below = d
 	default:
-		return b, errors.New("figures are p50, p90, p99, p99.9, p99.99, mean, max and errors")
+		return b, errors.New("metrics are p50, p90, p99, p99.9, p99.99, mean, max and errors")
 	}
 	return b, nil
 }
@@ -119,25 +121,25 @@ func (b Bound) broken(r Run) string {
 		return ""
 	}
 	if ns := quantiles[b.Metric].of(r.Latency); ns >= int64(b.Below) {
-		return b.Metric + " " + brief(ns)
+		return b.Metric + " " + format.Brief(ns)
 	}
 	return ""
 }
 
-// lateShare is the share of a bound from which on the generator's own delay may have broken it.
+// lateShare is the share of a bound from which the generator's own delay may have broken it.
 const lateShare = 0.1
 
-// byGenerator tells whether the generator's delay may be why the bound is broken: from the send the calls hold it, and
-// the generator sent late by a good part of it. How long calls wait for a connection with room is none of its delay.
+// byGenerator: the generator's own delay may be why the bound is broken. Service times hold it, and the generator was
+// late by lateShare of it. The wait for a connection with room is not its delay.
 func (b Bound) byGenerator(r Run) bool {
 	q, ok := quantiles[b.Metric]
 	return ok && q.of(r.Service) < int64(b.Below) && float64(q.late(r)) >= lateShare*float64(b.Below)
 }
 
-// callsBeyond is how many calls should lie above a quantile: of fewer it is what happened to a few.
+// callsBeyond is how many calls should lie above a quantile; with fewer chance decides it.
 const callsBeyond = 10
 
-// callsNeeded is how many calls a load needs for the figures of the limit.
+// callsNeeded is how many calls a load needs for the metrics of the limit.
 func (l Limit) callsNeeded() int64 {
 	needed := int64(0)
 	for _, b := range l {

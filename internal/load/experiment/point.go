@@ -22,7 +22,7 @@ func pointOf(value int, runs []Run) Point {
 	return p
 }
 
-// validRuns are the loads of a point that count: those that the generator did not limit, or all where it limited most.
+// validRuns are the loads that the generator did not limit, or all where it limited most.
 func (p *Point) validRuns() (out []Run) {
 	if p.GeneratorLimited {
 		return p.Runs

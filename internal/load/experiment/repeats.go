@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/format"
+
 	"slowpath/internal/stats"
 )
 
 // RepeatsSchema is that of Repeats.
 const RepeatsSchema = "slowpath.repeats/v1"
 
-// Repeats are loads that are all the same, the document slowpath.repeats/v1 (docs/json.md).
+// Repeats are loads with the same settings, the document slowpath.repeats/v1 (docs/json.md).
 type Repeats struct {
 	Schema string `json:"schema"`
 	Setup
@@ -20,26 +22,26 @@ type Repeats struct {
 	Metrics     []Metric    `json:"figures"`
 	Runs        []Run       `json:"runs"`
 	Comparison  *Comparison `json:"comparison,omitempty"`
-	Summary     string      `json:"summary"` // for people
+	Summary     string      `json:"summary"` // in one sentence
 	Notes       []string    `json:"notes"`
 }
 
-// Metric is the median of a figure over the repeats.
+// Metric is the median of a metric over the repeats.
 type Metric struct {
-	Name string   `json:"figure"` // as in Run; latencies end in _ns
+	Name   string   `json:"figure"` // as in Run; latencies end in _ns
 	Median Estimate `json:"median"` // null bounds: too few repeats for an interval
-	// Drifts: it rose or fell from the first repeat to the last more than chance does.
+	// Drifts: it rose or fell from the first repeat to the last, more than chance explains.
 	Drifts bool `json:"drifts"`
 }
 
-// metric is a figure of a load that tells fast from slow.
+// metric is a number of a load that tells fast from slow.
 type metric struct {
 	name   string
 	higher bool // is better
 	of     func(Run) float64
 }
 
-// metricsOf are the figures that can differ. The throughput of an open loop is what was asked for.
+// metricsOf are the metrics that are compared. The throughput of an open loop is what was asked for.
 func metricsOf(open bool) []metric {
 	figures := []metric{
 		{"p50_ns", false, func(r Run) float64 { return float64(r.Latency.P50Ns) }},
@@ -59,14 +61,14 @@ type RepeatsOptions struct {
 	Setup    Setup
 	Repeats  int // at least 1
 	Open     bool
-	Baseline *Baseline // nil: nothing to compare with
+	Baseline *Baseline // nil: no comparison
 	// Load makes one load.
 	Load func(ctx context.Context) (Run, error)
-	// Progress, if set, is told before each load which it is, from 1.
+	// Progress, if set, is called before each load with its number, from 1.
 	Progress func(n int)
 }
 
-// MakeRepeats makes the loads. When ctx ends, those that are there by then are the result; none is an error.
+// MakeRepeats makes the loads. When ctx ends, the loads so far are the result; without any it is an error.
 func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	s := &Repeats{Schema: RepeatsSchema, Setup: o.Setup, Runs: []Run{}, Notes: []string{}}
 	for n := range o.Repeats {
@@ -101,7 +103,7 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 }
 
 func (s *Repeats) note(o RepeatsOptions) {
-	note := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
+	note := func(sentence string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(sentence, args...)) }
 	if s.Interrupted {
 		note("Ended early: %d of %d loads.", len(s.Runs), o.Repeats)
 	}
@@ -124,7 +126,7 @@ func (s *Repeats) note(o RepeatsOptions) {
 		}
 	}
 	if limited > 0 {
-		note("In %d of %d loads the generator was the limit: the server may do more.", limited, len(s.Runs))
+		note("In %d of %d loads the generator was the bottleneck: the server may do more.", limited, len(s.Runs))
 	}
 }
 
@@ -135,6 +137,6 @@ func (s *Repeats) sentence() string {
 	latencies := medianLatency(s.Runs, func(r Run) Latency { return r.Latency })
 	speed := stats.Median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
 	return fmt.Sprintf("Medians of %d loads: %s requests per second, p50 %s, p99 %s, p99.9 %s.", len(s.Runs),
-		thousands(speed), brief(latencies.P50Ns), brief(latencies.P99Ns),
-		brief(latencies.P999Ns))
+		format.Rounded(speed), format.Brief(latencies.P50Ns), format.Brief(latencies.P99Ns),
+		format.Brief(latencies.P999Ns))
 }

@@ -27,12 +27,12 @@ func (h *capacitySearch) trial(ctx context.Context, rate float64, purpose string
 	return t.Outcome, nil
 }
 
-// shortPart of the duration is enough to tell rates apart that are not near the limit. What it gets wrong the whole
-// loads at the ends show.
+// shortPart of the duration is enough for rates that are not near the limit. Loads of the whole duration at the ends
+// correct its errors.
 const shortPart = 0.2
 
-// part is how much of the whole duration a load takes: all of it at the ends that are confirmed, and elsewhere what
-// gives enough calls for the limit.
+// part is the share of the whole duration that a load takes: all of it to confirm an end, and else what gives enough
+// calls for the limit.
 func (h *capacitySearch) part(rate float64, purpose string) float64 {
 	whole := rate * float64(h.Setup.DurationNs) / 1e9 // calls
 	if purpose == PurposeConfirm || whole <= 0 {
@@ -41,20 +41,18 @@ func (h *capacitySearch) part(rate float64, purpose string) float64 {
 	return min(1, max(shortPart, float64(h.Limit.callsNeeded())/whole))
 }
 
-// doublings are how many are reckoned with as long as no rate has failed: from 1000 calls per second they lead to 128
-// 000.
+// doublings is the number that is expected while no rate has failed: they lead from 1000 to 128 000 calls per second.
 const doublings = 7
 
-// left is how long the search will take from here on, with the load that is about to be made, if no load contradicts
-// another.
+// left is the estimated time to the end of the search, with the next load, if no load contradicts another.
 func (h *capacitySearch) left(rate float64, purpose string) time.Duration {
 	whole := time.Duration(h.Setup.DurationNs + h.Setup.WarmUpNs)
-	quick := time.Duration(float64(whole) * h.part(rate, PurposeSearch))
+	short := time.Duration(float64(whole) * h.part(rate, PurposeSearch))
 	majority := h.Confirm/2 + 1
-	half := time.Duration(majority) * quick
+	half := time.Duration(majority) * short
 	switch purpose {
 	case PurposeHalf:
-		return max(quick, half-time.Duration(h.trialsAt(rate, purpose))*quick)
+		return max(short, half-time.Duration(h.trialsAt(rate, purpose))*short)
 	case PurposeConfirm:
 		done := h.trialsAt(h.low, purpose) + h.trialsAt(h.high, purpose)
 		return time.Duration(max(1, 2*majority-done))*whole + half
@@ -65,9 +63,9 @@ func (h *capacitySearch) left(rate float64, purpose string) time.Duration {
 		searching = max(1, doublings-math.Log2(max(rate, 1)/1000))
 		from, to = 1, 2
 	}
-	// Half of the halvings fail, and are tried twice.
+	// About half of the rates between fail, and are tried twice.
 	searching += 1.5 * max(0, math.Ceil(math.Log2(math.Log(to/from)/math.Log(1+h.precision))))
-	return time.Duration(searching*float64(quick)) + time.Duration(2*majority)*whole + half
+	return time.Duration(searching*float64(short)) + time.Duration(2*majority)*whole + half
 }
 
 // trialsAt counts the loads with this purpose at a rate.

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/stats"
 )
 
-// TestVerdictText: of 6 and 6 a U of 5 is the last that is rare (the published tables), so that the interval ends at the
-// seventh of the 36 ordered differences, two steps of the series away.
+// TestVerdictText: of 6 and 6 a U of 5 is the last that is rare (the published tables), so that the interval ends at
+// the seventh of the 36 ordered differences, two steps of the series away.
 func TestVerdictText(t *testing.T) {
 	old := []float64{100, 101, 102, 103, 104, 105}
 	scaled := func(f float64) (out []float64) {

@@ -12,9 +12,9 @@ import (
 // draws of the bootstrap: the ends of a 95 % interval are then the 25th values of a thousand.
 const draws = 1000
 
-// intervals draws the errors of the observations again and again, fits anew, and takes what 95 % of the fits say (the
-// residual bootstrap; Efron and Tibshirani, 1993, chapter 9). Unlike intervals from derivatives it knows that σ and κ
-// end at 0.
+// intervals are those of a residual bootstrap (Efron and Tibshirani, 1993, chapter 9): it draws errors of the
+// observations, fits again, and takes the middle 95 % of the fits. Unlike intervals from derivatives they respect that
+// σ and κ are not below 0.
 func (f *Fit) intervals(obs []Observation, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(obs))))
 	errs := f.errors(obs)
@@ -37,8 +37,8 @@ func (f *Fit) intervals(obs []Observation, seed uint64) {
 	f.PeakIn, f.KneeIn = intervalOf(peak), intervalOf(knee)
 }
 
-// errors are the relative errors of the observations, wider than they look: three parameters have bent the law towards
-// them, and of few observations the tails are not seen (Student's t).
+// errors are the relative errors of the observations, widened: three fitted parameters make them too small, and few
+// observations show no tails (Student's t).
 func (f *Fit) errors(obs []Observation) []float64 {
 	n := float64(len(obs))
 	df := n - 3

@@ -8,7 +8,7 @@ import (
 )
 
 // The law is fitted as X(N) = N / (a + b(N-1) + cN(N-1)), with a = 1/λ, b = σ/λ, c = κ/λ: N/X is linear in them, which
-// gives the start, and b ≥ 0, c ≥ 0 are bounds of single numbers.
+// gives the start, and the bounds are those of single coefficients: b ≥ 0, c ≥ 0.
 type coefficients = stats.Coefficients
 
 func lawOf(p coefficients) Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
@@ -33,8 +33,8 @@ func cost(rows []row, p coefficients) (sum float64) {
 }
 
 // leastSquares gives the coefficients with the smallest sum of weighted squares among those with a > 0, b ≥ 0, c ≥ 0.
-// Which bounds hold is one of four cases; each is solved without bounds, and the best that keeps them is the answer.
-// False: none does, the throughput falls faster than the law can.
+// Four cases differ in which of b and c are 0. Each is solved without bounds, and the best solution within them is the
+// answer. False: there is none, the throughput falls faster than the law can.
 func leastSquares(rows []row) (coefficients, bool) {
 	best, least, found := coefficients{}, math.Inf(1), false
 	for _, free := range [][]int{{0, 1, 2}, {0, 1}, {0, 2}, {0}} {
@@ -46,19 +46,19 @@ func leastSquares(rows []row) (coefficients, bool) {
 			best, least, found = p, c, true
 		}
 		if len(free) == len(p) {
-			break // no bound is in the way
+			break // within the bounds without a 0: the best
 		}
 	}
 	return best, found
 }
 
 const (
-	maxSteps  = 100
+	maxSteps    = 100
 	maxHalvings = 30
-	minGain     = 1e-8 // relative gain of a step at which it ends
+	minGain     = 1e-8 // relative gain of the last step
 )
 
-// gaussNewton solves for the coefficients that are free; the others stay 0. Steps that would not gain are halved.
+// gaussNewton solves for the free coefficients; the others stay 0. Steps that would not gain are halved.
 func gaussNewton(rows []row, free []int) (coefficients, bool) {
 	// N/X has the relative error of X, so that to count it in units of N·scale/X² is right to first order.
 	p, ok := solve(rows, free, func(r row) (coefficients, float64, float64) {
@@ -108,7 +108,7 @@ func shorten(rows []row, p, step coefficients, now float64) (coefficients, float
 	return p, now, false
 }
 
-// positive tells whether the throughput is, everywhere it was measured.
+// positive: the throughput is above 0 wherever it was measured.
 func positive(rows []row, p coefficients) bool {
 	if !(p[0] > 0) {
 		return false
