@@ -64,7 +64,7 @@ func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
 	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
 		Setup: s.setup(), Limit: f.limit,
-		Start: f.startsWith, MaxPerSecond: engine.MostPerSecond,
+		Start: f.startsWith, MaxPerSecond: engine.MaxPerSecond,
 		Precision: f.closeness, Confirm: f.confirm, MaxRuns: mostLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags

@@ -117,7 +117,7 @@ func rowOf(n int, s *second) Second {
 			r.Errors += k
 		}
 	}
-	for _, k := range t.Again {
+	for _, k := range t.Retried {
 		r.Retried += k
 	}
 	for _, o := range t.Ops {

@@ -99,7 +99,7 @@ func (s *summary) result() (*Result, error) {
 		r.Schedule = s.schedule(r)
 	}
 	if len(t.Nodes) > 0 {
-		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, Retried: t.Again}
+		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, Retried: t.Retried}
 	}
 	r.Replay = s.replay()
 	verdict := s.observer.verdict(s, r)
