@@ -197,7 +197,7 @@ func lasts(o *engine.Options) time.Duration {
 	if o.Replay == nil {
 		return o.Duration
 	}
-	played := o.Replay.PlayedIn(o.Requests, o.ReplaySpeed)
+	played := o.Replay.Lasts(o.Requests, o.ReplaySpeed)
 	if o.Duration > 0 && (!o.Paced() || o.Duration < played) {
 		return o.Duration
 	}

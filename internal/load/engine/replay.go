@@ -80,7 +80,7 @@ func (w *worker) initReplay(parts []*workload.ReplayStream) {
 			ReplayStream: parts[i],
 			number:       len(w.replayer.queues),
 		})
-		w.remaining += int64(parts[i].Left())
+		w.remaining += int64(parts[i].Remaining())
 	}
 }
 
@@ -105,7 +105,7 @@ func (w *worker) sendDue(number int) {
 	if l.queued {
 		return
 	}
-	for w.remaining != 0 && l.Left() > 0 && w.hasRoom(number) {
+	for w.remaining != 0 && l.Remaining() > 0 && w.hasRoom(number) {
 		if l.due > w.now {
 			w.replayer.wait(l)
 			return
@@ -175,7 +175,7 @@ func (w *worker) nextReplayed(until int64) int64 {
 // countUnsentOfLog counts the requests of the log that were due before the end and not sent.
 func (w *worker) countUnsentOfLog() {
 	for _, l := range w.replayer.queues {
-		for w.replayer.paced && l.Left() > 0 && l.due < w.ended {
+		for w.replayer.paced && l.Remaining() > 0 && l.due < w.ended {
 			w.unsent++
 			w.tally.age(&w.tally.AgeFromIntended, w.ended-l.due)
 			l.Skip()

@@ -64,7 +64,7 @@ func newWorker(r *run, index int) (*worker, error) {
 	}
 	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
 	if !r.routed() {
-		w.stream.LeaveSlots()
+		w.stream.OmitSlots()
 	}
 	if r.Requests > 0 {
 		n := int64(r.Threads)

@@ -165,7 +165,7 @@ func TestReplayOfRealMonitor(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v of %s", err, log)
 			}
-			for s := r.Streams(1, 0, 0)[0]; s.Left() > 0; {
+			for s := r.Streams(1, 0, 0)[0]; s.Remaining() > 0; {
 				b, q := s.Next(nil)
 				for _, v := range c.send(b, int(q.Replies)) {
 					if err := v.Err(); err != nil {
@@ -293,7 +293,7 @@ func FuzzReadMonitor(f *testing.F) {
 			return
 		}
 		last := time.Duration(0)
-		for s := r.Streams(1, 0, 1)[0]; s.Left() > 0; {
+		for s := r.Streams(1, 0, 1)[0]; s.Remaining() > 0; {
 			due, _ := s.Due()
 			b, q := s.Next(nil)
 			all := commandsOf(t, b)
