@@ -60,30 +60,8 @@ func (s *summary) result() (*Result, error) {
 		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, WorkersSpunNs: t.SpunNs,
 		SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests)),
 	}
-	var err error
-	latency, service := Histograms(t)
-	if r.Latency, err = s.latencyOf(latency); err != nil {
+	if err := s.latenciesOf(r); err != nil {
 		return nil, err
-	}
-	if r.Service, err = s.latencyOf(service); err != nil {
-		return nil, err
-	}
-	if r.Dials, err = dialsOf(t); err != nil {
-		return nil, err
-	}
-	if t.PoolWait != nil {
-		wait, err := latencyOf(t.PoolWait)
-		if err != nil {
-			return nil, err
-		}
-		r.PoolWait = &wait
-	}
-	if t.Delivery != nil {
-		took, err := latencyOf(t.Delivery)
-		if err != nil {
-			return nil, err
-		}
-		r.Delivery = &took
 	}
 	r.Mismatches = t.Mismatches
 	r.TimedOut, r.Delivered = t.TimedOut, t.Delivered
@@ -106,6 +84,35 @@ func (s *summary) result() (*Result, error) {
 	r.LimitedBy, r.Bottleneck = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
 	return r, nil
+}
+
+// latenciesOf fills in the latencies of all calls, of opening connections, of the wait for the pool, and of delivery.
+func (s *summary) latenciesOf(r *Result) (err error) {
+	t := s.total
+	latency, service := Histograms(t)
+	if r.Latency, err = s.latencyOf(latency); err != nil {
+		return err
+	}
+	if r.Service, err = s.latencyOf(service); err != nil {
+		return err
+	}
+	if r.Dials, err = dialsOf(t); err != nil {
+		return err
+	}
+	if r.PoolWait, err = optionalLatency(t.PoolWait); err != nil {
+		return err
+	}
+	r.Delivery, err = optionalLatency(t.Delivery)
+	return err
+}
+
+// optionalLatency is nil without a histogram.
+func optionalLatency(h *hdrhistogram.Histogram) (*Latency, error) {
+	if h == nil {
+		return nil, nil
+	}
+	l, err := latencyOf(h)
+	return &l, err
 }
 
 // allErrors are the errors of calls and of connections.

@@ -116,8 +116,8 @@ func TestReadMonitorOptions(t *testing.T) {
 	for what, log := range map[string]string{
 		"too much":            strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
 		"too much in a MULTI": `1.000000 [0 a:1] "MULTI"` + "\n" + strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
-		"too much in " +
-			"several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
+		"too much in several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#`+
+			`1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
 	} {
 		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{MaxBytes: 60}); !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %v", what, err)

@@ -57,10 +57,10 @@ func ParseSizes(text string, read func(path string) ([]byte, error)) (Sizes, err
 		return weighted(text, strings.Split(text, ","), ":")
 	}
 	low, high, isRange := strings.Cut(text, "-")
-	if !isRange {
-		high = low
-	}
 	l, err1 := parseBytes(low)
+	if !isRange && err1 == nil {
+		return FixedSize(l), nil
+	}
 	h, err2 := parseBytes(high)
 	if err1 != nil || err2 != nil || l > h {
 		return Sizes{}, usage("size of values %q: want bytes as 100, 4kb, 100-1000, lognormal:100,1.5, 100:3,1kb:1 "+
