@@ -48,9 +48,9 @@ var layers = map[string]int{
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
 	"internal/load/bench":       4,
-	"internal/load/experiment":  1,
-	"internal/load/scalability": 0,
-	"internal/load/bottleneck":  0,
+	"internal/load/experiment":  2,
+	"internal/load/scalability": 1,
+	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
 
 	"internal/topology/cost":   2,

@@ -6,6 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // Path is all calls of one kind of connection to one node: the baseline is known per path.
@@ -72,7 +73,7 @@ func probePaths(rec *recording.Recording) []Path {
 		p := pathOf(k.node, k.conn, ns)
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
-			p.ConnectNs, p.ConnectMinNs = quantile(c, 0.5), c[0]
+			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
 		}
 		out = append(out, p)
 	}
@@ -83,8 +84,8 @@ func probePaths(rec *recording.Recording) []Path {
 func pathOf(node, conn string, ns []int64) Path {
 	sortNs(ns)
 	p := Path{
-		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], P50Ns: quantile(ns, 0.5), P90Ns: quantile(ns, 0.9),
-		P99Ns: quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
+		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9),
+		P99Ns: stats.Quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
 	}
 	for _, d := range ns {
 		p.TotalNs += d
@@ -139,7 +140,7 @@ func (a *latencies) summary(rec *recording.Recording) Latency {
 		return Latency{}
 	}
 	sortNs(kept)
-	return Latency{len(all), quantile(kept, 0.5), quantile(kept, 0.99), quantile(kept, 0.999), kept[len(kept)-1]}
+	return Latency{len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1]}
 }
 
 func latencyOf(h *hdrhistogram.Histogram) Latency {
@@ -147,9 +148,3 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 }
 
 func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }
-
-// quantile of sorted values, the nearest rank.
-func quantile(ns []int64, q float64) int64 {
-	i := int(q*float64(len(ns)) + 0.5)
-	return ns[min(max(i-1, 0), len(ns)-1)]
-}

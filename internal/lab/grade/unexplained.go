@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"slowpath/internal/stats"
 )
 
 // Unexplained is the share of the excess of slow calls that no source explained, over the runs with slow calls.
@@ -47,7 +49,7 @@ func unexplainedOf(rs []Result) Unexplained {
 		all.Excess.Ns += r.Excess.Ns
 		all.Excess.UnexplainedNs += r.Excess.UnexplainedNs
 	}
-	median, worst := rs[len(rs)/2], rs[len(rs)-1]
+	median, worst := stats.MedianUpper(rs), rs[len(rs)-1]
 	u.Share, _ = all.Unexplained()
 	u.Median, _ = median.Unexplained()
 	u.Worst, _ = worst.Unexplained()

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/procfs"
+
+	"slowpath/internal/stats"
 )
 
 // maxSockets bounds the connections that are read in a round. Beyond it the numbers are those of a sample, and
@@ -141,7 +143,7 @@ func (w *watch) sampleSockets(a *socketSums) {
 	if len(a.rtts) > 0 {
 		slices.Sort(a.rtts)
 		w.sample(w.Node, "sock.rtt_min_ns", float64(a.rtts[0]))
-		w.sample(w.Node, "sock.rtt_median_ns", float64(a.rtts[len(a.rtts)/2]))
+		w.sample(w.Node, "sock.rtt_median_ns", float64(stats.MedianUpper(a.rtts)))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
+	"slowpath/internal/stats"
 )
 
 // BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
@@ -198,10 +199,10 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 		"ns/call": offCPU,
 	} {
 		slices.Sort(list)
-		b.ReportMetric(list[len(list)/2], name)
+		b.ReportMetric(stats.MedianUpper(list), name)
 		if name[0] == 'x' {
-			b.ReportMetric(list[len(list)/4], name+"-q1")
-			b.ReportMetric(list[len(list)*3/4], name+"-q3")
+			b.ReportMetric(stats.Quantile(list, 0.25), name+"-q1")
+			b.ReportMetric(stats.Quantile(list, 0.75), name+"-q3")
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/source/server"
+	"slowpath/internal/stats"
 	"slowpath/internal/topology/cost"
 )
 
@@ -206,7 +207,7 @@ func (g *group) refresher(k kind) Refresher {
 	switch {
 	case len(g.spacings) > 0:
 		slices.Sort(g.spacings)
-		r.PeriodNs, r.PeriodFrom = round(g.spacings[len(g.spacings)/2]).Nanoseconds(),
+		r.PeriodNs, r.PeriodFrom = round(stats.MedianUpper(g.spacings)).Nanoseconds(),
 			"the time between refreshes of one connection"
 	case k.connections == kept && g.refreshes >= enough && g.window > 0:
 		period := float64(g.window) * float64(g.count) / float64(g.refreshes)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/format"
+	"slowpath/internal/stats"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
 )
@@ -139,7 +140,7 @@ func (v *views) summary() MapSummary {
 	}
 	slices.Sort(ranges)
 	if k := len(ranges); k > 0 {
-		sum.RangesMin, sum.RangesMedian, sum.RangesMax = ranges[0], ranges[k/2], ranges[k-1]
+		sum.RangesMin, sum.RangesMedian, sum.RangesMax = ranges[0], stats.MedianUpper(ranges), ranges[k-1]
 	}
 	sum.SlotsCovered = cluster.SlotCount
 	for _, gap := range ref.Map.Uncovered() {

@@ -3,12 +3,12 @@ package watch
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"slowpath/internal/stats"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
 )
@@ -42,8 +42,8 @@ func (f *figures) cost() {
 	f.say("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: nobody %.3f; more with a "+
 		"watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
 		window, idle, watch, pollers, pollEvery, poll)
-	f.say("the same by used_cpu of INFO, all six: nobody %.3f, watch %+.3f, pollers %+.3f", median(reported["nobody"]),
-		median(reported["watch"])-median(reported["nobody"]), median(reported["pollers"])-median(reported["nobody"]))
+	f.say("the same by used_cpu of INFO, all six: nobody %.3f, watch %+.3f, pollers %+.3f", stats.Median(reported["nobody"]),
+		stats.Median(reported["watch"])-stats.Median(reported["nobody"]), stats.Median(reported["pollers"])-stats.Median(reported["nobody"]))
 }
 
 func (f *figures) enter(state string) (stop func()) {
@@ -119,15 +119,7 @@ func medians(rounds [][]float64) []float64 {
 		for _, r := range rounds {
 			of = append(of, r[i])
 		}
-		out[i] = median(of)
+		out[i] = stats.Median(of)
 	}
 	return out
-}
-
-func median(of []float64) float64 {
-	of = slices.Sorted(slices.Values(of))
-	if len(of) == 0 {
-		return 0
-	}
-	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }

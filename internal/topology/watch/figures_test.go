@@ -20,6 +20,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/stats"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
 )
@@ -245,7 +246,7 @@ func (f *figures) resharding() {
 
 func (f *figures) report(what string, delays []time.Duration) {
 	slices.Sort(delays)
-	f.say("%s: seen after median %v, max %v (n %d)", what, delays[len(delays)/2].Round(100*time.Microsecond),
+	f.say("%s: seen after median %v, max %v (n %d)", what, stats.MedianUpper(delays).Round(100*time.Microsecond),
 		delays[len(delays)-1].Round(100*time.Microsecond), len(delays))
 }
 

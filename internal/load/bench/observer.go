@@ -14,16 +14,16 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// observer watches what could limit a load, while it runs.
+// observer reads what can limit a load while it runs.
 type observer struct {
-	watch   *monitor.Watch
+	monitor *monitor.Watch
 	workers []bottleneck.Thread
 	startAt time.Time
 }
 
 func newObserver(ctx context.Context, o Options) *observer {
 	return &observer{
-		watch: monitor.Find(ctx, monitor.Options{
+		monitor: monitor.Open(ctx, monitor.Options{
 			Targets: []target.Target{o.Load.Target},
 			Clock:   o.Load.Clock, OwnThreads: o.Load.Pool > 0,
 		}),
@@ -37,10 +37,10 @@ func workersOf(o engine.Options) int { return min(max(o.Threads, 1), o.Connectio
 // readingBefore is how long before a start barrier the first reading is taken: it needs some milliseconds.
 const readingBefore = 50 * time.Millisecond
 
-// begin is load.Options.Begin: the first reading, and the start barrier where there is one.
+// begin is engine.Options.Begin: the first reading, and the start barrier where there is one.
 func (b *observer) begin(ctx context.Context) error {
 	if b.startAt.IsZero() {
-		b.watch.Begin()
+		b.monitor.Start()
 		return nil
 	}
 	alarm, err := clock.NewAlarm(ctx)
@@ -49,30 +49,30 @@ func (b *observer) begin(ctx context.Context) error {
 	}
 	defer alarm.Close()
 	if late := time.Since(b.startAt); late > 0 {
-		return fmt.Errorf("%w: it was %s when the connections stood, %v after; name a later time", ErrStartPassed,
+		return fmt.Errorf("%w: the connections were open at %s, %v after it; give a later time", ErrStartPassed,
 			time.Now().UTC().Format(time.RFC3339Nano), late.Round(time.Millisecond))
 	}
 	if !alarm.Sleep(time.Until(b.startAt) - readingBefore) {
 		return ctx.Err()
 	}
-	b.watch.Begin()
+	b.monitor.Start()
 	if !alarm.Sleep(time.Until(b.startAt)) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-// add takes a worker's times.
+// add adds the CPU time of a worker.
 func (b *observer) add(t *engine.Tally) {
 	for len(b.workers) <= t.Worker {
 		b.workers = append(b.workers, bottleneck.Thread{})
 	}
 	w := &b.workers[t.Worker]
 	w.CPU += time.Duration(t.CPUNs)
-	w.Ready += time.Duration(t.RunQueueNs)
+	w.RunQueue += time.Duration(t.RunQueueNs)
 }
 
-// pool is for a load whose callers share a pool: they are goroutines, whose threads the watch reads.
+// pool adds the pool that the callers share. They are goroutines: the monitor reads their threads.
 func (b *observer) pool(s *summary, o *bottleneck.Observations) {
 	if s.Load.Pool == 0 {
 		return
@@ -95,7 +95,7 @@ func (b *observer) verdict(s *summary, r *Result) bottleneck.Verdict {
 		Connections: s.Load.Connections, Pipeline: s.Load.Pipeline, Service: time.Duration(r.Service.MeanNs),
 		ResponseP99: time.Duration(r.Latency.P99Ns),
 	}
-	if s.Load.PerCall && !s.Load.Open() { // a call is due when its connection is begun
+	if s.Load.PerCall && !s.Load.Open() { // a call is due when its connect begins
 		o.Load.Service = time.Duration(r.Latency.MeanNs)
 		o.Load.Connecting = max(0, time.Duration(r.Latency.MeanNs-r.Service.MeanNs))
 	}
@@ -105,7 +105,7 @@ func (b *observer) verdict(s *summary, r *Result) bottleneck.Verdict {
 	if s.total.SpunNs > 0 {
 		o.Generator.Spinning = min(1, float64(s.total.SpunNs)/float64(max(s.total.CPUNs, 1)))
 	}
-	b.watch.Seen(s.ran.StartNs, s.ran.EndNs, &o)
+	b.monitor.Observe(s.ran.StartNs, s.ran.EndNs, &o)
 	b.pool(s, &o)
 	o.Network.BytesPerSec = float64(max(r.Bytes.Out, r.Bytes.In)) / max(r.Seconds, 1e-9)
 	return bottleneck.Of(o)

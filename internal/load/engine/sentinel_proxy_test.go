@@ -42,7 +42,7 @@ func TestSentinelNamesTheMaster(t *testing.T) {
 		return u.seen(func(sum *engine.Tally) bool { return sum.Nodes[servers[1].Addr] > 0 })
 	})
 	sum := u.stop(t)
-	t.Logf("calls %v, again %v, failed %d, errors %v", sum.Nodes, sum.Again, sum.Failed, sum.Errors)
+	t.Logf("calls %v, again %v, failed %d, errors %v", sum.Nodes, sum.Retried, sum.Failed, sum.Errors)
 	if u.result.InFlight > 0 {
 		t.Errorf("%d calls in flight", u.result.InFlight)
 	}

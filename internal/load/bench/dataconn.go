@@ -11,33 +11,33 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// handTimeout bounds a round trip of a hand.
-const handTimeout = 10 * time.Second
+// dataTimeout bounds a round trip.
+const dataTimeout = 10 * time.Second
 
-// Hand is a connection that prepares the data of a load and clears them away. Unlike a session it may write. It is a
-// workload.Node, for one goroutine.
-type Hand struct {
+// DataConn is a connection that writes the keys of a load before it, and removes them after it. Unlike a session it may
+// write. It is a workload.Node, for one goroutine.
+type DataConn struct {
 	conn   *target.Conn
 	reader *resp.Reader
 	addr   string
 	out    []byte
 }
 
-// OpenHand connects and logs in. Errors are those of session.Open.
-func OpenHand(ctx context.Context, t target.Target) (*Hand, error) {
+// OpenDataConn connects and logs in. Errors are those of session.Open.
+func OpenDataConn(ctx context.Context, t target.Target) (*DataConn, error) {
 	s, _, err := session.Open(ctx, t, "slowpath-bench")
 	if err != nil {
 		return nil, err
 	}
 	conn := s.Detach()
-	return &Hand{conn: conn, reader: resp.NewReader(conn, resp.Limits{}), addr: t.Addr()}, nil
+	return &DataConn{conn: conn, reader: resp.NewReader(conn, resp.Limits{}), addr: t.Addr()}, nil
 }
 
 // Close closes the connection.
-func (h *Hand) Close() error { return h.conn.Close() }
+func (h *DataConn) Close() error { return h.conn.Close() }
 
 // Pipeline implements workload.Node.
-func (h *Hand) Pipeline(ctx context.Context, commands [][]string) ([]resp.Value, error) {
+func (h *DataConn) Pipeline(ctx context.Context, commands [][]string) ([]resp.Value, error) {
 	h.out = h.out[:0]
 	for _, args := range commands {
 		h.out = resp.AppendCommand(h.out, args...)
@@ -46,15 +46,15 @@ func (h *Hand) Pipeline(ctx context.Context, commands [][]string) ([]resp.Value,
 }
 
 // exchange writes encoded requests and reads their replies.
-func (h *Hand) exchange(ctx context.Context, requests []byte, replies int) ([]resp.Value, error) {
+func (h *DataConn) exchange(ctx context.Context, requests []byte, replies int) ([]resp.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := h.conn.SetDeadline(time.Now().Add(handTimeout)); err != nil {
+	if err := h.conn.SetDeadline(time.Now().Add(dataTimeout)); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.addr, err)
 	}
-	// The bytes of a pipeline are fewer than what the sockets hold, so that the server can answer before it has read
-	// all.
+	// The bytes of a pipeline fit into the buffers of the sockets, so that the server can answer before it has read all
+	// of them.
 	if _, err := h.conn.Write(requests); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.addr, err)
 	}
@@ -71,8 +71,8 @@ func (h *Hand) exchange(ctx context.Context, requests []byte, replies int) ([]re
 	return values, nil
 }
 
-// do is one command whose error reply is an error.
-func (h *Hand) do(ctx context.Context, args ...string) (resp.Value, error) {
+// do sends one command; an error reply is an error.
+func (h *DataConn) do(ctx context.Context, args ...string) (resp.Value, error) {
 	vs, err := h.Pipeline(ctx, [][]string{args})
 	if err != nil {
 		return resp.Value{}, err

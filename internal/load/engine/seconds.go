@@ -4,16 +4,16 @@ package engine
 
 import "time"
 
-// talliesOnTheWay bounds how many seconds of how many workers may wait for OnTally; a worker that finds no room waits.
-const talliesOnTheWay = 256
+// maxQueuedTallies is how many tallies may wait for OnTally; a worker that finds no room waits.
+const maxQueuedTallies = 256
 
-// tellTallies calls OnStart, and OnTally away from the workers: adding up histograms takes a millisecond, in which
-// calls would be late.
-func (r *run) tellTallies() (told chan struct{}) {
-	r.tallies = make(chan *Tally, talliesOnTheWay)
-	told = make(chan struct{})
+// passTallies calls OnStart and OnTally in a goroutine of its own: adding up histograms takes a millisecond, in which a
+// worker would send late.
+func (r *run) passTallies() (passed chan struct{}) {
+	r.tallies = make(chan *Tally, maxQueuedTallies)
+	passed = make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(passed)
 		if r.OnStart != nil {
 			r.OnStart(r.start)
 		}
@@ -29,10 +29,10 @@ func (r *run) tellTallies() (told chan struct{}) {
 			}
 		}
 	}()
-	return told
+	return passed
 }
 
-// makeTallies makes the one to count in and a spare one, before the load begins: it takes a millisecond.
+// makeTallies makes a tally and a spare one before the load begins: it takes a millisecond.
 func (w *worker) makeTallies() {
 	w.spare = make(chan *Tally, 2)
 	w.tally = w.r.NewTally()
@@ -46,31 +46,31 @@ func (w *worker) beginTally() {
 	w.second = w.r.start + int64(time.Second)
 }
 
-// roll passes on what was counted since the last time, and begins the second that is now.
-func (w *worker) roll() {
+// closeSecond passes on the tally and begins the current second.
+func (w *worker) closeSecond() {
 	second := int((w.now - w.r.start) / int64(time.Second))
-	w.handOver()
+	w.passTally()
 	w.tally.Second = second
 	w.second = w.r.start + int64(second+1)*int64(time.Second)
 }
 
-// handOver passes on what was counted and takes an empty tally.
-func (w *worker) handOver() {
+// passTally passes on the tally and takes an empty one.
+func (w *worker) passTally() {
 	t := w.tally
 	t.Worker, t.InFlight, t.EndNs = w.index, w.inFlight, w.now-w.r.start
 	if t.Last {
 		t.EndNs = w.ended - w.r.start
 	}
 	for _, c := range w.conns {
-		if !c.dead && !c.away {
+		if !c.dead && !c.unconnected {
 			t.Connected++
 		}
 	}
 	if w.routing != nil {
-		w.rollRouted()
+		w.countPerNode()
 	}
 	if w.index == 0 {
-		w.r.subscribers.tell(t)
+		w.r.subscribers.addTo(t)
 	}
 	used := w.meter.since()
 	t.CPUNs, t.RunQueueNs = used.cpuNs, used.runQueueNs

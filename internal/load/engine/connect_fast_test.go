@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestQuickly: what is as usual is opened without dial, and what is not is left to it.
-func TestQuickly(t *testing.T) {
+// TestConnectFast: usual connections are opened without dial, and all others are left to it.
+func TestConnectFast(t *testing.T) {
 	plain := start(t, servers.Redis7015, fleet.Spec{})
 	locked := start(t, servers.Redis7015, fleet.Spec{Password: "secret"})
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,11 +57,11 @@ func TestQuickly(t *testing.T) {
 			}
 			r.workers = []*worker{w}
 			defer r.close()
-			places := make([]place, connections)
-			for i := range places {
-				places[i] = place{to: c.to, worker: w, seat: i}
+			specs := make([]connSpec, connections)
+			for i := range specs {
+				specs[i] = connSpec{to: c.to, worker: w, index: i}
 			}
-			left := r.quickly(t.Context(), places)
+			left := r.connectFast(t.Context(), specs)
 			if want := map[bool]int{true: connections}[c.left]; len(left) != want || len(w.inbox) != connections-want {
 				t.Errorf("%d were left and %d stand, of %d", len(left), len(w.inbox), connections)
 			}
@@ -84,13 +84,13 @@ func TestQuickly(t *testing.T) {
 	}
 }
 
-// TestQuicklyNamesItself: the server shows whose connections they are, in the database that was asked for.
-func TestQuicklyNamesItself(t *testing.T) {
+// TestConnectFastSetsName: CLIENT LIST shows the name, and the database that was asked for.
+func TestConnectFastSetsName(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	o := options(t, to(i))
 	o.Target.DB = 5
 	var list string
-	o.Begin = func(ctx context.Context) error { // the connections stand
+	o.Begin = func(ctx context.Context) error { // the connections are open
 		v, err := i.Do(ctx, "CLIENT", "LIST")
 		list, _ = v.(string)
 		return err

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"math"
 
+	"slowpath/internal/format"
+
 	"slowpath/internal/load/bottleneck"
 )
 
-// confirm makes new loads at both ends of the bracket, in turns. It tells whether an end moved, so that the search goes
-// on.
-func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
+// confirm makes new loads at both ends of the bracket, alternately. moved: an end was not confirmed, so that the search
+// goes on.
+func (h *capacitySearch) confirm(ctx context.Context) (moved bool, err error) {
 	low, high := h.low, h.high
 	for range h.Confirm {
 		for _, rate := range []float64{low, high} {
-			if math.IsInf(rate, 1) || h.agreed(rate, PurposeConfirm) != "" {
+			if math.IsInf(rate, 1) || h.outcomeAt(rate, PurposeConfirm) != "" {
 				continue
 			}
 			if _, err := h.trial(ctx, rate, PurposeConfirm); err != nil {
@@ -22,12 +24,12 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 			}
 		}
 	}
-	if outcome := h.agreed(low, PurposeConfirm); outcome != Holds {
-		h.sink(low, outcome)
+	if outcome := h.outcomeAt(low, PurposeConfirm); outcome != Holds {
+		h.lower(low, outcome)
 		return true, nil
 	}
-	if !math.IsInf(high, 1) && h.agreed(high, PurposeConfirm) == Holds {
-		h.rise(high)
+	if !math.IsInf(high, 1) && h.outcomeAt(high, PurposeConfirm) == Holds {
+		h.raise(high)
 		return true, nil
 	}
 	h.confirmed, err = h.holdsAtHalf(ctx)
@@ -35,23 +37,23 @@ func (h *hunt) confirm(ctx context.Context) (moved bool, err error) {
 }
 
 // holdsAtHalf tries half of the rate that holds. A search that goes down until a rate holds finds one even where chance
-// decides and not the rate; chance has then to be lucky once more.
-func (h *hunt) holdsAtHalf(ctx context.Context) (bool, error) {
+// decides; that the half holds too by chance is unlikely.
+func (h *capacitySearch) holdsAtHalf(ctx context.Context) (bool, error) {
 	half := max(h.low/2, h.c.LowestPerSecond)
 	if half >= h.low/(1+h.precision) {
-		return true, nil // nothing below it can be told
+		return true, nil // lower rates cannot be judged
 	}
-	for h.agreed(half, PurposeHalf) == "" {
+	for h.outcomeAt(half, PurposeHalf) == "" {
 		if _, err := h.trial(ctx, half, PurposeHalf); err != nil {
 			return false, err
 		}
 	}
-	return h.agreed(half, PurposeHalf) == Holds, nil
+	return h.outcomeAt(half, PurposeHalf) == Holds, nil
 }
 
-// agreed is the outcome that most of the loads with this purpose at a rate must have by now, empty while more can
-// change it. Where none has most of them, it was not shown to hold.
-func (h *hunt) agreed(rate float64, purpose string) string {
+// outcomeAt is the outcome of the majority of the loads with this purpose at a rate, empty while further loads can
+// change it, and Untested without a majority.
+func (h *capacitySearch) outcomeAt(rate float64, purpose string) string {
 	n := map[string]int{}
 	done := 0
 	for _, t := range h.c.Trials {
@@ -71,21 +73,20 @@ func (h *hunt) agreed(rate float64, purpose string) string {
 	return ""
 }
 
-// sink moves the bracket below a lower end that did not hold again, as far as the next one that has held, or by as much
-// as the bracket was wide.
-func (h *hunt) sink(rate float64, outcome string) {
+// lower moves the bracket below a lower end that was not confirmed: to the next rate that has held, or to an open end.
+func (h *capacitySearch) lower(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 	h.low = 0
 	for _, t := range h.c.Trials {
-		if t.Outcome == Holds && t.PerSecond < rate && h.agreed(t.PerSecond, PurposeConfirm) != Fails &&
-			h.agreed(t.PerSecond, PurposeConfirm) != Untested {
+		if t.Outcome == Holds && t.PerSecond < rate && h.outcomeAt(t.PerSecond, PurposeConfirm) != Fails &&
+			h.outcomeAt(t.PerSecond, PurposeConfirm) != Untested {
 			h.low = max(h.low, t.PerSecond)
 		}
 	}
 }
 
-// rise moves the bracket above an upper end that held after all, to the next that did not, or to twice the rate.
-func (h *hunt) rise(rate float64) {
+// raise moves the bracket above an upper end that held: to the next rate that did not, or to an open end.
+func (h *capacitySearch) raise(rate float64) {
 	h.low, h.high = rate, math.Inf(1)
 	delete(h.above, rate)
 	for r := range h.above {
@@ -95,8 +96,8 @@ func (h *hunt) rise(rate float64) {
 	}
 }
 
-// conclude writes down what was found.
-func (h *hunt) conclude() {
+// conclude fills in the result.
+func (h *capacitySearch) conclude() {
 	c := h.c
 	c.Precision = h.precision
 	if h.low > 0 {
@@ -111,30 +112,29 @@ func (h *hunt) conclude() {
 	h.notes()
 }
 
-// clearly is how far a rate must be beyond an end of the bracket to contradict it.
-const clearly = 1.2
+// contradictionFactor is how far a rate must be outside the bracket to contradict it.
+const contradictionFactor = 1.2
 
-// contradicting counts the loads that do not fit a rate as the limit.
+// contradicting counts the loads whose outcome contradicts the bracket.
 func (c *Capacity) contradicting() (n int) {
 	for i, t := range c.Trials {
 		switch {
 		case t.Purpose == PurposeSearch && i+1 < len(c.Trials) && c.Trials[i+1].PerSecond == t.PerSecond &&
 			c.Trials[i+1].Purpose == PurposeSearch:
-			// A short load that failed was tried again, and that one counts.
+			// a short load that failed and was tried again: the second one counts
 		case t.Outcome == Holds && c.Fails != nil && c.Fails.Outcome == Fails &&
-			t.PerSecond > c.Fails.PerSecond*clearly,
-			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/clearly:
+			t.PerSecond > c.Fails.PerSecond*contradictionFactor,
+			t.Outcome == Fails && c.Holds != nil && t.PerSecond < c.Holds.PerSecond/contradictionFactor:
 			n++
 		}
 	}
 	return n
 }
 
-// contradicted tells whether more loads contradict the bracket than hiccups now and then explain: one, and one in
-// twenty.
+// contradicted: more loads contradict the bracket than occasional stalls explain, one plus 5 %.
 func (c *Capacity) contradicted() bool { return c.Contradicting > 1+len(c.Trials)/20 }
 
-// halfFails tells whether the loads at half the rate are why it is not confirmed.
+// halfFails: most loads at half the rate failed.
 func (c *Capacity) halfFails() bool {
 	broken, done := 0, 0
 	for _, t := range c.Trials {
@@ -148,10 +148,10 @@ func (c *Capacity) halfFails() bool {
 	return 2*broken > done
 }
 
-// end counts the confirmation runs of a rate.
-func (h *hunt) end(rate float64, outcome string) *End {
+// end is an end of the bracket, with its confirmation runs.
+func (h *capacitySearch) end(rate float64, outcome string) *End {
 	e := &End{PerSecond: rate, Outcome: outcome}
-	if agreed := h.agreed(rate, PurposeConfirm); agreed != "" {
+	if agreed := h.outcomeAt(rate, PurposeConfirm); agreed != "" {
 		e.Outcome = agreed
 	}
 	for _, t := range h.c.Trials {
@@ -174,26 +174,26 @@ func (h *hunt) end(rate float64, outcome string) *End {
 func (c *Capacity) sentence() string {
 	switch {
 	case c.Holds == nil && c.Fails == nil:
-		return "Nothing was tried to its end."
+		return "No load was finished."
 	case c.Holds == nil && c.Fails.Outcome == Untested:
-		return fmt.Sprintf("No rate could be tested: even at %s/s %s.", thousands(c.Fails.PerSecond), c.Fails.Why)
+		return fmt.Sprintf("No rate could be tested: even at %s/s %s.", format.Rounded(c.Fails.PerSecond), c.Fails.Why)
 	case c.Holds == nil:
-		return fmt.Sprintf("No rate from %s/s on holds %s: even there %s.", thousands(c.Fails.PerSecond), c.Limit,
+		return fmt.Sprintf("No rate from %s/s holds %s: even there %s.", format.Rounded(c.Fails.PerSecond), c.Limit,
 			c.Fails.Why)
 	}
 	held := ""
 	if !c.Confirmed {
 		held = "Not confirmed: "
 	}
-	held += fmt.Sprintf("%s holds at %s/s%s", c.Limit, thousands(c.Holds.PerSecond), c.Holds.counted())
+	held += fmt.Sprintf("%s holds at %s/s%s", c.Limit, format.Rounded(c.Holds.PerSecond), c.Holds.counted())
 	switch {
 	case c.Fails == nil:
 		return held + "; no higher rate was tried that fails."
 	case c.Fails.Outcome == Untested:
 		return fmt.Sprintf("%s; %s/s could not be tested%s: %s. The server may do more.", held,
-			thousands(c.Fails.PerSecond), c.Fails.counted(), c.Fails.Why)
+			format.Rounded(c.Fails.PerSecond), c.Fails.counted(), c.Fails.Why)
 	}
-	return fmt.Sprintf("%s, and fails at %s/s%s: %s.", held, thousands(c.Fails.PerSecond), c.Fails.counted(),
+	return fmt.Sprintf("%s, and fails at %s/s%s: %s.", held, format.Rounded(c.Fails.PerSecond), c.Fails.counted(),
 		c.Fails.Why)
 }
 
@@ -204,9 +204,9 @@ func (e *End) counted() string {
 	return fmt.Sprintf(" (%d of %d runs)", e.Agree, e.Of)
 }
 
-func (h *hunt) notes() {
+func (h *capacitySearch) notes() {
 	c := h.c
-	note := func(format string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(format, args...)) }
+	note := func(sentence string, args ...any) { c.Notes = append(c.Notes, fmt.Sprintf(sentence, args...)) }
 	switch {
 	case c.Interrupted:
 		note("The search was ended early.")
@@ -220,13 +220,13 @@ func (h *hunt) notes() {
 		note("The search ended after %d loads, since the loads at one rate do not agree with each other. A longer "+
 			"--for makes them steadier.", len(c.Trials))
 	case c.Holds == nil && c.Fails != nil:
-		note("Rates below %s/s are not tried: a load would have too few calls to tell. If lower rates do not make "+
+		note("Rates below %s/s are not tried: a load would have too few calls to judge. If lower rates do not make "+
 			"calls faster, the load is not what makes them slow; slowpath doctor says what does.",
-			thousands(c.LowestPerSecond))
+			format.Rounded(c.LowestPerSecond))
 	}
 	if c.Holds != nil && c.Fails != nil && h.precision > h.Precision &&
 		c.Fails.PerSecond > c.Holds.PerSecond*(1+h.Precision)*(1+1e-9) {
-		note("The ends are %.0f %% apart and not %.3g %%, since loads that are nearer to each other do not agree.",
+		note("The ends are %.0f %% apart and not %.3g %%, since loads at closer rates do not agree.",
 			100*(c.Fails.PerSecond/c.Holds.PerSecond-1), 100*h.Precision)
 	}
 	untested, shared := 0, 0
@@ -240,7 +240,7 @@ func (h *hunt) notes() {
 	}
 	if untested > 0 {
 		note("In %d of %d loads the generator did not keep its own schedule; they are not counted as failures of the "+
-			"server. Use more --threads, or a machine of its own.", untested, len(c.Trials))
+			"server. Use more --threads, or a separate machine.", untested, len(c.Trials))
 	}
 	if 2*shared > len(c.Trials) {
 		note("Server and generator, or others, competed for the same CPUs in %d of %d loads: the rate is that of all "+
@@ -250,7 +250,7 @@ func (h *hunt) notes() {
 		return
 	}
 	if calls := int64(c.Holds.PerSecond * float64(c.DurationNs) / 1e9); calls < h.Limit.callsNeeded() {
-		note("A load has %d calls; for ten of them beyond %s it would need %d: give a longer --for.", calls, c.Limit,
+		note("A load has %d calls; for ten of them above %s it would need %d: give a longer --for.", calls, c.Limit,
 			h.Limit.callsNeeded())
 	}
 }

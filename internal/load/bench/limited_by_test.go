@@ -11,8 +11,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestMarks: a load that the generator limited says so in every output, and no other does.
-func TestMarks(t *testing.T) {
+// TestLimitedByGenerator: a load that the generator limited says so in every output, and no other does.
+func TestLimitedByGenerator(t *testing.T) {
 	for _, c := range []struct {
 		by        string
 		generator bool
@@ -24,15 +24,15 @@ func TestMarks(t *testing.T) {
 		var rows, log bytes.Buffer
 		csv := NewCSV(&rows)
 		csv.Second(Second{Seconds: 1})
-		csv.Limit(c.by, v)
+		csv.LimitedBy(c.by, v)
 		hlog := NewHistogramLog(&log, []string{"GET"}, 1e18)
-		hlog.Limit(c.by, v)
+		hlog.LimitedBy(c.by, v)
 		if csv.Err() != nil || hlog.Err() != nil {
 			t.Fatal(csv.Err(), hlog.Err())
 		}
 		rec := recording.New()
 		r := part(t, 0, 1, 1, 10)
-		r.LimitedBy, r.Limit = c.by, v
+		r.LimitedBy, r.Bottleneck = c.by, v
 		if err := r.Record(rec, 1); err != nil {
 			t.Fatal(err)
 		}

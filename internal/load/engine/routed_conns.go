@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// This file fills the seats of a routed load, as nodes come and go.
+// This file opens and closes the connections of a routed load, as nodes come and go.
 
 // connectRouted opens the connections of all clients to all nodes, some at a time. A master that cannot be reached is
 // an error; a replica is not.
@@ -26,7 +26,7 @@ func (r *run) connectRouted(ctx context.Context) (err error) {
 	r.dials.Go(func() { r.router.run(r.dialing) })
 	now := r.router.current.Load()
 	for _, w := range r.workers {
-		w.routing = w.newRouting(w.seats())
+		w.routing = w.newRouting(w.connCount())
 		for _, number := range now.members {
 			n := w.node(number)
 			for client := range int32(w.routing.clients) {
@@ -34,47 +34,47 @@ func (r *run) connectRouted(ctx context.Context) (err error) {
 			}
 		}
 	}
-	var places []place
+	var specs []connSpec
 	for i := range r.Connections {
 		for _, number := range now.members {
 			w, client := r.workers[i%len(r.workers)], int32(i/len(r.workers))
-			places = append(places, place{
-				to: r.router.node(number), worker: w, seat: w.routing.seat(number, client),
-				may: !slices.Contains(now.all, number),
+			specs = append(specs, connSpec{
+				to: r.router.node(number), worker: w, index: w.routing.connIndex(number, client),
+				optional: !slices.Contains(now.all, number),
 			})
 		}
 	}
-	return r.fill(ctx, places)
+	return r.openConns(ctx, specs)
 }
 
-// seatTarget is where a seat's connection goes; any goroutine may call it.
-func (w *worker) seatTarget(seat int) target.Target {
+// targetOf is the target of a connection; any goroutine may call it.
+func (w *worker) targetOf(index int) target.Target {
 	if w.routing == nil {
 		return w.r.Target
 	}
-	number, _ := w.routing.seated(seat)
+	number, _ := w.routing.nodeAndClient(index)
 	return w.r.router.node(number)
 }
 
-// beginRouted takes the first connections and draws the first calls.
+// beginRouted takes over the first connections and draws the first calls.
 func (w *worker) beginRouted() {
 	w.admit()
 	if w.arrivals == nil {
 		for client := range int32(w.routing.clients) {
-			w.refill(&conn{link: &link{client: client}}, 0)
+			w.refill(&conn{routed: &routedConn{client: client}}, 0)
 		}
 	}
 	w.dispatchRouted()
 }
 
-// join makes a new connection one of a node's, and sends what waited for it.
-func (w *worker) join(c *conn) {
+// joinNode adds a new connection to its node, and sends the calls that waited for it.
+func (w *worker) joinNode(c *conn) {
 	x := w.routing
-	number, client := x.seated(c.index)
-	c.link = &link{node: number, client: client, calls: make([]routed, len(c.flights))}
+	number, client := x.nodeAndClient(c.index)
+	c.routed = &routedConn{node: number, client: client, calls: make([]routed, len(c.inflight))}
 	n := w.node(number)
 	n.dialing[client] = false
-	n.up++
+	n.connected++
 	if w.arrivals != nil {
 		for range w.r.Pipeline {
 			w.release(c)
@@ -88,53 +88,52 @@ func (w *worker) join(c *conn) {
 	}
 }
 
-// part ends a connection's place at its node. The calls that were on it have had no reply, and others may be drawn for
-// them.
-func (w *worker) part(c *conn, calls int) {
-	x, l := w.routing, c.link
+// leaveNode removes a lost connection from its node. Its calls have no reply, and others may be drawn for them.
+func (w *worker) leaveNode(c *conn, calls int) {
+	x, l := w.routing, c.routed
 	c.count = 0
-	x.nodes[l.node].up--
-	w.r.router.old() // the node may have failed
-	w.fill(l.node, l.client, 0)
+	x.nodes[l.node].connected--
+	w.r.router.markStale() // the node may have failed
+	w.connectClient(l.node, l.client, 0)
 	if w.arrivals == nil {
 		w.refill(c, calls)
 	}
 }
 
-// notSeated is a connection that could not be opened.
-func (w *worker) notSeated(seat, attempts int) {
-	number, client := w.routing.seated(seat)
+// routedDialFailed tries again to open a connection.
+func (w *worker) routedDialFailed(index, attempts int) {
+	number, client := w.routing.nodeAndClient(index)
 	w.node(number).dialing[client] = false
-	w.r.router.old()
-	w.fill(number, client, attempts)
+	w.r.router.markStale()
+	w.connectClient(number, client, attempts)
 }
 
-// fill connects a seat, unless its node is not in the routes any more and no call waits there.
-func (w *worker) fill(number int16, client int32, attempts int) {
+// connectClient connects a client to a node, unless the node left the routes and no call waits there.
+func (w *worker) connectClient(number int16, client int32, attempts int) {
 	n := w.node(number)
 	_, member := slices.BinarySearch(w.routing.routes.members, number)
-	if n.dialing[client] || !member && w.lane(n, client).n == 0 {
+	if n.dialing[client] || !member && w.waitingAt(n, client).n == 0 {
 		return
 	}
 	n.dialing[client] = true
-	w.redial(w.routing.seat(number, client), attempts)
+	w.redial(w.routing.connIndex(number, client), attempts)
 }
 
-// staff connects the seats of a node that have no connection.
-func (w *worker) staff(number int16) {
+// connectNode connects the clients that have no connection to a node.
+func (w *worker) connectNode(number int16) {
 	w.node(number)
 	for client := range int32(w.routing.clients) {
-		if w.conns[w.routing.seat(number, client)].dead {
-			w.fill(number, client, 0)
+		if w.conns[w.routing.connIndex(number, client)].dead {
+			w.connectClient(number, client, 0)
 		}
 	}
 }
 
-// reroute follows new routes: nodes that are new are connected to, and calls that wait may go elsewhere.
+// reroute follows new routes: it connects to new nodes, and distributes waiting calls again.
 func (w *worker) reroute() {
 	x := w.routing
 	for _, number := range x.routes.members {
-		w.staff(number)
+		w.connectNode(number)
 	}
 	if x.waiting == 0 {
 		return
@@ -150,7 +149,7 @@ func (w *worker) reroute() {
 		for q := &queues[i]; q.n > 0; {
 			x.waiting--
 			k, request := q.take()
-			if !k.asking { // who is asked is not known by the routes
+			if !k.asking { // ASK names a node that the routes do not know
 				k.node = none
 			}
 			w.place(k, request)
@@ -158,8 +157,8 @@ func (w *worker) reroute() {
 	}
 }
 
-// leaveRouted gives back the calls that were never sent: they were due, and nobody could send them.
-func (w *worker) leaveRouted() {
+// countUnsentRouted counts the calls that wait for a connection and were never sent.
+func (w *worker) countUnsentRouted() {
 	x := w.routing
 	for _, q := range x.queues() {
 		for n := q.n; n > 0; n-- {
@@ -182,21 +181,21 @@ func (w *worker) leaveRouted() {
 	}
 }
 
-// abandonRouted counts the calls that were to be sent again and have no reply yet.
-func (w *worker) abandonRouted() {
+// countUnansweredRouted counts the calls that wait to be sent again.
+func (w *worker) countUnansweredRouted() {
 	for _, q := range w.routing.queues() {
 		for i := range q.n {
-			w.outlived(-1, &q.calls[(q.head+i)&(len(q.calls)-1)].flight)
+			w.countUnanswered(-1, &q.calls[(q.head+i)&(len(q.calls)-1)].inflightCall)
 		}
 	}
-	for i := range w.routing.later {
-		w.outlived(-1, &w.routing.later[i].call.flight)
+	for i := range w.routing.retries {
+		w.countUnanswered(-1, &w.routing.retries[i].call.inflightCall)
 	}
 }
 
-// queues are all in which calls wait for a connection.
+// queues are all queues of calls that wait for a connection.
 func (x *routing) queues() []*waiting {
-	list := []*waiting{&x.homeless}
+	list := []*waiting{&x.noNode}
 	for _, n := range x.nodes {
 		for i := range n.waiting {
 			list = append(list, &n.waiting[i])
@@ -205,8 +204,8 @@ func (x *routing) queues() []*waiting {
 	return list
 }
 
-// rollRouted counts what each node answered.
-func (w *worker) rollRouted() {
+// countPerNode counts the replies of each node.
+func (w *worker) countPerNode() {
 	x := w.routing
 	if !w.tally.Last {
 		w.tally.Unsent = int64(x.waiting)

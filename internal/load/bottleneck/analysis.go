@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// station is one side: its busiest thread, in shares of the window.
+// station is one side of the load, by its busiest thread, in shares of the window.
 type station struct {
 	Server            // of the server side; of the generator only Quotas and CPUs are set
-	thread    string  // name of the busiest thread, "" for the main one
+	thread    string  // name of the busiest thread, "" for the main thread
 	run       float64 // on a CPU
-	ready     float64 // ready to run, neither on a CPU nor throttled
+	runQueue  float64 // ready to run, neither on a CPU nor throttled
 	throttled float64
 	blocked   float64
-	quota     Quota // the one that held it
+	quota     Quota // the one that throttled it
 }
 
 // busy is the share in which it was not idle.
-func (s station) busy() float64 { return min(1, s.run+s.ready+s.throttled+s.blocked) }
+func (s station) busy() float64 { return min(1, s.run+s.runQueue+s.throttled+s.blocked) }
 
-// sleeps reports whether a side had time left, and a CPU whenever it was ready.
+// sleeps reports whether a side had time left, and a CPU whenever it was ready to run.
 func (s station) sleeps() bool {
-	return s.busy() < nearFull && s.ready+s.throttled+s.blocked < noticeable/2
+	return s.busy() < nearFull && s.runQueue+s.throttled+s.blocked < noticeable/2
 }
 
-// reasoning is the observations with what follows from them.
-type reasoning struct {
+// analysis is the observations with what follows from them.
+type analysis struct {
 	Observations
 	stations  []station // of the servers, as in Observations
 	server    station   // the busiest
@@ -33,8 +33,8 @@ type reasoning struct {
 	threads   []station // of the generator
 }
 
-func newCase(o Observations) *reasoning {
-	c := &reasoning{Observations: o}
+func analyse(o Observations) *analysis {
+	c := &analysis{Observations: o}
 	for _, s := range o.Servers {
 		st := c.serverStation(s)
 		c.stations = append(c.stations, st)
@@ -54,33 +54,32 @@ func newCase(o Observations) *reasoning {
 	return c
 }
 
-// share turns times into shares; of the ready time so much is throttled as the cgroup was held back.
-func (c *reasoning) share(t Thread, quotas []Quota) station {
+// share turns times into shares. Time in the run queue counts as throttled as far as the cgroup was throttled.
+func (c *analysis) share(t Thread, quotas []Quota) station {
 	window := c.Window.Seconds()
 	if window <= 0 {
 		return station{}
 	}
-	s := station{run: min(1, t.CPU.Seconds()/window), ready: t.Ready.Seconds() / window}
+	s := station{run: min(1, t.CPU.Seconds()/window), runQueue: t.RunQueue.Seconds() / window}
 	for _, q := range quotas {
-		if q.Throttled > 0 && q.Held > s.quota.Held {
+		if q.ThrottledPeriods > 0 && q.ThrottledTime > s.quota.ThrottledTime {
 			s.quota = q
 		}
 	}
-	held := s.quota.Held.Seconds() / window
-	// The wait that is open at the end is not in Ready yet (kernel/sched/stats.h): a throttled thread was on no CPU
-	// either.
-	s.throttled = min(held, max(s.ready, 1-s.run))
-	s.ready = max(0, s.ready-s.throttled)
-	s.ready = min(s.ready, max(0, 1-s.run-s.throttled))
+	throttled := s.quota.ThrottledTime.Seconds() / window
+	// A wait that has not ended is not in RunQueue yet (kernel/sched/stats.h). A throttled thread was on no CPU.
+	s.throttled = min(throttled, max(s.runQueue, 1-s.run))
+	s.runQueue = max(0, s.runQueue-s.throttled)
+	s.runQueue = min(s.runQueue, max(0, 1-s.run-s.throttled))
 	return s
 }
 
-func (c *reasoning) serverStation(s Server) station {
-	best := c.share(s.Main, s.Quotas)
+func (c *analysis) serverStation(s Server) station {
+	best := c.share(s.MainThread, s.Quotas)
 	best.blocked = s.Blocked
-	for _, t := range s.Others {
-		// Threads that serve beside the main one are those of KeyDB, Dragonfly, HAProxy. I/O threads are told apart,
-		// those of the background hold nobody up.
+	for _, t := range s.OtherThreads {
+		// KeyDB, Dragonfly and HAProxy serve with several threads. I/O threads are judged by themselves (ioThreads),
+		// and background threads hold up no call.
 		if isIOThread(t.Name) || isBackground(t.Name) {
 			continue
 		}
@@ -101,8 +100,8 @@ func isBackground(name string) bool {
 }
 
 // ioThreads is the mean share of the server's I/O threads on a CPU, and how many they are.
-func (c *reasoning) ioThreads() (mean float64, n int) {
-	for _, t := range c.server.Others {
+func (c *analysis) ioThreads() (mean float64, n int) {
+	for _, t := range c.server.OtherThreads {
 		if isIOThread(t.Name) {
 			mean += c.share(t, nil).run
 			n++
@@ -114,11 +113,11 @@ func (c *reasoning) ioThreads() (mean float64, n int) {
 	return mean, n
 }
 
-// oneHost: by SightHost the server's process is on the generator's host.
-func (c *reasoning) oneHost() bool { return c.server.Sight == SightHost }
+// oneHost: the server's process is on the generator's host.
+func (c *analysis) oneHost() bool { return c.server.Visibility == VisibleOnHost }
 
-// shared are the CPUs where both may run.
-func (c *reasoning) shared() []int {
+// sharedCPUs are the CPUs on which both may run.
+func (c *analysis) sharedCPUs() []int {
 	var both []int
 	for _, cpu := range c.generator.CPUs {
 		if c.oneHost() && slices.Contains(c.server.CPUs, cpu) {
@@ -129,7 +128,7 @@ func (c *reasoning) shared() []int {
 }
 
 // busyCPUs is how many of these CPUs were busy, with anything.
-func (c *reasoning) busyCPUs(cpus []int) (cores float64) {
+func (c *analysis) busyCPUs(cpus []int) (cores float64) {
 	for _, cpu := range cpus {
 		cores += c.Machine[cpu].Busy + c.Machine[cpu].Steal
 	}
@@ -137,16 +136,16 @@ func (c *reasoning) busyCPUs(cpus []int) (cores float64) {
 }
 
 // usedCPUs is how many CPUs server and generator had on average.
-func (c *reasoning) usedCPUs() (server, generator float64) {
+func (c *analysis) usedCPUs() (server, generator float64) {
 	if c.Window <= 0 {
 		return 0, 0
 	}
 	for _, s := range c.Servers {
-		if s.Sight != SightHost {
+		if s.Visibility != VisibleOnHost {
 			continue
 		}
-		server += s.Main.CPU.Seconds() / c.Window.Seconds()
-		for _, t := range s.Others {
+		server += s.MainThread.CPU.Seconds() / c.Window.Seconds()
+		for _, t := range s.OtherThreads {
 			server += t.CPU.Seconds() / c.Window.Seconds()
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// DialTally is what connecting took, phase by phase. A histogram is nil where no connection had that phase; they count
-// ns with 2 significant digits, of the connections that stood in the end.
+// DialTally is the time of opening connections, by phase. Histograms have ns with 2 significant digits, of successful
+// attempts; one is nil where no connection had that phase.
 type DialTally struct {
 	Done, Failed int64
-	// segments sent again before a connection stood: SYNs, mostly, that a full backlog dropped
+	// segments retransmitted before a connection was open: mostly SYNs that a full backlog dropped
 	SynRetrans                          int64
 	DNS, Connect, TLS, Handshake, Whole *hdrhistogram.Histogram
 }
@@ -23,10 +23,10 @@ func phase(h **hdrhistogram.Histogram, ns int64) {
 	if *h == nil {
 		*h = newPhase()
 	}
-	_ = (*h).RecordValue(min(ns, longest)) // in range
+	_ = (*h).RecordValue(min(ns, maxLatency)) // in range
 }
 
-func newPhase() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, 2) }
+func newPhase() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency, 2) }
 
 func (d *DialTally) phases() [5]**hdrhistogram.Histogram {
 	return [5]**hdrhistogram.Histogram{&d.DNS, &d.Connect, &d.TLS, &d.Handshake, &d.Whole}
@@ -49,7 +49,7 @@ func (d *DialTally) merge(o *DialTally) {
 	}
 }
 
-// mergeInto adds a histogram to one that may not be there yet.
+// mergeInto adds a histogram to one that may be nil.
 func mergeInto(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 	if from == nil || from.TotalCount() == 0 {
 		return

@@ -9,13 +9,13 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestWaking: how late sleeps end is learnt, also when it changes; a signal says nothing, and what takes too long is no
-// waking up.
-func TestWaking(t *testing.T) {
-	k := waking{up: 1e9}
+// TestWakeUpDelay: the estimate follows how late sleeps end; signals do not change it, and there is none while others
+// use the CPU.
+func TestWakeUpDelay(t *testing.T) {
+	k := wakeUpDelay{due: 1e9}
 	sleeps := func(n int, late ...int64) {
 		for i := range n {
-			k.slept(k.up + late[i%len(late)])
+			k.record(k.due + late[i%len(late)])
 		}
 	}
 	for _, c := range []struct {
@@ -29,14 +29,14 @@ func TestWaking(t *testing.T) {
 		{"5 µs", []int64{5_000}, 4_000, 6_000},
 	} {
 		sleeps(2000, c.late...)
-		if got := k.takes(); got < c.from || got > c.to {
-			t.Errorf("%s: waking up takes %d ns, want %d to %d", c.name, got, c.from, c.to)
+		if got := k.estimate(); got < c.from || got > c.to {
+			t.Errorf("%s: a wake-up takes %d ns, want %d to %d", c.name, got, c.from, c.to)
 		}
 	}
 }
 
-// TestNoSleepTooShort: a worker does not sleep where it would wake up too late for what is due, and does for all else.
-func TestNoSleepTooShort(t *testing.T) {
+// TestNoShortSleep: a worker does not sleep where it would wake up too late for a call that is due.
+func TestNoShortSleep(t *testing.T) {
 	o := options(t, target.Target{})
 	o.Threads = 1
 	o.Schedule = []Stretch{{Lasts: time.Minute, From: 1000, To: 1000}}
@@ -46,8 +46,8 @@ func TestNoSleepTooShort(t *testing.T) {
 	}
 	defer w.close()
 	w.idle.put(newConn(-1, 1))
-	w.more, w.now, w.waking.late = true, w.r.Clock.Now(), 50_000
-	w.sweepAt = w.now + int64(time.Hour)
+	w.hasDue, w.now, w.wakeUpDelay.median = true, w.r.Clock.Now(), 50_000
+	w.checkTimeoutsAt = w.now + int64(time.Hour)
 	for _, c := range []struct {
 		name        string
 		due, second time.Duration

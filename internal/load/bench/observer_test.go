@@ -11,10 +11,9 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// TestLimitOfRealLoads: what a real load was limited by is one of what can have limited it. On a machine that others
-// use too, CPUs may be what it is; which of the two it was shows in the ready times, so that no other answer is right.
-// scripts/limits tells the situations apart where they are made so that there is but one answer.
-func TestLimitOfRealLoads(t *testing.T) {
+// TestBottleneckOfRealLoads: the bottleneck of a real load is one of those that are possible. On a machine that others
+// use too it may also be the shared CPUs. scripts/limits makes situations that have only one right answer.
+func TestBottleneckOfRealLoads(t *testing.T) {
 	server := redis(t)
 	for _, c := range []struct {
 		name   string
@@ -45,14 +44,14 @@ func TestLimitOfRealLoads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s: %s %v", r.LimitedBy, r.Limit.Sentence, r.Limit.Beside)
-			if !slices.Contains(c.want, r.LimitedBy) || r.Limit.Sentence == "" {
-				t.Errorf("limited by %s (%s), want one of %v; %+v", r.LimitedBy, r.Limit.Sentence, c.want,
-					r.Limit.Evidence)
+			t.Logf("%s: %s %v", r.LimitedBy, r.Bottleneck.Sentence, r.Bottleneck.Notes)
+			if !slices.Contains(c.want, r.LimitedBy) || r.Bottleneck.Sentence == "" {
+				t.Errorf("limited by %s (%s), want one of %v; %+v", r.LimitedBy, r.Bottleneck.Sentence, c.want,
+					r.Bottleneck.Evidence)
 			}
 			marked := r.LimitedBy == bottleneck.ByGeneratorCPU || r.LimitedBy == bottleneck.BySharedCPU
-			if r.Limit.GeneratorLimited != marked {
-				t.Errorf("%s is marked: %v", r.LimitedBy, r.Limit.GeneratorLimited)
+			if r.Bottleneck.GeneratorLimited != marked {
+				t.Errorf("%s is marked: %v", r.LimitedBy, r.Bottleneck.GeneratorLimited)
 			}
 		})
 	}

@@ -3,17 +3,20 @@ package scalability
 import (
 	"math"
 	"slices"
+
+	"slowpath/internal/stats"
 )
 
 // The law is fitted as X(N) = N / (a + b(N-1) + cN(N-1)), with a = 1/λ, b = σ/λ, c = κ/λ: N/X is linear in them, which
-// gives the start, and b ≥ 0, c ≥ 0 are bounds of single numbers.
-type coefficients [3]float64
+// gives the start, and the bounds are those of single coefficients: b ≥ 0, c ≥ 0.
+type coefficients = stats.Coefficients
 
-func (p coefficients) law() Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
+func lawOf(p coefficients) Law { return Law{Lambda: 1 / p[0], Sigma: p[1] / p[0], Kappa: p[2] / p[0]} }
 
 func terms(n float64) coefficients { return coefficients{1, n - 1, n * (n - 1)} }
 
-func (p coefficients) cycle(n float64) float64 {
+// cycle is N/X, by the coefficients.
+func cycle(p coefficients, n float64) float64 {
 	t := terms(n)
 	return p[0]*t[0] + p[1]*t[1] + p[2]*t[2]
 }
@@ -23,15 +26,15 @@ type row struct{ n, x, scale float64 }
 
 func cost(rows []row, p coefficients) (sum float64) {
 	for _, r := range rows {
-		d := (r.x - r.n/p.cycle(r.n)) / r.scale
+		d := (r.x - r.n/cycle(p, r.n)) / r.scale
 		sum += d * d
 	}
 	return sum
 }
 
 // leastSquares gives the coefficients with the smallest sum of weighted squares among those with a > 0, b ≥ 0, c ≥ 0.
-// Which bounds hold is one of four cases; each is solved without bounds, and the best that keeps them is the answer.
-// False: none does, the throughput falls faster than the law can.
+// Four cases differ in which of b and c are 0. Each is solved without bounds, and the best solution within them is the
+// answer. False: there is none, the throughput falls faster than the law can.
 func leastSquares(rows []row) (coefficients, bool) {
 	best, least, found := coefficients{}, math.Inf(1), false
 	for _, free := range [][]int{{0, 1, 2}, {0, 1}, {0, 2}, {0}} {
@@ -43,19 +46,19 @@ func leastSquares(rows []row) (coefficients, bool) {
 			best, least, found = p, c, true
 		}
 		if len(free) == len(p) {
-			break // no bound is in the way
+			break // within the bounds without a 0: the best
 		}
 	}
 	return best, found
 }
 
 const (
-	mostSteps  = 100
-	mostHalves = 30
-	enough     = 1e-8 // relative gain of a step at which it ends
+	maxSteps    = 100
+	maxHalvings = 30
+	minGain     = 1e-8 // relative gain of the last step
 )
 
-// gaussNewton solves for the coefficients that are free; the others stay 0. Steps that would not gain are halved.
+// gaussNewton solves for the free coefficients; the others stay 0. Steps that would not gain are halved.
 func gaussNewton(rows []row, free []int) (coefficients, bool) {
 	// N/X has the relative error of X, so that to count it in units of N·scale/X² is right to first order.
 	p, ok := solve(rows, free, func(r row) (coefficients, float64, float64) {
@@ -67,9 +70,9 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 		}
 	}
 	now := cost(rows, p)
-	for range mostSteps {
+	for range maxSteps {
 		step, ok := solve(rows, free, func(r row) (coefficients, float64, float64) {
-			f := r.n / p.cycle(r.n)
+			f := r.n / cycle(p, r.n)
 			t := terms(r.n)
 			for i := range t {
 				t[i] *= -f * f / r.n // the derivative of n/cycle
@@ -83,7 +86,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 		if !gained {
 			return p, true
 		}
-		small := now-c <= enough*now
+		small := now-c <= minGain*now
 		if p, now = next, c; small {
 			return p, true
 		}
@@ -93,7 +96,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 
 // shorten halves a step until it gains.
 func shorten(rows []row, p, step coefficients, now float64) (coefficients, float64, bool) {
-	for h, k := 1.0, 0; k < mostHalves; h, k = h/2, k+1 {
+	for h, k := 1.0, 0; k < maxHalvings; h, k = h/2, k+1 {
 		next := coefficients{p[0] + h*step[0], p[1] + h*step[1], p[2] + h*step[2]}
 		if !positive(rows, next) {
 			continue
@@ -105,13 +108,13 @@ func shorten(rows []row, p, step coefficients, now float64) (coefficients, float
 	return p, now, false
 }
 
-// positive tells whether the throughput is, everywhere it was measured.
+// positive: the throughput is above 0 wherever it was measured.
 func positive(rows []row, p coefficients) bool {
 	if !(p[0] > 0) {
 		return false
 	}
 	for _, r := range rows {
-		if !(p.cycle(r.n) > 0) {
+		if !(cycle(p, r.n) > 0) {
 			return false
 		}
 	}
@@ -124,67 +127,9 @@ func flat(rows []row) coefficients { return coefficients{rows[0].n / rows[0].x} 
 // solve is linear least squares of the free coefficients: each row gives its terms, its value, and the unit of its
 // error. False: the rows do not determine them.
 func solve(rows []row, free []int, of func(row) (coefficients, float64, float64)) (coefficients, bool) {
-	k := len(free)
-	var m [3][4]float64 // normal equations
+	var l stats.LeastSquares
 	for _, r := range rows {
-		t, y, unit := of(r)
-		for i := range k {
-			for j := range k {
-				m[i][j] += t[free[i]] * t[free[j]] / (unit * unit)
-			}
-			m[i][3] += t[free[i]] * y / (unit * unit)
-		}
+		l.Add(of(r))
 	}
-	// The terms grow with N⁰, N and N²: scaled to a diagonal of ones, the equations are as well posed as they can be.
-	var scale [3]float64
-	for i := range k {
-		if scale[i] = math.Sqrt(m[i][i]); !(scale[i] > 0) {
-			return coefficients{}, false
-		}
-	}
-	for i := range k {
-		for j := range k {
-			m[i][j] /= scale[i] * scale[j]
-		}
-		m[i][3] /= scale[i]
-	}
-	if !eliminate(&m, k) {
-		return coefficients{}, false
-	}
-	var p coefficients
-	for i := range k {
-		p[free[i]] = m[i][3] / scale[i]
-	}
-	return p, true
-}
-
-// singular is the pivot, of equations with a diagonal of ones, below which rounding decides.
-const singular = 1e-13
-
-// eliminate solves k equations in place (Gauss-Jordan with pivots).
-func eliminate(m *[3][4]float64, k int) bool {
-	for i := range k {
-		pivot := i
-		for j := i + 1; j < k; j++ {
-			if math.Abs(m[j][i]) > math.Abs(m[pivot][i]) {
-				pivot = j
-			}
-		}
-		if m[i], m[pivot] = m[pivot], m[i]; !(math.Abs(m[i][i]) > singular) {
-			return false
-		}
-		for j := range k {
-			if j == i {
-				continue
-			}
-			f := m[j][i] / m[i][i]
-			for c := range m[j] {
-				m[j][c] -= f * m[i][c]
-			}
-		}
-	}
-	for i := range k {
-		m[i][3] /= m[i][i]
-	}
-	return true
+	return l.Solve(free)
 }

@@ -12,7 +12,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// candidates are whom to ask for the topology: the nodes of now in any order, then all that were seen, then the seed.
+// candidates are the nodes to ask for the topology: the current ones in random order, the seed, then all others that
+// were seen.
 func (rt *router) candidates() []target.Target {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -40,7 +41,7 @@ func firstOf(ctx context.Context, list []target.Target, ask func(context.Context
 ) (topology, error) {
 	var errs []error
 	for _, t := range list {
-		ctx, cancel := context.WithTimeout(ctx, lookLasts)
+		ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 		found, err := ask(ctx, t)
 		cancel()
 		if err == nil {

@@ -9,14 +9,14 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestNothingIsLeft: whatever command wrote keys, they are known to be there, and removed.
-func TestNothingIsLeft(t *testing.T) {
+// TestWritesKeys: it is known which commands write keys.
+func TestWritesKeys(t *testing.T) {
 	i := redis(t)
 	at, err := target.Parse(i.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for command, leaves := range map[string]bool{
+	for command, writes := range map[string]bool{
 		"get": false, "mget": false, "ping": false, "publish": false,
 		"set": true, "getset": true, "incr": true,
 		"LMOVE a:{key} b:{key} LEFT RIGHT": true, "GETEX key:{key} EX 100": true, "evalsha": true,
@@ -31,8 +31,8 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		if d.Leaves() != leaves {
-			t.Errorf("%s leaves keys: %v, want %v", command, d.Leaves(), leaves)
+		if d.WritesKeys() != writes {
+			t.Errorf("%s writes keys: %v, want %v", command, d.WritesKeys(), writes)
 		}
 	}
 }
