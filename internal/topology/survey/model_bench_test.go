@@ -56,7 +56,7 @@ func BenchmarkModel(b *testing.B) {
 			}
 		}
 		slices.Sort(errors)
-		b.Logf("%s\n%d predictions: median error %.0f %%, nine of ten within %.0f %%, worst %.0f %%", text.String(),
+		b.Logf("%s\n%d predictions: median error %.0f %%, p90 %.0f %%, worst %.0f %%", text.String(),
 			len(errors), errors[len(errors)/2]*100, errors[len(errors)*9/10]*100, errors[len(errors)-1]*100)
 		b.ReportMetric(errors[len(errors)/2]*100, "%median-error")
 		b.ReportMetric(errors[len(errors)*9/10]*100, "%p90-error")

@@ -47,23 +47,23 @@ func (e Event) String() string {
 	slots := cluster.FormatRanges(e.Slots)
 	switch e.Kind {
 	case SlotMoved:
-		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, nobody(e.From), nobody(e.To))
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, orNoOwner(e.From), orNoOwner(e.To))
 	case FailoverStarted:
 		return fmt.Sprintf("%-16s of %s, which has the slots %s", e.Kind, e.From, slots)
 	case FailoverEnded:
 		if e.From == e.To {
 			return fmt.Sprintf("%-16s %s is back, with its slots %s", e.Kind, e.To, slots)
 		}
-		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, nobody(e.To))
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, orNoOwner(e.To))
 	case NodeLeft:
 		return fmt.Sprintf("%-16s %s, %s", e.Kind, e.From, e.Node)
 	}
 	return fmt.Sprintf("%-16s %s, %s", e.Kind, e.To, e.Node)
 }
 
-func nobody(address string) string {
+func orNoOwner(address string) string {
 	if address == "" {
-		return "nobody"
+		return "no owner"
 	}
 	return address
 }
