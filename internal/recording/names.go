@@ -79,7 +79,7 @@ const (
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
 	// MetaWhom is a JSON Whom, where the kernel source passed on the calls of some processes only.
-	MetaWhom = "whom"
+	MetaProcessFilter = "whom"
 	// MetaSource + name is a JSON SourceStatus.
 	MetaSource = "source:"
 	// MetaDropped counts rows that were lost because the writer could not keep up.
@@ -104,7 +104,7 @@ func (w Whom) Equal(o Whom) bool {
 
 // WhomOf reads it; false where all calls were meant.
 func WhomOf(meta map[string]string) (w Whom, ok bool) {
-	text, ok := meta[MetaWhom]
+	text, ok := meta[MetaProcessFilter]
 	return w, ok && json.Unmarshal([]byte(text), &w) == nil
 }
 
@@ -307,7 +307,7 @@ type LookupDetail struct {
 // InVain: probes of the tail come early, after two round trips. On a path whose acknowledgements are held up now and
 // then, as where both ends share CPUs that are full, most of what they repeat has arrived, and nobody waits for it: the
 // peer says that it has it twice.
-func (d RetransmitDetail) InVain() bool {
+func (d RetransmitDetail) Spurious() bool {
 	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
 }
 

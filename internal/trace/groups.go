@@ -17,11 +17,11 @@ type Group struct {
 	lastSeenNs int64          // end of the last
 }
 
-type groupKey struct{ node, actor, state, culprit, own string }
+type groupKey struct{ node, actor, state, culprit, caller string }
 
 // linger is how long after the end of its last call a group stays open. Views of both ends of a connection are joined
 // for 300 ms.
-const linger = int64(600e6)
+const groupOpenNs = int64(600e6)
 
 // Groups collects calls into groups.
 type Groups struct {
@@ -32,7 +32,7 @@ type Groups struct {
 // Add takes a call. Calls come in about the order in which they ended.
 func (g *Groups) Add(c Call) {
 	d := c.dominant()
-	key := groupKey{c.Node, d.Actor, d.State, d.Culprit, ownOf(c, d)}
+	key := groupKey{c.Node, d.Actor, d.State, d.Culprit, callerIfOwn(c, d)}
 	from, to := c.FromNs()+d.FromNs, c.FromNs()+d.ToNs
 	for _, o := range g.open[key] {
 		if !g.Each && o.overlaps(from, to) {
@@ -51,7 +51,7 @@ func (g *Groups) Add(c Call) {
 
 // ownOf tells apart calls that went through the same without a culprit: what a call did itself, and where its client
 // was slow, is no other's. A server's thread is everybody's.
-func ownOf(c Call, d Segment) string {
+func callerIfOwn(c Call, d Segment) string {
 	switch {
 	case d.Culprit != "":
 		return ""
@@ -84,14 +84,14 @@ func (o *Group) add(c Call, from, to int64) {
 func (g *Groups) Due(nowNs int64) []Group {
 	var due []Group
 	for key, open := range g.open {
-		left := slices.DeleteFunc(open, func(o *Group) bool {
-			over := g.Each || nowNs-o.lastSeenNs >= linger
+		remaining := slices.DeleteFunc(open, func(o *Group) bool {
+			over := g.Each || nowNs-o.lastSeenNs >= groupOpenNs
 			if over {
 				due = append(due, *o)
 			}
 			return over
 		})
-		if g.open[key] = left; len(left) == 0 {
+		if g.open[key] = remaining; len(remaining) == 0 {
 			delete(g.open, key)
 		}
 	}
@@ -102,4 +102,4 @@ func (g *Groups) Due(nowNs int64) []Group {
 }
 
 // Rest gives all that are left.
-func (g *Groups) Rest() []Group { return g.Due(1<<63 - 1) }
+func (g *Groups) All() []Group { return g.Due(1<<63 - 1) }

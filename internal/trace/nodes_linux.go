@@ -18,7 +18,7 @@ import (
 var ErrSocket = errors.New("the kernel source sees TCP only, and not unix sockets")
 
 // busOffset is between the port of a cluster's node and that of its bus.
-const busOffset = 10000
+const busPortOffset = 10000
 
 // isServer tells by its name whether a process is a server. Exporters of metrics listen too, and speak HTTP.
 func isServer(comm string) bool {
@@ -27,7 +27,7 @@ func isServer(comm string) bool {
 
 // Here finds the servers that listen on this host. Each address at which clients may reach one is a node of its own;
 // those of one server have its address for people in common.
-func Here(fs host.FS) ([]tap.Node, error) {
+func LocalServers(fs host.FS) ([]tap.Node, error) {
 	found, err := host.Listeners(fs, isServer)
 	if err != nil {
 		return nil, fmt.Errorf("looking for servers: %w", err)
@@ -35,7 +35,7 @@ func Here(fs host.FS) ([]tap.Node, error) {
 	var nodes []tap.Node
 	for _, l := range found {
 		isBus := slices.ContainsFunc(found, func(o host.Listener) bool {
-			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busOffset == int(l.Addr.Port())
+			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busPortOffset == int(l.Addr.Port())
 		})
 		if !isBus {
 			nodes = append(nodes, nodesOf(l, nodes)...)

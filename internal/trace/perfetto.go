@@ -23,7 +23,7 @@ import (
 // not "complete" events with a duration: rounding to microseconds could let a part end after its whole, and Perfetto
 // drops such parts.
 type Perfetto struct {
-	Lost   int // what was left out, because there was too much
+	Omitted   int // what was left out, because there was too much
 	calls  []Call
 	events []recording.Event
 	size   int
@@ -41,19 +41,19 @@ func (p *Perfetto) Call(c Call) {
 
 // Event adds what a thread did or waited for; other events are not shown.
 func (p *Perfetto) Event(e recording.Event) {
-	if e.Source == recording.SourceTap && (e.Kind == recording.KindWork || waits[e.Kind]) && p.room(1) {
+	if e.Source == recording.SourceTap && (e.Kind == recording.KindWork || waitKinds[e.Kind]) && p.room(1) {
 		p.events = append(p.events, e)
 	}
 }
 
-var waits = map[string]bool{
+var waitKinds = map[string]bool{
 	recording.KindThrottled: true, recording.KindRunQueue: true, recording.KindFrozen: true,
 	recording.KindBlocked: true,
 }
 
 func (p *Perfetto) room(n int) bool {
 	if p.size+n > maxSlices {
-		p.Lost++
+		p.Omitted++
 		return false
 	}
 	p.size += n
@@ -210,7 +210,7 @@ func (f file) write(out *eventWriter) {
 		}
 		list := f.tracks[k]
 		slices.SortStableFunc(list, func(a, b slice) int { return cmp.Compare(a.from, b.from) })
-		var places slots
+		var places lanes
 		var tracks [][]slice
 		for _, s := range list {
 			n := places.take(s.from, s.to)

@@ -155,7 +155,7 @@ func TestPerfettoBounds(t *testing.T) {
 	written(t, &Perfetto{}) // an empty one opens too
 	p := &Perfetto{size: maxSlices - 2}
 	p.Call(waited("GET", 0, ms, 1))
-	if p.Lost != 1 || len(p.calls) != 0 {
-		t.Errorf("%d lost, %d kept", p.Lost, len(p.calls))
+	if p.Omitted != 1 || len(p.calls) != 0 {
+		t.Errorf("%d lost, %d kept", p.Omitted, len(p.calls))
 	}
 }

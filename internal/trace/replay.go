@@ -24,8 +24,8 @@ func Replay(r *recording.Recording, w *Watch) {
 	for _, e := range r.Events {
 		w.Event(e)
 	}
-	if whom, ok := r.Meta[recording.MetaWhom]; ok {
-		w.SetMeta(recording.MetaWhom, whom)
+	if filter, ok := r.Meta[recording.MetaProcessFilter]; ok {
+		w.SetMeta(recording.MetaProcessFilter, filter)
 	}
 	for _, name := range r.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		series := r.Series(recording.SourceTap, recording.SubjectSelf, name)

@@ -22,12 +22,12 @@ type Options struct {
 type Watch struct {
 	Options
 	mu      sync.Mutex
-	tally   *tally
+	aggregate   *aggregate
 	sampled int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
 }
 
 // NewWatch begins one.
-func NewWatch(o Options) *Watch { return &Watch{Options: o, tally: newTally()} }
+func NewWatch(o Options) *Watch { return &Watch{Options: o, aggregate: newAggregate()} }
 
 // Call implements recording.Sink.
 func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
@@ -40,9 +40,9 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	c := Of(row, segs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wanted := w.Filter.Takes(c)
+	wanted := w.Filter.Matches(c)
 	if c.Ns >= int64(w.Slow) {
-		w.tally.slowCall(c, wanted)
+		w.aggregate.slowCall(c, wanted)
 	} else if wanted {
 		wanted = w.inSample(c)
 	}
@@ -74,7 +74,7 @@ func (w *Watch) Histogram(h recording.Histogram) {
 	if h.Source == recording.SourceTap {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.histogram(h)
+		w.aggregate.histogram(h)
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *Watch) Sample(s recording.Sample) {
 	if s.Source == recording.SourceTap && s.Subject == recording.SubjectSelf {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.counters[s.Name] = s.Value
+		w.aggregate.counters[s.Name] = s.Value
 	}
 }
 
@@ -114,10 +114,10 @@ func (w *Watch) SetMeta(key, value string) {
 	if w.Tee != nil {
 		w.Tee.SetMeta(key, value)
 	}
-	if whom, ok := recording.WhomOf(map[string]string{key: value}); ok {
+	if filter, ok := recording.WhomOf(map[string]string{key: value}); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.whom = &whom
+		w.aggregate.processFilter = &filter
 	}
 }
 
@@ -125,12 +125,12 @@ func (w *Watch) SetMeta(key, value string) {
 func (w *Watch) Summary() Summary {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.tally.summary()
-	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.Any()
+	s := w.aggregate.summary()
+	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.MatchesAll()
 	if len(w.Filter.Commands) > 0 {
 		kept := s.Commands[:0]
 		for _, c := range s.Commands {
-			if w.Filter.takesCommand(c.Op) {
+			if w.Filter.matchesCommand(c.Op) {
 				kept = append(kept, c)
 			}
 		}

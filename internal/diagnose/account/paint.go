@@ -62,7 +62,7 @@ func newPainter(rec *recording.Recording, l *Ledger, nodes map[string]*tapped) *
 				p.resent[k] = append(p.resent[k], [2]int64{d.CallStartNs, e.TimeNs})
 			}
 		case e.Source == recording.SourceTap && e.Kind == recording.KindRetransmit:
-			if d := recording.DetailOf[recording.RetransmitDetail](e); !d.InVain() {
+			if d := recording.DetailOf[recording.RetransmitDetail](e); !d.Spurious() {
 				p.again[d.Client] = append(p.again[d.Client], span{e.TimeNs, e.TimeNs + e.DurationNs})
 			}
 		}

@@ -128,7 +128,7 @@ func retransmits(r *recording.Recording) map[string][]recording.Segment {
 	out := map[string][]recording.Segment{}
 	for _, e := range r.EventsOf(recording.SourceTap, "", recording.KindRetransmit) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
-		if d.InVain() {
+		if d.Spurious() {
 			continue
 		}
 		out[d.Client] = append(out[d.Client], recording.Segment{

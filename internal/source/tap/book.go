@@ -291,7 +291,7 @@ func (b *book) retransmit(e *kernelRetransEvent) {
 		Client: client.String(), From: sideOf(e.Addr.Role), State: tcpState(e.State),
 		Why: whyResent(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups),
 	}
-	if !d.InVain() {
+	if !d.Spurious() {
 		list := append(b.resent[client], s)
 		put(b, b.resent, client, list[max(0, len(list)-64):])
 	}

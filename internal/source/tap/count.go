@@ -98,7 +98,7 @@ func (t *Tap) count() {
 func (t *Tap) tellWhom() {
 	if c := t.book.chosen; c != nil {
 		if told, news := c.tell(); news {
-			t.Sink.SetMeta(recording.MetaWhom, recording.Detail(told))
+			t.Sink.SetMeta(recording.MetaProcessFilter, recording.Detail(told))
 		}
 	}
 }

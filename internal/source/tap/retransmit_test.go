@@ -65,8 +65,8 @@ func TestResent(t *testing.T) {
 		tt.e.Now = 1000e6
 		d := recording.RetransmitDetail{Why: whyResent(&tt.e), Total: int64(tt.e.Total), Duplicates: int64(tt.e.Dups)}
 		if after := tt.e.Now - resentAfter(&tt.e); d.Why != tt.why || after != tt.afterMs*1e6 ||
-			d.InVain() != tt.inVain {
-			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.InVain(), tt.why,
+			d.Spurious() != tt.inVain {
+			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.Spurious(), tt.why,
 				tt.afterMs, tt.inVain)
 		}
 	}

@@ -2,9 +2,9 @@ package trace
 
 // slots gives each of a row of spans the lowest place that is free, so that those which overlap lie in different
 // places. Spans must come in the order in which they begin.
-type slots struct{ freeFrom []int64 }
+type lanes struct{ freeFrom []int64 }
 
-func (s *slots) take(from, to int64) int {
+func (s *lanes) take(from, to int64) int {
 	for i, free := range s.freeFrom {
 		if free <= from {
 			s.freeFrom[i] = to
