@@ -1,7 +1,7 @@
 package recording
 
-// schema is the whole layout of a recording; docs/recording.md describes it for people. Indexes are left out on
-// purpose: a recording is written once and read whole.
+// schema is the layout of a recording, described in docs/recording.md. It has no indexes: a recording is written once
+// and read whole.
 const schema = `
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS call(id INTEGER PRIMARY KEY, source TEXT, conn TEXT, op TEXT, key_hash TEXT, arg_count INTEGER,

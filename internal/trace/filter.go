@@ -14,11 +14,11 @@ import (
 // Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all
 // must hold.
 type Filter struct {
-	Commands []string // "GET"; "CLUSTER" stands for all of its subcommands too
-	Clients  []string // part of the client's address or of its process
-	Nodes    []string // HOST:PORT, HOST or :PORT
-	Conditions    []Condition
-	Min, Max time.Duration // length of the call; a Max of 0 is none
+	Commands   []string // "GET"; "CLUSTER" stands for all of its subcommands too
+	Clients    []string // part of the client's address or of its process
+	Nodes      []string // HOST:PORT, HOST or :PORT
+	Conditions []Condition
+	Min, Max   time.Duration // length of the call; a Max of 0 is none
 }
 
 // Any reports whether all calls pass.

@@ -23,10 +23,10 @@ import (
 // not "complete" events with a duration: rounding to microseconds could let a part end after its whole, and Perfetto
 // drops such parts.
 type Perfetto struct {
-	Omitted   int // what was left out, because there was too much
-	calls  []Call
-	events []recording.Event
-	size   int
+	Omitted int // what was left out, because there was too much
+	calls   []Call
+	events  []recording.Event
+	size    int
 }
 
 // maxSlices bounds the memory that a trace takes; the user interface has its troubles with more.
@@ -129,7 +129,7 @@ func (f file) call(c Call) {
 		s.children = append(s.children, part)
 	}
 	process := c.Process
-	if pid, ok := pidOf(process); ok {
+	if pid, ok := recording.PIDOf(process); ok {
 		f.named[pid] = process
 	} else if process, _, _ = net.SplitHostPort(c.Client); process == "" {
 		process = c.Client
@@ -171,16 +171,6 @@ func workName(d recording.WorkDetail) string {
 		return fmt.Sprintf("%s +%d", d.Op, d.Calls-1)
 	}
 	return d.Op
-}
-
-// pidOf is the number in "redis-cli[1234]".
-func pidOf(process string) (pid int, ok bool) {
-	i := strings.LastIndexByte(process, '[')
-	if i < 0 {
-		return 0, false
-	}
-	_, err := fmt.Sscanf(process[i:], "[%d]", &pid)
-	return pid, err == nil
 }
 
 // begin is the time of the first slice.

@@ -14,17 +14,17 @@ import (
 
 // Summary is what a trace amounts to.
 type Summary struct {
-	Seconds  float64
-	Calls    int64 // all that the kernel source timed, slow or not, wanted or not
-	Slow     int   // of these, calls of SlowNs or more
-	SlowNs   int64
-	Matched  int // slow calls that the filter let pass; the account is theirs
-	Filtered bool
-	ProcessFilter     *recording.Whom // where only some processes' calls were asked for; Calls and Commands are of all
-	Commands []Command       // by the time that slow calls took, then by calls
-	Account  []StateTime      // by time
-	Waits   []Wait        // by time
-	Replies  int64           // that were matched, by each end
+	Seconds       float64
+	Calls         int64 // all that the kernel source timed, slow or not, wanted or not
+	Slow          int   // of these, calls of SlowNs or more
+	SlowNs        int64
+	Matched       int // slow calls that the filter let pass; the account is theirs
+	Filtered      bool
+	ProcessFilter *recording.Whom // where only some processes' calls were asked for; Calls and Commands are of all
+	Commands      []Command       // by the time that slow calls took, then by calls
+	Account       []StateTime     // by time
+	Waits         []Wait          // by time
+	Replies       int64           // that were matched, by each end
 	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls
 	// beyond those that the kernel programs report per second, and how often a connection carried what they do not
 	// understand (inline commands, TLS).
@@ -60,10 +60,10 @@ type Wait struct {
 type aggregate struct {
 	ops           map[string]*opAggregate
 	times         map[[2]string]int64
-	waits        map[[3]string]*Wait
+	waits         map[[3]string]*Wait
 	counters      map[string]float64
 	slow, matched int
-	processFilter          *recording.Whom
+	processFilter *recording.Whom
 }
 
 type opAggregate struct {

@@ -21,9 +21,9 @@ type Options struct {
 // Watch is a Sink that shows the calls that are wanted and sums up all of them.
 type Watch struct {
 	Options
-	mu      sync.Mutex
-	aggregate   *aggregate
-	sampled int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
+	mu        sync.Mutex
+	aggregate *aggregate
+	sampled   int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
 }
 
 // NewWatch begins one.

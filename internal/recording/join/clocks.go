@@ -7,10 +7,10 @@ import (
 
 // clocks bounds how far the server's clock is ahead of the client's, over time. Each joined call bounds it: its request
 // was at the server after the client began to send, and its reply was at the client after the server had sent it.
-type clocks struct {
+type clockBounds struct {
 	bounds   []bound // ordered by time
 	rejected int     // calls whose bounds no offset can meet together with those of others
-	broken   bool    // too many of them
+	unusable bool    // too many of them
 }
 
 // bound is what is known at a time: the offset is in [lo, hi]. All in nanoseconds; the time is the client's.
@@ -25,25 +25,25 @@ const (
 	// rejectedPart of the calls may contradict the others: a server that is interrupted between the sending of a reply
 	// and the end of its system call notes the send late, and of many segments that wait in a socket only some have a
 	// time of their own. A clock that was set contradicts all calls before or all after it.
-	rejectedPart = 0.05
-	neighbours   = 32 // on either side, with which a call is compared
+	maxRejectedShare   = 0.05
+	comparedNeighbours = 32 // on either side, with which a call is compared
 	// lateNs is how late the send of a reply may be noted, after it has left: it is when its system call ends. Between
 	// two namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, 6.18).
-	lateNs = int64(100e3)
+	maxSendDelayNs = int64(100e3)
 )
 
 // drift is by how much the clocks can come apart in a time, rounded up.
 func drift(ns int64) int64 { return ns/1e6*driftPerMillion + ns%1e6*driftPerMillion/1e6 + 1 }
 
 // newClocks takes pairs in order of time.
-func newClocks(pairs []pair) clocks {
-	var c clocks
+func newClockBounds(pairs []pair) clockBounds {
+	var c clockBounds
 	for _, p := range pairs {
 		hi := p.server.IntendedNs - p.start()
-		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - lateNs, hi})
+		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - maxSendDelayNs, hi})
 	}
 	all := len(c.bounds)
-	b := sound(c.bounds)
+	b := consistent(c.bounds)
 	for i := 1; i < len(b); i++ {
 		b[i].hi = min(b[i].hi, b[i-1].hi+drift(b[i].at-b[i-1].at))
 	}
@@ -52,7 +52,7 @@ func newClocks(pairs []pair) clocks {
 	}
 	b = slices.DeleteFunc(b, func(one bound) bool { return one.lo > one.hi })
 	c.bounds, c.rejected = b, all-len(b)
-	if c.broken = float64(c.rejected) > rejectedPart*float64(all); c.broken {
+	if c.unusable = float64(c.rejected) > maxRejectedShare*float64(all); c.unusable {
 		c.bounds = nil
 		return c
 	}
@@ -66,10 +66,10 @@ func newClocks(pairs []pair) clocks {
 }
 
 // sound leaves out the bounds that contradict most of their neighbours.
-func sound(all []bound) []bound {
+func consistent(all []bound) []bound {
 	var out []bound
 	for i, b := range all {
-		near := all[max(0, i-neighbours):min(len(all), i+neighbours+1)]
+		near := all[max(0, i-comparedNeighbours):min(len(all), i+comparedNeighbours+1)]
 		against := 0
 		for _, o := range near {
 			if d := drift(max(b.at-o.at, o.at-b.at)); b.lo-d > o.hi || o.lo-d > b.hi {
@@ -84,7 +84,7 @@ func sound(all []bound) []bound {
 }
 
 // at bounds the offset at a time of the client.
-func (c clocks) at(ns int64) (lo, hi int64, ok bool) {
+func (c clockBounds) at(ns int64) (lo, hi int64, ok bool) {
 	if len(c.bounds) == 0 {
 		return 0, 0, false
 	}
@@ -98,7 +98,7 @@ func (c clocks) at(ns int64) (lo, hi int64, ok bool) {
 }
 
 // shift is the likeliest offset at a time of the client.
-func (c clocks) shift(ns int64) int64 {
+func (c clockBounds) shift(ns int64) int64 {
 	lo, hi, _ := c.at(ns)
 	return lo + (hi-lo)/2
 }

@@ -97,7 +97,8 @@ func TestNetworkShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; r.Joined != calls || r.Alone+r.Ambiguous+r.Contradicted+r.Rejected != 0 || r.Unsure ||
+		if r := results[0]; r.Joined != calls || r.Unmatched+r.Ambiguous+r.Contradicted+r.RejectedBounds != 0 ||
+			r.ClockUnknown ||
 			len(rec.Calls) != calls {
 			t.Fatalf("%+v of %d calls", r, calls)
 		}
@@ -197,7 +198,7 @@ func TestClockThatWasSet(t *testing.T) {
 		Kind: recording.KindRunQueue,
 	})
 	rec, results, err := All([]*recording.Recording{w.server, w.client}, false)
-	if err != nil || !results[0].Unsure {
+	if err != nil || !results[0].ClockUnknown {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	for _, c := range rec.Calls {
@@ -209,7 +210,7 @@ func TestClockThatWasSet(t *testing.T) {
 	if len(rec.Events) != 0 {
 		t.Errorf("an event of the client's host was shifted by an unknown time: %+v", rec.Events)
 	}
-	if b := results[0].Blind("app.slowpath"); len(b) != 1 || !strings.Contains(b[0].Why, "contradict") {
+	if b := results[0].BlindSpots("app.slowpath"); len(b) != 1 || !strings.Contains(b[0].Why, "contradict") {
 		t.Errorf("%+v", b)
 	}
 }
@@ -223,8 +224,9 @@ func TestLateNote(t *testing.T) {
 	late := &w.server.Calls[10] // by 20 ms: the client has read for as long
 	late.EndNs += 20e6
 	_, results, err := All([]*recording.Recording{w.server, w.client}, false)
-	if r := results[0]; err != nil || r.Unsure || r.Joined != 40 || r.WithinNs > 1e6+lateNs || r.ApartNs < -1e6 ||
-		r.ApartNs > 1e6 {
+	if r := results[0]; err != nil || r.ClockUnknown || r.Joined != 40 || r.OffsetErrorNs > 1e6+maxSendDelayNs ||
+		r.OffsetNs < -1e6 ||
+		r.OffsetNs > 1e6 {
 		t.Errorf("%+v, %v", results, err)
 	}
 }
@@ -247,7 +249,8 @@ func TestNotJoined(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := results[0]
-		if r.Joined != 2 || r.Alone != 2 || r.Strange != 1 || r.Ambiguous != 2 || r.Contradicted != 2 || r.Unsure {
+		if r.Joined != 2 || r.Unmatched != 2 || r.UnknownConn != 1 || r.Ambiguous != 2 || r.Contradicted != 2 ||
+			r.ClockUnknown {
 			t.Errorf("%+v", r)
 		}
 		both, clients := 0, 0
@@ -266,8 +269,8 @@ func TestNotJoined(t *testing.T) {
 		if both != 2 || clients != map[bool]int{true: 2}[alone] {
 			t.Errorf("%d joined, %d of clients", both, clients)
 		}
-		if n := len(r.Blind("app.slowpath")); n != 4 {
-			t.Errorf("%d blind spots: %+v", n, r.Blind("app.slowpath"))
+		if n := len(r.BlindSpots("app.slowpath")); n != 4 {
+			t.Errorf("%d blind spots: %+v", n, r.BlindSpots("app.slowpath"))
 		}
 	}
 }
@@ -313,11 +316,11 @@ func TestEvidence(t *testing.T) {
 	s.Sample(recording.Sample{TimeNs: 1, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 3})
 	s.Sample(recording.Sample{TimeNs: 1, Source: recording.SourceHost, Subject: "process:8", Name: "cpu_ns", Value: 3})
 	rec, results, err := All([]*recording.Recording{s, c}, false)
-	if err != nil || results[0].Clash != 1 {
+	if err != nil || results[0].PIDClashes != 1 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	near := func(what string, got, want int64) {
-		if got < want-lateNs || got > want+lateNs {
+		if got < want-maxSendDelayNs || got > want+maxSendDelayNs {
 			t.Errorf("%s at %d, want %d", what, got, want)
 		}
 	}
@@ -355,9 +358,9 @@ func TestNothingToJoin(t *testing.T) {
 		spoil  func(*world)
 		reason error
 	}{
-		{"old", func(w *world) { w.client.Calls[0].Seq = 0 }, ErrOld},
-		{"no kernel source", func(w *world) { w.server.Calls = nil }, ErrOld},
-		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrEnds},
+		{"old", func(w *world) { w.client.Calls[0].Seq = 0 }, ErrNoSequence},
+		{"no kernel source", func(w *world) { w.server.Calls = nil }, ErrNoSequence},
+		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrNoServerEnd},
 		{"nothing slow there", func(w *world) {
 			w.server.Calls = nil
 			w.server.SetMeta(recording.MetaSource+recording.SourceTap,
@@ -366,23 +369,23 @@ func TestNothingToJoin(t *testing.T) {
 				Source: recording.SourceTap, Kind: recording.KindOpen,
 				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
 			})
-		}, ErrNone},
+		}, ErrNoCommonCall},
 		{"NAT", func(w *world) { w.server.Calls[0].Conn = "192.0.2.1:1" }, ErrNAT},
-		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNone},
+		{"quick there", func(w *world) { w.server.Calls[0].Seq = 99 }, ErrNoCommonCall},
 		{"quick there, in a pool", func(w *world) {
 			w.server.Calls[0].Conn = "192.0.2.1:1"
 			w.server.Snapshot(recording.Snapshot{
 				Source: recording.SourceTap, Subject: "conn:10.0.0.2:4000",
 				Name: recording.SnapshotServed,
 			})
-		}, ErrNone},
+		}, ErrNoCommonCall},
 		{"quick there, by its connection", func(w *world) {
 			w.server.Calls[0].Conn = "192.0.2.1:1"
 			w.server.Event(recording.Event{
 				Source: recording.SourceTap, Kind: recording.KindOpen,
 				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
 			})
-		}, ErrNone},
+		}, ErrNoCommonCall},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := same()
@@ -435,7 +438,7 @@ func TestQuick(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; r.Joined != slowThere || r.Quick != calls-slowThere || r.Alone != 0 ||
+		if r := results[0]; r.Joined != slowThere || r.Fast != calls-slowThere || r.Unmatched != 0 ||
 			len(rec.Calls) != calls {
 			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
 		}
@@ -489,7 +492,7 @@ func TestQuick(t *testing.T) {
 				w := build(t)
 				spoil(w.server)
 				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil ||
-					results[0].Quick != 0 {
+					results[0].Fast != 0 {
 					t.Fatalf("%+v, %v", results, err)
 				}
 			})
@@ -514,7 +517,7 @@ func TestSeveralClients(t *testing.T) {
 	}
 	w.client.Calls = w.client.Calls[:3]
 	rec, results, err := All([]*recording.Recording{w.client, w.server, other}, false)
-	if err != nil || len(results) != 2 || results[0].Joined != 3 || results[1].Joined != 3 || results[1].Of != 2 {
+	if err != nil || len(results) != 2 || results[0].Joined != 3 || results[1].Joined != 3 || results[1].Index != 2 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	for _, c := range rec.Calls {

@@ -1,7 +1,6 @@
 package join
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +12,11 @@ import (
 // profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording
 // has is another application there (127.0.0.1:6060 of another host, another process of the same number): it gets a
 // number of its own, "pprof:127.0.0.1:6060#2".
-func (g guest) profiles() {
+func (g clientRows) addProfiles() {
 	names := map[string]string{}
 	subject := func(of string) string {
 		if names[of] == "" {
-			names[of] = g.free(of)
+			names[of] = g.freeSubject(of)
 		}
 		return names[of]
 	}
@@ -25,7 +24,7 @@ func (g guest) profiles() {
 	var moved []recording.Profile // and only then added: their subjects are not those of others
 	for _, p := range g.client.Profiles {
 		if p.Kind == recording.ProfileCPUClock {
-			if g.clocks.broken {
+			if g.clocks.unusable {
 				continue // which samples are of slow calls is not known
 			}
 			body, err := stacks.Move(p.Pprof, shift)
@@ -42,14 +41,14 @@ func (g guest) profiles() {
 		case s.Source != recording.SourceProfile:
 			continue
 		case s.Name == recording.SnapshotFrames:
-			g.frames(s)
+			g.addFrames(s)
 			continue
 		case s.Subject != recording.SubjectSelf:
 			s.Subject = subject(s.Subject)
 		}
-		var what recording.Profiled
-		if s.Name == recording.SnapshotApplication && json.Unmarshal([]byte(s.Body), &what) == nil && what.Node != "" {
-			what.Node = g.node(what.Node)
+		what, ok := recording.BodyOf[recording.Profiled](s)
+		if s.Name == recording.SnapshotApplication && ok && what.Node != "" {
+			what.Node = g.nodeName(what.Node)
 			s.Body = recording.Detail(what)
 		}
 		s.TimeNs = shift(s.TimeNs)
@@ -87,10 +86,10 @@ func (g guest) profiles() {
 }
 
 // free is a subject that no other application of the server's recording has.
-func (g guest) free(subject string) string {
+func (g clientRows) freeSubject(subject string) string {
 	for n, name := 2, subject; ; n, name = n+1, fmt.Sprintf("%s#%d", subject, n) {
 		used := func(of string) bool { return of == name }
-		if !g.taken[name] && !slices.ContainsFunc(g.server.Profiles,
+		if !g.usedSubjects[name] && !slices.ContainsFunc(g.server.Profiles,
 			func(p recording.Profile) bool { return used(p.Subject) }) &&
 			!slices.ContainsFunc(g.server.Snapshots,
 				func(s recording.Snapshot) bool { return s.Source == recording.SourceProfile && used(s.Subject) }) {
@@ -100,7 +99,7 @@ func (g guest) free(subject string) string {
 }
 
 // frames adds the user's own table of frames to the one that the server's recording has.
-func (g guest) frames(s recording.Snapshot) {
+func (g clientRows) addFrames(s recording.Snapshot) {
 	if have, ok := g.server.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); ok {
 		if strings.Contains(have.Body, s.Body) {
 			return
