@@ -129,7 +129,8 @@ func (r *Recording) loadMeta(db *sql.DB) error {
 }
 
 func (r *Recording) loadCalls(db *sql.DB) error {
-	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error"
+	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns," +
+		"node,slot,error"
 	switch r.Meta[MetaSchema] {
 	case "1":
 		columns += ",'','',0 " // side and client came with version 2

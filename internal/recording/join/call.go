@@ -7,9 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// join makes one call of its two ends, in the server's time. The server's part keeps its place there, what was before
-// and after it is the network's: as out and back so far as the clocks' bounds tell the one from the other, as way where
-// they do not.
+// join makes one call of its two ends, in the server's time. The server's part keeps its times. The network has the
+// rest before and after it: as out and back where the bounds of the clocks can tell them apart, else as way.
 func (p pair) join(clocks clockBounds, retransmitted []recording.Segment) (recording.Call, []recording.Segment) {
 	network := p.networkNs()
 	least, most := int64(0), network // of the way out
@@ -62,7 +61,7 @@ func (p pair) join(clocks clockBounds, retransmitted []recording.Segment) (recor
 	return c, segs
 }
 
-// line is segments in order, disjoint.
+// segmentList is segments in order of time, disjoint.
 type segmentList []recording.Segment
 
 func (l *segmentList) add(actor, state string, from, to int64) {
@@ -75,7 +74,7 @@ func (l *segmentList) addSegment(s recording.Segment) {
 	}
 }
 
-// lay puts s over the parts of the way that it covers.
+// overlay replaces the network segments that s covers by s.
 func (l *segmentList) overlay(s recording.Segment) {
 	var out segmentList
 	for _, g := range *l {
@@ -93,8 +92,8 @@ func (l *segmentList) overlay(s recording.Segment) {
 	*l = out
 }
 
-// whole makes segments a partition of [from, to): in order, cut to it, disjoint, equal neighbours joined, and what is
-// missing unexplained.
+// partition makes segments a partition of [from, to): sorted, cut to it, disjoint, with equal neighbours merged and
+// gaps as unexplained.
 func partition(segs []recording.Segment, from, to int64) []recording.Segment {
 	segs = append([]recording.Segment(nil), segs...)
 	sort.SliceStable(segs, func(i, j int) bool { return segs[i].FromNs < segs[j].FromNs })
@@ -117,7 +116,7 @@ func partition(segs []recording.Segment, from, to int64) []recording.Segment {
 	return l
 }
 
-// retransmits are what the host of a recording sent again, by the client's end of the connection.
+// retransmits are the retransmissions of a recording's host, by the client's end of the connection.
 func retransmits(r *recording.Recording) map[string][]recording.Segment {
 	out := map[string][]recording.Segment{}
 	for _, e := range r.EventsOf(recording.SourceTap, "", recording.KindRetransmit) {

@@ -8,18 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// guest is the client's recording, whose rows move into the server's. What its kernel source saw does; its probe, its
-// questions to the server and the files of its host do not: the server's recording has its own, and two would be mixed
-// up.
+// clientRows copies rows of the client's recording into the server's: those of its kernel source, not those of the
+// probe, the server source and the host source, which would mix with the server's own.
 type clientRows struct {
 	server, client *recording.Recording
 	clocks         clockBounds
-	nodes          map[string]string // names of nodes in the client's recording, to those in the server's
-	usedSubjects   map[string]bool   // subjects of processes that the server's recording had before
+	nodes          map[string]string // names of nodes in the client's recording -> in the server's
+	usedSubjects   map[string]bool   // subjects of processes of the server's recording
 }
 
-// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their
-// segments.
+// addCalls adds calls without a counterpart, in the server's time if that is known; made changes their segments.
 func (g clientRows) addCalls(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
 	next := int64(0)
 	for _, c := range g.server.Calls {
@@ -37,7 +35,7 @@ func (g clientRows) addCalls(calls []int, made func(recording.Call, []recording.
 			s.FromNs, s.ToNs = s.FromNs+shift, s.ToNs+shift
 			moved[j] = s
 		}
-		delete(g.server.Segments, c.ID) // of no call
+		delete(g.server.Segments, c.ID) // of no call, in a damaged recording
 		g.server.Call(c, moved...)
 	}
 }
@@ -49,8 +47,8 @@ func (g clientRows) nodeName(name string) string {
 	return name
 }
 
-// evidence adds what the kernel source saw of the clients' end beside calls. It gives how many processes were left out
-// because the server's host has others by the same number.
+// addEvidence adds what the kernel source saw of the clients' end other than calls. It returns how many processes were
+// left out because the server's host has other processes with the same number.
 func (g clientRows) addEvidence() (clash int) {
 	for _, h := range g.client.Histograms {
 		if h.Source == recording.SourceTap && strings.HasPrefix(h.Op, recording.Client+" ") {
@@ -94,7 +92,7 @@ func (g clientRows) addEvidence() (clash int) {
 	return len(clashes)
 }
 
-// ofConnection: what happened to a connection of a node that both recordings know.
+// isConnEvent reports whether the event is about a connection to a node that both recordings have.
 func (g clientRows) isConnEvent(e recording.Event) bool {
 	switch e.Kind {
 	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit:
@@ -114,7 +112,7 @@ func (g clientRows) addSamples(subject string) {
 	}
 }
 
-// owners moves the snapshots that say whose connections are.
+// addConnEnds adds the snapshots with the node and process of each connection.
 func (g clientRows) addConnEnds() {
 	for _, s := range g.client.Snapshots {
 		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds {
@@ -130,7 +128,7 @@ func (g clientRows) addConnEnds() {
 	}
 }
 
-// counters adds up what the kernel programs of both hosts counted.
+// addCounters adds up the counters of the kernel programs of both hosts.
 func (g clientRows) addCounters() {
 	_, end := g.server.Window()
 	for _, name := range g.client.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
@@ -143,7 +141,7 @@ func (g clientRows) addCounters() {
 	}
 }
 
-// processes are the subjects of all processes that a recording tells of.
+// processSubjects are the subjects of all processes in a recording.
 func processSubjects(r *recording.Recording) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range []string{recording.SourceTap, recording.SourceHost} {

@@ -5,15 +5,15 @@ import (
 	"sort"
 )
 
-// clocks bounds how far the server's clock is ahead of the client's, over time. Each joined call bounds it: its request
-// was at the server after the client began to send, and its reply was at the client after the server had sent it.
+// clockBounds bounds the offset of the server's clock from the client's, over time. Each joined call bounds it: its
+// request was at the server after the client began to send, and its reply was at the client after the server sent it.
 type clockBounds struct {
 	bounds   []bound // ordered by time
-	rejected int     // calls whose bounds no offset can meet together with those of others
+	rejected int     // calls whose bounds contradict those of others
 	unusable bool    // too many of them
 }
 
-// bound is what is known at a time: the offset is in [lo, hi]. All in nanoseconds; the time is the client's.
+// bound: at a time of the client's clock the offset is in [lo, hi], in nanoseconds.
 type bound struct {
 	at, lo, hi int64
 }
@@ -22,20 +22,20 @@ const (
 	// driftPerMillion is by how much two clocks can come apart: each may be slewed by 500 ppm (MAXFREQ of
 	// include/linux/timex.h). slowpath's clocks are monotonic: they are not set while it runs.
 	driftPerMillion = 1000
-	// rejectedPart of the calls may contradict the others: a server that is interrupted between the sending of a reply
-	// and the end of its system call notes the send late, and of many segments that wait in a socket only some have a
-	// time of their own. A clock that was set contradicts all calls before or all after it.
+	// maxRejectedShare of the calls may contradict the others: the end of a send is recorded late if the server is
+	// interrupted before its system call returns, and of many segments queued in a socket only some have a time of
+	// their own. A clock that was set contradicts all calls before it, or all after it.
 	maxRejectedShare   = 0.05
 	comparedNeighbours = 32 // on either side, with which a call is compared
-	// lateNs is how late the send of a reply may be noted, after it has left: it is when its system call ends. Between
-	// two namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, 6.18).
+	// maxSendDelayNs is how late the send of a reply may be recorded: when its system call returns. Between two network
+	// namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, Linux 6.18).
 	maxSendDelayNs = int64(100e3)
 )
 
-// drift is by how much the clocks can come apart in a time, rounded up.
+// drift is by how much the clocks can diverge in a time, rounded up.
 func drift(ns int64) int64 { return ns/1e6*driftPerMillion + ns%1e6*driftPerMillion/1e6 + 1 }
 
-// newClocks takes pairs in order of time.
+// newClockBounds needs pairs in order of time.
 func newClockBounds(pairs []pair) clockBounds {
 	var c clockBounds
 	for _, p := range pairs {
@@ -65,7 +65,7 @@ func newClockBounds(pairs []pair) clockBounds {
 	return c
 }
 
-// sound leaves out the bounds that contradict most of their neighbours.
+// consistent leaves out the bounds that contradict most of their neighbours.
 func consistent(all []bound) []bound {
 	var out []bound
 	for i, b := range all {
@@ -83,7 +83,7 @@ func consistent(all []bound) []bound {
 	return out
 }
 
-// at bounds the offset at a time of the client.
+// at bounds the offset at a time of the client's clock.
 func (c clockBounds) at(ns int64) (lo, hi int64, ok bool) {
 	if len(c.bounds) == 0 {
 		return 0, 0, false
@@ -97,7 +97,7 @@ func (c clockBounds) at(ns int64) (lo, hi int64, ok bool) {
 	return b.lo - d, b.hi + d, true
 }
 
-// shift is the likeliest offset at a time of the client.
+// shift is the most likely offset at a time of the client's clock.
 func (c clockBounds) shift(ns int64) int64 {
 	lo, hi, _ := c.at(ns)
 	return lo + (hi-lo)/2

@@ -7,33 +7,23 @@ import (
 	"slowpath/internal/trace"
 )
 
-// keeper knows for which calls a recording of a server would have the server's end, had it been slow there.
+// serverCoverage knows which calls a server's recording would have if they had been slow at the server.
 type serverCoverage struct {
 	slowNs  int64
-	sinceNs map[string]int64 // by connection, from when on; in the server's time
+	sinceNs map[string]int64 // by connection: recorded from this time, by the server's clock
 	untilNs int64
 }
 
-// losses are the counters of the kernel source that tell that a slow call may be missing: its report was lost or not
-// made, or the order of calls on its connection was.
+// lossCounters are counters of the kernel source: if one is not 0, a slow call may be missing, since its report or the
+// order of calls on its connection was lost.
 var lossCounters = []string{
 	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",
 	"tap.iovecs", "tap.no_memory", "tap.threads_full",
 }
 
-// newKeeper gives nil where anything may be missing.
+// newServerCoverage returns nil if any slow call may be missing.
 func newServerCoverage(r *recording.Recording) *serverCoverage {
-	for _, name := range lossCounters {
-		if n, _ := r.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); n > 0 {
-			return nil
-		}
-	}
-	ids := int64(0)
-	for _, c := range r.Calls {
-		ids = max(ids, c.ID)
-	}
-	// thinned: ids have gaps
-	if r.Meta[recording.MetaDropped] != "" || r.Meta[recording.MetaEnd] == "" || ids != int64(len(r.Calls)) {
+	if !complete(r) {
 		return nil
 	}
 	k := &serverCoverage{slowNs: int64(trace.SlowOf(r) / time.Nanosecond), sinceNs: map[string]int64{}}
@@ -45,7 +35,7 @@ func newServerCoverage(r *recording.Recording) *serverCoverage {
 	}
 	for _, c := range r.Calls {
 		if c.Source == recording.SourceTap && c.Side == recording.Server {
-			seen(c.Conn, c.EndNs) // its order was known by then, and was never lost
+			seen(c.Conn, c.EndNs) // the order of its calls was known by then, and was never lost
 		}
 	}
 	for conn, ns := range servedConns(r) {
@@ -64,29 +54,44 @@ func newServerCoverage(r *recording.Recording) *serverCoverage {
 			seen(d.Client, e.TimeNs)
 			opened[d.Client]++
 		} else if d.AgeNs == 0 {
-			opened[d.Client]++ // one that was there before
+			opened[d.Client]++ // it was open before the watch
 		}
 	}
 	for conn, n := range opened {
 		if n > 1 {
-			delete(k.sinceNs, conn) // its port was used again
+			delete(k.sinceNs, conn) // its port was reused
 		}
 	}
 	return k
 }
 
-// quick reports whether the server had a call of a client for less than slowNs.
+// complete reports whether no slow call can be missing.
+func complete(r *recording.Recording) bool {
+	for _, name := range lossCounters {
+		if n, _ := r.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); n > 0 {
+			return false
+		}
+	}
+	ids := int64(0)
+	for _, c := range r.Calls {
+		ids = max(ids, c.ID)
+	}
+	thinned := ids != int64(len(r.Calls)) // ids have gaps
+	return r.Meta[recording.MetaDropped] == "" && r.Meta[recording.MetaEnd] != "" && !thinned
+}
+
+// isFast reports whether a call of a client took the server less than slowNs.
 func (k *serverCoverage) isFast(c recording.Call, clocks clockBounds) bool {
 	lo, hi, ok := clocks.at(c.IntendedNs)
-	if k == nil || !ok || c.Op == "?" { // TLS: what is a call differs between the ends
+	if k == nil || !ok || c.Op == "?" { // TLS: the two ends delimit calls differently
 		return false
 	}
 	since, known := k.sinceNs[c.Conn]
 	return known && c.IntendedNs+lo >= since && c.EndNs+hi <= k.untilNs
 }
 
-// partly gives the network what a client waited beyond what the server can have had of a quick call; where in it the
-// server's part was is not known, it stands in the middle.
+// boundNetwork gives the network the part of a client's wait that exceeds the server's slow threshold. The rest stays
+// unexplained; it is put in the middle, since it is not known when the server had the call.
 func (k *serverCoverage) boundNetwork(c recording.Call, segs []recording.Segment) []recording.Segment {
 	var out segmentList
 	for _, s := range partition(segs, c.IntendedNs, c.EndNs) {

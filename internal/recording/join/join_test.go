@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// world is calls as they were, by one clock: what two hosts would have recorded of them, each by its own, and the
-// truth.
+// world is a set of calls with their true times by one clock, and what two hosts would have recorded of them, each by
+// its own clock.
 type world struct {
 	server, client *recording.Recording
 	truth          map[uint32]trip
@@ -22,7 +22,7 @@ type world struct {
 	offset         int64 // of the last call
 }
 
-// trip is where the time of a call went, in nanoseconds.
+// trip is the parts of a call's time, in nanoseconds.
 type trip struct{ begin, out, served, back, read int64 }
 
 func newWorld() *world {
@@ -57,7 +57,7 @@ func (w *world) call(t trip, offset int64) {
 	w.server.Call(c, seg(recording.Server, recording.Exec, c.IntendedNs, c.EndNs)...)
 }
 
-// anyWorld draws calls whose clocks are hours apart and drift within what two kernels may slew them by.
+// anyWorld draws calls whose clocks are hours apart and drift by no more than two kernels may slew them.
 func anyWorld(t *rapid.T) *world {
 	w := newWorld()
 	offset := rapid.Int64Range(-12*3600e9, 12*3600e9).Draw(t, "offset")
@@ -73,7 +73,7 @@ func anyWorld(t *rapid.T) *world {
 	return w
 }
 
-// in adds up a call's time by state; an empty state stands for any.
+// in adds up a call's time in some states; without states, in any.
 func in(segs []recording.Segment, actor string, states ...string) (ns int64) {
 	for _, s := range segs {
 		if s.Actor == actor && (len(states) == 0 || slices.Contains(states, s.State)) {
@@ -83,8 +83,8 @@ func in(segs []recording.Segment, actor string, states ...string) (ns int64) {
 	return ns
 }
 
-// TestNetworkShare: whatever the clocks show, the network has of each call what the client waited for without the
-// server's time, the segments are a partition of the call, and what is called out or back was.
+// TestNetworkShare: whatever the clocks show, the network's share of each call is the client's wait minus the server's
+// time, the segments are a partition of the call, and what is called out or back is right.
 func TestNetworkShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := anyWorld(t)
@@ -129,7 +129,8 @@ func TestNetworkShare(t *testing.T) {
 	})
 }
 
-// TestAnyRows: recordings come from outside. Whatever they hold, the segments of a joined call are a partition of it.
+// TestAnyRows: recordings may come from elsewhere. Whatever they contain, the segments of a joined call are a partition
+// of it.
 func TestAnyRows(t *testing.T) {
 	states := []string{
 		recording.Exec, recording.Busy, recording.Unexplained, recording.Retransmit, recording.Send,
@@ -182,8 +183,8 @@ func TestAnyRows(t *testing.T) {
 	})
 }
 
-// TestClockThatWasSet: a clock that jumps makes the calls contradict each other. Their shares stay right, and nothing
-// is said of out and back.
+// TestClockThatWasSet: a clock that jumps makes the calls contradict each other. Their network shares stay right, but
+// out and back are not told apart.
 func TestClockThatWasSet(t *testing.T) {
 	w := newWorld()
 	for i := range int64(40) {
@@ -215,8 +216,8 @@ func TestClockThatWasSet(t *testing.T) {
 	}
 }
 
-// TestLateNote: one server's end that was noted late does not spoil what the other calls tell of the clocks.
-func TestLateNote(t *testing.T) {
+// TestLateSend: one send that was recorded late does not spoil the clock bounds of the other calls.
+func TestLateSend(t *testing.T) {
 	w := newWorld()
 	for i := range int64(40) {
 		w.call(trip{i * 1e9, 1e6, 5e6, 1e6, 30e6}, 0)
@@ -231,7 +232,7 @@ func TestLateNote(t *testing.T) {
 	}
 }
 
-// TestNotJoined: what has no one counterpart stays apart, and is counted.
+// TestNotJoined: calls without exactly one counterpart are not joined, but counted.
 func TestNotJoined(t *testing.T) {
 	w := newWorld()
 	for i := range int64(8) {
@@ -262,7 +263,7 @@ func TestNotJoined(t *testing.T) {
 				clients++
 				i := slices.IndexFunc(c.Calls, func(o recording.Call) bool { return o.Seq == call.Seq })
 				if d := call.IntendedNs - c.Calls[i].IntendedNs - 7e12; d < -2e6 || d > 2e6 {
-					t.Errorf("a call alone is %d ns off", d)
+					t.Errorf("an unmatched call is %d ns off", d)
 				}
 			}
 		}
@@ -286,7 +287,7 @@ func clone(r *recording.Recording) *recording.Recording {
 	return out
 }
 
-// TestEvidence: what the client's kernel source saw beside calls moves over, in the server's time and by its names.
+// TestEvidence: other rows of the client's kernel source are added, with the server's times and names.
 func TestEvidence(t *testing.T) {
 	w := newWorld()
 	const offset = int64(-4 * 3600e9)
@@ -350,7 +351,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestNothingToJoin: each reason has its own words, and they end in what to do.
+// TestNothingToJoin: each reason has its own error, which ends in what to do.
 func TestNothingToJoin(t *testing.T) {
 	same := func() *world { w := newWorld(); w.call(trip{1e9, 1e6, 5e6, 2e6, 1e5}, 0); return w }
 	for _, c := range []struct {
@@ -397,9 +398,9 @@ func TestNothingToJoin(t *testing.T) {
 	}
 }
 
-// TestQuick: a server's recording has calls from a threshold on. Of those that it lacks it is known that they were
-// below, if it can lack no other.
-func TestQuick(t *testing.T) {
+// TestFastAtServer: a server's recording has calls above its slow threshold. If none can be missing, all calls that it
+// does not have were faster.
+func TestFastAtServer(t *testing.T) {
 	const slow = int64(5e6)
 	build := func(t *rapid.T) *world {
 		w := anyWorld(t)
@@ -409,7 +410,7 @@ func TestQuick(t *testing.T) {
 		w.server.Calls = slices.DeleteFunc(w.server.Calls,
 			func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
 		clear(w.server.Segments)
-		for i, c := range w.server.Calls { // as they would have been written
+		for i, c := range w.server.Calls { // as the server's host would have recorded them
 			w.server.Calls[i].ID = int64(i + 1)
 			w.server.Segments[int64(i+1)] = []recording.Segment{{
 				Actor: recording.Server, State: recording.Exec,
@@ -500,7 +501,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestSeveralClients: the recordings of two hosts of clients join that of one server, in whatever order.
+// TestSeveralClients: the recordings of two clients' hosts are joined into that of one server, in any order.
 func TestSeveralClients(t *testing.T) {
 	w := newWorld()
 	for i := range int64(6) {

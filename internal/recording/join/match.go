@@ -7,9 +7,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// key is a call as both ends know it: the client's end of the connection, and the sequence number of the byte after the
-// request. The server's address is no part of it: a published port or a load balancer that only forwards packets
-// changes it and leaves these two.
+// callKey identifies a call at both ends: the address of the client's end of the connection, and the TCP sequence
+// number of the byte after the request. It does not include the server's address, which a published port or a load
+// balancer that forwards packets changes.
 type callKey struct {
 	client string
 	seq    uint32
@@ -18,16 +18,16 @@ type callKey struct {
 // pair is the two ends of one call.
 type pair struct {
 	server, client         recording.Call
-	serverSegs, clientSegs []recording.Segment // of the server's, of the client's; partitions
+	serverSegs, clientSegs []recording.Segment // partitions of the two calls
 	replyAtNs              int64               // when the whole reply was in the client's socket, by its clock
-	serverIndex            int                 // place of the server's in its recording
+	serverIndex            int                 // index of the server's call in its recording
 	sendNs                 int64               // how long the client's send took
 }
 
-// matched is what match found.
+// matches is the result of match.
 type matches struct {
 	pairs                   []pair // ordered by the client's begin
-	unmatched               []int  // calls of the client's end without a counterpart, by their place
+	unmatched               []int  // calls of the client's end without a counterpart, by index
 	ambiguous, contradicted int
 }
 
@@ -59,7 +59,7 @@ func match(server, client *recording.Recording) matches {
 	return m
 }
 
-// ends lists the calls that a recording saw from one end.
+// callsBySide lists the calls that a recording saw from one end.
 func callsBySide(r *recording.Recording, side string) map[callKey][]int {
 	out := map[callKey][]int{}
 	for i, c := range r.Calls {
@@ -71,8 +71,7 @@ func callsBySide(r *recording.Recording, side string) map[callKey][]int {
 	return out
 }
 
-// newPair makes sure that two ends are of one call: the same request, for which the server did not take longer than its
-// client.
+// newPair checks that two ends are of one call: the same request, and the server did not take longer than the client.
 func newPair(server, client *recording.Recording, at, mine int) (pair, bool) {
 	p := pair{server: server.Calls[at], client: client.Calls[mine], serverIndex: at}
 	s, c := p.server, p.client
@@ -98,13 +97,13 @@ func newPair(server, client *recording.Recording, at, mine int) (pair, bool) {
 // start is when the client began to send, by its clock.
 func (p pair) start() int64 { return p.client.IntendedNs }
 
-// networkNs is the network's share: what the client waited for the reply without the server's time. The server's end of
-// a call is noted when its send is over, which can be after the reply has arrived.
+// networkNs is the network's share: the client's wait for the reply minus the server's time. The server's end of a call
+// is recorded when its send returns, which can be after the reply has arrived.
 func (p pair) networkNs() int64 {
 	return max(0, p.replyAtNs-p.start()-(p.server.EndNs-p.server.IntendedNs))
 }
 
-// nodes are the server's names for the nodes of the clients' recording, where joined calls agree on it.
+// nodeNames maps the nodes' names in the client's recording to those in the server's, by majority of the joined calls.
 func (m matches) nodeNames() map[string]string {
 	votes := map[string]map[string]int{}
 	for _, p := range m.pairs {

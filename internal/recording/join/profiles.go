@@ -9,9 +9,9 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording
-// has is another application there (127.0.0.1:6060 of another host, another process of the same number): it gets a
-// number of its own, "pprof:127.0.0.1:6060#2".
+// addProfiles adds the profiles of applications on the client's host. A subject that the server's recording has is
+// another application there (127.0.0.1:6060 of another host, another process of the same number): the added one gets
+// a suffix, "pprof:127.0.0.1:6060#2".
 func (g clientRows) addProfiles() {
 	names := map[string]string{}
 	subject := func(of string) string {
@@ -21,15 +21,15 @@ func (g clientRows) addProfiles() {
 		return names[of]
 	}
 	shift := func(at int64) int64 { return at + g.clocks.shift(at) }
-	var moved []recording.Profile // and only then added: their subjects are not those of others
+	var moved []recording.Profile // added at the end, so that their subjects do not count as used
 	for _, p := range g.client.Profiles {
 		if p.Kind == recording.ProfileCPUClock {
 			if g.clocks.unusable {
-				continue // which samples are of slow calls is not known
+				continue // it is not known which samples are of slow calls
 			}
 			body, err := stacks.Move(p.Pprof, shift)
 			if err != nil {
-				continue // it was cut short, and reads nowhere
+				continue // truncated, not readable
 			}
 			p.Pprof = body
 		}
@@ -85,7 +85,7 @@ func (g clientRows) addProfiles() {
 	}
 }
 
-// free is a subject that no other application of the server's recording has.
+// freeSubject is a subject that no other application of the server's recording has.
 func (g clientRows) freeSubject(subject string) string {
 	for n, name := 2, subject; ; n, name = n+1, fmt.Sprintf("%s#%d", subject, n) {
 		used := func(of string) bool { return of == name }
@@ -98,7 +98,7 @@ func (g clientRows) freeSubject(subject string) string {
 	}
 }
 
-// frames adds the user's own table of frames to the one that the server's recording has.
+// addFrames adds the user's own table of frames to that of the server's recording.
 func (g clientRows) addFrames(s recording.Snapshot) {
 	if have, ok := g.server.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); ok {
 		if strings.Contains(have.Body, s.Body) {
