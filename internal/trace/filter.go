@@ -11,22 +11,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all
-// must hold.
+// Filter selects calls. An empty field matches all; of a list one match is enough, except for Conditions, which must
+// all hold.
 type Filter struct {
-	Commands   []string // "GET"; "CLUSTER" stands for all of its subcommands too
+	Commands   []string // "GET"; "CLUSTER" includes all of its subcommands
 	Clients    []string // part of the client's address or of its process
 	Nodes      []string // HOST:PORT, HOST or :PORT
 	Conditions []Condition
-	Min, Max   time.Duration // length of the call; a Max of 0 is none
+	Min, Max   time.Duration // duration of the call; a Max of 0 is none
 }
 
-// Any reports whether all calls pass.
+// MatchesAll reports whether the filter matches all calls.
 func (f Filter) MatchesAll() bool {
 	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Conditions) == 0 && f.Min == 0 && f.Max == 0
 }
 
-// Takes reports whether a call is wanted.
+// Matches reports whether a call is selected.
 func (f Filter) Matches(c Call) bool {
 	if c.Ns < int64(f.Min) || f.Max > 0 && c.Ns > int64(f.Max) {
 		return false
@@ -55,7 +55,7 @@ func containsFold(s, part string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
 }
 
-// isNode reports whether a node's address is meant by HOST:PORT, HOST or :PORT.
+// isNode reports whether a node's address matches HOST:PORT, HOST or :PORT.
 func isNode(address, want string) bool {
 	if address == want {
 		return true
@@ -64,9 +64,9 @@ func isNode(address, want string) bool {
 	return err == nil && (host == strings.Trim(want, "[]") || ":"+port == want)
 }
 
-// Spent is a condition on where a call's time went: at least AtLeast in an actor's state.
+// Condition is one on a call's segments: at least AtLeast in an actor's state.
 type Condition struct {
-	Actor, State string        // an empty one stands for any
+	Actor, State string        // empty: any
 	AtLeast      time.Duration // 0: any time at all
 }
 
@@ -84,17 +84,17 @@ var (
 	}
 )
 
-// ErrSpent is what ParseSpent says of a text that it cannot read.
-var ErrCondition = errors.New("write ACTOR.STATE, ACTOR or STATE, and a minimum where one is wanted: server.busy>5ms")
+// ErrCondition is returned for a text that is no condition.
+var ErrCondition = errors.New("write ACTOR.STATE, ACTOR or STATE, with a minimum if needed: server.busy>5ms")
 
-// ParseSpent reads "server.busy>5ms", "network" or "unexplained>=1ms".
+// ParseCondition reads "server.busy>5ms", "network" or "unexplained>=1ms".
 func ParseCondition(text string) (Condition, error) {
 	var s Condition
 	name, least, bounded := strings.Cut(text, ">")
 	if bounded {
 		d, err := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(least, "=")))
 		if err != nil || d < 0 {
-			return s, fmt.Errorf("%w; behind > stands a duration such as 5ms", ErrCondition)
+			return s, fmt.Errorf("%w; after > write a duration such as 5ms", ErrCondition)
 		}
 		s.AtLeast = d
 	}

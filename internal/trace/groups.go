@@ -7,29 +7,30 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Group is the calls that waited for the same thing at the same time: of forty that one KEYS held up, one says it all.
+// Group is a set of calls that waited for the same thing at the same time, such as 40 calls behind one KEYS: showing
+// one of them is enough.
 type Group struct {
-	Worst      Call           // the longest, first for those that are equally long
-	Others     int            // calls beside it
-	LeastNs    int64          // length of the shortest
-	ByCommand  map[string]int // all of the group
-	from, to   int64          // when they waited
-	lastSeenNs int64          // end of the last
+	Worst      Call           // the longest, the first of equally long ones
+	Others     int            // other calls
+	LeastNs    int64          // duration of the shortest
+	ByCommand  map[string]int // number of calls
+	from, to   int64          // when the worst waited
+	lastSeenNs int64          // end of the last call
 }
 
 type groupKey struct{ node, actor, state, culprit, caller string }
 
-// linger is how long after the end of its last call a group stays open. Views of both ends of a connection are joined
-// for 300 ms.
+// groupOpenNs is how long a group stays open after the end of its last call. The kernel source waits 300 ms for the
+// other end of a call.
 const groupOpenNs = int64(600e6)
 
 // Groups collects calls into groups.
 type Groups struct {
-	Each bool // no groups: each call alone
+	Each bool // no groups: each call is one of its own
 	open map[groupKey][]*Group
 }
 
-// Add takes a call. Calls come in about the order in which they ended.
+// Add adds a call. Calls come in about the order of their ends.
 func (g *Groups) Add(c Call) {
 	d := c.dominant()
 	key := groupKey{c.Node, d.Actor, d.State, d.Culprit, callerIfOwn(c, d)}
@@ -49,8 +50,8 @@ func (g *Groups) Add(c Call) {
 	})
 }
 
-// ownOf tells apart calls that went through the same without a culprit: what a call did itself, and where its client
-// was slow, is no other's. A server's thread is everybody's.
+// callerIfOwn separates calls without a culprit: its own execution and its client's delays concern no other call. Waits
+// for the server's thread concern all.
 func callerIfOwn(c Call, d Segment) string {
 	switch {
 	case d.Culprit != "":
@@ -63,8 +64,8 @@ func callerIfOwn(c Call, d Segment) string {
 	return ""
 }
 
-// overlaps wants half of the shorter wait to be common: a client whose call was held up sends its next one, which the
-// next KEYS holds up, before the last reply of the first is sent.
+// overlaps reports whether at least half of the shorter wait is common. Less is not enough: a client may send its next
+// call, which waits for the next KEYS, before the last reply of the first group is sent.
 func (o *Group) overlaps(from, to int64) bool {
 	common := min(o.to, to) - max(o.from, from)
 	return common > 0 && 2*common >= min(o.to-o.from, to-from)
@@ -80,7 +81,7 @@ func (o *Group) add(c Call, from, to int64) {
 	o.lastSeenNs = max(o.lastSeenNs, c.ToNs())
 }
 
-// Due gives the groups that are complete at a time, in the order in which their calls began.
+// Due returns and removes the groups that are complete at a time, in the order in which their calls began.
 func (g *Groups) Due(nowNs int64) []Group {
 	var due []Group
 	for key, open := range g.open {
@@ -101,5 +102,5 @@ func (g *Groups) Due(nowNs int64) []Group {
 	return due
 }
 
-// Rest gives all that are left.
+// All returns and removes all groups.
 func (g *Groups) All() []Group { return g.Due(1<<63 - 1) }

@@ -1,7 +1,7 @@
 package trace
 
-// slots gives each of a row of spans the lowest place that is free, so that those which overlap lie in different
-// places. Spans must come in the order in which they begin.
+// lanes assigns each span the lowest free lane, so that overlapping spans are in different lanes. Spans must come in
+// the order of their begin.
 type lanes struct{ freeFrom []int64 }
 
 func (s *lanes) take(from, to int64) int {

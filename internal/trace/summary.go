@@ -12,26 +12,26 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Summary is what a trace amounts to.
+// Summary sums up a trace.
 type Summary struct {
 	Seconds       float64
-	Calls         int64 // all that the kernel source timed, slow or not, wanted or not
+	Calls         int64 // all that the kernel source timed, slow or not, filtered or not
 	Slow          int   // of these, calls of SlowNs or more
 	SlowNs        int64
-	Matched       int // slow calls that the filter let pass; the account is theirs
+	Matched       int // slow calls that match the filter; the account is of these
 	Filtered      bool
-	ProcessFilter *recording.Whom // where only some processes' calls were asked for; Calls and Commands are of all
+	ProcessFilter *recording.Whom // if only calls of selected processes are reported; Calls and Commands are of all
 	Commands      []Command       // by the time that slow calls took, then by calls
 	Account       []StateTime     // by time
 	Waits         []Wait          // by time
-	Replies       int64           // that were matched, by each end
-	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls
-	// beyond those that the kernel programs report per second, and how often a connection carried what they do not
-	// understand (inline commands, TLS).
+	Replies       int64           // that were matched, counted at each end
+	// What is missing: replies that could not be matched to their request, reports lost between kernel and slowpath,
+	// slow calls above the limit of reports per second, and how often a connection carried bytes that the kernel
+	// programs do not understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
 }
 
-// Command is the latencies of one command, from all of its calls.
+// Command has the latencies of all calls of one command.
 type Command struct {
 	Op                  string
 	Calls               int64
@@ -40,15 +40,15 @@ type Command struct {
 	slowNs              int64
 }
 
-// Spending is the time that slow calls spent in one state.
+// StateTime is the time that slow calls spent in one state.
 type StateTime struct {
 	Actor, State string
 	Ns           int64
 	Share        float64
 }
 
-// Waited is the time that slow calls waited for one thing. Ports and process numbers are left out of What: who runs
-// redis-cli again and again is one.
+// Wait is the time that slow calls waited for one thing. What has no ports and process numbers, so that repeated runs
+// of redis-cli are one.
 type Wait struct {
 	Actor, State string
 	What         string
@@ -56,7 +56,7 @@ type Wait struct {
 	Ns           int64
 }
 
-// tally is a summary that grows.
+// aggregate collects a summary.
 type aggregate struct {
 	ops           map[string]*opAggregate
 	times         map[[2]string]int64
@@ -73,7 +73,7 @@ type opAggregate struct {
 	maxNs  int64
 }
 
-// maxNames bounds commands and culprits: both come from outside.
+// maxNames bounds commands and culprits, which clients can choose.
 const maxNames = 10_000
 
 func newAggregate() *aggregate {
@@ -105,7 +105,7 @@ func (t *aggregate) histogram(h recording.Histogram) {
 	}
 	decoded, err := hdrhistogram.Decode(h.HDR)
 	if err != nil {
-		return // of a damaged recording
+		return // a damaged recording
 	}
 	o := t.op(name)
 	if o.sides[side] == nil {
@@ -115,7 +115,7 @@ func (t *aggregate) histogram(h recording.Histogram) {
 	o.sides[side].Merge(decoded)
 }
 
-// slowCall adds a slow call; its time is accounted for if it is wanted.
+// slowCall adds a slow call, with its segments if it matches the filter.
 func (t *aggregate) slowCall(c Call, wanted bool) {
 	t.slow++
 	o := t.op(c.Op)
@@ -157,7 +157,7 @@ var (
 	port          = regexp.MustCompile(`:\d+( |$)`)
 )
 
-// kindOf leaves out of a culprit which of many alike it was.
+// generalize removes process numbers and ports from a culprit.
 func generalize(culprit string) string {
 	return port.ReplaceAllString(processNumber.ReplaceAllString(culprit, ""), "$1")
 }
@@ -196,7 +196,7 @@ func (t *aggregate) summary() Summary {
 	return s
 }
 
-// command takes the end that saw more calls, and of equal ones the client's, which saw all of their way.
+// command uses the end that saw more calls; if equal the client's, which includes the network.
 func (o *opAggregate) command(name string) Command {
 	c := Command{Op: name, Slow: o.slow, slowNs: o.slowNs, MaxNs: o.maxNs}
 	client, server := o.sides[recording.Client], o.sides[recording.Server]
@@ -206,11 +206,11 @@ func (o *opAggregate) command(name string) Command {
 	}
 	if h != nil {
 		c.Calls, c.P50Ns, c.P99Ns = h.TotalCount(), h.ValueAtQuantile(50), h.ValueAtQuantile(99)
-		if c.MaxNs == 0 { // none was slow; of those that were the exact time is known
+		if c.MaxNs == 0 { // none was slow; of slow ones the exact time is known
 			c.MaxNs = h.Max()
 		}
 	}
 	c.Calls = max(c.Calls, int64(c.Slow))
-	c.P50Ns, c.P99Ns = min(c.P50Ns, c.MaxNs), min(c.P99Ns, c.MaxNs) // steps of the histogram are coarser
+	c.P50Ns, c.P99Ns = min(c.P50Ns, c.MaxNs), min(c.P99Ns, c.MaxNs) // the steps of the histogram are coarser
 	return c
 }

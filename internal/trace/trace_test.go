@@ -176,7 +176,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsOwn: what a call did itself is no other's.
+// TestGroupsOwn: calls that spent their time on their own execution are not grouped.
 func TestGroupsOwn(t *testing.T) {
 	exec := func(client int) Call {
 		c := waited("KEYS", 0, 50*ms, client)
@@ -258,7 +258,7 @@ func TestWatch(t *testing.T) {
 	if len(kept.Calls) != 7 || len(kept.Histograms) != 3 {
 		t.Errorf("the recording has %d calls and %d histograms", len(kept.Calls), len(kept.Histograms))
 	}
-	// The same again from what was kept.
+	// The recording gives the same summary.
 	again := NewWatch(Options{Filter: w.Filter, Slow: w.Slow})
 	kept.Index()
 	Replay(kept, again)

@@ -11,14 +11,14 @@ import (
 type Options struct {
 	Filter Filter
 	Slow   time.Duration // a call of this length or more is slow
-	// SamplePerSecond of the other calls are shown too, at most.
+	// SamplePerSecond is how many of the other calls are shown, at most.
 	SamplePerSecond float64
-	Show            func(Call) // takes a call that is to be shown, and must not block; nil shows none
-	Perfetto        *Perfetto  // where an export is wanted
+	Show            func(Call) // called for each call to show, must not block; nil shows none
+	Perfetto        *Perfetto  // nil: no export
 	Tee             recording.Sink
 }
 
-// Watch is a Sink that shows the calls that are wanted and sums up all of them.
+// Watch is a Sink that shows the calls that match the filter, and sums up all calls.
 type Watch struct {
 	Options
 	mu        sync.Mutex
@@ -26,7 +26,7 @@ type Watch struct {
 	sampled   int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
 }
 
-// NewWatch begins one.
+// NewWatch returns a watch.
 func NewWatch(o Options) *Watch { return &Watch{Options: o, aggregate: newAggregate()} }
 
 // Call implements recording.Sink.
@@ -57,7 +57,7 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	}
 }
 
-// inSample lets calls pass that lie far enough apart.
+// inSample selects calls that are far enough apart.
 func (w *Watch) inSample(c Call) bool {
 	if w.SamplePerSecond <= 0 || float64(c.ToNs()-w.sampled) < 1e9/w.SamplePerSecond {
 		return false
@@ -121,7 +121,7 @@ func (w *Watch) SetMeta(key, value string) {
 	}
 }
 
-// Summary is that of all up to now.
+// Summary sums up all calls so far.
 func (w *Watch) Summary() Summary {
 	w.mu.Lock()
 	defer w.mu.Unlock()
