@@ -13,7 +13,7 @@ func sample() Map {
 		{ID: "b", Host: "::1", TLSPort: 6380, Primary: true, Epoch: 2, Ranges: []Range{{90, 150}}},
 		{ID: "c", Host: "r", Port: 1, PrimaryID: "a", Flags: []string{"slave", "fail"}},
 		{ID: "d", Port: 7, Flags: []string{"master", "noaddr"}, Primary: true},
-		{ID: "e", Port: 7, PrimaryID: "a", Health: "loading"},
+		{ID: "e", Port: 7, PrimaryID: "a"},
 	}}
 }
 

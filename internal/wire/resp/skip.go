@@ -1,6 +1,6 @@
 package resp
 
-// Summary is what is known of a reply that was skipped.
+// Summary describes a skipped reply.
 type Summary struct {
 	Kind      Kind   // of the reply itself, not of its attributes
 	Bytes     int64  // on the wire, attributes included
@@ -51,7 +51,7 @@ func (r *Reader) skip(s *Summary) error {
 			return err
 		}
 		if h.kind == Attribute {
-			// Its elements come first, and the value that it belongs to is still to come.
+			// The attribute's elements come first, then the value that it belongs to.
 			r.stack = append(r.stack, h.size)
 			continue
 		}

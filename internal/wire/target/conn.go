@@ -34,7 +34,7 @@ type wire struct {
 	delay   atomic.Int64 // ns between arrival and the return of recvmsg
 }
 
-// seam is what a TLS stream takes for its socket, so that Detach can put another one under it.
+// seam is the net.Conn below a TLS stream, so that Detach can replace it.
 type seam struct{ net.Conn }
 
 // newConn takes over an open socket, *net.TCPConn or *net.UnixConn.
@@ -48,7 +48,7 @@ func newConn(t Target, socket net.Conn) (*Conn, error) {
 		return nil, newError(t, nil, err.Error(), "", err)
 	}
 	if tcp, ok := socket.(*net.TCPConn); ok {
-		// Go's default, said again: with Nagle's algorithm the numbers would be of the client, not the server.
+		// Go's default, but explicit: with Nagle's algorithm the measured times would be those of the client.
 		if err := tcp.SetNoDelay(true); err != nil {
 			return nil, newError(t, nil, err.Error(), "", err)
 		}
@@ -122,8 +122,8 @@ func (c *Conn) orAlert(err error) error {
 	return err
 }
 
-// ExplainFirstReply is for the caller that got err instead of the very first reply: of an end or a reset of the stream
-// it makes an *Error of kind ErrClosedEarly with the usual reasons, and it passes on every other error.
+// ExplainFirstReply is for a caller that got err instead of the very first reply: it makes the end or reset of the
+// stream an *Error of kind ErrClosedEarly with the common reasons, and returns every other error unchanged.
 func (c *Conn) ExplainFirstReply(err error) error {
 	if !hungUp(err) {
 		return err
@@ -149,9 +149,9 @@ func (c *Conn) LastArrival() (wall time.Time, ok bool) {
 	return time.Unix(0, ns), true
 }
 
-// ReadDelay is how long those bytes lay in the kernel until Read returned them: the reader's own lateness (scheduling,
-// a busy event loop, the Go runtime's netpoller), never below 0. It is taken right after recvmsg, on the same clock as
-// the arrival, so a step of the clock in between would show in it. False as for LastArrival.
+// ReadDelay is how long those bytes were in the socket until Read returned them: the reader's own delay (scheduling, a
+// busy event loop, the Go runtime's netpoller), never negative. It is taken right after recvmsg, on the same clock as
+// the arrival, so it includes a step of the clock in between. False as for LastArrival.
 func (c *Conn) ReadDelay() (delay time.Duration, ok bool) {
 	if c.wire.arrival.Load() == 0 {
 		return 0, false
