@@ -93,7 +93,7 @@ type Profile struct {
 }
 
 // Sink receives rows from the sources. Its methods never block and are safe for concurrent use; a sink that cannot keep
-// up drops rows and counts them (see Writer.Dropped).
+// up drops rows and counts them (MetaDropped).
 type Sink interface {
 	Call(Call, ...Segment)
 	Histogram(Histogram)

@@ -16,11 +16,11 @@ type Recording struct {
 	Events     []Event
 	Snapshots  []Snapshot
 	Profiles   []Profile
-	series     map[SeriesKey]Series
+	series     map[seriesKey]Series
 }
 
 // SeriesKey names a series of samples.
-type SeriesKey struct{ Source, Subject, Name string }
+type seriesKey struct{ Source, Subject, Name string }
 
 // Point is a sample of one series.
 type Point struct {
@@ -35,7 +35,7 @@ type Series []Point
 // New makes an empty recording. It is a Sink for one goroutine; tests make small recordings with it. Call Index after
 // the last row.
 func New() *Recording {
-	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[SeriesKey]Series{}}
+	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{}}
 }
 
 // Call implements Sink.
@@ -69,7 +69,7 @@ func (r *Recording) Profile(p Profile) { r.Profiles = append(r.Profiles, p) }
 func (r *Recording) SetMeta(key, value string) { r.Meta[key] = value }
 
 func (r *Recording) addSample(s Sample) {
-	k := SeriesKey{s.Source, s.Subject, s.Name}
+	k := seriesKey{s.Source, s.Subject, s.Name}
 	r.series[k] = append(r.series[k], Point{s.TimeNs, s.Value})
 }
 
@@ -86,7 +86,7 @@ func (r *Recording) Index() {
 
 // Series gives the samples of one name, nil if there are none.
 func (r *Recording) Series(source, subject, name string) Series {
-	return r.series[SeriesKey{source, subject, name}]
+	return r.series[seriesKey{source, subject, name}]
 }
 
 // Names lists the series of a source and subject whose name starts with prefix, sorted.

@@ -132,9 +132,6 @@ func (w *Writer) Profile(p Profile) {
 // SetMeta sets a property of the whole recording; the last value of a key counts.
 func (w *Writer) SetMeta(key, value string) { w.put(row{insertMeta, []any{key, value}}) }
 
-// Dropped counts the rows dropped so far.
-func (w *Writer) Dropped() int64 { return w.dropped.Load() }
-
 func (w *Writer) put(r row) {
 	select {
 	case w.rows <- r:

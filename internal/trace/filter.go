@@ -22,12 +22,12 @@ type Filter struct {
 }
 
 // MatchesAll reports whether the filter matches all calls.
-func (f Filter) MatchesAll() bool {
+func (f Filter) matchesAll() bool {
 	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Conditions) == 0 && f.Min == 0 && f.Max == 0
 }
 
 // Matches reports whether a call is selected.
-func (f Filter) Matches(c Call) bool {
+func (f Filter) matches(c Call) bool {
 	if c.Ns < int64(f.Min) || f.Max > 0 && c.Ns > int64(f.Max) {
 		return false
 	}

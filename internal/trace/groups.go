@@ -59,7 +59,7 @@ func callerIfOwn(c Call, d Segment) string {
 	case d.State == recording.Exec:
 		return c.Client + " " + c.Op
 	case d.Actor == recording.Client, d.Actor == recording.Network:
-		return c.Caller()
+		return c.caller()
 	}
 	return ""
 }

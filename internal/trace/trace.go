@@ -40,7 +40,7 @@ type Segment struct {
 func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
 
 // Of makes a Call of the rows of a recording.
-func Of(c recording.Call, segs []recording.Segment) Call {
+func newCall(c recording.Call, segs []recording.Segment) Call {
 	out := Call{
 		Schema: Schema, Time: time.Unix(0, c.IntendedNs).UTC(), Op: c.Op, Node: c.Node, Client: c.Conn,
 		Process: c.Client, Side: c.Side,
@@ -61,7 +61,7 @@ func (c Call) FromNs() int64 { return c.Time.UnixNano() }
 func (c Call) ToNs() int64   { return c.FromNs() + c.Ns }
 
 // Caller is the process that made the call, or if that is not known the address of the client.
-func (c Call) Caller() string {
+func (c Call) caller() string {
 	if c.Process != "" {
 		return c.Process
 	}

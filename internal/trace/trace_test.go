@@ -21,7 +21,7 @@ var begin = time.Date(2026, 10, 5, 14, 2, 11, 0, time.UTC).UnixNano()
 // waited is a call that waited for KEYS from begin+at, and then ran for 1 ms.
 func waited(op string, at, ns int64, client int) Call {
 	end := begin + at + ns
-	return Of(recording.Call{
+	return newCall(recording.Call{
 		Source: recording.SourceTap, Op: op, Conn: fmt.Sprintf("127.0.0.1:%d", client),
 		Client: fmt.Sprintf("checkout[%d]", client%7), Node: "127.0.0.1:6379",
 		IntendedNs: begin + at, StartNs: begin + at, EndNs: end, Side: "both", Slot: -1,
@@ -63,11 +63,11 @@ func TestFilter(t *testing.T) {
 		{Filter{Conditions: spent(t, "server > 10ms")}, true},
 		{Filter{Conditions: spent(t, "server.busy", "network")}, false},
 	} {
-		if got := k.filter.Matches(c); got != k.takes {
+		if got := k.filter.matches(c); got != k.takes {
 			t.Errorf("%+v: %v", k.filter, got)
 		}
 	}
-	if !(Filter{}).MatchesAll() || (Filter{Max: 1}).MatchesAll() {
+	if !(Filter{}).matchesAll() || (Filter{Max: 1}).matchesAll() {
 		t.Error("Any")
 	}
 }

@@ -37,10 +37,10 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	if row.Source != recording.SourceTap {
 		return
 	}
-	c := Of(row, segs)
+	c := newCall(row, segs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wanted := w.Filter.Matches(c)
+	wanted := w.Filter.matches(c)
 	if c.Ns >= int64(w.Slow) {
 		w.aggregate.slowCall(c, wanted)
 	} else if wanted {
@@ -126,7 +126,7 @@ func (w *Watch) Summary() Summary {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.aggregate.summary()
-	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.MatchesAll()
+	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.matchesAll()
 	if len(w.Filter.Commands) > 0 {
 		kept := s.Commands[:0]
 		for _, c := range s.Commands {

@@ -304,14 +304,14 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 
 func TestPublishes(t *testing.T) {
 	w := watchCluster(t, servers.Redis7015, 3, 1, soon, Options{Publish: true})
-	messages := w.subscribe(w.cluster.Nodes[2], MovedChannel, FailoverChannel)
+	messages := w.subscribe(w.cluster.Nodes[2], movedChannel, failoverChannel)
 	w.move(7, 0, 1)
 	w.until("the move is published", func() bool {
-		return slices.Contains(messages(), fmt.Sprintf("%s 7 %s", MovedChannel, w.cluster.Nodes[1].Addr))
+		return slices.Contains(messages(), fmt.Sprintf("%s 7 %s", movedChannel, w.cluster.Nodes[1].Addr))
 	})
 	w.takeOver(w.cluster.Nodes[5])
 	w.until("the failover is published", func() bool {
-		return slices.Contains(messages(), fmt.Sprintf("%s 10922-16383 %s", FailoverChannel, w.cluster.Nodes[5].Addr))
+		return slices.Contains(messages(), fmt.Sprintf("%s 10922-16383 %s", failoverChannel, w.cluster.Nodes[5].Addr))
 	})
 	if n := len(messages()); n != 2 {
 		t.Errorf("%d messages: %q", n, messages())

@@ -69,7 +69,7 @@ func orNoOwner(address string) string {
 }
 
 // SlotCount is the number of slots in the event.
-func (e Event) SlotCount() int {
+func (e Event) slotCount() int {
 	sum := 0
 	for _, r := range e.Slots {
 		sum += r.Len()

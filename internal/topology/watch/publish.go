@@ -15,8 +15,8 @@ import (
 
 // The channels on which changes are published, as "slot host:port" and "ranges host:port"; proposed in valkey#298.
 const (
-	MovedChannel    = "__cluster__:moved"
-	FailoverChannel = "__cluster__:failover"
+	movedChannel    = "__cluster__:moved"
+	failoverChannel = "__cluster__:failover"
 )
 
 const (
@@ -61,12 +61,12 @@ func (p *publisher) add(e Event, at []target.Target) {
 	case e.Kind == SlotMoved:
 		for _, r := range e.Slots {
 			for slot := int(r.From); slot <= int(r.To); slot++ {
-				p.queue(message{MovedChannel, strconv.Itoa(slot) + " " + e.To}, strconv.Itoa(slot))
+				p.queue(message{movedChannel, strconv.Itoa(slot) + " " + e.To}, strconv.Itoa(slot))
 			}
 		}
 	case e.Kind == FailoverEnded && e.From != e.To:
 		ranges := cluster.FormatRanges(e.Slots)
-		p.queue(message{FailoverChannel, ranges + " " + e.To}, "failover "+ranges)
+		p.queue(message{failoverChannel, ranges + " " + e.To}, "failover "+ranges)
 	default:
 		return
 	}

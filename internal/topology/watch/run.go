@@ -225,7 +225,7 @@ func (w *watcher) emit(p *poller, events []Event) error {
 	for _, e := range events {
 		w.summary.Kinds[e.Kind]++
 		if e.Kind == SlotMoved {
-			w.summary.Slots += e.SlotCount()
+			w.summary.Slots += e.slotCount()
 		}
 		if len(e.Slots) > 0 {
 			w.moved = e.Time

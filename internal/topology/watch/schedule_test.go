@@ -204,7 +204,7 @@ func TestQueueOfMessagesIsBounded(t *testing.T) {
 		t.Errorf("%d messages wait", len(p.order))
 	}
 	batch, _ := p.batch()
-	if len(batch) != publishBatch || batch[3] != (message{MovedChannel, "3 b:1"}) {
+	if len(batch) != publishBatch || batch[3] != (message{movedChannel, "3 b:1"}) {
 		t.Errorf("%d messages, %v", len(batch), batch[3])
 	}
 }

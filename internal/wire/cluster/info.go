@@ -24,9 +24,6 @@ type Info struct {
 	LinksBufferLimitExceeded int64
 }
 
-// OK reports whether cluster_state is ok: else the node refuses commands on keys.
-func (i Info) OK() bool { return i.State == "ok" }
-
 // ParseInfo parses CLUSTER INFO, lines of name:value. Unknown names are ignored.
 func ParseInfo(text string) (Info, error) {
 	var info Info

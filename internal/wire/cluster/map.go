@@ -72,9 +72,6 @@ type Range struct{ From, To uint16 }
 // Len returns the number of slots of the range.
 func (r Range) Len() int { return int(r.To) - int(r.From) + 1 }
 
-// Contains reports whether the slot is in the range.
-func (r Range) Contains(slot uint16) bool { return r.From <= slot && slot <= r.To }
-
 // Move is a slot that is being moved, and the node at the other end.
 type Move struct {
 	Slot   uint16
@@ -119,23 +116,8 @@ func (m *Map) FillHosts(host string) {
 	}
 }
 
-// Owner returns the node that owns the slot; of several that claim it the one with the greatest epoch, then the first.
-func (m Map) Owner(slot uint16) (Node, bool) {
-	best := -1
-	for i, n := range m.Nodes {
-		claims := slices.ContainsFunc(n.Ranges, func(r Range) bool { return r.Contains(slot) })
-		if claims && (best < 0 || n.Epoch > m.Nodes[best].Epoch) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return Node{}, false
-	}
-	return m.Nodes[best], true
-}
-
-// Owners returns for each slot the index in Nodes of its owner, by the rule of [Map.Owner], or -1. It is much faster
-// than calling Owner for each slot.
+// Owners returns for each slot the index in Nodes of its owner, or -1. If several nodes claim a slot, its owner is the
+// one with the greatest epoch, then the first.
 func (m Map) Owners() []int {
 	owners := make([]int, SlotCount)
 	for slot := range owners {

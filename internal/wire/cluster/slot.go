@@ -10,11 +10,11 @@ import (
 const SlotCount = 16384
 
 // Slot returns the hash slot of a key, as keyHashSlot in Redis' cluster.c: CRC16 of the hash tag, modulo [SlotCount].
-func Slot(key []byte) uint16 { return crc16(HashTag(key)) % SlotCount }
+func Slot(key []byte) uint16 { return crc16(hashTag(key)) % SlotCount }
 
-// HashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless
+// hashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless
 // that is empty; else the whole key. The result shares the memory of key.
-func HashTag(key []byte) []byte {
+func hashTag(key []byte) []byte {
 	open := bytes.IndexByte(key, '{')
 	if open < 0 {
 		return key

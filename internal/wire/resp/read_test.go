@@ -175,3 +175,10 @@ func TestSkipErrorCode(t *testing.T) {
 		t.Errorf("an error inside an array made the array an error: %+v, %v", s, err)
 	}
 }
+
+// ErrorCode returns the code of an error reply (see [ServerError]), or nil. Like ErrorText it is valid until the next
+// call of the Reader.
+func (s Summary) ErrorCode() []byte {
+	code, _ := splitCode(s.ErrorText)
+	return code
+}

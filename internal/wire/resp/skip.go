@@ -8,13 +8,6 @@ type Summary struct {
 	ErrorText []byte // the first 256 bytes of an error reply, valid until the next call of the Reader; else nil
 }
 
-// ErrorCode returns the code of an error reply (see [ServerError]), or nil. Like ErrorText it is valid until the next
-// call of the Reader.
-func (s Summary) ErrorCode() []byte {
-	code, _ := splitCode(s.ErrorText)
-	return code
-}
-
 // Err returns a [*ServerError] for an error reply, else nil. It allocates, and stays valid.
 func (s Summary) Err() error {
 	if !s.Kind.IsError() {

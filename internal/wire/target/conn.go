@@ -13,7 +13,7 @@ import (
 )
 
 // Conn is the byte stream to a target: net.Conn over the socket, with TLS on top if wanted. As for any net.Conn, its
-// methods may be called from several goroutines; what LastArrival says belongs to the Read that returned last.
+// methods may be called from several goroutines; what ReadDelay says belongs to the Read that returned last.
 type Conn struct {
 	net.Conn // the wire, or TLS over it
 	wire     *wire
@@ -136,36 +136,18 @@ func (c *Conn) ExplainFirstReply(err error) error {
 	return newError(c.target, ErrClosedEarly, "", fix, err)
 }
 
-// LastArrival is when the kernel received the last segment that the last Read of the socket returned bytes of, on
-// CLOCK_REALTIME, stamped in software when the driver handed the packet over (SO_TIMESTAMPNS). Under TLS that is the
-// last read of ciphertext: a Read served from already decrypted bytes leaves it as it was. False if the system or the
-// socket (unix, non-Linux) does not say. The kernel may start stamping some ms after the first such socket of the host
-// was opened, so that the first segments can lack it.
-func (c *Conn) LastArrival() (wall time.Time, ok bool) {
-	ns := c.wire.arrival.Load()
-	if ns == 0 {
-		return time.Time{}, false
-	}
-	return time.Unix(0, ns), true
-}
-
-// ReadDelay is how long those bytes were in the socket until Read returned them: the reader's own delay (scheduling, a
-// busy event loop, the Go runtime's netpoller), never negative. It is taken right after recvmsg, on the same clock as
-// the arrival, so it includes a step of the clock in between. False as for LastArrival.
+// ReadDelay is how long the bytes of the last Read of the socket were in the kernel until Read returned them: the
+// reader's own delay (scheduling, a busy event loop, the Go runtime's netpoller), never negative. It counts from the
+// arrival of their last segment, stamped in software when the driver handed the packet over (SO_TIMESTAMPNS), to the
+// return of recvmsg, both by CLOCK_REALTIME, so it includes a step of that clock in between. Under TLS the last Read of
+// the socket is that of ciphertext. False if the system or the socket (unix, non-Linux) has no arrival times. The
+// kernel may start stamping some ms after the first such socket of the host was opened, so the first segments can lack
+// them.
 func (c *Conn) ReadDelay() (delay time.Duration, ok bool) {
 	if c.wire.arrival.Load() == 0 {
 		return 0, false
 	}
 	return time.Duration(c.wire.delay.Load()), true
-}
-
-// ConnectionState is what TLS negotiated; false on a plain stream.
-func (c *Conn) ConnectionState() (tls.ConnectionState, bool) {
-	stream, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return tls.ConnectionState{}, false
-	}
-	return stream.ConnectionState(), true
 }
 
 // SyscallConn gives the socket under the stream, for socket options and for its inode. Reading or writing it would
