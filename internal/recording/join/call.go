@@ -11,13 +11,7 @@ import (
 // rest before and after it: as out and back where the bounds of the clocks can tell them apart, else as way.
 func (p pair) join(clocks clockBounds, retransmitted []recording.Segment) (recording.Call, []recording.Segment) {
 	network := p.networkNs()
-	least, most := int64(0), network // of the way out
-	if lo, hi, ok := clocks.at(p.start()); ok {
-		arrived := p.server.IntendedNs - p.start()
-		if from, to := max(0, arrived-hi), min(network, arrived-lo); from <= to {
-			least, most = from, to
-		}
-	}
+	least, most := p.outBounds(clocks)
 	out := least + (most-least)/2
 
 	c := p.server
@@ -59,6 +53,18 @@ func (p pair) join(clocks clockBounds, retransmitted []recording.Segment) (recor
 		segs[i].CallID = c.ID
 	}
 	return c, segs
+}
+
+// outBounds is the least and the most that the way out can have of the network's share, in ns.
+func (p pair) outBounds(clocks clockBounds) (least, most int64) {
+	network := p.networkNs()
+	if lo, hi, ok := clocks.at(p.start()); ok {
+		arrived := p.server.IntendedNs - p.start()
+		if from, to := max(0, arrived-hi), min(network, arrived-lo); from <= to {
+			return from, to
+		}
+	}
+	return 0, network
 }
 
 // segmentList is segments in order of time, disjoint.

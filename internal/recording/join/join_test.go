@@ -1,7 +1,6 @@
 package join
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -287,70 +286,6 @@ func clone(r *recording.Recording) *recording.Recording {
 	return out
 }
 
-// TestEvidence: other rows of the client's kernel source are added, with the server's times and names.
-func TestEvidence(t *testing.T) {
-	w := newWorld()
-	const offset = int64(-4 * 3600e9)
-	for i := range int64(5) {
-		w.call(trip{1e13 + i*1e9, 10, 5e6, 10, 0}, offset)
-	}
-	c, s := w.client, w.server
-	tap := recording.SourceTap
-	c.Event(recording.Event{
-		TimeNs: 1e13 + 5, DurationNs: 9, Source: tap, Subject: "process:7",
-		Kind: recording.KindThrottled,
-	})
-	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "process:8", Kind: recording.KindThrottled})
-	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "redis:6379", Kind: recording.KindOpen})
-	c.Event(recording.Event{TimeNs: 1e13 + 5, Source: tap, Subject: "other:6379", Kind: recording.KindOpen})
-	c.Event(recording.Event{
-		TimeNs: 1e13 + 5, Source: recording.SourceHost, Subject: "redis:6379",
-		Kind: recording.KindThrottled,
-	})
-	c.Sample(recording.Sample{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "calls", Value: 3})
-	c.Snapshot(recording.Snapshot{
-		TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "ends",
-		Body: recording.Detail(recording.ConnEnds{Node: "redis:6379", PID: 7}),
-	})
-	c.Histogram(recording.Histogram{Second: 10000, Source: tap, Node: "redis:6379", Op: "client GET"})
-	c.Sample(recording.Sample{TimeNs: 1e13, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 2})
-	s.Sample(recording.Sample{TimeNs: 1, Source: tap, Subject: recording.SubjectSelf, Name: "tap.dropped", Value: 3})
-	s.Sample(recording.Sample{TimeNs: 1, Source: recording.SourceHost, Subject: "process:8", Name: "cpu_ns", Value: 3})
-	rec, results, err := All([]*recording.Recording{s, c}, false)
-	if err != nil || results[0].PIDClashes != 1 {
-		t.Fatalf("%+v, %v", results, err)
-	}
-	near := func(what string, got, want int64) {
-		if got < want-maxSendDelayNs || got > want+maxSendDelayNs {
-			t.Errorf("%s at %d, want %d", what, got, want)
-		}
-	}
-	if es := rec.EventsOf(tap, "process:7", recording.KindThrottled); len(es) != 1 {
-		t.Errorf("%+v", rec.Events)
-	} else {
-		near("throttled", es[0].TimeNs, 1e13+5+offset)
-	}
-	if es := rec.EventsOf(tap, "127.0.0.1:6379", recording.KindOpen); len(es) != 1 || len(rec.Events) != 2 {
-		t.Errorf("%+v", rec.Events)
-	}
-	if p := rec.Series(tap, "conn:10.0.0.2:4000", "calls"); len(p) != 1 {
-		t.Errorf("%+v", p)
-	} else {
-		near("sample", p[0].TimeNs, 1e13+5+offset)
-	}
-	var ends recording.ConnEnds
-	if snap, ok := rec.SnapshotOf(tap, "conn:10.0.0.2:4000", "ends"); !ok || json.Unmarshal([]byte(snap.Body),
-		&ends) != nil || ends.Node != "127.0.0.1:6379" {
-		t.Errorf("%+v", snap)
-	}
-	if h := rec.Histograms; len(h) != 1 || h[0].Node != "127.0.0.1:6379" || h[0].Second != (1e13+offset)/1e9 {
-		t.Errorf("%+v", h)
-	}
-	if n, _ := rec.Series(tap, recording.SubjectSelf, "tap.dropped").Last(); n != 5 {
-		t.Errorf("%v reports dropped at both hosts", n)
-	}
-}
-
 // TestNothingToJoin: each reason has its own error, which ends in what to do.
 func TestNothingToJoin(t *testing.T) {
 	same := func() *world { w := newWorld(); w.call(trip{1e9, 1e6, 5e6, 2e6, 1e5}, 0); return w }
@@ -394,109 +329,6 @@ func TestNothingToJoin(t *testing.T) {
 			if _, _, err := All([]*recording.Recording{w.client, w.server}, true); !errors.Is(err, c.reason) {
 				t.Errorf("%v", err)
 			}
-		})
-	}
-}
-
-// TestFastAtServer: a server's recording has calls above its slow threshold. If none can be missing, all calls that it
-// does not have were faster.
-func TestFastAtServer(t *testing.T) {
-	const slow = int64(5e6)
-	build := func(t *rapid.T) *world {
-		w := anyWorld(t)
-		w.call(trip{w.client.Calls[w.n-1].EndNs + 1e9, 1e6, 2 * slow, 1e6, 0}, w.offset)
-		w.server.Index() // by time, with the clock's drift
-		first, last := w.server.Calls[0].IntendedNs, w.server.Calls[w.n-1].EndNs
-		w.server.Calls = slices.DeleteFunc(w.server.Calls,
-			func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
-		clear(w.server.Segments)
-		for i, c := range w.server.Calls { // as the server's host would have recorded them
-			w.server.Calls[i].ID = int64(i + 1)
-			w.server.Segments[int64(i+1)] = []recording.Segment{{
-				Actor: recording.Server, State: recording.Exec,
-				FromNs: c.IntendedNs, ToNs: c.EndNs,
-			}}
-		}
-		if rapid.Bool().Draw(t, "pooled") {
-			w.server.Snapshot(recording.Snapshot{
-				TimeNs: first - 1e12, Source: recording.SourceTap,
-				Subject: "conn:10.0.0.2:4000", Name: recording.SnapshotServed,
-			})
-		} else {
-			w.server.Event(recording.Event{
-				TimeNs: first - 1e12, Source: recording.SourceTap, Kind: recording.KindOpen,
-				Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
-			})
-		}
-		w.server.SetMeta(recording.MetaEnd, fmt.Sprint(last+1e12))
-		w.server.SetMeta(recording.MetaSlow, "5ms")
-		return w
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		w := build(t)
-		calls, slowThere := int(w.n), len(w.server.Calls)
-		rec, results, err := All([]*recording.Recording{w.client, w.server}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := results[0]; r.Joined != slowThere || r.Fast != calls-slowThere || r.Unmatched != 0 ||
-			len(rec.Calls) != calls {
-			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
-		}
-		for _, c := range rec.Calls {
-			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
-			at := c.IntendedNs
-			for _, s := range segs {
-				if s.FromNs != at || s.ToNs <= at {
-					t.Fatalf("no partition: %+v of %+v", segs, c)
-				}
-				at = s.ToNs
-			}
-			if at != c.EndNs || in(segs, recording.Network) > truth.out+truth.back || c.Side == recording.Client &&
-				in(segs, recording.Nobody) > slow {
-				t.Fatalf("%+v of %+v: %+v", segs, truth, c)
-			}
-		}
-	})
-	for name, spoil := range map[string]func(*recording.Recording){
-		"a report was lost": func(r *recording.Recording) {
-			r.Sample(recording.Sample{
-				Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped",
-				Value: 1,
-			})
-		},
-		"a row was lost":     func(r *recording.Recording) { r.SetMeta(recording.MetaDropped, "1") },
-		"calls were thinned": func(r *recording.Recording) { r.Calls[len(r.Calls)-1].ID += 5 },
-		"it was killed":      func(r *recording.Recording) { delete(r.Meta, recording.MetaEnd) },
-		"the port was reused": func(r *recording.Recording) {
-			for range 2 {
-				r.Event(recording.Event{
-					Source: recording.SourceTap, Kind: recording.KindOpen,
-					Detail: recording.Detail(recording.ConnDetail{Client: "10.0.0.2:4000", Side: recording.Server}),
-				})
-			}
-		},
-		"it ended before": func(r *recording.Recording) { r.SetMeta(recording.MetaEnd, "1") },
-		"it began afterwards": func(r *recording.Recording) {
-			for i := range r.Events {
-				r.Events[i].TimeNs += 1e15
-			}
-			for i := range r.Snapshots {
-				r.Snapshots[i].TimeNs += 1e15
-			}
-			r.Calls = r.Calls[len(r.Calls)-1:]
-			r.Calls[0].ID = 1
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				w := build(t)
-				spoil(w.server)
-				if _, results, err := All([]*recording.Recording{w.client, w.server}, false); err != nil ||
-					results[0].Fast != 0 {
-					t.Fatalf("%+v, %v", results, err)
-				}
-			})
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,17 +16,37 @@ import (
 func (g clientRows) addProfiles() {
 	names := map[string]string{}
 	subject := func(of string) string {
-		if names[of] == "" {
+		if of != recording.SubjectSelf && names[of] == "" {
 			names[of] = g.freeSubject(of)
 		}
-		return names[of]
+		return cmp.Or(names[of], of)
 	}
 	shift := func(at int64) int64 { return at + g.clocks.shift(at) }
-	var moved []recording.Profile // added at the end, so that their subjects do not count as used
+	profiles := g.shiftedProfiles(subject, shift)
+	g.addApplications(subject, shift)
+	for _, e := range g.client.Events {
+		if e.Source == recording.SourceProfile && e.Kind == recording.KindBlindSpot {
+			e.Subject, e.TimeNs = subject(e.Subject), shift(e.TimeNs)
+			g.server.Event(e)
+		}
+	}
+	for _, p := range profiles { // at the end, so that their subjects do not count as used
+		g.server.Profile(p)
+	}
+	g.addProfileSamples(subject, shift)
+	if len(profiles) > 0 {
+		status := recording.SourceStatus{Name: recording.SourceProfile, Used: true}
+		g.server.SetMeta(recording.MetaSource+recording.SourceProfile, recording.Detail(status))
+	}
+}
+
+// shiftedProfiles are the client's profiles in the server's time. Samples of the CPU have times of their own: they are
+// left out if the offset of the clocks is not known.
+func (g clientRows) shiftedProfiles(subject func(string) string, shift func(int64) int64) (out []recording.Profile) {
 	for _, p := range g.client.Profiles {
 		if p.Kind == recording.ProfileCPUClock {
 			if g.clocks.unusable {
-				continue // it is not known which samples are of slow calls
+				continue
 			}
 			body, err := stacks.Move(p.Pprof, shift)
 			if err != nil {
@@ -34,38 +55,33 @@ func (g clientRows) addProfiles() {
 			p.Pprof = body
 		}
 		p.Subject, p.TimeNs = subject(p.Subject), shift(p.TimeNs)
-		moved = append(moved, p)
+		out = append(out, p)
 	}
+	return out
+}
+
+// addApplications adds the snapshots of the profile source.
+func (g clientRows) addApplications(subject func(string) string, shift func(int64) int64) {
 	for _, s := range g.client.Snapshots {
-		switch {
-		case s.Source != recording.SourceProfile:
+		if s.Source != recording.SourceProfile {
 			continue
-		case s.Name == recording.SnapshotFrames:
+		}
+		if s.Name == recording.SnapshotFrames {
 			g.addFrames(s)
 			continue
-		case s.Subject != recording.SubjectSelf:
-			s.Subject = subject(s.Subject)
 		}
+		s.Subject, s.TimeNs = subject(s.Subject), shift(s.TimeNs)
 		what, ok := recording.BodyOf[recording.Profiled](s)
 		if s.Name == recording.SnapshotApplication && ok && what.Node != "" {
 			what.Node = g.nodeName(what.Node)
 			s.Body = recording.Detail(what)
 		}
-		s.TimeNs = shift(s.TimeNs)
 		g.server.Snapshot(s)
 	}
-	for _, e := range g.client.Events {
-		if e.Source == recording.SourceProfile && e.Kind == recording.KindBlindSpot {
-			if e.Subject != recording.SubjectSelf {
-				e.Subject = subject(e.Subject)
-			}
-			e.TimeNs = shift(e.TimeNs)
-			g.server.Event(e)
-		}
-	}
-	for _, p := range moved {
-		g.server.Profile(p)
-	}
+}
+
+// addProfileSamples adds the samples of the profile source.
+func (g clientRows) addProfileSamples(subject func(string) string, shift func(int64) int64) {
 	for _, of := range g.client.Subjects(recording.SourceProfile, "") {
 		if of == recording.SubjectSelf {
 			continue
@@ -78,10 +94,6 @@ func (g clientRows) addProfiles() {
 				})
 			}
 		}
-	}
-	if len(moved) > 0 {
-		status := recording.SourceStatus{Name: recording.SourceProfile, Used: true}
-		g.server.SetMeta(recording.MetaSource+recording.SourceProfile, recording.Detail(status))
 	}
 }
 
