@@ -232,11 +232,11 @@ func TestTwoHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := results[0]
-		if r.Joined < len(known)*9/10 || r.Ambiguous > 0 || r.Unsure {
+		if r.Joined < len(known)*9/10 || r.Ambiguous > 0 || r.ClockUnknown {
 			t.Errorf("%+v of %d", r, len(known))
 		}
-		if off := r.ApartNs + int64(by); max(off, -off) > r.WithinNs+int64(time.Millisecond) {
-			t.Errorf("the clocks are said to be %d ns apart (within %d), they are %d", r.ApartNs, r.WithinNs, -by)
+		if off := r.OffsetNs + int64(by); max(off, -off) > r.OffsetErrorNs+int64(time.Millisecond) {
+			t.Errorf("the clocks are said to be %d ns apart (within %d), they are %d", r.OffsetNs, r.OffsetErrorNs, -by)
 		}
 		var apart []int64
 		way := int64(0)
@@ -273,7 +273,7 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := results[0]; r.Joined < 8 || r.Quick < 16 || r.Strange > 0 { // the eight DEBUG SLEEP; GET and PING
+	if r := results[0]; r.Joined < 8 || r.Fast < 16 || r.UnknownConn > 0 { // the eight DEBUG SLEEP; GET and PING
 		t.Errorf("%+v", r)
 	}
 	pooled := 0 // calls on a connection that the server's host did not see open

@@ -108,11 +108,11 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		return usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
 	}
 	for _, text := range f.spent {
-		s, err := trace.ParseSpent(text)
+		s, err := trace.ParseCondition(text)
 		if err != nil {
 			return usagef("--segment %q: %w", text, err)
 		}
-		f.filter.Spent = append(f.filter.Spent, s)
+		f.filter.Conditions = append(f.filter.Conditions, s)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 // Notes say what cannot be seen of them.
 func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
 	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
-		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {
+		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
 			return nodes, nil, err
 		}
 		notes = append(notes, "no server was found that listens on this host")

@@ -54,7 +54,7 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 	if pid == 0 || !a.unnamed(args) {
 		return args, nil
 	}
-	nodes, err := trace.Here(nil)
+	nodes, err := trace.LocalServers(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func readProbeSockets(rec *recording.Recording) *probeSockets {
 		p.index[k] = newTimeIndex(len(spans), func(i int) (int64, int64) { return spans[i].from, spans[i].to })
 	}
 	for _, e := range rec.EventsOf(recording.SourceTap, "", recording.KindRetransmit) {
-		if d := recording.DetailOf[recording.RetransmitDetail](e); !d.InVain() {
+		if d := recording.DetailOf[recording.RetransmitDetail](e); !d.Spurious() {
 			p.seen[d.Client] = append(p.seen[d.Client], span{e.TimeNs, e.TimeNs + e.DurationNs})
 		}
 	}

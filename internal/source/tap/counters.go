@@ -112,7 +112,7 @@ func (t *Tap) sampleSelf(now int64, name string, value float64) {
 func (t *Tap) writeFilter() {
 	if f := t.recorder.filter; f != nil {
 		if s, changed := f.summarize(); changed {
-			t.Sink.SetMeta(recording.MetaWhom, recording.Detail(s))
+			t.Sink.SetMeta(recording.MetaProcessFilter, recording.Detail(s))
 		}
 	}
 }

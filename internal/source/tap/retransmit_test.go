@@ -68,8 +68,8 @@ func TestResent(t *testing.T) {
 			Duplicates: int64(tt.e.Dups),
 		}
 		if after := tt.e.Now - firstSent(&tt.e); d.Why != tt.why || after != tt.afterMs*1e6 ||
-			d.InVain() != tt.inVain {
-			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.InVain(), tt.why,
+			d.Spurious() != tt.inVain {
+			t.Errorf("%s: %s after %d ms, in vain %v; want %s, %d, %v", name, d.Why, after/1e6, d.Spurious(), tt.why,
 				tt.afterMs, tt.inVain)
 		}
 	}

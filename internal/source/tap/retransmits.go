@@ -20,7 +20,7 @@ func (r *recorder) retransmit(e *kernelRetransEvent) {
 		Client: client.String(), From: sideOf(e.Addr.Role), State: tcpStates[e.State],
 		Why: retransmitReason(e), Unacked: int64(e.Unacked), Total: int64(e.Total), Duplicates: int64(e.Dups),
 	}
-	if !d.InVain() {
+	if !d.Spurious() {
 		list := append(r.retransmissions[client], s)
 		put(r, r.retransmissions, client, list[max(0, len(list)-64):])
 	}

@@ -8,15 +8,15 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// pulse is a command whose reply tells that the map has changed.
-type pulse int
+// pollCommand is a command whose reply shows that the map has changed.
+type pollCommand int
 
 const (
-	bySlots pulse = iota // CLUSTER SLOTS: who serves what
-	byNodes              // CLUSTER NODES: all there is
+	bySlots pollCommand = iota // CLUSTER SLOTS: the owners of slots and their replicas
+	byNodes                    // CLUSTER NODES: the whole map
 )
 
-var pulses = [...]struct {
+var pollCommands = [...]struct {
 	args []string
 	stat string // its name in INFO commandstats since Redis 7.0
 }{
@@ -24,13 +24,13 @@ var pulses = [...]struct {
 	byNodes: {[]string{"CLUSTER", "NODES"}, "cluster|nodes"},
 }
 
-func (p pulse) String() string { return strings.Join(pulses[p].args, " ") }
+func (p pollCommand) String() string { return strings.Join(pollCommands[p].args, " ") }
 
 var seed = maphash.MakeSeed()
 
-// fingerprint is a hash of the map in a reply. It is compared with that of the same command to the same node only:
-// nodes list each other in their own order.
-func (p pulse) fingerprint(v resp.Value) uint64 {
+// fingerprint is a hash of the map in a reply. Only replies of one node to one command can be compared, since each node
+// lists the others in its own order.
+func (p pollCommand) fingerprint(v resp.Value) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	if p == byNodes {
@@ -41,7 +41,7 @@ func (p pulse) fingerprint(v resp.Value) uint64 {
 	return h.Sum64()
 }
 
-// hashNodes leaves out when nodes were pinged last (fields 5 and 6), which changes all the time.
+// hashNodes leaves out the ping and pong times (fields 5 and 6), which change all the time.
 func hashNodes(h *maphash.Hash, text string) {
 	for line := range strings.Lines(text) {
 		rest := line

@@ -39,11 +39,11 @@ func view(t *testing.T, of string, lines ...string) cluster.Map {
 	return m
 }
 
-var calm = []string{"a master 1 0-5460", "b master 2 5461-10922", "c master 3 10923-16383", "d slave:a 1"}
+var base = []string{"a master 1 0-5460", "b master 2 5461-10922", "c master 3 10923-16383", "d slave:a 1"}
 
-// with is the calm map with some lines replaced, by their first word; a line of one word takes the node out.
+// with is the base map with some lines replaced, by their first word; a line of one word takes the node out.
 func with(lines ...string) []string {
-	out := slices.Clone(calm)
+	out := slices.Clone(base)
 	for _, line := range lines {
 		id, _, more := strings.Cut(line, " ")
 		i := slices.IndexFunc(out, func(l string) bool { return strings.HasPrefix(l, id+" ") })
@@ -64,7 +64,7 @@ type viewOf struct {
 	lines []string
 }
 
-func TestAtlas(t *testing.T) {
+func TestMapState(t *testing.T) {
 	moved := with("a master 1 1-5460", "b master 4 0 5461-10922")
 	promoted := with("a master,fail 1", "d master 5 0-5460")
 	failed := with("a master,fail 1 0-5460")
@@ -75,10 +75,10 @@ func TestAtlas(t *testing.T) {
 		views []viewOf
 		want  []string
 	}{
-		{"nothing new", []viewOf{{"a", calm}, {"d", calm}}, nil},
+		{"nothing new", []viewOf{{"a", base}, {"d", base}}, nil},
 		{
 			"a move, then late views",
-			[]viewOf{{"b", moved}, {"c", calm}, {"d", calm}, {"a", moved}, {"c", moved}},
+			[]viewOf{{"b", moved}, {"c", base}, {"d", base}, {"a", moved}, {"c", moved}},
 			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b"},
 		},
 		{
@@ -95,9 +95,9 @@ func TestAtlas(t *testing.T) {
 			[]viewOf{{"b", moved}, {"a", with("a master 5 0-5460", "b master 4 5461-10922")}, {"c", moved}},
 			[]string{"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b", "slot-moved 0 10.0.0.2:6379 10.0.0.1:6379 a"},
 		},
-		{"told to others before the receiver", []viewOf{
+		{"known to others before the receiver", []viewOf{
 			{"c", with("a master 1 0-5461", "b master 2 5462-10922")},
-			{"b", calm},
+			{"b", base},
 		}, nil},
 		{
 			"two nodes trade",
@@ -112,8 +112,8 @@ func TestAtlas(t *testing.T) {
 			[]string{"slot-moved 10923 10.0.0.3:6379  ", "slot-moved 10923  10.0.0.1:6379 a"},
 		},
 		{
-			"given up, as others have not heard",
-			[]viewOf{{"c", with("c master 3 10924-16383")}, {"b", calm}},
+			"given up, while others do not know yet",
+			[]viewOf{{"c", with("c master 3 10924-16383")}, {"b", base}},
 			[]string{"slot-moved 10923 10.0.0.3:6379  "},
 		},
 		{
@@ -122,7 +122,7 @@ func TestAtlas(t *testing.T) {
 				{"a", with("a master 1 0-5460 10923", "c master 3 10924-16383")},
 				{"c", with("a master 1 0-5460 10923",
 					"c master 3 10924-16383")},
-				{"b", calm},
+				{"b", base},
 			},
 			[]string{"slot-moved 10923 10.0.0.3:6379 10.0.0.1:6379 a"},
 		},
@@ -136,7 +136,7 @@ func TestAtlas(t *testing.T) {
 			"a failover by command, and late views",
 			[]viewOf{
 				{"d", with("a slave:d 5", "d master 5 0-5460")},
-				{"b", calm},
+				{"b", base},
 			},
 			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 " +
 				"d"},
@@ -164,19 +164,19 @@ func TestAtlas(t *testing.T) {
 			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"},
 		},
 		{
-			"and nobody can be asked",
+			"and no node can be reached",
 			[]viewOf{
 				{"b", fresh},
 				{"b", with("a master 1", "e master 6 0-5460")},
-				{"c", calm},
-				{"c", calm},
-				{"c", calm},
+				{"c", base},
+				{"c", base},
+				{"c", base},
 			},
 			[]string{"node-joined   10.0.0.5:6379 e", "slot-moved 0-5460 10.0.0.1:6379 10.0.0.5:6379 e"},
 		},
 		{
 			"it comes back by itself",
-			[]viewOf{{"b", failed}, {"c", failed}, {"b", calm}, {"c", calm}, {"d", calm}},
+			[]viewOf{{"b", failed}, {"c", failed}, {"b", base}, {"c", base}, {"d", base}},
 			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.1:6379 " +
 				"a"},
 		},
@@ -184,7 +184,7 @@ func TestAtlas(t *testing.T) {
 		{"a replica fails", []viewOf{{"b", with("d slave:a,fail 1")}}, nil},
 		{
 			"a node joins",
-			[]viewOf{{"a", with("e handshake 0")}, {"a", fresh}, {"b", calm}, {"c", fresh}},
+			[]viewOf{{"a", with("e handshake 0")}, {"a", fresh}, {"b", base}, {"c", fresh}},
 			[]string{"node-joined   10.0.0.5:6379 e"},
 		},
 		{
@@ -194,31 +194,31 @@ func TestAtlas(t *testing.T) {
 				{"b", fresh},
 				{"c", fresh},
 				{"d", fresh},
-				{"a", calm},
-				{"b", calm},
-				{"c", calm},
+				{"a", base},
+				{"b", base},
+				{"c", base},
 				{"d", fresh},
-				{"d", calm},
+				{"d", base},
 			},
 			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e"},
 		},
 		{
 			"and comes again",
-			[]viewOf{{"a", fresh}, {"b", fresh}, {"a", calm}, {"b", calm}, {"a", fresh}},
+			[]viewOf{{"a", fresh}, {"b", fresh}, {"a", base}, {"b", base}, {"a", fresh}},
 			[]string{"node-joined   10.0.0.5:6379 e", "node-left  10.0.0.5:6379  e", "node-joined   10.0.0.5:6379 e"},
 		},
-		{"a view of nobody", []viewOf{{"", moved}}, nil},
+		{"a view without its own node", []viewOf{{"", moved}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			atlas, now := NewAtlas(), time.Unix(1e9, 0)
+			st, now := newMapState(), time.Unix(1e9, 0)
 			for _, of := range []string{"a", "b", "c", "d"} {
 				now = now.Add(time.Second)
-				atlas.Learn(view(t, of, calm...), now)
+				st.load(view(t, of, base...), now)
 			}
 			var got []string
 			for _, v := range test.views {
 				now = now.Add(time.Second)
-				for _, e := range atlas.Absorb(view(t, v.of, v.lines...), now).Events {
+				for _, e := range st.merge(view(t, v.of, v.lines...), now).events {
 					if !e.Time.Equal(now) {
 						t.Errorf("%v at %v", e, e.Time)
 					}
@@ -233,22 +233,22 @@ func TestAtlas(t *testing.T) {
 				got[i] = strings.TrimRight(got[i], " ")
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
-			checkAtlas(t, atlas)
+			checkMapState(t, st)
 		})
 	}
 }
 
-// checkAtlas holds what any atlas must hold.
-func checkAtlas(t *testing.T, a *Atlas) {
+// checkMapState checks the invariants of a map.
+func checkMapState(t *testing.T, st *mapState) {
 	t.Helper()
 	count := map[*member]int{}
-	for _, owner := range a.owners {
+	for _, owner := range st.owners {
 		count[owner]++
 	}
-	for id, m := range a.members {
-		if m.id != id || m.slots != count[m] || !a.seen[id] {
+	for id, m := range st.members {
+		if m.id != id || m.slots != count[m] || !st.everKnown[id] {
 			t.Errorf("%+v has %d slots", m, count[m])
 		}
 		delete(count, m)
@@ -259,25 +259,25 @@ func checkAtlas(t *testing.T, a *Atlas) {
 	}
 }
 
-// FuzzAbsorb feeds views of any content, as they come from servers that are not trusted.
-func FuzzAbsorb(f *testing.F) {
+// FuzzMerge feeds views of any content, since servers are not trusted.
+func FuzzMerge(f *testing.F) {
 	one := "a 10.0.0.1:1@2 myself,master - 0 0 1 connected 0-100\nb 10.0.0.2:1@2 slave a 0 0 1 connected\n"
 	f.Add(one, "a 10.0.0.1:1@2 slave b 0 0 3 connected\nb 10.0.0.2:1@2 myself,master - 0 0 3 connected 0-100\n", one)
 	f.Add(one, "c 10.0.0.3:1@2 myself,master,fail - 0 0 9 connected 5\n", "a :0 myself,noaddr,master - 0 0 0 "+
 		"disconnected 7 7\n")
 	f.Fuzz(func(t *testing.T, first, second, third string) {
-		a := NewAtlas()
+		st := newMapState()
 		for i, text := range []string{first, second, third, second, first} {
 			m, err := cluster.ParseNodes(text)
 			if err != nil {
 				continue
 			}
-			for _, e := range a.Absorb(m, time.Unix(int64(i), 0)).Events {
+			for _, e := range st.merge(m, time.Unix(int64(i), 0)).events {
 				if _, err := e.MarshalJSON(); err != nil || e.String() == "" {
 					t.Errorf("%+v: %v", e, err)
 				}
 			}
-			checkAtlas(t, a)
+			checkMapState(t, st)
 		}
 	})
 }

@@ -14,65 +14,65 @@ import (
 )
 
 const (
-	pollers   = 200             // clients that refresh their map
-	pollEvery = 5 * time.Second // as ioredis 4 does; go-redis 8.11 to 9.17 10 s, Lettuce and go-redis 9.22 60 s
-	window    = 10 * time.Second
+	pollingClients  = 200             // clients that refresh their map
+	clientPollEvery = 5 * time.Second // as ioredis 4 does; go-redis 8.11 to 9.17 10 s, Lettuce and go-redis 9.22 60 s
+	window          = 10 * time.Second
 )
 
-// cost measures the nodes' CPU in turn with nobody, with a watch and with clients that poll the map, several rounds.
-func (f *figures) cost() {
-	states := []string{"nobody", "watch", "pollers"}
+// cost measures the nodes' CPU in several rounds: without clients, with a watch, with clients that poll the map.
+func (m *measurements) cost() {
+	states := []string{"idle", "watch", "pollers"}
 	spent := map[string][][]float64{} // percent of a CPU by state, round and node
 	reported := map[string][]float64{}
-	for range number("FIGURES_ROUNDS", 4) {
+	for range number("WATCH_ROUNDS", 4) {
 		for _, state := range states {
-			stop := f.enter(state)
-			time.Sleep(2 * time.Second) // the watch has greeted all nodes and weighed its commands
-			bySched, byInfo := f.measure()
+			stop := m.enter(state)
+			time.Sleep(2 * time.Second) // until the watch is connected to all nodes and has measured the commands
+			bySched, byInfo := m.measure()
 			stop()
 			spent[state] = append(spent[state], bySched)
 			reported[state] = append(reported[state], byInfo)
 		}
 	}
-	idle, watch, poll := medians(spent["nobody"]), medians(spent["watch"]), medians(spent["pollers"])
+	idle, watch, poll := medians(spent["idle"]), medians(spent["watch"]), medians(spent["pollers"])
 	for i := range watch {
 		watch[i] -= idle[i]
 		poll[i] -= idle[i]
 	}
-	f.say("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: nobody %.3f; more with a "+
+	m.print("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: idle %.3f; more with a "+
 		"watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
-		window, idle, watch, pollers, pollEvery, poll)
-	f.say("the same by used_cpu of INFO, all six: nobody %.3f, watch %+.3f, pollers %+.3f", stats.Median(reported["nobody"]),
-		stats.Median(reported["watch"])-stats.Median(reported["nobody"]), stats.Median(reported["pollers"])-stats.Median(reported["nobody"]))
+		window, idle, watch, pollingClients, clientPollEvery, poll)
+	m.print("the same by used_cpu of INFO, all six: idle %.3f, watch %+.3f, pollers %+.3f", stats.Median(reported["idle"]),
+		stats.Median(reported["watch"])-stats.Median(reported["idle"]), stats.Median(reported["pollers"])-stats.Median(reported["idle"]))
 }
 
-func (f *figures) enter(state string) (stop func()) {
+func (m *measurements) enter(state string) (stop func()) {
 	switch state {
 	case "watch":
-		f.watch()
-		return f.stop
+		m.watch()
+		return m.stop
 	case "pollers":
-		return f.poll()
+		return m.poll()
 	}
 	return func() {}
 }
 
 // poll has clients ask a random node for the map every so often, each on a connection of its own.
-func (f *figures) poll() (stop func()) {
-	ctx, cancel := context.WithCancel(f.Context())
+func (m *measurements) poll() (stop func()) {
+	ctx, cancel := context.WithCancel(m.Context())
 	var wg sync.WaitGroup
-	for range pollers {
-		t, err := target.Parse(f.cluster.Nodes[rand.N(len(f.cluster.Nodes))].Addr)
-		f.check(err)
+	for range pollingClients {
+		t, err := target.Parse(m.cluster.Nodes[rand.N(len(m.cluster.Nodes))].Addr)
+		m.check(err)
 		s, _, err := session.Open(ctx, t, "poller")
-		f.check(err)
+		m.check(err)
 		wg.Go(func() {
 			defer s.Close()
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case <-time.After(pollEvery/2 + rand.N(pollEvery)):
+				case <-time.After(clientPollEvery/2 + rand.N(clientPollEvery)):
 					_, _ = s.Do(ctx, "CLUSTER", "SLOTS") // fails only at the end
 				}
 			}
@@ -83,11 +83,11 @@ func (f *figures) poll() (stop func()) {
 
 // measure gives the CPU of each node during a window, in percent of one, by the kernel's account, and that of all by
 // INFO.
-func (f *figures) measure() (nodes []float64, all float64) {
-	before, infoBefore := f.cpu()
+func (m *measurements) measure() (nodes []float64, all float64) {
+	before, infoBefore := m.cpu()
 	start := time.Now()
 	time.Sleep(window)
-	after, infoAfter := f.cpu()
+	after, infoAfter := m.cpu()
 	took := time.Since(start)
 	for i := range after {
 		nodes = append(nodes, 100*float64(after[i]-before[i])/float64(took))
@@ -95,10 +95,10 @@ func (f *figures) measure() (nodes []float64, all float64) {
 	return nodes, 100 * (infoAfter - infoBefore) / took.Seconds()
 }
 
-func (f *figures) cpu() (nodes []time.Duration, seconds float64) {
-	for i, n := range f.cluster.Nodes {
-		v, err := f.links[i].Do(f.Context(), "INFO", "cpu")
-		f.check(err)
+func (m *measurements) cpu() (nodes []time.Duration, seconds float64) {
+	for i, n := range m.cluster.Nodes {
+		v, err := m.links[i].Do(m.Context(), "INFO", "cpu")
+		m.check(err)
 		for l := range strings.Lines(v.Text()) {
 			name, value, _ := strings.Cut(strings.TrimSpace(l), ":")
 			if name == "used_cpu_sys" || name == "used_cpu_user" {

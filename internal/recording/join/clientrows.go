@@ -1,7 +1,6 @@
 package join
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -9,19 +8,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// guest is the client's recording, whose rows move into the server's. What its kernel source saw does; its probe, its
-// questions to the server and the files of its host do not: the server's recording has its own, and two would be mixed
-// up.
-type guest struct {
+// clientRows copies rows of the client's recording into the server's: those of its kernel source, not those of the
+// probe, the server source and the host source, which would mix with the server's own.
+type clientRows struct {
 	server, client *recording.Recording
-	clocks         clocks
-	nodes          map[string]string // names of nodes in the client's recording, to those in the server's
-	taken          map[string]bool   // subjects of processes that the server's recording had before
+	clocks         clockBounds
+	nodes          map[string]string // names of nodes in the client's recording -> in the server's
+	usedSubjects   map[string]bool   // subjects of processes of the server's recording
 }
 
-// bring adds calls that have no counterpart, in the server's time where that is known, with what is made of their
-// segments.
-func (g guest) bring(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
+// addCalls adds calls without a counterpart, in the server's time if that is known; made changes their segments.
+func (g clientRows) addCalls(calls []int, made func(recording.Call, []recording.Segment) []recording.Segment) {
 	next := int64(0)
 	for _, c := range g.server.Calls {
 		next = max(next, c.ID)
@@ -31,71 +28,72 @@ func (g guest) bring(calls []int, made func(recording.Call, []recording.Segment)
 		segs := made(c, g.client.Segments[c.ID])
 		next++
 		shift := g.clocks.shift(c.IntendedNs)
-		c.ID, c.Node = next, g.node(c.Node)
+		c.ID, c.Node = next, g.nodeName(c.Node)
 		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+shift, c.StartNs+shift, c.EndNs+shift
 		moved := make([]recording.Segment, len(segs))
 		for j, s := range segs {
 			s.FromNs, s.ToNs = s.FromNs+shift, s.ToNs+shift
 			moved[j] = s
 		}
-		delete(g.server.Segments, c.ID) // of no call
+		delete(g.server.Segments, c.ID) // of no call, in a damaged recording
 		g.server.Call(c, moved...)
 	}
 }
 
-func (g guest) node(name string) string {
+func (g clientRows) nodeName(name string) string {
 	if to, ok := g.nodes[name]; ok {
 		return to
 	}
 	return name
 }
 
-// evidence adds what the kernel source saw of the clients' end beside calls. It gives how many processes were left out
-// because the server's host has others by the same number.
-func (g guest) evidence() (clash int) {
+// addEvidence adds what the kernel source saw of the clients' end other than calls. It returns how many processes were
+// left out because the server's host has other processes with the same number.
+func (g clientRows) addEvidence() (clash int) {
 	for _, h := range g.client.Histograms {
 		if h.Source == recording.SourceTap && strings.HasPrefix(h.Op, recording.Client+" ") {
-			h.Node, h.Second = g.node(h.Node), h.Second+int64(math.Round(float64(g.clocks.shift(h.Second*1e9))/1e9))
+			h.Node, h.Second = g.nodeName(h.Node), h.Second+int64(math.Round(float64(g.clocks.shift(h.Second*1e9))/1e9))
 			g.server.Histogram(h)
 		}
 	}
-	g.counters()
+	g.addCounters()
 	for _, e := range g.client.Events {
 		if e.Kind == recording.KindBlindSpot && e.Source == recording.SourceTap {
 			g.server.Event(e)
 		}
 	}
-	g.profiles()
-	if g.clocks.broken {
+	g.addProfiles()
+	if g.clocks.unusable {
 		return 0
 	}
-	left := map[string]bool{}
-	ok := func(subject string) bool {
-		if g.taken[subject] {
-			left[subject] = true
+	clashes := map[string]bool{}
+	noClash := func(subject string) bool {
+		if g.usedSubjects[subject] {
+			clashes[subject] = true
 		}
-		return !g.taken[subject]
+		return !g.usedSubjects[subject]
 	}
 	for _, e := range g.client.Events {
-		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) && ok(e.Subject) ||
-			g.ofConnection(e)) {
-			e.Subject, e.TimeNs = g.node(e.Subject), e.TimeNs+g.clocks.shift(e.TimeNs)
+		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) &&
+			noClash(e.Subject) ||
+			g.isConnEvent(e)) {
+			e.Subject, e.TimeNs = g.nodeName(e.Subject), e.TimeNs+g.clocks.shift(e.TimeNs)
 			g.server.Event(e)
 		}
 	}
 	for _, prefix := range []string{recording.ProcessPrefix, recording.ConnPrefix} {
 		for _, subject := range g.client.Subjects(recording.SourceTap, prefix) {
-			if prefix == recording.ConnPrefix || ok(subject) {
-				g.samples(subject)
+			if prefix == recording.ConnPrefix || noClash(subject) {
+				g.addSamples(subject)
 			}
 		}
 	}
-	g.owners()
-	return len(left)
+	g.addConnEnds()
+	return len(clashes)
 }
 
-// ofConnection: what happened to a connection of a node that both recordings know.
-func (g guest) ofConnection(e recording.Event) bool {
+// isConnEvent reports whether the event is about a connection to a node that both recordings have.
+func (g clientRows) isConnEvent(e recording.Event) bool {
 	switch e.Kind {
 	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit:
 		return g.nodes[e.Subject] != ""
@@ -103,7 +101,7 @@ func (g guest) ofConnection(e recording.Event) bool {
 	return false
 }
 
-func (g guest) samples(subject string) {
+func (g clientRows) addSamples(subject string) {
 	for _, name := range g.client.Names(recording.SourceTap, subject, "") {
 		for _, p := range g.client.Series(recording.SourceTap, subject, name) {
 			g.server.Sample(recording.Sample{
@@ -114,21 +112,24 @@ func (g guest) samples(subject string) {
 	}
 }
 
-// owners moves the snapshots that say whose connections are.
-func (g guest) owners() {
+// addConnEnds adds the snapshots with the node and process of each connection.
+func (g clientRows) addConnEnds() {
 	for _, s := range g.client.Snapshots {
-		var ends recording.ConnEnds
-		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil {
+		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds {
 			continue
 		}
-		ends.Node = g.node(ends.Node)
+		ends, ok := recording.BodyOf[recording.ConnEnds](s)
+		if !ok {
+			continue
+		}
+		ends.Node = g.nodeName(ends.Node)
 		s.TimeNs, s.Body = s.TimeNs+g.clocks.shift(s.TimeNs), recording.Detail(ends)
 		g.server.Snapshot(s)
 	}
 }
 
-// counters adds up what the kernel programs of both hosts counted.
-func (g guest) counters() {
+// addCounters adds up the counters of the kernel programs of both hosts.
+func (g clientRows) addCounters() {
 	_, end := g.server.Window()
 	for _, name := range g.client.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		more, _ := g.client.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
@@ -140,8 +141,8 @@ func (g guest) counters() {
 	}
 }
 
-// processes are the subjects of all processes that a recording tells of.
-func processes(r *recording.Recording) map[string]bool {
+// processSubjects are the subjects of all processes in a recording.
+func processSubjects(r *recording.Recording) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
 		for _, s := range r.Subjects(source, recording.ProcessPrefix) {
@@ -154,22 +155,9 @@ func processes(r *recording.Recording) map[string]bool {
 		}
 	}
 	for _, c := range r.Calls {
-		if pid := pidOf(c.Client); pid != 0 {
+		if pid, ok := recording.PIDOf(c.Client); ok {
 			out[recording.ProcessPrefix+strconv.Itoa(pid)] = true
 		}
 	}
 	return out
-}
-
-// pidOf reads the number of "redis-cli[1234]"; 0 where there is none.
-func pidOf(process string) int {
-	i := strings.LastIndexByte(process, '[')
-	if i < 0 || !strings.HasSuffix(process, "]") {
-		return 0
-	}
-	n, err := strconv.Atoi(process[i+1 : len(process)-1])
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -22,7 +22,7 @@ import (
 const patience = time.Minute
 
 // watched is a real cluster with a watch on it.
-type watched struct {
+type watchedCluster struct {
 	*testing.T
 	cluster *fleet.Cluster
 	ids     []string
@@ -37,9 +37,12 @@ type watched struct {
 	notes  []string
 }
 
-func watchCluster(t *testing.T, name servers.Name, masters, replicas int, spec fleet.Spec, o Options) *watched {
+func watchCluster(t *testing.T, name servers.Name, masters, replicas int, spec fleet.Spec, o Options) *watchedCluster {
 	t.Helper()
-	w := &watched{T: t, cluster: fleettest.StartCluster(t, name, masters, replicas, spec), ended: make(chan struct{})}
+	w := &watchedCluster{
+		T: t, cluster: fleettest.StartCluster(t, name, masters, replicas, spec),
+		ended: make(chan struct{}),
+	}
 	for _, n := range w.cluster.Nodes {
 		w.ids = append(w.ids, w.do(n, "CLUSTER", "MYID").(string))
 	}
@@ -61,7 +64,7 @@ func watchCluster(t *testing.T, name servers.Name, masters, replicas int, spec f
 			t.Error(w.err)
 		}
 		if t.Failed() {
-			t.Logf("events %v\nnotes %q", w.told(), w.notes)
+			t.Logf("events %v\nnotes %q", w.seenEvents(), w.notes)
 		}
 	})
 	w.until("the watch is ready", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.ready != nil })
@@ -77,7 +80,7 @@ func at(t *testing.T, i *fleet.Instance) target.Target {
 	return tg
 }
 
-func (w *watched) do(i *fleet.Instance, args ...string) any {
+func (w *watchedCluster) do(i *fleet.Instance, args ...string) any {
 	w.Helper()
 	v, err := i.Do(w.Context(), args...)
 	if err != nil {
@@ -86,7 +89,7 @@ func (w *watched) do(i *fleet.Instance, args ...string) any {
 	return v
 }
 
-func (w *watched) until(what string, ok func() bool) {
+func (w *watchedCluster) until(what string, ok func() bool) {
 	w.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -95,17 +98,17 @@ func (w *watched) until(what string, ok func() bool) {
 	}
 }
 
-func (w *watched) told() []Event {
+func (w *watchedCluster) seenEvents() []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.events)
 }
 
 // awaitEvent waits for an event and gives it.
-func (w *watched) awaitEvent(what string, is func(Event) bool) (found Event) {
+func (w *watchedCluster) awaitEvent(what string, is func(Event) bool) (found Event) {
 	w.Helper()
-	w.until(what+" is told", func() bool {
-		all := w.told()
+	w.until(what+" is seen", func() bool {
+		all := w.seenEvents()
 		i := slices.IndexFunc(all, is)
 		if i >= 0 {
 			found = all[i]
@@ -115,8 +118,8 @@ func (w *watched) awaitEvent(what string, is func(Event) bool) (found Event) {
 	return found
 }
 
-// move moves an empty slot from one node to another, as redis-cli does: the receiver is told first, then the giver.
-func (w *watched) move(slot, from, to int) {
+// move moves an empty slot from one node to another, as redis-cli does: first on the receiver, then on the giver.
+func (w *watchedCluster) move(slot, from, to int) {
 	w.Helper()
 	s, source, destination := strconv.Itoa(slot), w.cluster.Nodes[from], w.cluster.Nodes[to]
 	w.do(destination, "CLUSTER", "SETSLOT", s, "IMPORTING", w.ids[from])
@@ -125,9 +128,9 @@ func (w *watched) move(slot, from, to int) {
 	w.do(source, "CLUSTER", "SETSLOT", s, "NODE", w.ids[to])
 }
 
-// movedTo gives the slots that were told to have moved from one node to another.
-func (w *watched) movedTo(from, to int) (slots []uint16) {
-	for _, e := range w.told() {
+// movedTo gives the slots that were seen to move from one node to another.
+func (w *watchedCluster) movedTo(from, to int) (slots []uint16) {
+	for _, e := range w.seenEvents() {
 		if e.Kind != SlotMoved || e.From != w.cluster.Nodes[from].Addr || e.To != w.cluster.Nodes[to].Addr ||
 			e.Node != w.ids[to] {
 			continue
@@ -142,20 +145,20 @@ func (w *watched) movedTo(from, to int) (slots []uint16) {
 }
 
 // only fails if there were events of other kinds.
-func (w *watched) only(kinds ...Kind) {
+func (w *watchedCluster) only(kinds ...Kind) {
 	w.Helper()
-	for _, e := range w.told() {
+	for _, e := range w.seenEvents() {
 		if !slices.Contains(kinds, e.Kind) {
-			w.Errorf("told %v", e)
+			w.Errorf("got %v", e)
 		}
 	}
 }
 
 func TestSlotsMove(t *testing.T) {
 	for _, test := range []struct {
-		server   servers.Name
-		replicas int
-		early    bool
+		server    servers.Name
+		replicas  int
+		broadcast bool
 	}{
 		{servers.Redis6016, 0, false},
 		{servers.Redis6214, 1, true},
@@ -164,7 +167,7 @@ func TestSlotsMove(t *testing.T) {
 	} {
 		t.Run(string(test.server), func(t *testing.T) {
 			w := watchCluster(t, test.server, 3, test.replicas, fleet.Spec{}, Options{})
-			if r := *w.ready; r.Early != test.early || r.Replica != (test.replicas > 0) || r.Masters != 3 ||
+			if r := *w.ready; r.Broadcast != test.broadcast || r.Replica != (test.replicas > 0) || r.Masters != 3 ||
 				r.Replicas != 3*test.replicas {
 				t.Errorf("ready: %+v", r)
 			}
@@ -172,10 +175,10 @@ func TestSlotsMove(t *testing.T) {
 			w.awaitEvent("the move", func(e Event) bool { return e.Kind == SlotMoved })
 			w.move(100, 1, 2) // and on
 			w.move(16383, 2, 0)
-			w.until("all moves are told", func() bool {
+			w.until("all moves are seen", func() bool {
 				return len(w.movedTo(0, 1)) == 1 && len(w.movedTo(1, 2)) == 1 && len(w.movedTo(2, 0)) == 1
 			})
-			if e := w.told()[0]; cluster.FormatRanges(e.Slots) != "100" || e.Time.IsZero() {
+			if e := w.seenEvents()[0]; cluster.FormatRanges(e.Slots) != "100" || e.Time.IsZero() {
 				t.Errorf("first %+v", e)
 			}
 			w.only(SlotMoved)
@@ -189,10 +192,10 @@ func TestReshardingOfManySlots(t *testing.T) {
 	for slot := range slots {
 		w.move(slot, 0, 2)
 	}
-	w.until("all slots are told", func() bool { return len(w.movedTo(0, 2)) >= slots })
+	w.until("all slots are seen", func() bool { return len(w.movedTo(0, 2)) >= slots })
 	got := w.movedTo(0, 2)
 	if text := cluster.FormatRanges(cluster.Ranges(got)); len(got) != slots || text != "0-199" {
-		t.Errorf("%d slots were told: %s", len(got), text)
+		t.Errorf("got %d slots: %s", len(got), text)
 	}
 	w.only(SlotMoved)
 	w.end()
@@ -203,7 +206,7 @@ func TestReshardingOfManySlots(t *testing.T) {
 }
 
 // takeOver has a node take over from its master, as soon as it is its replica and in sync.
-func (w *watched) takeOver(i *fleet.Instance) {
+func (w *watchedCluster) takeOver(i *fleet.Instance) {
 	w.Helper()
 	asked := time.Time{}
 	w.until(i.Addr+" is a master", func() bool {
@@ -229,9 +232,9 @@ func TestFailoverByCommand(t *testing.T) {
 		cluster.FormatRanges(e.Slots) != "5461-10921" {
 		t.Errorf("%+v", e)
 	}
-	if all := w.told(); len(all) != 2 || all[0].Kind != FailoverStarted || all[0].Node != w.ids[1] ||
+	if all := w.seenEvents(); len(all) != 2 || all[0].Kind != FailoverStarted || all[0].Node != w.ids[1] ||
 		all[0].From != e.From {
-		t.Errorf("told %v", all)
+		t.Errorf("got %v", all)
 	}
 	// and back
 	w.takeOver(w.cluster.Nodes[1])
@@ -253,7 +256,7 @@ func TestFailoverOfAKilledMaster(t *testing.T) {
 	if started.From != dead.Addr || started.To != "" || ended.From != dead.Addr || ended.To != w.cluster.Nodes[3].Addr {
 		t.Errorf("%+v, %+v", started, ended)
 	}
-	// It comes back as a replica, which is no news, and can take over again.
+	// It comes back as a replica, which is no event, and can take over again.
 	if err := dead.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +278,7 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 		e.To != fresh.Addr {
 		t.Errorf("%+v", e)
 	}
-	// A node that does not know the new one yet would hear of it again by gossip: it is forgotten when all know it.
+	// A node that does not know the new one yet would learn of it again by gossip: it is forgotten when all know it.
 	w.until("all nodes know it", func() bool {
 		for _, n := range w.cluster.Nodes {
 			if m, err := cluster.ParseNodes(w.do(n, "CLUSTER", "NODES").(string)); err != nil || len(m.Nodes) != 4 {
@@ -294,21 +297,21 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 		e.From != fresh.Addr {
 		t.Errorf("%+v", e)
 	}
-	if all := w.told(); len(all) != 2 {
-		t.Errorf("told %v", all)
+	if all := w.seenEvents(); len(all) != 2 {
+		t.Errorf("got %v", all)
 	}
 }
 
 func TestPublishes(t *testing.T) {
 	w := watchCluster(t, servers.Redis7015, 3, 1, soon, Options{Publish: true})
-	messages := w.subscribe(w.cluster.Nodes[2], MovedChannel, FailoverChannel)
+	messages := w.subscribe(w.cluster.Nodes[2], movedChannel, failoverChannel)
 	w.move(7, 0, 1)
 	w.until("the move is published", func() bool {
-		return slices.Contains(messages(), fmt.Sprintf("%s 7 %s", MovedChannel, w.cluster.Nodes[1].Addr))
+		return slices.Contains(messages(), fmt.Sprintf("%s 7 %s", movedChannel, w.cluster.Nodes[1].Addr))
 	})
 	w.takeOver(w.cluster.Nodes[5])
 	w.until("the failover is published", func() bool {
-		return slices.Contains(messages(), fmt.Sprintf("%s 10922-16383 %s", FailoverChannel, w.cluster.Nodes[5].Addr))
+		return slices.Contains(messages(), fmt.Sprintf("%s 10922-16383 %s", failoverChannel, w.cluster.Nodes[5].Addr))
 	})
 	if n := len(messages()); n != 2 {
 		t.Errorf("%d messages: %q", n, messages())
@@ -320,7 +323,7 @@ func TestPublishingIsForbidden(t *testing.T) {
 		fleet.Spec{ACL: []string{"user watch on >pw +cluster|nodes +cluster|slots"}}, Options{Publish: true})
 	w.move(7, 0, 1)
 	w.awaitEvent("the move", func(e Event) bool { return e.Kind == SlotMoved })
-	w.until("the refusal is told", func() bool {
+	w.until("the refusal is noted", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return slices.ContainsFunc(w.notes, func(s string) bool { return strings.Contains(s, "+publish") })

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// eventWriter writes the events of a file in the Trace Event Format. The first error stays.
+// eventWriter writes the events of a file in the Trace Event Format. It keeps the first error.
 type eventWriter struct {
 	w        *bufio.Writer
-	zero     int64 // begin of the file's time
+	zero     int64 // begin of the file's time, nanoseconds since the Unix epoch
 	pid, tid int
 	some     bool
 	err      error
 }
 
-// firstID is above all thread numbers of Linux (2^22), so that Perfetto takes no track for a process's main thread.
+// firstID is above all thread ids of Linux (2^22), so that Perfetto takes no track as the main thread of a process.
 const firstID = 1 << 23
 
 func newEvents(w io.Writer, zero int64) *eventWriter {
@@ -58,7 +58,7 @@ func (o *eventWriter) slice(s slice) {
 	}
 	o.event(b)
 	at := s.from
-	for _, c := range s.children { // within the whole and one after the other, also where a recording is damaged
+	for _, c := range s.children { // disjoint and within s, even in a damaged recording
 		c.from = min(max(c.from, at), s.to)
 		c.to = min(max(c.to, c.from), s.to)
 		at = c.to
@@ -67,8 +67,7 @@ func (o *eventWriter) slice(s slice) {
 	o.event(map[string]any{"ph": "E", "ts": o.microseconds(s.to)})
 }
 
-// microseconds keeps the nanoseconds as decimals. From the begin of the file they are exact in a float64 for a quarter
-// of a year.
+// microseconds has the nanoseconds as decimals, from the begin of the file: exact in a float64 for three months.
 func (o *eventWriter) microseconds(ns int64) json.Number {
 	ns = max(0, ns-o.zero)
 	return json.Number(fmt.Sprintf("%d.%03d", ns/1000, ns%1000))
