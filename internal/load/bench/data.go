@@ -196,7 +196,7 @@ func (q *batch) send(ctx context.Context, h *DataConn) error {
 	return nil
 }
 
-// WritesKeys tells whether the load writes keys.
+// WritesKeys: the load writes keys.
 func (d *Data) WritesKeys() bool { return d.workload.Writes() }
 
 // withoutScan: a proxy does not know SCAN. It refuses it, or closes the connection as twemproxy does.

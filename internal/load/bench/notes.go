@@ -17,8 +17,8 @@ func (s *summary) notes(r *Result) []string {
 		if r.Replay != nil {
 			with = "--replay-speed 1"
 		}
-		note("Closed loop: while the server stalls nothing is sent, so these latencies do not show what "+
-			"users would wait during a stall; %s does.", with)
+		note("Closed loop: while the server stalls nothing is sent, so these latencies cannot show what "+
+			"users would wait during a stall; %s can.", with)
 	}
 	if r.Settings.BusyPoll {
 		note("Busy polling: the generator spins on %s instead of sleeping, so latencies lack the wake-up of a "+

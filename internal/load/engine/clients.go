@@ -15,7 +15,7 @@ import (
 
 // clients is a load as of an application with a pool: goroutines that borrow a connection, make a call, and give it
 // back. It is no event loop, since it shows the wait for a connection and the cost of passing it on
-// (docs/decisions/0012-pool.md).
+// (docs/decisions/0012-connections-of-a-load.md).
 type clients struct {
 	r       *run
 	pool    *pool

@@ -240,7 +240,7 @@ func (q *fastConnect) deliver(o *connecting) {
 	o.worker.deliver(d)
 }
 
-// failTimedOut leaves a place to dial, and those that have not been begun: they would fare alike.
+// giveUp leaves this connection to dial, and those that were not begun, which would fail as well.
 func (q *fastConnect) giveUp(o *connecting) {
 	unix.Close(o.fd)
 	o.done, q.unusual = true, true

@@ -30,7 +30,7 @@ type Capacity struct {
 	LowestPerSecond float64  `json:"lowest_per_second"`
 	Interrupted     bool     `json:"interrupted"`
 	Trials          []Trial  `json:"trials"`
-	Summary         string   `json:"summary"` // for people
+	Summary         string   `json:"summary"` // in one sentence
 	Notes           []string `json:"notes"`
 }
 
