@@ -72,7 +72,7 @@ func TestCollectionWatch(t *testing.T) {
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	l, err := load(constants{})
+	l, err := loadWith(constants{})
 	needs(t, err)
 	w := newCollectionWatch(l.coll.Programs, host.Root{})
 	defer func() {

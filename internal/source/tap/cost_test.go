@@ -223,7 +223,7 @@ func added(b *testing.B, pipeline int) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	k, err := load(constants{"slow_ns": uint64(time.Hour)})
+	k, err := loadWith(constants{"slow_ns": uint64(time.Hour)})
 	needs(b, err)
 	defer k.Close()
 	if err := k.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {

@@ -100,8 +100,8 @@ func TestProcessFilter(t *testing.T) {
 				}
 				all.Go(func() { _ = c.Wait() })
 			}
-			whom, prefix := w(first)
-			stop := runTap(t, Options{Nodes: []Node{n}, Processes: whom})
+			only, prefix := w(first)
+			stop := runTap(t, Options{Nodes: []Node{n}, Processes: only})
 			for range 6 {
 				if out, err := exec.CommandContext(ctx, "redis-cli", "-p", port, "DEBUG", "SLEEP",
 					"0.06").CombinedOutput(); err != nil {
@@ -113,7 +113,7 @@ func TestProcessFilter(t *testing.T) {
 			cancel()
 
 			summary, ok := recording.WhomOf(rec.Meta)
-			if !ok || summary.Matched != len(rec.Calls) || summary.Only != whom.String() {
+			if !ok || summary.Matched != len(rec.Calls) || summary.Only != only.String() {
 				t.Errorf("%d calls, summary %+v (%v)", len(rec.Calls), summary, ok)
 			}
 			waited := 0

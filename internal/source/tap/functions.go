@@ -36,7 +36,7 @@ var serverFunctions = []struct{ symbol, what string }{
 	{"readSyncBulkPayload", "readSyncBulkPayload: loading the dump of the primary"},
 }
 
-// hookInternals hooks the functions that a server's binary names. What it does not name stays the loop's own work.
+// hookFunctions hooks the functions that a server's binary names. What it does not name stays the loop's own work.
 func (t *Tap) hookFunctions(pid int) error {
 	path := t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid))
 	has, err := symbolsOf(path)

@@ -39,7 +39,7 @@ var processPrograms = []string{
 }
 
 // losingSnapshots is what cannot be seen without the program of bpf/conn_snapshots.h.
-const losingSnapshots = "what else a process had asked of other nodes while a call of it waited"
+const losingSnapshots = "which other nodes a process had sent requests to while a call of it waited"
 
 // optional is what can be left out where a kernel does not take it, one after the other.
 var optional = []struct {

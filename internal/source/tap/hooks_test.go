@@ -48,8 +48,8 @@ func kernelWith(t *testing.T, places map[string]int) *btf.Spec {
 	return spec
 }
 
-// TestLadder: of what a kernel has the best is taken, and what it lacks is said.
-func TestLadder(t *testing.T) {
+// TestHookChooser: of what a kernel has the best is taken, and what it lacks is said.
+func TestHookChooser(t *testing.T) {
 	always := map[string]int{
 		"tp_btf/sched_waking": 1, "tp_btf/sched_process_exit": 1, "tp_btf/inet_sock_set_state": 3,
 		"tp_btf/tcp_retransmit_skb": 2, "tp_btf/tcp_probe": 2,

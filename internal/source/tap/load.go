@@ -95,47 +95,36 @@ func closeAll(links []link.Link) error {
 // constants are set in the programs before they are loaded, by name.
 type constants map[string]any
 
-// ringBytes among constants is the size of the ring buffer, a power of two.
-const ringBytes = "ring_bytes"
-
-// set sets the constants, and the sizes of maps that depend on them.
-func (c constants) set(spec *ebpf.CollectionSpec) error {
-	for name, value := range c {
-		if name == ringBytes {
-			continue
-		}
-		if err := spec.Variables[name].Set(value); err != nil {
-			return fmt.Errorf("setting %s: %w", name, err)
-		}
+// specWith is the specification of the programs with their constants, and the sizes of maps that depend on them.
+func specWith(c constants) (*ebpf.CollectionSpec, error) {
+	spec, err := loadKernel()
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded programs: %w", err)
 	}
-	if n, ok := c[ringBytes].(uint32); ok {
-		spec.Maps[kernelMapEvents].MaxEntries = n
+	for name, value := range c {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("setting %s: %w", name, err)
+		}
 	}
 	if n, ok := c[kernelVarMaxOps].(uint32); ok {
 		spec.Maps[kernelMapOps].MaxEntries, spec.Maps[kernelMapHists].MaxEntries = n, 2*n
 	}
-	return nil
+	return spec, nil
 }
 
-func load(c constants) (*loaded, error) {
+// load loads the programs, and attaches those that each watch needs.
+func load(spec *ebpf.CollectionSpec) (l *loaded, err error) {
 	if !allowed() {
 		return nil, ErrPrivilege
 	}
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
 	}
-	spec, err := loadKernel()
-	if err != nil {
-		return nil, fmt.Errorf("reading the embedded programs: %w", err)
-	}
-	if err := c.set(spec); err != nil {
-		return nil, err
-	}
-	l := &loaded{}
+	l = &loaded{}
 	if l.counters, err = counterNames(spec); err != nil {
 		return nil, err
 	}
-	if err := l.choose(spec, c[kernelVarStrictAll] != nil); err != nil {
+	if err := l.choose(spec); err != nil {
 		return nil, err
 	}
 	if err := l.create(spec); err != nil {
@@ -148,9 +137,8 @@ func load(c constants) (*loaded, error) {
 	return l, nil
 }
 
-// choose leaves those programs in a specification that this kernel has a place for. With all, late ones are attached at
-// once.
-func (l *loaded) choose(spec *ebpf.CollectionSpec, all bool) error {
+// choose leaves those programs in a specification that this kernel has a place for.
+func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoBTF, err)
@@ -160,9 +148,6 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec, all bool) error {
 	}
 	if l.wanted, l.late, l.blind, err = (hookChooser{kernel, spec.Programs, hookable}).choose(); err != nil {
 		return err
-	}
-	if all {
-		l.wanted, l.late = append(l.wanted, l.late...), nil
 	}
 	keep := slices.Concat(l.wanted, l.late, processPrograms, []string{kernelProgOnConnSnapshot})
 	for name := range spec.Programs {

@@ -119,7 +119,7 @@ func BenchmarkAgreement(b *testing.B) {
 // BenchmarkAttach: attaching and detaching again, with nobody asked anything meanwhile.
 func BenchmarkAttach(b *testing.B) {
 	for b.Loop() {
-		l, err := load(constants{})
+		l, err := loadWith(constants{})
 		needs(b, err)
 		if err := l.Close(); err != nil {
 			b.Fatal(err)
@@ -151,7 +151,7 @@ func TestAttachDetach(t *testing.T) {
 	}
 	var ours []ebpf.ProgramID // those of others, such as another package's tests, come and go meanwhile
 	for range attachments() {
-		l, err := load(constants{})
+		l, err := loadWith(constants{})
 		needs(t, err)
 		for name, p := range l.coll.Programs {
 			info, err := p.Info()

@@ -53,7 +53,7 @@ func anyRecorder(t *rapid.T) *recorder {
 	b := newRecorder(Options{Clock: clock.New(), Files: host.Root{}}, func(ns uint64) int64 { return int64(ns) },
 		func(uint16) nodeOp { return nodeOp{name: "GET"} })
 	h := b.threadLog(7)
-	for range rapid.IntRange(0, 6).Draw(t, "deeds") {
+	for range rapid.IntRange(0, 6).Draw(t, "intervals") {
 		from := rapid.Int64Range(1e9, 2e9+60e6).Draw(t, "from")
 		d := interval{span: span{from, from + rapid.Int64Range(1, 30e6).Draw(t, "ns")}, culprit: "x"}
 		if state := rapid.IntRange(0, int(asleep)).Draw(t, "state"); state < int(asleep) {

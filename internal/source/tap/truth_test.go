@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -118,9 +119,32 @@ type raw struct {
 	done  chan struct{}
 }
 
+// ringBytes among constants is the size of the ring buffer, a power of two.
+const ringBytes = "ring_bytes"
+
+// loadWith loads the programs with constants. Those that parse at both ends of all connections (strict_all) need all
+// hooks.
+func loadWith(c constants) (*loaded, error) {
+	ring, large := c[ringBytes].(uint32)
+	c = maps.Clone(c)
+	delete(c, ringBytes)
+	spec, err := specWith(c)
+	if err != nil {
+		return nil, err
+	}
+	if large {
+		spec.Maps[kernelMapEvents].MaxEntries = ring
+	}
+	l, err := load(spec)
+	if err != nil || c[kernelVarStrictAll] == nil {
+		return l, err
+	}
+	return l, l.attachLate("") // all of them
+}
+
 func openRaw(t testing.TB, port int, c constants) *raw {
 	t.Helper()
-	l, err := load(c)
+	l, err := loadWith(c)
 	needs(t, err)
 	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,11 @@ func Open(o Options) (t *Tap, err error) {
 		return nil, fmt.Errorf("reading the kernel's clock: %w", err)
 	}
 	offset := o.Clock.Now() - monotonic
-	l, err := load(constantsOf(o))
+	spec, err := specWith(constantsOf(o))
+	if err != nil {
+		return nil, err
+	}
+	l, err := load(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ struct parse {
 	struct conn *c;
 	struct scratch *w;
 	u32 message; /* where in the window the message began; LIMIT: before it */
-	u32 head;    /* request: end of what stands before its key, */
+	u32 head;    /* request: end of what is before its key, */
 	u32 key;     /* end of the key, */
-	u32 value;   /* begin of the value */
+	u32 value;   /* beginning of the value */
 };
 
 /* windows is which part of a system call's bytes is in the scratch. */
@@ -365,6 +365,56 @@ static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p
 	return true;
 }
 
+/* inline_command takes the first token of a request that is no array: an inline command, or an empty line. */
+static __always_inline long inline_command(struct parse *q, struct stream *s, u32 p, u8 ch)
+{
+	if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
+		q->c->tls = 1;
+	if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
+		q->f->bad = 1;
+		return STOP;
+	}
+	if (ch > ' ') {
+		u64 w = word(q, p, 8);
+		u64 keep = 0;
+		for (u32 b = 0; b < 8; b++) {
+			u8 x = w >> (b * 8);
+			if (x <= ' ' || p + b >= q->f->total)
+				break;
+			keep |= (u64)x << (b * 8);
+		}
+		q->c->name[0] = keep;
+	}
+	s->left = 1;
+	s->args = 1;
+	return line_token(q, s, p, true);
+}
+
+/* request_header takes the "*3\r\n" of a request. */
+static __always_inline long request_header(struct parse *q, struct stream *s, u32 p)
+{
+	s64 h = header(p, q->f->total), args = h >> 16;
+	u32 end = h & 0xffff;
+	if (!end)
+		return STOP;
+	if (end == LIMIT || args > 1 << 24) {
+		q->f->bad = 1;
+		return STOP;
+	}
+	q->f->i = end;
+	s->bytes += end - p;
+	q->message = p;
+	q->head = end;
+	q->key = q->value = 0;
+	if (args <= 0) {
+		s->started = 0;
+		return MORE;
+	}
+	s->left = s->args = args;
+	s->want = WANT_NAME;
+	return MORE;
+}
+
 static long request_token(u32 n, struct parse *q)
 {
 	struct stream *s = &q->c->req;
@@ -390,47 +440,31 @@ static long request_token(u32 n, struct parse *q)
 		q->c->req_first = m ? m->ns : q->c->role == CLIENT ? q->c->send_start : 0;
 	}
 	q->c->name[0] = q->c->name[1] = q->c->sub = q->c->arg = 0;
-	if (ch != '*') { /* an inline command, or an empty line */
-		if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
-			q->c->tls = 1;
-		if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
-			q->f->bad = 1;
-			return STOP;
-		}
-		if (ch > ' ') {
-			u64 w = word(q, p, 8);
-			u64 keep = 0;
-			for (u32 b = 0; b < 8; b++) {
-				u8 x = w >> (b * 8);
-				if (x <= ' ' || p + b >= q->f->total)
-					break;
-				keep |= (u64)x << (b * 8);
-			}
-			q->c->name[0] = keep;
-		}
-		s->left = 1;
-		s->args = 1;
-		return line_token(q, s, p, true);
-	}
-	s64 h = header(p, q->f->total), args = h >> 16;
+	return ch == '*' ? request_header(q, s, p) : inline_command(q, s, p, ch);
+}
+
+/* reply_header takes the "*3\r\n" of an array, or of another type with elements. */
+static __always_inline long reply_header(struct parse *q, struct stream *s, u32 p, u8 ch)
+{
+	s64 h = header(p, q->f->total), many = h >> 16;
 	u32 end = h & 0xffff;
 	if (!end)
 		return STOP;
-	if (end == LIMIT || args > 1 << 24) {
+	if (end == LIMIT || many > 1ll << 31) {
 		q->f->bad = 1;
 		return STOP;
 	}
-	q->f->i = end;
 	s->bytes += end - p;
-	q->message = p;
-	q->head = end;
-	q->key = q->value = 0;
-	if (args <= 0) {
-		s->started = 0;
-		return MORE;
-	}
-	s->left = s->args = args;
-	s->want = WANT_NAME;
+	q->f->i = end;
+	if (many < 0)
+		many = 0;
+	if (ch == '%' || ch == '|')
+		many *= 2;
+	if (ch != '|') /* an attribute comes before its reply */
+		s->left--;
+	s->left += many;
+	if (!s->left)
+		message_done(q->c, q->f, s, false, seq_at(q, end));
 	return MORE;
 }
 
@@ -453,8 +487,6 @@ static long reply_token(u32 n, struct parse *q)
 		s->push = ch == '>';
 		s->error = ch == '-' || ch == '!';
 	}
-	s64 h, many;
-	u32 end;
 	switch (ch) {
 	case '+':
 	case '-':
@@ -473,25 +505,7 @@ static long reply_token(u32 n, struct parse *q)
 	case '%':
 	case '>':
 	case '|':
-		h = header(p, q->f->total);
-		many = h >> 16;
-		end = h & 0xffff;
-		if (!end)
-			return STOP;
-		if (end == LIMIT || many > 1ll << 31)
-			break;
-		s->bytes += end - p;
-		q->f->i = end;
-		if (many < 0)
-			many = 0;
-		if (ch == '%' || ch == '|')
-			many *= 2;
-		if (ch != '|') /* an attribute comes before its reply */
-			s->left--;
-		s->left += many;
-		if (!s->left)
-			message_done(q->c, q->f, s, false, seq_at(q, end));
-		return MORE;
+		return reply_header(q, s, p, ch);
 	}
 	q->f->bad = 1;
 	return STOP;

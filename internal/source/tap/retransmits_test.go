@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestResent: what made TCP send again, how long ago it was sent before, and whether a call waited for it.
-func TestResent(t *testing.T) {
+// TestRetransmits: what made TCP send again, how long ago it was sent before, and whether a call waited for it.
+func TestRetransmits(t *testing.T) {
 	const established, synSent = 1, 2
 	for name, tt := range map[string]struct {
 		e       kernelRetransEvent
