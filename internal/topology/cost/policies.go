@@ -18,16 +18,15 @@ var policies = []RefreshPolicy{
 		Library: "lettuce", Everyone: true, Refreshes: "CLUSTER NODES and INFO of all nodes, on new connections; " +
 			"periodically only if the program enables it (60 s), and on events: by default from 7.0",
 		Longer: "ClusterTopologyRefreshOptions.enablePeriodicRefresh(Duration.ofMinutes(5))",
-		Trigger: "enableAllAdaptiveRefreshTriggers() instead of enablePeriodicRefresh (the default from Lettuce " +
-			"7.0; at most one refresh in 5 s, before 7.0 in 30 s)",
+		Trigger: "enableAllAdaptiveRefreshTriggers() instead of enablePeriodicRefresh (the default from Lettuce 7.0; " +
+			"at most one refresh in 5 s, before 7.0 in 30 s)",
 		Replicas: "override RedisClusterClient.getTopologyRefreshSource() to return replicas only",
 		Seeds:    "ClusterTopologyRefreshOptions.dynamicRefreshSources(false): only the seeds are asked",
 	},
 	{
 		Library: "go-redis", Refreshes: "CLUSTER SLOTS of one node, when a command finds the map older than 60 s (v8 " +
 			"to 9.21: 10 s), and on MOVED and ASK",
-		Longer: "ClusterOptions.ClusterStateReloadInterval: 5 * time.Minute (from 9.18; the default is 60 s from " +
-			"9.22)",
+		Longer:  "ClusterOptions.ClusterStateReloadInterval: 5 * time.Minute (from 9.18; default 60 s from 9.22)",
 		Trigger: "a long ClusterStateReloadInterval: MOVED and ASK reload the map anyway",
 	},
 	{
@@ -36,8 +35,7 @@ var policies = []RefreshPolicy{
 	},
 	{
 		Library: "ioredis", Refreshes: "CLUSTER SLOTS of one node; every 5 s before version 5, from version 5 only " +
-			"on " +
-			"MOVED and lost connections",
+			"on MOVED and lost connections",
 		Longer: "slotsRefreshInterval: 60000", Trigger: "upgrade to ioredis 5 or newer, where slotsRefreshInterval " +
 			"is off",
 	},

@@ -56,7 +56,8 @@ var referenceMaps = []fleet.MapSpec{
 // BenchmarkReference measures what the commands cost on every version, for reference.tsv. Lower values of an earlier
 // run in the file are kept: other load on the machine only makes calls slower. To start over, remove the file.
 //
-//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology/survey -reference internal/topology/cost/reference.tsv
+//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology/survey \
+//		-reference internal/topology/cost/reference.tsv
 func BenchmarkReference(b *testing.B) {
 	earlier := earlierPoints(b)
 	for b.Loop() {

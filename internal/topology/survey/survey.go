@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
 	"slowpath/internal/wire/target"
@@ -103,7 +104,7 @@ func (sv *surveyor) queryNewNodes(ctx context.Context) {
 	if len(added) == 0 {
 		return
 	}
-	sv.Progress(fmt.Sprintf("asking %d more nodes", len(added)))
+	sv.Progress("asking " + format.Count(len(added), "more node"))
 	first := sv.nodes[0]
 	forEach(added, func(n *node) {
 		n.skipUnsupported(first)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/source/server"
 )
 
@@ -34,7 +35,8 @@ func (sv *surveyor) countWindow(ctx context.Context) {
 	start := time.Now()
 	total := int(sv.Window/tickEvery) + 1
 	for k := range total {
-		sv.Progress(fmt.Sprintf("counting refreshes of %d nodes: %v of %v; Ctrl-C ends it early", len(alive),
+		sv.Progress(fmt.Sprintf("counting refreshes of %s: %v of %v; Ctrl-C ends it early", format.Count(len(alive),
+			"node"),
 			(time.Duration(k) * tickEvery).Round(time.Second), sv.Window))
 		if k > 0 && !sleepUntil(ctx, start.Add(min(time.Duration(k)*tickEvery, sv.Window))) {
 			break

@@ -129,8 +129,7 @@ func TestMapState(t *testing.T) {
 		{
 			"a failover",
 			[]viewOf{{"b", failed}, {"c", failed}, {"d", promoted}, {"b", failed}, {"c", promoted}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 " +
-				"d"},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d"},
 		},
 		{
 			"a failover by command, and late views",
@@ -138,8 +137,7 @@ func TestMapState(t *testing.T) {
 				{"d", with("a slave:d 5", "d master 5 0-5460")},
 				{"b", base},
 			},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 " +
-				"d"},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d"},
 		},
 		{
 			"and back, by who was not seen to be a replica",
@@ -177,8 +175,7 @@ func TestMapState(t *testing.T) {
 		{
 			"it comes back by itself",
 			[]viewOf{{"b", failed}, {"c", failed}, {"b", base}, {"c", base}, {"d", base}},
-			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.1:6379 " +
-				"a"},
+			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.1:6379 a"},
 		},
 		{"only suspected", []viewOf{{"b", with("a master,fail? 1 0-5460")}}, nil},
 		{"a replica fails", []viewOf{{"b", with("d slave:a,fail 1")}}, nil},
@@ -288,7 +285,8 @@ func TestEventJSON(t *testing.T) {
 		{From: 9, To: 9},
 	}, From: "a:1", To: "b:2", Node: "b"}
 	got, err := e.MarshalJSON()
-	want := `{"time":"2001-09-09T01:46:40.123456789Z","kind":"slot-moved","slots":"1-2,9","from":"a:1","to":"b:2","node":"b"}`
+	want := `{"time":"2001-09-09T01:46:40.123456789Z","kind":"slot-moved","slots":"1-2,9",` +
+		`"from":"a:1","to":"b:2","node":"b"}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}
