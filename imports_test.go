@@ -38,12 +38,13 @@ var layers = map[string]int{
 
 	"internal/trace": 3,
 
-	"internal/diagnose/account": 2,
-	"internal/diagnose/facts":   3,
-	"internal/diagnose/remedy":  4,
-	"internal/diagnose/cause":   5,
-	"internal/diagnose/verdict": 6,
-	"internal/diagnose/corpus":  2, // recordings for tests
+	"internal/diagnose/account":     2,
+	"internal/diagnose/facts":       3,
+	"internal/diagnose/remedy":      4,
+	"internal/diagnose/cause":       5,
+	"internal/diagnose/verdict":     6,
+	"internal/diagnose/corpus":      2, // recordings for tests
+	"internal/diagnose/corpus/pack": 6,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -106,6 +107,9 @@ func TestImportsGoDown(t *testing.T) {
 			if !own {
 				continue
 			}
+			if strings.HasPrefix(to, "internal/lab/") && !ofTheLab(from) {
+				t.Errorf("%s imports %s: what users run knows nothing of the lab", path, to)
+			}
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
@@ -126,3 +130,8 @@ func TestImportsGoDown(t *testing.T) {
 }
 
 func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }
+
+// ofTheLab reports whether a package may use the lab: the lab itself, the command line, and what makes the corpus.
+func ofTheLab(pkg string) bool {
+	return strings.HasPrefix(pkg, "internal/lab/") || pkg == "cmd/slowpath" || pkg == "internal/diagnose/corpus/pack"
+}

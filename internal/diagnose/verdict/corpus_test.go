@@ -10,7 +10,6 @@ import (
 
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/recording"
 )
 
 var update = flag.Bool("update", false, "write testdata/corpus.golden again")
@@ -19,8 +18,7 @@ const golden = "testdata/corpus.golden"
 
 // judged is what a recording of the corpus is judged to be at a tier, a line of the golden file: the verdict, then each
 // finding as cause, share of the excess, confidence, and the root cause that it is a consequence of.
-func judged(incident, tier string, rec *recording.Recording) string {
-	d := verdict.Diagnose(rec, "corpus")
+func judged(incident, tier string, d verdict.Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s", incident, tier, d.Verdict)
 	for _, f := range d.Findings {
@@ -39,7 +37,9 @@ func TestCorpus(t *testing.T) {
 	for _, incident := range corpus.Incidents() {
 		rec := corpus.Open(t, incident)
 		for _, tier := range corpus.Tiers {
-			lines = append(lines, judged(incident, tier.Name, rec.Without(tier.Without...)))
+			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
+			checkShares(t, incident+" "+tier.Name, d)
+			lines = append(lines, judged(incident, tier.Name, d))
 		}
 	}
 	if *update {
