@@ -1,4 +1,4 @@
-// Command pack chooses and compresses the recordings of the corpus; scripts/corpus calls it.
+// Command corpus chooses and compresses the recordings of the corpus; scripts/corpus calls it.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	to := flag.String("to", "", "`directory` of the corpus; what is there is removed")
 	flag.Parse()
 	if err := run(*from, *to, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "pack:", err)
+		fmt.Fprintln(os.Stderr, "corpus:", err)
 		os.Exit(1)
 	}
 }
