@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -20,7 +22,7 @@ func (a *app) bench() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use:   "bench [TARGET]",
-		Short: "A load generator that is honest and says what limited the result",
+		Short: shortBench,
 		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection
 keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due
 at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel

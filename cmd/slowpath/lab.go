@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -26,7 +28,7 @@ const defaultServer = "redis-7.0.15"
 func (a *app) lab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "Make real incidents on real servers, and grade the verdicts",
+		Short: shortLab,
 		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled
 disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of
 a lab that was killed are removed when the next one starts.`,

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,9 @@ func (p *profileFlags) fill(o *source.Options) error {
 
 // sampledProcess reads "cpu", which gives 0, or "cpu:PID".
 func sampledProcess(text string) (int, error) {
+	if runtime.GOOS != "linux" {
+		return 0, missingLinux("--profile", "an eBPF program takes the samples")
+	}
 	rest, ok := strings.CutPrefix(text, "cpu")
 	if ok && rest == "" {
 		return 0, nil

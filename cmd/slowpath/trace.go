@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 
@@ -141,32 +138,9 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if len(files) > 0 {
 		return t.replay(files)
 	}
-	nodes, notes, err := a.traced(cmd.Context(), args)
-	if err == nil && a.unnamed(args) && f.whom.PID != 0 {
-		err = callsNone(cmd, nodes, f.whom.PID)
-	}
+	nodes, notes, err := a.traced(cmd, f.whom.PID, args)
 	if err != nil {
 		return err
 	}
 	return t.live(cmd.Context(), nodes, notes)
-}
-
-// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one.
-// Notes say what cannot be seen of them.
-func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
-	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
-		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {
-			return nodes, nil, err
-		}
-		notes = append(notes, "no server was found that listens on this host")
-	}
-	targets, err := a.targets(ctx, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	nodes, more, err := trace.Resolve(ctx, nil, targets)
-	if errors.Is(err, trace.ErrSocket) {
-		err = usage(err)
-	}
-	return nodes, append(notes, more...), err
 }
