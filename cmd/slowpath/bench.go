@@ -80,7 +80,7 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	if err := f.replay.check(f); err != nil {
 		return err
 	}
-	if err := f.search.check(f); err != nil {
+	if err := f.experiment.check(f); err != nil {
 		return err
 	}
 	f.load.Cluster = a.where.Cluster
@@ -130,8 +130,8 @@ func (b *benching) run(ctx context.Context) error {
 		a.progressDone()
 		return err
 	}
-	if b.flags.search.asked() {
-		return errors.Join(b.makeSearch(ctx), b.leave(ctx, data))
+	if b.flags.experiment.asked() {
+		return errors.Join(b.makeExperiment(ctx), b.leave(ctx, data))
 	}
 	r, err := b.load(ctx)
 	if r == nil {
@@ -158,7 +158,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		return nil, err
 	}
 	o := b.options
-	shown := &live{app: b.app, connections: standing(&o.Load), total: lasts(&o.Load)}
+	shown := &live{app: b.app, connections: expectedConnections(&o.Load), total: lasts(&o.Load)}
 	o.Load.OnStart = func(startNs int64) {
 		files.begin(&o.Load, startNs)
 		if rec != nil {

@@ -226,7 +226,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 	}, m)
 }
 
-// cellLine tells of a cell that is done.
+// cellLine is one line about a cell that is done.
 func cellLine(c matrix.Cell, nth, of int) string {
 	line := fmt.Sprintf("[%d/%d] %s: ", nth, of, c)
 	if !c.Measured() {

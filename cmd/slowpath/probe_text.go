@@ -97,7 +97,7 @@ func (r probeRow) errorText() string {
 }
 
 // liveLine is the line that a terminal shows while the probe runs. Where several targets do not fit, each has fewer
-// figures.
+// numbers.
 func liveLine(ts []*tally, since time.Duration, width int) string {
 	var full, short []string
 	for _, t := range ts {

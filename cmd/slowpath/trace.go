@@ -46,7 +46,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
 	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
 		"must all hold")
-	f.whom.add(fl)
+	f.processes.add(fl)
 	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
 	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
@@ -67,7 +67,7 @@ type traceFlags struct {
 	sample, record, perfetto string
 	spent                    []string
 	filter                   trace.Filter
-	whom                     whomFlags
+	processes                processFlags
 
 	slow      time.Duration // 0: auto
 	perSecond float64       // of the sample; 0 where none is wanted
@@ -127,7 +127,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 			return err
 		}
 	}
-	if err := f.whom.check(cmd); err != nil {
+	if err := f.processes.check(cmd); err != nil {
 		return err
 	}
 	t := &tracing{app: a, flags: f}
@@ -138,7 +138,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if len(files) > 0 {
 		return t.replay(files)
 	}
-	nodes, notes, err := a.traced(cmd, f.whom.PID, args)
+	nodes, notes, err := a.traced(cmd, f.processes.PID, args)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func CallsFacts(s trace.Summary) []string {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
 	if s.Whom != nil {
-		facts = append(facts, WhomFacts(*s.Whom)...)
+		facts = append(facts, processFilterFacts(*s.Whom)...)
 	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {

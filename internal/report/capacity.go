@@ -19,8 +19,9 @@ func Capacity(w io.Writer, c *experiment.Capacity, style layout.Style) error {
 	p.Paragraph("", "", c.Summary, colour)
 	p.Gap()
 	p.trials(c.Trials)
-	p.experimentNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials),
-		"load"), c.ConfirmRuns))
+	p.experimentNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree",
+		format.Count(len(c.Trials),
+			"load"), c.ConfirmRuns))
 	return p.To(w, "the highest rate")
 }
 

@@ -21,12 +21,13 @@ func (p *page) headline(d cause.Diagnosis) {
 	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
 	p.Facts("", latencies(d.Latency), layout.None)
 	if d.Whom != nil {
-		p.Facts("", WhomFacts(*d.Whom), layout.None)
+		p.Facts("", processFilterFacts(*d.Whom), layout.None)
 	}
 }
 
-// WhomFacts say how many calls the restriction to some processes let pass, and where it let none, whose there were.
-func WhomFacts(w recording.Whom) []string {
+// processFilterFacts say how many calls the process filter let pass, and where it let none pass, whose calls there
+// were.
+func processFilterFacts(w recording.Whom) []string {
 	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched,
 		w.Matched+w.Others+w.Unknown)}
 	if w.Unknown > 0 {

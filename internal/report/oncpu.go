@@ -34,7 +34,8 @@ func (p *page) onCPU(all []cause.OnCPU) {
 				"rest", who, ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest)), layout.None)
 		}
 		if o.Differs {
-			p.Paragraph("    ", "    ", "Then it spent more of its time than otherwise in (share of its samples, with what it called):",
+			p.Paragraph("    ", "    ", "Then it spent more of its time than otherwise in (share of its samples, "+
+				"with what it called):",
 				layout.Dim)
 		} else if len(o.Functions) > 0 {
 			p.Paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+

@@ -12,10 +12,10 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// whomFlags say whose calls the kernel source passes on.
-type whomFlags struct{ tap.Whom }
+// processFlags say which processes the kernel source keeps calls of.
+type processFlags struct{ tap.Whom }
 
-func (w *whomFlags) add(f *pflag.FlagSet) {
+func (w *processFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")
 	f.StringVar(&w.Comm, "comm", "", "only calls from or to processes of this `name`, as in ps")
 	f.StringVar(&w.Container, "container", "", "only calls from or to this container: begin of its `id`, or part of "+
@@ -23,7 +23,7 @@ func (w *whomFlags) add(f *pflag.FlagSet) {
 }
 
 // check refuses what cannot be met.
-func (w *whomFlags) check(cmd *cobra.Command) error {
+func (w *processFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"pid", "comm", "container"} {
 		f := cmd.Flags().Lookup(name)
 		if f.Changed && runtime.GOOS != "linux" {

@@ -17,7 +17,10 @@ func TestNeedsLinux(t *testing.T) {
 		{"bench --help", exitClean},
 	} {
 		var stdout, stderr bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, env: func(string) string { return "" }}
+		a := &app{
+			stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+			env: func(string) string { return "" },
+		}
 		root := a.root()
 		for _, sub := range root.Commands() {
 			if sub.Name() == "bench" {

@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/trace"
 )
 
-// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one.
+// traced are the servers to be traced: those that the command line names, else those of this host, else 127.0.0.1:6379.
 // Notes say what cannot be seen of them. Where none is named, pid must be one of them or call one.
 func (a *app) traced(cmd *cobra.Command, pid int, args []string) ([]tap.Node, []string, error) {
 	nodes, notes, err := a.resolved(cmd.Context(), args)
@@ -45,7 +45,7 @@ func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, no
 	return nodes, append(notes, more...), err
 }
 
-// serverOf gives the targets that --pid stands for where none is named: a server's own addresses. To the peers of a
+// serverOf gives the targets that --pid means where none is named: a server's own addresses. To the peers of a
 // client nothing is sent before the user has said which of them is the server.
 func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, error) {
 	if pid == 0 || !a.unnamed(args) {
@@ -80,7 +80,7 @@ func ownNetwork(pid int) bool {
 // maxPeers are named in an error, at most.
 const maxPeers = 8
 
-// notNamed tells which servers could be meant.
+// notNamed is an error that lists which servers could be meant.
 func notNamed(cmd *cobra.Command, pid int) error {
 	p, peers, err := host.Connected(nil, pid)
 	if err != nil {
