@@ -43,7 +43,8 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
 	fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
 	fl.BoolVar(&f.all, "all", false, "list every shard")
-	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for each node's connection and replies")
+	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for connecting to each node, and for each of "+
+		"its replies")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+survey.Schema)
 	a.targetFlags(c)
 	c.AddCommand(a.topologyWatch())
