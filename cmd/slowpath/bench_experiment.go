@@ -66,8 +66,8 @@ func (s *experimenting) runFindMax(ctx context.Context) error {
 	f := s.experiment
 	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
 		Setup: s.setup(), Limit: f.limit,
-		Start: f.startsWith, Most: engine.MostPerSecond,
-		Precision: f.closeness, Confirm: f.confirm, MostRuns: maxLoads,
+		Start: f.startsWith, MaxPerSecond: engine.MaxPerSecond,
+		Precision: f.closeness, Confirm: f.confirm, MaxRuns: maxLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
 			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
@@ -179,7 +179,7 @@ func runOf(r *bench.Result) experiment.Run {
 		RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
 		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)),
 		CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
-		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
+		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Bottleneck.Sentence,
 		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU,
 	}
 	if p := r.Schedule; p != nil {

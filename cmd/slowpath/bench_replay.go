@@ -199,7 +199,7 @@ func lasts(o *engine.Options) time.Duration {
 	if o.Replay == nil {
 		return o.Duration
 	}
-	played := o.Replay.PlayedIn(o.Requests, o.ReplaySpeed)
+	played := o.Replay.Lasts(o.Requests, o.ReplaySpeed)
 	if o.Duration > 0 && (!o.Paced() || o.Duration < played) {
 		return o.Duration
 	}
@@ -207,7 +207,7 @@ func lasts(o *engine.Options) time.Duration {
 }
 
 // work is what the load sends.
-func (b *benching) work() bench.Work {
+func (b *benching) work() bench.Workload {
 	if log := b.options.Load.Replay; log != nil {
 		return log
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 )
@@ -61,7 +61,7 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
 		},
 	}
 	w.add(c, 30*time.Second)
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
 	a.targetFlags(c)
 	return c
@@ -114,8 +114,8 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 		return err
 	}
 	a.notes(notes)
-	d := cause.Diagnose(rec, version)
-	if d.Verdict == cause.Findings {
+	d := verdict.Diagnose(rec, version)
+	if d.Verdict == verdict.Findings {
 		a.code = exitFindings
 	}
 	if asJSON {

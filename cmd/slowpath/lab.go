@@ -81,7 +81,7 @@ func (a *app) labRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), a.stderr)
+			r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
 			if r.Skipped == "" && r.Error == "" {
 				show := func() error { return report.Text(a.stdout, r.Diagnosis, a.style()) }
 				if asJSON {
@@ -125,11 +125,10 @@ func (a *app) labGrade() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers")
-	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host (repeatable)")
-	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`, which is made where it "+
-		"does not exist")
-	fl.StringVar(&f.only, "only", "", "`incidents`, separated by commas")
-	fl.IntVar(&f.runs, "runs", 1, "how often each is made")
+	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
+	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
+	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
+	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema)
 	return c
 }
@@ -154,7 +153,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 	if err != nil {
 		return err
 	}
-	s := grade.Sum(results)
+	s := grade.Summarise(results)
 	if !s.Passed() {
 		a.code = exitFindings
 	}
@@ -183,7 +182,7 @@ func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Inciden
 				name := fmt.Sprintf("%s-%s-%d.slowpath", in.ID, f.server, run+1)
 				in.Args = append(in.Args, "--record", filepath.Join(f.keep, name))
 			}
-			r := grade.One(ctx, in, servers.Name(f.server), grade.Process(exe), io.Discard)
+			r := grade.Run(ctx, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
 			grade.Line(a.stderr, r)
 			results = append(results, r)
 		}

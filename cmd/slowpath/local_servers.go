@@ -29,7 +29,7 @@ func (a *app) traced(cmd *cobra.Command, pid int, args []string) ([]tap.Node, []
 
 func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
 	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
-		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {
+		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
 			return nodes, nil, err
 		}
 		notes = append(notes, "no server was found that listens on this host")
@@ -51,7 +51,7 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 	if pid == 0 || !a.unnamed(args) {
 		return args, nil
 	}
-	nodes, err := trace.Here(nil)
+	nodes, err := trace.LocalServers(nil)
 	if err != nil {
 		return nil, err
 	}

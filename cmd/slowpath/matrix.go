@@ -213,7 +213,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 	defer a.progressDone()
 	return matrix.Run(ctx, matrix.Options{
 		Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache,
-		Doctor: matrix.Doctor(grade.Process(exe)), Log: a.stderr,
+		Doctor: matrix.Doctor(grade.DoctorProcess(exe)), Log: a.stderr,
 		Begin: func(c matrix.Cell, nth, of int) { a.progress("[%d/%d] %s", nth, of, c) },
 		End: func(c matrix.Cell, nth, of int) error {
 			a.progressDone()

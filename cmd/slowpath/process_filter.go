@@ -13,7 +13,7 @@ import (
 )
 
 // processFlags say which processes the kernel source keeps calls of.
-type processFlags struct{ tap.Whom }
+type processFlags struct{ tap.ProcessFilter }
 
 func (w *processFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")

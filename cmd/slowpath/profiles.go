@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -145,10 +145,10 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 // slowFlame draws what a process used the CPU for while calls were slow, in colours against the rest of the watch.
 // There is none where one of the two has hardly a sample.
 func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
-	slow, rest := cause.SlowAndRest(rec, g.subject)
+	slow, rest := verdict.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
 	n := slow.Total(slow.Column("samples"))
-	if column < 0 || n < cause.FewSamples || rest.Total(column) == 0 {
+	if column < 0 || n < verdict.FewSamples || rest.Total(column) == 0 {
 		return nil
 	}
 	return []report.Flame{{

@@ -55,7 +55,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 type topologyFlags struct {
 	window, timeout time.Duration
 	nodes           string
-	question        survey.Question
+	question        survey.Assumptions
 	all, asJSON     bool
 }
 
@@ -105,7 +105,7 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		Target: targets[0], Window: f.window, Timeout: f.timeout,
 		Progress: func(s string) { a.progress("%s", s) },
 	}
-	seen, err := o.Look(ctx)
+	seen, err := o.Run(ctx)
 	a.progressDone()
 	if errors.Is(err, survey.ErrNotCluster) {
 		return usage(err)

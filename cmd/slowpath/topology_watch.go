@@ -113,9 +113,9 @@ func (a *app) printEvent(e watch.Event, asJSON bool) error {
 
 func readyLine(r watch.Ready, most string) string {
 	who := "each master"
-	beat := r.Beat * time.Duration(max(r.Masters, 1))
-	if r.Early {
-		who, beat = "one of the masters", r.Beat
+	beat := r.PollEvery * time.Duration(max(r.Masters, 1))
+	if r.Broadcast {
+		who, beat = "one of the masters", r.PollEvery
 		if r.Replica {
 			who = "one of the replicas"
 		}

@@ -105,11 +105,11 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		return usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
 	}
 	for _, text := range f.spent {
-		s, err := trace.ParseSpent(text)
+		s, err := trace.ParseCondition(text)
 		if err != nil {
 			return usagef("--segment %q: %w", text, err)
 		}
-		f.filter.Spent = append(f.filter.Spent, s)
+		f.filter.Conditions = append(f.filter.Conditions, s)
 	}
 	return nil
 }

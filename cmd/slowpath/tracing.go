@@ -70,8 +70,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 		}
 	})
 	kernel, err := tap.Open(tap.Options{
-		Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
-		SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.processes.Whom,
+		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
+		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.processes.ProcessFilter,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ func (t *tracing) finish(before error, took time.Duration) error {
 	case t.flags.asJSON:
 		t.note("%s", strings.Join(report.CallsFacts(s), ", "))
 	default:
-		if err := t.print(t.groups.Rest()); err != nil {
+		if err := t.print(t.groups.All()); err != nil {
 			return err
 		}
 		if err := report.CallsSummary(t.app.stdout, s, t.shown > 0, t.app.style()); err != nil {
@@ -263,8 +263,8 @@ func (t *tracing) writeExport() error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
 	}
-	if t.export.Lost > 0 {
-		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Lost,
+	if t.export.Omitted > 0 {
+		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Omitted,
 			t.flags.perfetto)
 	}
 	t.note("%s: open it in https://ui.perfetto.dev", t.flags.perfetto)

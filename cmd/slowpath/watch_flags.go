@@ -66,7 +66,7 @@ func parseSlow(s string) (time.Duration, error) {
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Whom: w.processes.Whom,
+		NoTap: w.noTap, Timeout: w.timeout, Whom: w.processes.ProcessFilter,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -74,7 +74,7 @@ func (w *watchFlags) options() (source.Options, error) {
 	if err := positive("timeout", w.timeout); err != nil {
 		return o, err
 	}
-	if w.noTap && w.processes.Whom != (tap.Whom{}) {
+	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {
 		return o, usagef("%s is for the kernel source: leave --no-tap out", w.processes)
 	}
 	if _, err := parseSlow(w.slow); err != nil {

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -19,7 +19,7 @@ const (
 )
 
 // account shows where the time of slow calls went: a bar per state, with what the state means.
-func (p *page) account(d cause.Diagnosis) {
+func (p *page) account(d verdict.Diagnosis) {
 	if len(d.Account) == 0 {
 		return
 	}
@@ -44,7 +44,7 @@ func (p *page) account(d cause.Diagnosis) {
 }
 
 // split parts the states that get a line of their own from the small ones. Unexplained time always has its line.
-func split(states []cause.State) (shown, rest []cause.State) {
+func split(states []verdict.State) (shown, rest []verdict.State) {
 	for _, s := range states {
 		if s.Share < minShown && s.State != unexplained {
 			rest = append(rest, s)
@@ -55,7 +55,7 @@ func split(states []cause.State) (shown, rest []cause.State) {
 	return shown, rest
 }
 
-func (p *page) states(states []cause.State) {
+func (p *page) states(states []verdict.State) {
 	terms, said := 0, 0
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
@@ -81,7 +81,7 @@ func (p *page) states(states []cause.State) {
 }
 
 // track is the bar of a state, padded to width columns.
-func (p *page) track(s cause.State, width int) string {
+func (p *page) track(s verdict.State, width int) string {
 	b := p.bar(s.Share, width)
 	return p.In(actorPaint(s.Actor), b) + layout.Pad("", width-layout.Width(b))
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/trace"
@@ -27,12 +27,12 @@ func CallsSummary(w io.Writer, s trace.Summary, below bool, style layout.Style) 
 	p.Facts("", CallsFacts(s), layout.Bold)
 	p.commands(s.Commands)
 	if s.Matched > 0 {
-		d := cause.Diagnosis{Latency: cause.Latency{SlowCalls: s.Matched}}
+		d := verdict.Diagnosis{Latency: verdict.Latency{SlowCalls: s.Matched}}
 		for _, a := range s.Account {
-			d.Account = append(d.Account, cause.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
+			d.Account = append(d.Account, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
 		}
 		p.account(d)
-		p.waited(s.Waited)
+		p.waited(s.Waits)
 	}
 	return p.To(w, "the summary")
 }
@@ -48,8 +48,8 @@ func CallsFacts(s trace.Summary) []string {
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
-	if s.Whom != nil {
-		facts = append(facts, processFilterFacts(*s.Whom)...)
+	if s.ProcessFilter != nil {
+		facts = append(facts, processFilterFacts(*s.ProcessFilter)...)
 	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
@@ -102,8 +102,8 @@ func (p *page) commands(list []trace.Command) {
 }
 
 // waited lists what slow calls waited for.
-func (p *page) waited(list []trace.Waited) {
-	list = slices.DeleteFunc(slices.Clone(list), func(w trace.Waited) bool { return w.Ns <= 0 })
+func (p *page) waited(list []trace.Wait) {
+	list = slices.DeleteFunc(slices.Clone(list), func(w trace.Wait) bool { return w.Ns <= 0 })
 	if len(list) == 0 {
 		return
 	}

@@ -144,13 +144,13 @@ func TestCallsSummaryGolden(t *testing.T) {
 			{Op: "KEYS", Calls: 1, Slow: 1, MaxNs: 600 * ms},
 			{Op: "\x1b[2J", Calls: 9, P50Ns: 1000, P99Ns: 2000, MaxNs: 3000},
 		},
-		Account: []trace.Spending{
+		Account: []trace.StateTime{
 			{Actor: recording.Server, State: recording.Busy, Ns: 31_000 * ms, Share: 0.96},
 			{Actor: recording.Server, State: recording.Exec, Ns: 1_000 * ms, Share: 0.031},
 			{Actor: recording.Nobody, State: recording.Unexplained, Ns: 100 * ms, Share: 0.003},
 			{Actor: recording.Client, State: recording.Send, Ns: ms, Share: 0.0001},
 		},
-		Waited: []trace.Waited{
+		Waits: []trace.Wait{
 			{
 				Actor: recording.Server, State: recording.Busy, What: "KEYS from 127.0.0.1 (redis-cli)",
 				Calls: 36, Ns: 30_000 * ms,

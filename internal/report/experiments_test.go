@@ -60,8 +60,8 @@ func TestCapacityGolden(t *testing.T) {
 	}
 	c, err := experiment.FindCapacity(t.Context(), experiment.CapacityOptions{
 		Setup: experiment.Setup{DurationNs: 5e9},
-		Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
-		MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (experiment.Run, error) {
+		Limit: l, Start: 1000, MaxPerSecond: 1e6, Precision: 0.1, Confirm: 3,
+		MaxRuns: 80, Load: func(_ context.Context, rate, _ float64) (experiment.Run, error) {
 			lat := experiment.Latency{
 				P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)),
 				P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000)),

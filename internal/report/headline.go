@@ -5,14 +5,14 @@ import (
 	"math"
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
 
 // headline is the verdict in one sentence, what was watched, and the latencies of the calls.
-func (p *page) headline(d cause.Diagnosis) {
+func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
@@ -43,17 +43,17 @@ func processFilterFacts(w recording.Whom) []string {
 	return facts
 }
 
-func verdictPaint(verdict string) layout.Paint {
-	switch verdict {
-	case cause.Healthy:
+func verdictPaint(said string) layout.Paint {
+	switch said {
+	case verdict.Healthy:
 		return layout.Calm
-	case cause.Findings:
+	case verdict.Findings:
 		return layout.Alarm
 	}
 	return layout.Doubt
 }
 
-func watched(d cause.Diagnosis) []string {
+func watched(d verdict.Diagnosis) []string {
 	var out []string
 	if d.Target.Address != "" {
 		out = append(out, d.Target.Address)
@@ -98,7 +98,7 @@ func tiers(sources []recording.SourceStatus) []string {
 	return out
 }
 
-func latencies(l cause.Latency) []string {
+func latencies(l verdict.Latency) []string {
 	if l.Calls == 0 && l.SlowCalls == 0 {
 		return nil
 	}

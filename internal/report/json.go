@@ -4,19 +4,20 @@ import (
 	"io"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/report/layout"
 )
 
 // JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null.
 // It fails on a number or a time that JSON cannot express.
-func JSON(w io.Writer, d cause.Diagnosis) error { return layout.JSON(w, "the diagnosis", listed(d)) }
+func JSON(w io.Writer, d verdict.Diagnosis) error { return layout.JSON(w, "the diagnosis", listed(d)) }
 
 // LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
 func LoadJSON(w io.Writer, r *bench.Result) error { return layout.JSON(w, "the result", r) }
 
 // listed gives a diagnosis in which absent lists are empty ones, without changing d.
-func listed(d cause.Diagnosis) cause.Diagnosis {
+func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.Target.Nodes = list(d.Target.Nodes)
 	d.Sources = list(d.Sources)
 	d.Account = list(d.Account)
@@ -27,7 +28,7 @@ func listed(d cause.Diagnosis) cause.Diagnosis {
 		f.Evidence, f.Against, f.Fix, f.See = list(f.Evidence), list(f.Against), list(f.Fix), list(f.See)
 		d.Findings[i] = f
 	}
-	d.Worst = append([]cause.Worst{}, d.Worst...)
+	d.Worst = append([]verdict.Worst{}, d.Worst...)
 	for i := range d.Worst {
 		d.Worst[i].Segments = list(d.Worst[i].Segments)
 	}

@@ -163,8 +163,8 @@ func (p *page) loadFacts(r *bench.Result) {
 	}
 	if n := r.Routing; n != nil {
 		p.Paragraph("nodes: ", "       ", countsText(n.Nodes), layout.None)
-		if len(n.SentAgain) > 0 {
-			p.Paragraph("sent again: ", "            ", countsText(n.SentAgain), layout.None)
+		if len(n.Retried) > 0 {
+			p.Paragraph("sent again: ", "            ", countsText(n.Retried), layout.None)
 		}
 	}
 	var facts []string

@@ -15,13 +15,13 @@ func (p *page) loadLimit(r *bench.Result) {
 	colour := layout.None
 	head := "limited by: "
 	switch {
-	case r.Limit.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
+	case r.Bottleneck.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
 		colour, head = layout.Alarm, "LIMITED BY THE GENERATOR'S HOST: "
-	case r.Limit.GeneratorLimited:
+	case r.Bottleneck.GeneratorLimited:
 		colour, head = layout.Alarm, "LIMITED BY THE GENERATOR: "
 	}
-	p.Paragraph("", "", head+r.Limit.Sentence, colour)
-	for _, b := range r.Limit.Beside {
+	p.Paragraph("", "", head+r.Bottleneck.Sentence, colour)
+	for _, b := range r.Bottleneck.Notes {
 		p.Paragraph("  ", "  ", b, layout.Dim)
 	}
 }

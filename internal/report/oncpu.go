@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -12,7 +12,7 @@ import (
 const maxProcesses = 6
 
 // onCPU shows what processes used the CPU for.
-func (p *page) onCPU(all []cause.OnCPU) {
+func (p *page) onCPU(all []verdict.OnCPU) {
 	if len(all) == 0 {
 		return
 	}
@@ -53,6 +53,6 @@ func (p *page) onCPU(all []cause.OnCPU) {
 }
 
 // ofTime is what a process used of one CPU in a part of the watch.
-func ofTime(s cause.Side) string {
+func ofTime(s verdict.Side) string {
 	return format.WholePercent(float64(s.CPUNs) / float64(max(s.Ns, 1)))
 }

@@ -17,7 +17,7 @@ func Repeats(w io.Writer, s *experiment.Repeats, style layout.Style) error {
 	p.Paragraph("", "", s.Summary, layout.Bold)
 	p.Gap()
 	if s.Comparison == nil {
-		p.medians(s.Figures)
+		p.medians(s.Metrics)
 	} else {
 		p.comparison(s.Comparison)
 	}
@@ -30,11 +30,11 @@ func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return layout.JSON(
 
 var medianWidths = []int{19, 10, 10, 10}
 
-func (p *page) medians(metrics []experiment.Figure) {
+func (p *page) medians(metrics []experiment.Metric) {
 	p.Row(layout.Dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range metrics {
-		p.Row(layout.None, medianWidths, metricName(f.Figure), amount(f.Figure, &f.Median.Value),
-			amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
+		p.Row(layout.None, medianWidths, metricName(f.Name), amount(f.Name, &f.Median.Value),
+			amount(f.Name, f.Median.Low), amount(f.Name, f.Median.High))
 	}
 }
 
@@ -42,10 +42,10 @@ var comparisonWidths = []int{19, 9, 9, 0}
 
 func (p *page) comparison(c *experiment.Comparison) {
 	p.Row(layout.Dim, comparisonWidths, "", "BASELINE", "NOW", "")
-	for _, f := range c.Figures {
-		row := layout.Pad(metricName(f.Figure), comparisonWidths[0])
+	for _, f := range c.Metrics {
+		row := layout.Pad(metricName(f.Metric), comparisonWidths[0])
 		for i, v := range []float64{f.Old.Value, f.New.Value} {
-			row += " " + layout.PadLeft(p.Text(amount(f.Figure, &v)), comparisonWidths[i+1])
+			row += " " + layout.PadLeft(p.Text(amount(f.Metric, &v)), comparisonWidths[i+1])
 		}
 		colour := layout.None
 		switch f.Verdict {

@@ -8,17 +8,17 @@ package report
 import (
 	"io"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/report/layout"
 )
 
 // Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix,
 // the worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is
 // longer than the style's width, except commands and links, which are printed in one piece so that they can be copied.
-func Text(w io.Writer, d cause.Diagnosis, s layout.Style) error {
+func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p := newPage(s)
 	p.headline(d)
-	if d.Verdict == cause.Healthy && len(d.Findings) == 0 {
+	if d.Verdict == verdict.Healthy && len(d.Findings) == 0 {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/report/layout"
 )
 
@@ -41,7 +42,7 @@ func TestSteps(t *testing.T) {
 
 func TestRowsMergeIntoEight(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 40, 3000} {
-		w := cause.Worst{Ns: 61 * ms, Segments: many(61*ms, n)}
+		w := verdict.Worst{Ns: 61 * ms, Segments: many(61*ms, n)}
 		got := rows(w)
 		if len(got) > maxRows || n <= maxRows && len(got) != n {
 			t.Errorf("%d segments became %d rows", n, len(got))
@@ -117,7 +118,7 @@ func wantKeys(t *testing.T, object any, keys string) {
 }
 
 func TestJSONLeavesTheDiagnosisAlone(t *testing.T) {
-	d := cause.Diagnosis{Findings: []cause.Finding{{}}, Worst: []cause.Worst{{}}}
+	d := verdict.Diagnosis{Findings: []cause.Finding{{}}, Worst: []verdict.Worst{{}}}
 	var buf bytes.Buffer
 	if err := JSON(&buf, d); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestJSONLeavesTheDiagnosisAlone(t *testing.T) {
 
 func TestJSONRefusesNaN(t *testing.T) {
 	var buf bytes.Buffer
-	err := JSON(&buf, cause.Diagnosis{Window: cause.Window{Seconds: math.NaN()}})
+	err := JSON(&buf, verdict.Diagnosis{Window: verdict.Window{Seconds: math.NaN()}})
 	var unsupported *json.UnsupportedValueError
 	if !errors.As(err, &unsupported) || buf.Len() > 0 {
 		t.Error(err, buf.String())

@@ -22,7 +22,7 @@ func Topology(w io.Writer, r *survey.Report, all bool, s layout.Style) error {
 	p.refreshers(r)
 	p.refreshCost(r)
 	p.whatIf(r)
-	p.options(r.WaysOut)
+	p.options(r.Options)
 	p.topologyUnseen(r.BlindSpots)
 	p.topologyCost(r)
 	return p.To(w, "the topology")

@@ -127,13 +127,13 @@ func (p *page) refreshCost(r *survey.Report) {
 
 // whatIf is the table of versions and sizes.
 func (p *page) whatIf(r *survey.Report) {
-	if r.Model == nil || len(r.WhatIf) == 0 {
+	if r.Model == nil || len(r.Projections) == 0 {
 		return
 	}
-	first := r.WhatIf[0]
+	first := r.Projections[0]
 	p.Section(fmt.Sprintf("What %s would cost", asked(first)))
 	var sizes []int
-	for _, w := range r.WhatIf {
+	for _, w := range r.Projections {
 		if !slices.Contains(sizes, w.Nodes) {
 			sizes = append(sizes, w.Nodes)
 		}
@@ -146,11 +146,11 @@ func (p *page) whatIf(r *survey.Report) {
 	}
 	p.tabular(layout.Dim, head...)
 	var order [][2]string
-	rows := map[[2]string]map[int]cost.WhatIf{}
-	for _, w := range r.WhatIf {
+	rows := map[[2]string]map[int]cost.Projection{}
+	for _, w := range r.Projections {
 		key := [2]string{w.Server, w.Command}
 		if rows[key] == nil {
-			rows[key] = map[int]cost.WhatIf{}
+			rows[key] = map[int]cost.Projection{}
 			order = append(order, key)
 		}
 		rows[key][w.Nodes] = w
@@ -179,7 +179,7 @@ func (p *page) whatIf(r *survey.Report) {
 }
 
 // asked is who asks how often.
-func asked(w cost.WhatIf) string {
+func asked(w cost.Projection) string {
 	nodes := "one node"
 	if w.AskAll {
 		nodes = "all nodes"
@@ -196,7 +196,7 @@ func load(share float64) string {
 }
 
 // options is the table of what each option leaves of the cost.
-func (p *page) options(list []cost.WayOut) {
+func (p *page) options(list []cost.Option) {
 	if len(list) == 0 {
 		return
 	}

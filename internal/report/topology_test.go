@@ -22,7 +22,7 @@ func bigCluster(t *testing.T) *survey.Report {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := &survey.Survey{Start: start, Window: 10 * time.Second}
 	for k := range 80 {
-		l := &survey.Look{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{
+		l := &survey.NodeState{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{
 			"info":          12,
 			"cluster|nodes": 1,
 		}}
@@ -36,7 +36,7 @@ func bigCluster(t *testing.T) *survey.Report {
 			}
 			l.HasMap, l.Source, l.Map = true, cost.Nodes, m
 			l.HasInfo, l.Info = true, slots.Info{State: "ok", KnownNodes: 80, CurrentEpoch: 40}
-			l.Fields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
+			l.InfoFields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
 			l.Begin, l.End = server.ParseInfo("used_cpu_user:10\r\ntotal_connections_received:0\r\n"),
 				server.ParseInfo("used_cpu_user:13\r\ntotal_connections_received:660\r\n")
 			l.Ticks = []survey.Tick{
@@ -54,16 +54,16 @@ func bigCluster(t *testing.T) *survey.Report {
 				},
 			}
 		}
-		s.Looks = append(s.Looks, l)
+		s.Nodes = append(s.Nodes, l)
 	}
-	s.Looks[0].Measured = []cost.Measured{{
+	s.Nodes[0].Measured = []cost.Measured{{
 		Command: cost.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6,
 		Bytes: 12_000, Alone: true,
 	}, {
 		Command: cost.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000,
 		Alone: true,
 	}}
-	return survey.Analyse(s, survey.Question{Version: "test"})
+	return survey.Analyse(s, survey.Assumptions{Version: "test"})
 }
 
 func id(k int) string      { return fmt.Sprintf("%040x", k+1) }

@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -11,7 +11,7 @@ import (
 const maxSpots = 12
 
 // unseen lists what could not be seen, why, and how to enable it.
-func (p *page) unseen(d cause.Diagnosis) {
+func (p *page) unseen(d verdict.Diagnosis) {
 	spots := spotsOf(d)
 	if len(spots) == 0 {
 		return
@@ -33,7 +33,7 @@ func (p *page) unseen(d cause.Diagnosis) {
 }
 
 // unseenBriefly is the same in one paragraph, for a system in which nothing is to be looked for.
-func (p *page) unseenBriefly(d cause.Diagnosis) {
+func (p *page) unseenBriefly(d verdict.Diagnosis) {
 	var parts []string
 	for _, b := range spotsOf(d) {
 		s := b.What
@@ -48,7 +48,7 @@ func (p *page) unseenBriefly(d cause.Diagnosis) {
 }
 
 // spotsOf are the blind spots, and the sources that took no part for a reason that no blind spot gives.
-func spotsOf(d cause.Diagnosis) []recording.BlindSpot {
+func spotsOf(d verdict.Diagnosis) []recording.BlindSpot {
 	out := append([]recording.BlindSpot(nil), d.BlindSpots...)
 	given := map[string]bool{}
 	for _, b := range d.BlindSpots {

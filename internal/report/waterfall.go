@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -22,7 +22,7 @@ const (
 )
 
 // worst shows the slowest calls, each as a waterfall of its segments.
-func (p *page) worst(calls []cause.Worst) {
+func (p *page) worst(calls []verdict.Worst) {
 	if len(calls) == 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (p *page) worst(calls []cause.Worst) {
 	}
 }
 
-func callFacts(c cause.Worst) []string {
+func callFacts(c verdict.Worst) []string {
 	out := []string{c.Time.UTC().Format("15:04:05.000 UTC")}
 	for _, s := range []string{c.Op, c.Conn, c.Client, c.Node} {
 		if s != "" {
@@ -64,7 +64,7 @@ func callFacts(c cause.Worst) []string {
 }
 
 // row is one line: when it began, its bar on the call's scale, how long it took, what it was.
-func (p *page) row(r row, c cause.Worst, bars, label int) {
+func (p *page) row(r row, c verdict.Worst, bars, label int) {
 	total := float64(max(c.Ns, 1))
 	b := p.span(float64(r.fromNs)/total, float64(r.toNs)/total, bars)
 	p.Line("  " + p.length(r.fromNs) + "  " + p.In(actorPaint(r.actor), b) + layout.Pad("", bars-layout.Width(b)) +
