@@ -48,10 +48,11 @@ func causesDocument(all []cause.Cause) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Causes
 
-Made of `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
+Made from `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
 
-%d causes. *T0* is the evidence that a connection alone gives, *T1* that of the host's files, *T2* that of the kernel source. Beside them there are the verdicts `+"`healthy`"+` (nothing was
-slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
+%d causes. *T0* is the evidence from a connection alone, *T1* that from the host's files, *T2* that from the tap. There are
+also the verdicts `+"`healthy`"+` (nothing was slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were
+slow, and nothing that was seen explains them).
 
 | id | title | layer |
 |---|---|---|
@@ -63,7 +64,7 @@ slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were s
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
 			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
 		if len(c.After) > 0 {
-			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(c.After, "`, `"))
+			fmt.Fprintf(&b, "- can be a consequence of: `%s`\n", strings.Join(c.After, "`, `"))
 		}
 	}
 	return b.Bytes()
