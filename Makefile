@@ -5,7 +5,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What builds elsewhere than on Linux.
-PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording ./internal/diagnose/account ./internal/diagnose/cause ./internal/report
+PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
+	./internal/diagnose/account ./internal/diagnose/cause ./internal/report
 
 .PHONY: build demo test cover bench bpf grade lint examples docs deps help
 
