@@ -8,12 +8,13 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/account ./internal/diagnose/cause ./internal/report
-# Packages whose tests need no root, no BPF and no real server, without those that only compute: the race detector makes
-# them slow, and they have one goroutine.
-RACE := ./internal/clock ./internal/format ./internal/stats ./internal/wire/... ./internal/recording/... \
-	./internal/diagnose/... ./internal/trace ./internal/report ./internal/topology/cost ./internal/lab/sink \
-	./internal/load/bottleneck ./internal/load/experiment ./internal/load/scalability \
-	./internal/source/profile/stacks ./internal/lab/clients/programs/protocol
+# Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
+# internal/load/scalability, whose tests are simulations in one goroutine, and TestBoundOnDisk: with the race detector
+# they take minutes.
+RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
+	./internal/trace ./internal/report ./internal/topology/cost ./internal/load/bottleneck ./internal/load/experiment \
+	./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade ./internal/lab/incident \
+	./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
 .PHONY: build demo test race cover bench bpf grade lint examples docs deps help
 
@@ -33,8 +34,8 @@ test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/deps tests
 	@scripts/test
 
-race: ## the tests that need no root, BPF or server, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 $(RACE)
+race: deps ## the tests that need no root, BPF or server, with the race detector
+	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^TestBoundOnDisk$$' $(RACE)
 
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...
