@@ -125,6 +125,30 @@ func layersOf(t *testing.T, file string) map[string]int {
 	return out
 }
 
+// TestPathsExist: documents link to files that exist, and comments name documents that exist.
+func TestPathsExist(t *testing.T) {
+	link, document := regexp.MustCompile(`\]\(([^)\s#]+)[^)\s]*\)`), regexp.MustCompile(`\bdocs/[\w/.-]+\.md\b`)
+	err := walkSources(func(path string, text []byte) {
+		var named []string
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			if filepath.Ext(path) == ".md" && !bytes.Contains(m[1], []byte("://")) {
+				named = append(named, filepath.Join(filepath.Dir(path), string(m[1])))
+			}
+		}
+		for _, m := range document.FindAll(address.ReplaceAll(text, nil), -1) {
+			named = append(named, string(m))
+		}
+		for _, n := range named {
+			if _, err := os.Stat(n); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRecordingDocument: docs/recording.md has every table, column and name of the format.
 func TestRecordingDocument(t *testing.T) {
 	text := read(t, "docs/recording.md")

@@ -89,7 +89,7 @@ func (l *Ledger) Path(node, conn string) (Path, bool) {
 }
 
 // usual is the median of the call's path. Where more than half of the calls are slow the median is slow as well, and
-// would hide the very thing that is asked about; then it is the path's fastest calls (docs/decisions/0002-usual.md).
+// would hide the very thing that is asked about; then it is the path's fastest calls (docs/decisions/0002-baseline.md).
 func (l *Ledger) usual(c recording.Call) int64 {
 	if c.Source == recording.SourceTap {
 		return l.usualOfOp(c)

@@ -15,7 +15,7 @@ import (
 
 // clients is a load as an application with a pool makes it: goroutines that each take a connection, make a call, and
 // hand it back. It is no event loop, since what it is to show is the wait for a connection and the price of the
-// hand-over (docs/decisions/0012-pool.md).
+// hand-over (docs/decisions/0012-connections-of-a-load.md).
 type clients struct {
 	r      *run
 	pool   *pool
