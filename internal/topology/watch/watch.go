@@ -2,9 +2,9 @@
 // failovers, nodes that join and leave. It spares the cluster: replicas are asked first, with the command that costs
 // them least; a reply is compared by its hash; the whole map is read only when that has changed.
 //
-// What a node hears, and when, was measured (scripts/topology-watch, docs/decisions/0016-topology-watch.md): from Redis 6.2
-// on every node knows of a moved slot some milliseconds after the node that received it; before, only that node does, and
-// gossip takes seconds. Epochs (CLUSTER INFO) stay as they are when a node receives a second slot.
+// What a node hears, and when, was measured (scripts/topology-watch, docs/decisions/0016-topology-watch.md): from Redis
+// 6.2 on every node knows of a moved slot some milliseconds after the node that received it; before, only that node
+// does, and gossip takes seconds. Epochs (CLUSTER INFO) stay as they are when a node receives a second slot.
 package watch
 
 import (
