@@ -63,6 +63,7 @@ lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 		test -z "$$files" || { echo "$$files"; echo 'not formatted: go run $(GOFUMPT) -w FILE'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/slowpath
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	scripts/generated
