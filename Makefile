@@ -7,14 +7,14 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
-	./internal/diagnose/account ./internal/diagnose/cause ./internal/report
+	./internal/diagnose/... ./internal/report
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
 # internal/load/scalability, whose tests are simulations in one goroutine, and TestBoundOnDisk: with the race detector
 # they take minutes.
 RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
-	./internal/trace ./internal/report ./internal/topology/cost ./internal/load/bottleneck ./internal/load/experiment \
-	./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade ./internal/lab/incident \
-	./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
+	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
+	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
+	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
 .PHONY: build demo test race cover bench bpf grade lint examples docs deps help
 

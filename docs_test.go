@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/load/bench"
@@ -63,8 +64,8 @@ There are also the verdicts `+"`healthy`"+` (nothing was slow, or too little to 
 	for _, c := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
 			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
-		if len(c.After) > 0 {
-			fmt.Fprintf(&b, "- can be a consequence of: `%s`\n", strings.Join(c.After, "`, `"))
+		if roots := c.Roots(); len(roots) > 0 {
+			fmt.Fprintf(&b, "- can be a consequence of: `%s`\n", strings.Join(roots, "`, `"))
 		}
 	}
 	return b.Bytes()
@@ -170,10 +171,11 @@ func TestRecordingDocument(t *testing.T) {
 			t.Errorf("docs/recording.md does not document %s.%s", table, column)
 		}
 	}
-	for _, file := range []string{
-		"internal/recording/names.go", "internal/recording/states.go",
-		"internal/source/server/doc.go",
-	} {
+	files, err := filepath.Glob("internal/recording/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "internal/source/server/doc.go") {
 		for name, value := range stringConstants(t, file) {
 			if isStateOfNoSource(name) || strings.Contains(text, "`"+value) || strings.Contains(text, value+"`") {
 				continue
@@ -222,7 +224,7 @@ func TestJSONDocument(t *testing.T) {
 		schema string
 		value  any
 	}{
-		{cause.Schema, cause.Diagnosis{}},
+		{verdict.Schema, verdict.Diagnosis{}},
 		{grade.Schema, grade.Summary{}},
 		{trace.Schema, trace.Call{}},
 		{bench.Schema, bench.Result{}},

@@ -28,31 +28,37 @@ var layers = map[string]int{
 	"internal/source/probe":           2,
 	"internal/source/server":          2,
 	"internal/source/host":            2,
+	"internal/source/hostfs":          0,
 	"internal/source/tap":             2,
-	"internal/source/profile":         2,
+	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
-	"internal/source/profile/symbol":  0,
-	"internal/source/profile/sampler": 1,
+	"internal/source/profile/symbol":  1,
+	"internal/source/profile/sampler": 2,
 	"internal/source":                 4,
 
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,
-	"internal/diagnose/cause":   4,
+	"internal/diagnose/facts":   3,
+	"internal/diagnose/remedy":  4,
+	"internal/diagnose/cause":   5,
+	"internal/diagnose/verdict": 6,
+	"internal/diagnose/corpus":  2, // recordings for tests
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
 	"internal/load/bench":       4,
-	"internal/load/experiment":  1,
-	"internal/load/scalability": 0,
-	"internal/load/bottleneck":  0,
+	"internal/load/experiment":  2,
+	"internal/load/scalability": 1,
+	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
 
 	"internal/topology/cost":   2,
 	"internal/topology/survey": 3,
 	"internal/topology/watch":  2,
 
-	"internal/report": 6,
+	"internal/report":        8,
+	"internal/report/layout": 0,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
@@ -61,12 +67,14 @@ var layers = map[string]int{
 	"internal/lab/fleet":                     1,
 	"internal/lab/fleettest":                 2,
 	"internal/lab/traffic":                   1,
+	"internal/lab/fault":                     2,
 	"internal/lab/sink":                      0,
-	"internal/lab/matrix":                    5,
+	"internal/lab/matrix":                    7,
 	"internal/lab/incident":                  5,
-	"internal/lab/grade":                     6,
+	"internal/lab/corpus":                    6,
+	"internal/lab/grade":                     7,
 
-	"cmd/slowpath": 7,
+	"cmd/slowpath": 9,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.
@@ -102,6 +110,9 @@ func TestImportsGoDown(t *testing.T) {
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
+			if inLab(to) && !inLab(from) && from != "cmd/slowpath" {
+				t.Errorf("%s imports %s: the lab uses the product, and not the other way round", path, to)
+			}
 		}
 		return nil
 	})
@@ -114,3 +125,5 @@ func TestImportsGoDown(t *testing.T) {
 		}
 	}
 }
+
+func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }

@@ -21,16 +21,24 @@ func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [TARGET]",
 		Short: "A load generator that is honest and says what limited the result",
-		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel them.
+		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection
+keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due
+at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel
+them.
 
-With --replay it sends the commands of a log again: of redis-cli monitor, or of a recording. Each client of the log has a connection, on which its requests keep their order; what could do harm, blocks, or belongs to a connection alone is left out, and the result says so.
+With --replay it sends the commands of a log again: of redis-cli monitor, or of a recording. Each client of the log
+has a connection, on which its requests keep their order; what could do harm, blocks, or belongs to a connection
+alone is left out, and the result says so.
 
-It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C ends the load and prints the result so far.
+It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C
+ends the load and prints the result so far.
 
-Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value, {rand:LOW-HIGH} and {unique} numbers, {due} when the call was due (a message that begins with {due}: tells subscribers how long it took); several commands have ; between them.`,
+Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value,
+{rand:LOW-HIGH} and {unique} numbers, {due} when the call was due (a message that begins with {due}: tells
+subscribers how long it took); several commands have ; between them.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
-  slowpath bench 10.0.0.5:6379 --command set --ratio 1 --command get --ratio 9 --prefill --value-size 1kb
+  slowpath bench 10.0.0.5:6379 --ratio 1:9 --prefill --value-size 1kb
   slowpath bench 10.0.0.5:6379 --ramp 1000/s..50000/s --for 1m --csv ramp.csv
   timeout 60 redis-cli monitor > day.log; slowpath bench 10.0.0.5:6379 --replay day.log --replay-speed 2
   slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
@@ -63,6 +71,9 @@ const collectAfter = 400
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
 	if a.env("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAfter))
+	}
+	if err := f.work.spellOut(); err != nil {
+		return err
 	}
 	if err := f.replay.check(f); err != nil {
 		return err

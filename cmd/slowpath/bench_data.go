@@ -70,7 +70,7 @@ func loopback(t target.Target, remote string) bool {
 
 // allowed asks on the terminal, and elsewhere wants --yes.
 func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
-	keys, err := d.Foreign(ctx)
+	keys, err := d.ForeignKeys(ctx)
 	if err != nil || keys == 0 {
 		return err
 	}
@@ -101,7 +101,7 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 // been away meanwhile.
 func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	d.Close()
-	if b.flags.keep || !b.flags.prefill && !d.Leaves() {
+	if b.flags.keep || !b.flags.prefill && !d.WritesKeys() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)

@@ -72,10 +72,10 @@ func (b *benchFiles) second(s bench.Second, t *engine.Tally) {
 // limit says at the end of the files what limited the load.
 func (b *benchFiles) limit(r *bench.Result) {
 	if b.rows != nil {
-		b.rows.Limit(r.LimitedBy, r.Limit)
+		b.rows.LimitedBy(r.LimitedBy, r.Bottleneck)
 	}
 	if b.log != nil {
-		b.log.Limit(r.LimitedBy, r.Limit)
+		b.log.LimitedBy(r.LimitedBy, r.Bottleneck)
 	}
 }
 

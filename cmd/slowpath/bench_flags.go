@@ -33,6 +33,7 @@ type benchFlags struct {
 
 func (f *benchFlags) add(c *cobra.Command) {
 	fl := c.Flags()
+	alias(fl, map[string]string{"timeout": "call-timeout", "warm-up": "warmup"})
 	o := &f.load
 	group(fl, "Load", func() {
 		fl.IntVar(&o.Connections, "connections", 50, "`number` of connections")
@@ -56,8 +57,8 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.IntVar(&o.Pool, "pool", 0, "`number` of connections that --pool-workers share")
 		fl.IntVar(&o.Workers, "pool-workers", 0, "`number` of workers that take a connection of --pool for each call")
 		fl.IntVar(&o.Subscribers, "subscribers", 0, "`number` of connections that subscribe to what the load publishes")
-		fl.DurationVar(&o.Timeout, "timeout", 0, "fail calls without a reply so long after they were sent (default: "+
-			"wait)")
+		fl.DurationVar(&o.Timeout, "call-timeout", 0, "fail calls without a reply so long after they were sent "+
+			"(default: wait)")
 	})
 	group(fl, "Open loop", func() {
 		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are "+
@@ -136,7 +137,7 @@ func (f *benchFlags) options() (bench.Options, error) {
 		return o, usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
 	}
 	if f.load.Timeout < 0 {
-		return o, usagef("--timeout %v: must not be negative (0: wait)", f.load.Timeout)
+		return o, usagef("--call-timeout %v: must not be negative (0: wait)", f.load.Timeout)
 	}
 	if err := f.checkThreads(runtime.NumCPU()); err != nil {
 		return o, err

@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // linesApart is how often a load says on a stderr that is no terminal how far it is.
@@ -26,7 +27,7 @@ func (l *live) second(s bench.Second, _ *engine.Tally) {
 	switch {
 	case l.app.onTerminal():
 		const hint = "; Ctrl-C ends it"
-		if len([]rune(line+hint)) <= l.app.liveWidth() {
+		if layout.Width(line+hint) <= l.app.liveWidth() {
 			line += hint
 		}
 		l.app.progress("%s", line)

@@ -7,7 +7,7 @@ import (
 
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
@@ -68,8 +68,8 @@ func (r *benchRecording) close(a *app) error {
 	if err != nil {
 		return fmt.Errorf("recording the load: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "recorded in %s; why calls were slow: slowpath doctor %s\n", report.OneLine(r.path),
-		report.OneLine(r.path))
+	fmt.Fprintf(a.stderr, "recorded in %s; why calls were slow: slowpath doctor %s\n", layout.OneLine(r.path),
+		layout.OneLine(r.path))
 	return nil
 }
 

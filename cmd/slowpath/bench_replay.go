@@ -18,7 +18,7 @@ import (
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/workload"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // replayFlags are those of a load that replays a log.
@@ -197,7 +197,7 @@ func lasts(o *engine.Options) time.Duration {
 	if o.Replay == nil {
 		return o.Duration
 	}
-	played := o.Replay.PlayedIn(o.Requests, o.ReplaySpeed)
+	played := o.Replay.Lasts(o.Requests, o.ReplaySpeed)
 	if o.Duration > 0 && (!o.Paced() || o.Duration < played) {
 		return o.Duration
 	}
@@ -205,7 +205,7 @@ func lasts(o *engine.Options) time.Duration {
 }
 
 // work is what the load sends.
-func (b *benching) work() bench.Work {
+func (b *benching) work() bench.Workload {
 	if log := b.options.Load.Replay; log != nil {
 		return log
 	}
@@ -219,7 +219,7 @@ func (b *benching) asks(remote string) bool {
 
 // whyAsk says why, of a server with so many keys.
 func (b *benching) whyAsk(keys int64) string {
-	addr := report.OneLine(b.options.Load.Target.Addr())
+	addr := layout.OneLine(b.options.Load.Target.Addr())
 	if b.flags.replay.realKeys {
 		return fmt.Sprintf("%s holds %d keys, some not of a load, and --real-keys may write to them", addr, keys)
 	}

@@ -36,7 +36,7 @@ func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 	return nil, nil
 }
 
-func parseLoadRate(s string) (float64, error) { return parseRateUpTo(s, engine.MostPerSecond) }
+func parseLoadRate(s string) (float64, error) { return parseRateUpTo(s, engine.MaxPerSecond) }
 
 func (f *benchFlags) lasts() time.Duration {
 	if f.load.Duration == 0 {

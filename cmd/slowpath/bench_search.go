@@ -20,7 +20,7 @@ type searchFlags struct {
 	sweep, findMax, compare string
 	gain, precision         string
 	repeat, confirm         int
-	warmUp                  time.Duration
+	warmup                  time.Duration
 	given                   *pflag.FlagSet
 
 	axis       experiment.Axis
@@ -42,7 +42,7 @@ func (f *searchFlags) add(fl *pflag.FlagSet) {
 		"loads per value (3)")
 	fl.StringVar(&f.compare, "compare", "", "`file` of an earlier --repeat --json: says what got faster or slower, "+
 		"and what noise explains")
-	fl.DurationVar(&f.warmUp, "warm-up", 500*time.Millisecond, "how long, before each load of these, one is made "+
+	fl.DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "how long, before each load of these, one is made "+
 		"that does not count")
 	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` "+
 		"more throughput")
@@ -81,7 +81,7 @@ func (f *searchFlags) check(b *benchFlags) error {
 	if err := f.checkAlone(); err != nil || !f.asked() {
 		return err
 	}
-	if err := notNegative("warm-up", f.warmUp); err != nil {
+	if err := notNegative("warmup", f.warmup); err != nil {
 		return err
 	}
 	var err error
@@ -133,8 +133,8 @@ func (f *searchFlags) checkAlone() error {
 			return usagef("--%s is for --%s: add it, or leave this out", flag, needs)
 		}
 	}
-	if f.given.Changed("warm-up") && !f.asked() {
-		return usagef("--warm-up is for --sweep, --find-max, --repeat and --compare: add one of them, or leave it out")
+	if f.given.Changed("warmup") && !f.asked() {
+		return usagef("--warmup is for --sweep, --find-max, --repeat and --compare: add one of them, or leave it out")
 	}
 	return nil
 }

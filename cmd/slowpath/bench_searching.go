@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/engine"
@@ -64,16 +64,16 @@ func (s *searching) runFindMax(ctx context.Context) error {
 	f := s.search
 	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
 		Setup: s.setup(), Limit: f.limit,
-		Start: f.startsWith, Most: engine.MostPerSecond,
-		Precision: f.closeness, Confirm: f.confirm, MostRuns: mostLoads,
+		Start: f.startsWith, MaxPerSecond: engine.MaxPerSecond,
+		Precision: f.closeness, Confirm: f.confirm, MaxRuns: mostLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
 			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
 			flags.load.Duration = time.Duration(float64(flags.load.Duration) * part)
-			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmUp)*part))
+			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmup)*part))
 		},
 		Progress: func(n experiment.Step) {
-			s.app.progress("load %d, %s: %.0f/s; holds %s, fails %s; about %v left", n.Load, n.Purpose, n.PerSecond,
+			s.app.progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose, format.Rate(n.PerSecond),
 				bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		},
 	})
@@ -94,7 +94,7 @@ func bound(perSecond float64) string {
 	if perSecond == 0 || math.IsInf(perSecond, 1) {
 		return "?"
 	}
-	return fmt.Sprintf("%.0f/s", perSecond)
+	return format.Rate(perSecond)
 }
 
 func (s *searching) runRepeats(ctx context.Context) error {
@@ -120,28 +120,28 @@ func (s *searching) runRepeats(ctx context.Context) error {
 
 // left is how long so many loads take.
 func (s *searching) left(loads int) time.Duration {
-	return (time.Duration(loads) * (s.search.eachLasts + s.search.warmUp)).Round(time.Second)
+	return (time.Duration(loads) * (s.search.eachLasts + s.search.warmup)).Round(time.Second)
 }
 
 func (s *searching) setup() experiment.Setup {
 	return experiment.Setup{
 		Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options),
-		DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmUp),
+		DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmup),
 	}
 }
 
 // measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are
 // not the same keys again.
 func (s *searching) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
-	return s.measureAfter(ctx, flags, s.search.warmUp)
+	return s.measureAfter(ctx, flags, s.search.warmup)
 }
 
-func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmUp time.Duration) (experiment.Run, error) {
+func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmup time.Duration) (experiment.Run, error) {
 	s.loads++
 	flags.load.Seed += s.loads
-	if warmUp > 0 {
+	if warmup > 0 {
 		warm := flags
-		warm.load.Duration, warm.load.Requests = warmUp, 0
+		warm.load.Duration, warm.load.Requests = warmup, 0
 		if _, err := s.one(ctx, warm); err != nil {
 			return experiment.Run{}, err
 		}
@@ -175,7 +175,7 @@ func runOf(r *bench.Result) experiment.Run {
 		RequestsPerSecond: r.RequestsPerSecond, Latency: quantilesOf(r.Latency),
 		Service: quantilesOf(r.Service), ErrorShare: float64(failed) / float64(max(r.Requests, failed, 1)),
 		CPUSecondsPerMillion: r.Generator.CPUSecondsPerMillion,
-		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Limit.Sentence,
+		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Bottleneck.Sentence,
 		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU,
 	}
 	if p := r.Schedule; p != nil {

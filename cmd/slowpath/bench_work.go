@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,13 +23,15 @@ type workFlags struct {
 	data      string
 	expire    time.Duration
 	dangerous bool
+	given     *pflag.FlagSet
 }
 
 func (f *workFlags) add(fl *pflag.FlagSet) {
+	f.given = fl
 	fl.StringArrayVar(&f.commands, "command", []string{"get"}, "`command` to send, again for a mix: a name such as "+
 		"get, set, incr, or a template such as 'SET key:{key} {value}'")
 	fl.StringArrayVar(&f.ratios, "ratio", nil, "`share` of the command before it in a mix, again for each (default: "+
-		"all alike)")
+		"all alike); or SET:GET as in memtier_benchmark: 1:9")
 	fl.StringVar(&f.keys, "keys", "1m", "`number` of keys to draw from, or a range FROM-TO; k, m, g")
 	fl.StringVar(&f.dist, "key-distribution", "uniform", "`how` keys are drawn: uniform, zipf[:EXPONENT], latest, "+
 		"gaussian, sequential")
@@ -38,6 +41,32 @@ func (f *workFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.data, "value-data", "random", "`what` values hold: random, compressible:SHARE%, zero, file:PATH")
 	fl.DurationVar(&f.expire, "expire", 0, "`time` to live of what SET writes (default none)")
 	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of others in templates")
+}
+
+// spellOut turns --ratio SET:GET into the commands and their shares; a share of 0 leaves its command out.
+func (f *workFlags) spellOut() error {
+	if len(f.ratios) != 1 || !strings.Contains(f.ratios[0], ":") {
+		return nil
+	}
+	text := f.ratios[0]
+	if f.given.Changed("command") {
+		return usagef("--ratio %s is SET:GET: leave out --command, or give a --ratio for each command", text)
+	}
+	f.commands, f.ratios = nil, nil
+	set, get, _ := strings.Cut(text, ":")
+	for _, part := range []struct{ command, share string }{{"set", set}, {"get", get}} {
+		share, err := strconv.ParseUint(part.share, 10, 32)
+		if err != nil {
+			return usagef("--ratio %q: give SET:GET in whole numbers, such as 1:9", text)
+		}
+		if share > 0 {
+			f.commands, f.ratios = append(f.commands, part.command), append(f.ratios, part.share)
+		}
+	}
+	if len(f.commands) == 0 {
+		return usagef("--ratio %s: one of the two must be above 0", text)
+	}
+	return nil
 }
 
 // keyRange is the keys, and how they are drawn.

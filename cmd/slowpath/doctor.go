@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 )
@@ -24,9 +24,13 @@ func (a *app) doctor() *cobra.Command {
 		Short: "Watch a server, account for its slow calls, name the cause and the fix",
 		Long: `doctor watches one or more servers, or reads a recording, and says why calls were slow.
 
-A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379. Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording; several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls that both ends saw are joined, and the network's part of each is the client's time for it minus the server's.
+A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379.
+Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording;
+several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls
+that both ends saw are joined, and the network's part of each is the client's time for it minus the server's.
 
-Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or inconclusive, 1 findings, 2 usage, 3 cannot connect or log in.`,
+Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or
+inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.`,
 		Example: `  slowpath doctor 10.0.0.5:6379
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json
@@ -57,7 +61,7 @@ Ctrl-C ends the watch early and still prints the verdict; a second one ends at o
 		},
 	}
 	w.add(c, 30*time.Second)
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
 	a.targetFlags(c)
 	return c
@@ -110,8 +114,8 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 		return err
 	}
 	a.notes(notes)
-	d := cause.Diagnose(rec, version)
-	if d.Verdict == cause.Findings {
+	d := verdict.Diagnose(rec, version)
+	if d.Verdict == verdict.Findings {
 		a.code = exitFindings
 	}
 	if asJSON {

@@ -9,8 +9,9 @@ import (
 	"syscall"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/wire/resp"
@@ -18,13 +19,14 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Exit codes (design.md, "Command line").
+// Exit codes.
 const (
 	exitClean    = 0
 	exitFindings = 1
-	exitUsage    = 2
+	exitUsage    = 2 // the command line, or a file that it names
 	exitConnect  = 3
 	exitMissing  = 4
+	exitInternal = 70 // anything else: EX_SOFTWARE of sysexits.h
 )
 
 // usageError marks an error of the command line or of a file that it names.
@@ -48,7 +50,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &used), errors.Is(err, recording.ErrNotRecording), errors.Is(err, target.ErrBadTarget),
 		errors.Is(err, target.ErrCertFile),
-		errors.Is(err, profile.ErrNotPprof):
+		errors.Is(err, profile.ErrNotPprof), errors.Is(err, protocol.ErrSummary): // of a program that the user named
 		return exitUsage
 	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
 		errors.Is(err, survey.ErrNoMap),
@@ -58,7 +60,7 @@ func exitCode(err error) int {
 	case errors.Is(err, errMissing):
 		return exitMissing
 	default:
-		return exitUsage
+		return exitInternal
 	}
 }
 
@@ -69,7 +71,7 @@ func (a *app) explain(err error) {
 		text = "stopped before anything was seen (" + text + ")"
 	}
 	text = strings.ReplaceAll(text, "\n", "; ") // what errors.Join puts between two
-	fmt.Fprintf(a.stderr, "slowpath: %s\n", report.OneLine(text))
+	fmt.Fprintf(a.stderr, "slowpath: %s\n", layout.OneLine(text))
 }
 
 // readerGone recognises that stdout is a pipe whose reader has left, as head does. It has seen what it wanted.

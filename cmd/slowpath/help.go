@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"slowpath/internal/report/layout"
 )
 
 // maxHelpWidth is the longest line of a help, however wide the terminal.
@@ -23,7 +25,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 		text = cmd.Short + "."
 	}
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		fmt.Fprintln(&b, fill(paragraph, width))
+		fmt.Fprintln(&b, layout.Fill(paragraph, width))
 		fmt.Fprintln(&b)
 	}
 	fmt.Fprintf(&b, "Usage:\n  %s\n", usageLine(cmd))
@@ -129,22 +131,6 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 func flagNames(f *pflag.FlagSet) (names []string) {
 	f.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
-}
-
-// fill breaks a paragraph into lines of at most width characters.
-func fill(s string, width int) string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(s) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return strings.Join(append(lines, line), "\n")
 }
 
 // helpCommand is "help [COMMAND]", which refuses what is no command.

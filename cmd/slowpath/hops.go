@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
@@ -62,7 +62,7 @@ func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.D
 	for i, t := range targets {
 		if errs[i] != nil {
 			a.progressDone()
-			fmt.Fprintf(a.stderr, "left out: %s\n", report.OneLine(errs[i].Error()))
+			fmt.Fprintf(a.stderr, "left out: %s\n", layout.OneLine(errs[i].Error()))
 			continue
 		}
 		hops = append(hops, hopOf(t, greetings[i]))

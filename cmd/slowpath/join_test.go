@@ -20,7 +20,9 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
+	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
+	"slowpath/internal/stats"
 	"slowpath/internal/trace"
 )
 
@@ -131,7 +133,7 @@ func (h hosts) watch(t *testing.T, path, side string, slow time.Duration) (end f
 	}
 	clk := clock.New()
 	nodes := []tap.Node{{Address: h.address.String(), Remote: h.address}}
-	source, err := tap.Open(tap.Options{Clock: clk, Sink: w, Nodes: nodes, Slow: slow, Side: side})
+	source, err := tap.Open(tap.Options{Clock: clk, Files: host.Root{}, Sink: w, Nodes: nodes, Slow: slow, Side: side})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,11 +232,11 @@ func TestTwoHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := results[0]
-		if r.Joined < len(known)*9/10 || r.Ambiguous > 0 || r.Unsure {
+		if r.Joined < len(known)*9/10 || r.Ambiguous > 0 || r.ClockUnknown {
 			t.Errorf("%+v of %d", r, len(known))
 		}
-		if off := r.ApartNs + int64(by); max(off, -off) > r.WithinNs+int64(time.Millisecond) {
-			t.Errorf("the clocks are said to be %d ns apart (within %d), they are %d", r.ApartNs, r.WithinNs, -by)
+		if off := r.OffsetNs + int64(by); max(off, -off) > r.OffsetErrorNs+int64(time.Millisecond) {
+			t.Errorf("the clocks are said to be %d ns apart (within %d), they are %d", r.OffsetNs, r.OffsetErrorNs, -by)
 		}
 		var apart []int64
 		way := int64(0)
@@ -251,9 +253,9 @@ func TestTwoHosts(t *testing.T) {
 		}
 		slices.Sort(apart)
 		t.Logf("%v: %d joined, the network's share differs by %d ns at the median, %d at most; %s", by, len(apart),
-			apart[len(apart)/2], apart[len(apart)-1], r.Clocks())
+			stats.MedianUpper(apart), apart[len(apart)-1], r.Clocks())
 		// Three sets of programs look at the same event one after the other; a sample of microseconds each.
-		if m := apart[len(apart)/2]; m > 100_000 {
+		if m := stats.MedianUpper(apart); m > 100_000 {
 			t.Errorf("the network's share differs by %d ns from what one clock saw", m)
 		}
 		if wire := int64(60_000-32_000) * 8 * 1e9 / 20e6; way < wire { // what the bucket of 32 kB does not hold
@@ -271,7 +273,7 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := results[0]; r.Joined < 8 || r.Quick < 16 || r.Strange > 0 { // the eight DEBUG SLEEP; GET and PING
+	if r := results[0]; r.Joined < 8 || r.Fast < 16 || r.UnknownConn > 0 { // the eight DEBUG SLEEP; GET and PING
 		t.Errorf("%+v", r)
 	}
 	pooled := 0 // calls on a connection that the server's host did not see open

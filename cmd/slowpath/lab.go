@@ -27,7 +27,9 @@ func (a *app) lab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Make real incidents on real servers, and grade the verdicts",
-		Long:  `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of a lab that was killed are removed when the next one starts.`,
+		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled
+disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of
+a lab that was killed are removed when the next one starts.`,
 		Example: `  slowpath lab list
   slowpath lab run server-cfs-throttled
   slowpath lab grade --runs 3`,
@@ -77,7 +79,7 @@ func (a *app) labRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), a.stderr)
+			r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
 			if r.Skipped == "" && r.Error == "" {
 				show := func() error { return report.Text(a.stdout, r.Diagnosis, a.style()) }
 				if asJSON {
@@ -143,12 +145,12 @@ func (a *app) labGrade() *cobra.Command {
 						in.Args = append(in.Args, "--record", filepath.Join(keep, fmt.Sprintf("%s-%s-%d.slowpath",
 							in.ID, server, run+1)))
 					}
-					r := grade.One(cmd.Context(), in, servers.Name(server), grade.Process(exe), io.Discard)
+					r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), io.Discard)
 					grade.Line(a.stderr, r)
 					results = append(results, r)
 				}
 			}
-			s := grade.Sum(results)
+			s := grade.Summarise(results)
 			if !s.Passed() {
 				a.code = exitFindings
 			}
@@ -162,12 +164,11 @@ func (a *app) labGrade() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
-	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "one more `argument` for doctor, e.g. --no-host "+
+	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host "+
 		"(repeatable)")
-	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`, which is made where "+
-		"it does not exist")
-	c.Flags().StringVar(&only, "only", "", "`incidents`, separated by commas")
-	c.Flags().IntVar(&runs, "runs", 1, "how often each is made")
+	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`")
+	c.Flags().StringVar(&only, "only", "", "make these `incidents` only, separated by commas")
+	c.Flags().IntVar(&runs, "runs", 1, "make each incident this often")
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)
 	return c
 }

@@ -129,6 +129,9 @@ func (r *clientRun) aim() error {
 }
 
 func (a *app) runClient(ctx context.Context, r clientRun) error {
+	if err := knownClient(string(r.name)); err != nil {
+		return usage(err)
+	}
 	cache, err := clients.OpenCache("")
 	if err != nil {
 		return err

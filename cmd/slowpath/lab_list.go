@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"slowpath/internal/lab/incident"
+	"slowpath/internal/report/layout"
 )
 
 func (a *app) labIncidents() *cobra.Command {
@@ -55,7 +56,7 @@ func listIncidents(w io.Writer, width int) error {
 		}
 		indent := names + 2
 		if width > indent {
-			text = strings.ReplaceAll(fill(text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+			text = strings.ReplaceAll(layout.Fill(text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
 		}
 		fmt.Fprintf(&b, "%-*s  %s\n", names, i.ID, text)
 	}

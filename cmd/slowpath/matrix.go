@@ -17,14 +17,14 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // matrixFlags are those of matrix.
 type matrixFlags struct {
 	clients, servers, topology string
 	quick, asJSON              bool
-	resume, html               string
+	resume, page               string
 	settings                   matrix.Settings
 }
 
@@ -34,14 +34,19 @@ func (a *app) matrix() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Client libraries against server versions: calls per second, latency, errors, findings",
-		Long: `matrix measures each client library against each server version, standalone and in a cluster of three masters and three replicas. Clients and servers are real programs of pinned versions, which it builds on first use (lab clients, lab servers) and starts on loopback. Of each pair it says how many calls succeeded per second, how late, what failed, what limited it, and what doctor finds when the pair runs once more.
+		Long: `matrix measures each client library against each server version, standalone and in a cluster of three
+masters and three replicas. Clients and servers are real programs of pinned versions, which it builds on first use
+(lab clients, lab servers) and starts on loopback. Of each pair it says how many calls succeeded per second, how
+late, what failed, what limited it, and what doctor finds when the pair runs once more.
 
-Callers are workers of the client program itself, or with --http connections to its HTTP service. A client whose toolchain is missing, or which cannot speak to a server, is a cell with the reason.
+Callers are workers of the client program itself, or with --http connections to its HTTP service. A client whose
+toolchain is missing, or which cannot speak to a server, is a cell with the reason.
 
-With --resume FILE the cells are kept, and a run that was killed goes on where it was. Ctrl-C ends it and prints the cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has figures.`,
+With --resume FILE the cells are kept, and a run that was killed goes on where it was. Ctrl-C ends it and prints the
+cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has figures, 70 anything else.`,
 		Example: `  slowpath matrix --clients go-redis-v6,go-redis-v8 --servers redis-6.0.16
   slowpath matrix --clients jedis,rueidis --topology cluster --quick --json
-  slowpath matrix --resume night.json --html night.html    all, for an hour
+  slowpath matrix --resume night.json -o night.html    all, for an hour
   slowpath matrix --clients ./my-client --servers valkey-8.1.1`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +59,7 @@ With --resume FILE the cells are kept, and a run that was killed goes on where i
 		},
 	}
 	fl := c.Flags()
+	alias(fl, map[string]string{"html": "output"})
 	fl.StringVar(&f.clients, "clients", "", "`names` of lab clients, separated by commas, or paths of your own "+
 		"programs (default: all)")
 	fl.StringVar(&f.servers, "servers", "", "`names` of lab servers, separated by commas (default: all)")
@@ -67,7 +73,7 @@ With --resume FILE the cells are kept, and a run that was killed goes on where i
 	fl.DurationVar(&f.settings.Watch, "watch", full.Watch, "how long doctor watches a cell, after that; 0s: it is "+
 		"not asked")
 	fl.StringVar(&f.resume, "resume", "", "keep the cells in this `file`, and go on from those that it has")
-	fl.StringVar(&f.html, "html", "", "write a page to this `file`, too")
+	fl.StringVarP(&f.page, "output", "o", "", "write an HTML page to this `file`, too")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+matrix.Schema)
 	return c
 }
@@ -171,14 +177,14 @@ func (a *app) runMatrix(ctx context.Context, f *matrixFlags) error {
 			return usagef("--resume: %w", err)
 		}
 	}
-	page, err := newFile("html", f.html)
+	page, err := newFile("output", f.page)
 	if err != nil {
 		return err
 	}
 	if err := a.measureMatrix(ctx, f, plan, m); err != nil && ctx.Err() == nil {
 		if page != nil {
 			page.Close()
-			removeFile(f.html) // it holds nothing
+			removeFile(f.page) // it holds nothing
 		}
 		return err
 	}
@@ -205,11 +211,11 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 	defer a.progressDone()
 	return matrix.Run(ctx, matrix.Options{
 		Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache,
-		Doctor: matrix.Doctor(grade.Process(exe)), Log: a.stderr,
+		Doctor: matrix.Doctor(grade.DoctorProcess(exe)), Log: a.stderr,
 		Begin: func(c matrix.Cell, nth, of int) { a.progress("[%d/%d] %s", nth, of, c) },
 		End: func(c matrix.Cell, nth, of int) error {
 			a.progressDone()
-			fmt.Fprintln(a.stderr, report.OneLine(cellLine(c, nth, of)))
+			fmt.Fprintln(a.stderr, layout.OneLine(cellLine(c, nth, of)))
 			if f.resume == "" {
 				return nil
 			}
@@ -237,13 +243,13 @@ func (a *app) printMatrix(f *matrixFlags, m *matrix.Matrix, page *os.File) error
 		a.code = exitMissing
 	}
 	if page != nil {
-		if err := errors.Join(report.MatrixPage(page, m), page.Close()); err != nil {
+		if err := errors.Join(matrix.Page(page, m), page.Close()); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stderr, "page: %s\n", filepath.Clean(f.html))
+		fmt.Fprintf(a.stderr, "page: %s\n", filepath.Clean(f.page))
 	}
 	if f.asJSON {
-		return report.MatrixJSON(a.stdout, m)
+		return matrix.JSON(a.stdout, m)
 	}
-	return report.Matrix(a.stdout, m, a.style())
+	return matrix.Text(a.stdout, m, a.style())
 }

@@ -19,7 +19,9 @@ func (a *app) merge() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "merge FILE FILE...",
 		Short: "Add up the results of a load that several machines made",
-		Long: `merge adds up results of bench, made by --json or --record: latencies exactly, call by call, and rates over the time that all had in common. It names what makes the sum other than that of one load: windows that do not overlap, other settings or targets, a part that its generator limited. docs/scale.md shows a whole run.
+		Long: `merge adds up results of bench, made by --json or --record: latencies exactly, call by call, and
+rates over the time that all had in common. It names what makes the sum other than that of one load: windows that do
+not overlap, other settings or targets, a part that its generator limited. docs/scale.md shows a whole run.
 
 It exits with 1 when the parts had no time in common.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --for 1m --seed 1 --json > a.json      on one machine

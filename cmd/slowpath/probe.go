@@ -16,9 +16,13 @@ func (a *app) probe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "probe [TARGET...]",
 		Short: "A steady, phased probe: kept and fresh connections, several hops side by side",
-		Long: `probe makes a few calls at a steady rate and times them: on a connection that it keeps, and on fresh ones phase by phase (dns, connect, tls, handshake, command). The schedule is absolute: a stall of one second counts for every call that was due in it. Several targets are probed side by side, such as the load balancer, the proxy and the server of one path; with -c, all nodes of a cluster.
+		Long: `probe makes a few calls at a steady rate and times them: on a connection that it keeps, and on fresh
+ones phase by phase (dns, connect, tls, handshake, command). The schedule is absolute: a stall of one second counts
+for every call that was due in it. Several targets are probed side by side, such as the load balancer, the proxy and
+the server of one path; with -c, all nodes of a cluster.
 
-It prints a line of figures per target and interval, and a table at the end, which Ctrl-C brings about. It judges nothing; doctor does.`,
+It prints a line of figures per target and interval, and a table at the end, which Ctrl-C brings about. It judges
+nothing; doctor does.`,
 		Example: `  slowpath probe 10.0.0.5:6379
   slowpath probe lb:6379 proxy:6379 10.0.0.5:6379 --for 1m
   slowpath probe 10.0.0.5:6379 --rate 10/s --interval 5s

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/probe"
 )
 
@@ -88,7 +88,7 @@ func (r probeRow) errorText() string {
 	})
 	var parts []string
 	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%d x %s", r.Errors[name], report.OneLine(name)))
+		parts = append(parts, fmt.Sprintf("%d x %s", r.Errors[name], layout.OneLine(name)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -115,7 +115,7 @@ func liveLine(ts []*tally, since time.Duration, width int) string {
 		t.mu.Unlock()
 	}
 	elapsed := fmt.Sprintf("%.0f s: ", since.Seconds())
-	if line := elapsed + strings.Join(full, " | "); len(line) <= width {
+	if line := elapsed + strings.Join(full, " | "); layout.Width(line) <= width {
 		return line
 	}
 	return elapsed + strings.Join(short, " | ")

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
 	_ "modernc.org/sqlite"
 )
 

@@ -12,9 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -89,7 +90,7 @@ func (a *app) writeProfiles(path, dir string) error {
 		return usagef("--profiles: %w", err)
 	}
 	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
-		"speedscope NAME.collapsed\n", len(groups), report.OneLine(dir), report.OneLine(page))
+		"speedscope NAME.collapsed\n", len(groups), layout.OneLine(dir), layout.OneLine(page))
 	return nil
 }
 
@@ -144,16 +145,16 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 // slowFlame draws what a process had the CPU for while calls were slow, in colours against the rest of the watch. There
 // is none where one of the two has hardly a sample.
 func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
-	slow, rest := cause.SlowAndRest(rec, g.subject)
+	slow, rest := verdict.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
 	n := slow.Total(slow.Column("samples"))
-	if column < 0 || n < cause.FewSamples || rest.Total(column) == 0 {
+	if column < 0 || n < verdict.FewSamples || rest.Total(column) == 0 {
 		return nil
 	}
 	return []report.Flame{{
 		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
 			column), Top: stacks.Top(slow, column, topFunctions),
-		Beside: stacks.Graph(rest, column), BesideName: "else",
+		Baseline: stacks.Graph(rest, column), BaselineName: "else",
 		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
 	}}
 }

@@ -13,7 +13,8 @@ func (a *app) record() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record [TARGET...] -o FILE",
 		Short: "Keep what the sources see in a file, for a verdict later or elsewhere",
-		Long: `record watches as doctor does and keeps what it saw in a file, without a verdict. Ctrl-C ends it; the file is whole then. Should record be killed, the file still opens: it lacks the last second.
+		Long: `record watches as doctor does and keeps what it saw in a file, without a verdict. Ctrl-C ends it; the
+file is whole then. Should record be killed, the file still opens: it lacks the last second.
 
 The file holds no keys, values or passwords; docs/recording.md tells what it does hold.`,
 		Example: `  slowpath record 10.0.0.5:6379 --for 60s -o night.slowpath

@@ -10,7 +10,7 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // openRecording reads a recording that the command line names.
@@ -52,12 +52,12 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 	}
 	start, _ := rec.Window()
 	for _, r := range results {
-		name := filepath.Base(paths[r.Of])
+		name := filepath.Base(paths[r.Index])
 		if r.Joined > 0 {
 			notes = append(notes, fmt.Sprintf("%d calls of %s are joined with their server's end; %s", r.Joined, name,
 				r.Clocks()))
 		}
-		for _, b := range r.Blind(name) {
+		for _, b := range r.BlindSpots(name) {
 			notes = append(notes, strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))
 			rec.Event(recording.Event{
 				TimeNs: start, Source: recording.SourceTap, Kind: recording.KindBlindSpot,
@@ -71,6 +71,6 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 // notes says things beside the data.
 func (a *app) notes(notes []string) {
 	for _, n := range notes {
-		fmt.Fprintln(a.stderr, report.OneLine(n))
+		fmt.Fprintln(a.stderr, layout.OneLine(n))
 	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 )
 
 func (a *app) report() *cobra.Command {
@@ -30,7 +30,7 @@ func (a *app) report() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+cause.Schema)
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
 	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, "+
 		"collapsed, and drawn as flame graphs")
 	return c

@@ -1,14 +1,14 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 func (a *app) root() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "slowpath",
 		Short: "Why was a Redis or Valkey call slow?",
-		Long: `slowpath tells why a Redis or Valkey call was slow: it watches a live server, accounts for the time of every slow call, names the cause with proof, and gives the fix. It never changes the data or the settings of what it watches.
+		Long: `slowpath tells why a Redis or Valkey call was slow: it watches a live server, accounts for the time
+of every slow call, names the cause with proof, and gives the fix. It never changes the data or the settings of what
+it watches.
 
 Start with doctor.`,
 		Example: `  slowpath doctor 10.0.0.5:6379      watch for 30 s, say why calls were slow

@@ -6,18 +6,18 @@ import (
 
 	"golang.org/x/term"
 
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // usualWidth is that of a terminal whose width is not known, and of what is no terminal.
 const usualWidth = 80
 
 // style is how text goes to stdout.
-func (a *app) style() report.Style {
+func (a *app) style() layout.Style {
 	if f, ok := a.stdout.(*os.File); ok {
-		return report.StyleOf(f, a.env)
+		return layout.StyleOf(f, a.env)
 	}
-	return report.Style{Width: usualWidth}
+	return layout.Style{Width: usualWidth}
 }
 
 // onTerminal reports whether stderr is a terminal, so that live lines make sense.
@@ -30,7 +30,8 @@ func (a *app) onTerminal() bool {
 // line, which could not be taken back.
 func (a *app) progress(format string, args ...any) {
 	if a.onTerminal() {
-		fmt.Fprint(a.stderr, "\r\x1b[K"+fitting(report.OneLine(fmt.Sprintf(format, args...)), a.liveWidth()))
+		line := layout.OneLine(fmt.Sprintf(format, args...))
+		fmt.Fprint(a.stderr, "\r\x1b[K"+layout.Shorten(line, a.liveWidth(), "..."))
 	}
 }
 
@@ -48,17 +49,4 @@ func (a *app) liveWidth() int {
 		}
 	}
 	return usualWidth - 1
-}
-
-// fitting cuts a text to a width.
-func fitting(s string, width int) string {
-	const dots = "..."
-	r := []rune(s)
-	switch {
-	case len(r) <= width:
-		return s
-	case width <= len(dots):
-		return string(r[:width])
-	}
-	return string(r[:width-len(dots)]) + dots
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/probe"
 )
 
@@ -17,8 +18,8 @@ func TestLiveLineFits(t *testing.T) {
 		tl.add(call)
 		ts = append(ts, tl)
 		for _, width := range []int{20, 79, 159} {
-			line := fitting(liveLine(ts, time.Hour, width), width)
-			if n := len([]rune(line)); n > width {
+			line := layout.Shorten(liveLine(ts, time.Hour, width), width, "...")
+			if n := layout.Width(line); n > width {
 				t.Errorf("%d columns for a width of %d: %q", n, width, line)
 			}
 		}
@@ -26,18 +27,6 @@ func TestLiveLineFits(t *testing.T) {
 	if line := liveLine(ts[:1], 12*time.Second, 79); line != "12 s: now 1234, p50 1234, p99 1234, max 1234 ms, 1 "+
 		"calls" {
 		t.Errorf("one target: %q", line)
-	}
-}
-
-func TestFitting(t *testing.T) {
-	for _, c := range []struct {
-		in    string
-		width int
-		want  string
-	}{{"short", 5, "short"}, {"longer", 5, "lo..."}, {"ÄÖÜäöü", 5, "ÄÖ..."}, {"long", 2, "lo"}, {"x", 0, ""}} {
-		if got := fitting(c.in, c.width); got != c.want {
-			t.Errorf("fitting(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
-		}
 	}
 }
 
@@ -91,20 +80,13 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-func TestFill(t *testing.T) {
-	got := fill("one two  three\nfour incomprehensibilities five", 10)
-	if want := "one two\nthree four\nincomprehensibilities\nfive"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestListIncidentsFits(t *testing.T) {
 	var b strings.Builder
 	if err := listIncidents(&b, 80); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {
-		if len([]rune(line)) > 80 {
+		if layout.Width(line) > 80 {
 			t.Errorf("too long: %q", line)
 		}
 	}

@@ -20,11 +20,16 @@ func (a *app) topology() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "topology [TARGET]",
 		Short: "The map of a cluster, who refreshes it, and what that costs",
-		Long: `topology asks all nodes of a cluster for their view of it, and shows the map, where the views differ, slots that nobody has or that are on their way, the health of replicas and links. Then it counts for a while who refreshes the topology and what that costs the servers, measures what one refresh costs, reckons it for other sizes and versions, and says what each way out would save.
+		Long: `topology asks all nodes of a cluster for their view of it, and shows the map, where the views differ,
+slots that nobody has or that are on their way, the health of replicas and links. Then it counts for a while who
+refreshes the topology and what that costs the servers, measures what one refresh costs, reckons it for other sizes
+and versions, and says what each way out would save.
 
-It only reads: INFO, CLUSTER NODES, INFO and LINKS, CLIENT LIST and SLOWLOG of each node, and some calls of CLUSTER NODES and SLOTS to the target to measure them. MONITOR is never sent. The number of commands does not depend on the load, and is said at the end.
+It only reads: INFO, CLUSTER NODES, INFO and LINKS, CLIENT LIST and SLOWLOG of each node, and some calls of CLUSTER
+NODES and SLOTS to the target to measure them. MONITOR is never sent. The number of commands does not depend on the
+load, and is said at the end.
 
-Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot connect or log in.`,
+Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot connect or log in, 70 anything else.`,
 		Example: `  slowpath topology 10.0.0.5:6379
   slowpath topology 10.0.0.5:6379 --for 70s     see who asks once a minute
   slowpath topology 10.0.0.5:6379 --nodes 80,300 --clients 4000 --period 60s
@@ -49,7 +54,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 type topologyFlags struct {
 	window, timeout time.Duration
 	nodes           string
-	question        survey.Question
+	question        survey.Assumptions
 	all, asJSON     bool
 }
 
@@ -99,7 +104,7 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		Target: targets[0], Window: f.window, Timeout: f.timeout,
 		Progress: func(s string) { a.progress("%s", s) },
 	}
-	seen, err := o.Look(ctx)
+	seen, err := o.Run(ctx)
 	a.progressDone()
 	if errors.Is(err, survey.ErrNotCluster) {
 		return usage(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/topology/watch"
 )
@@ -21,13 +21,22 @@ func (a *app) topologyWatch() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch [TARGET...]",
 		Short: "Tells slot moves, failovers, joins and leaves as they are seen",
-		Long: `watch follows the map of a cluster and prints each change the moment it is seen: slot-moved, failover-started, failover-ended, node-joined, node-left. A TARGET is any node of the cluster; several are seeds of the same one, of which one must answer.
+		Long: `watch follows the map of a cluster and prints each change the moment it is seen: slot-moved,
+failover-started, failover-ended, node-joined, node-left. A TARGET is any node of the cluster; several are seeds of
+the same one, of which one must answer.
 
-It spares the cluster. It asks replicas first, where they hear of moved slots at once (from Redis 6.2 on), else every master; with the command that was measured to cost them least; and reads the whole map only when the hash of a reply has changed. It stays below 0.2 % of a node's CPU and below --max-commands for the cluster, is quicker while something happens, and finds nodes again that die, join or change their address.
+It spares the cluster. It asks replicas first, where they hear of moved slots at once (from Redis 6.2 on), else
+every master; with the command that was measured to cost them least; and reads the whole map only when the hash of a
+reply has changed. It stays below 0.2 % of a node's CPU and below --max-commands for the cluster, is quicker while
+something happens, and finds nodes again that die, join or change their address.
 
-With --publish it tells the changes to whoever subscribes to them on any node: on __cluster__:moved "slot host:port" and on __cluster__:failover "ranges host:port". One watcher then replaces the polling of all clients; examples/topology-watch is a client of go-redis that listens. Messages are at most 1000 per second and come beside --max-commands.
+With --publish it tells the changes to whoever subscribes to them on any node: on __cluster__:moved "slot host:port"
+and on __cluster__:failover "ranges host:port". One watcher then replaces the polling of all clients;
+examples/topology-watch is a client of go-redis that listens. Messages are at most 1000 per second and come beside
+--max-commands.
 
-Ctrl-C ends it with a summary on stderr. Exit codes: 0 whatever was seen, 2 usage or no cluster, 3 cannot connect or log in, or the user may not ask for the map.`,
+Ctrl-C ends it with a summary on stderr. Exit codes: 0 whatever was seen, 2 usage or no cluster, 3 cannot connect or
+log in, or the user may not ask for the map, 70 anything else.`,
 		Example: `  slowpath topology watch 10.0.0.5:6379
   slowpath topology watch 10.0.0.5:6379 10.0.1.5:6379 --json | jq -c 'select(.kind=="slot-moved")'
   slowpath topology watch 10.0.0.5:6379 --publish     then: redis-cli -h 10.0.0.5 subscribe __cluster__:moved
@@ -77,7 +86,7 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 		Seeds: targets, PerSecond: perSecond, Publish: f.publish,
 		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
 		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
-		Note:  func(s string) { fmt.Fprintln(a.stderr, report.OneLine(s)) },
+		Note:  func(s string) { fmt.Fprintln(a.stderr, layout.OneLine(s)) },
 	})
 	a.progressDone()
 	if begun {
@@ -94,7 +103,7 @@ func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	if asJSON {
 		err = json.NewEncoder(a.stdout).Encode(e)
 	} else {
-		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), report.OneLine(e.String()))
+		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), layout.OneLine(e.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the changes: %w", err)
@@ -104,9 +113,9 @@ func (a *app) printEvent(e watch.Event, asJSON bool) error {
 
 func readyLine(r watch.Ready, most string) string {
 	who := "each master"
-	beat := r.Beat * time.Duration(max(r.Masters, 1))
-	if r.Early {
-		who, beat = "one of the masters", r.Beat
+	beat := r.PollEvery * time.Duration(max(r.Masters, 1))
+	if r.Broadcast {
+		who, beat = "one of the masters", r.PollEvery
 		if r.Replica {
 			who = "one of the replicas"
 		}

@@ -16,11 +16,17 @@ func (a *app) trace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace [TARGET...|FILE...]",
 		Short: "The calls that the kernel sees, live: the slow ones, each with where its time went",
-		Long: `trace shows each slow call to a server as it happens: whose it was, where its time went, and what it waited for, down to the command and the client that held the server up. The kernel source (eBPF) sees the calls of all clients on this host, and of all clients of the servers on this host; nobody is asked anything. Calls that waited for the same thing share a block (--each: one for each call).
+		Long: `trace shows each slow call to a server as it happens: whose it was, where its time went, and what it
+waited for, down to the command and the client that held the server up. The kernel source (eBPF) sees the calls of
+all clients on this host, and of all clients of the servers on this host; nobody is asked anything. Calls that
+waited for the same thing share a block (--each: one for each call).
 
-A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE is a recording that was made with the kernel source: its calls pass the same filters and exports. Of several, one is of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
+A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE
+is a recording that was made with the kernel source: its calls pass the same filters and exports. Of several, one is
+of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
 
-Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be resolved, 4 a privilege or kernel feature is missing.`,
+Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be
+resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		Example: `  slowpath trace                               every server of this host
   slowpath trace 10.0.0.5:6379 --slow 20ms --for 1m
   slowpath trace --segment 'server.busy>5ms'   calls that waited for others
@@ -33,7 +39,8 @@ Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 
 	fl := c.Flags()
 	fl.DurationVar(&f.duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
 	fl.IntVar(&f.count, "count", 0, "end after this many calls; 0: no limit")
-	fl.DurationVar(&f.slow, "slow", tap.DefaultSlow, "a call is slow from this `duration` on")
+	fl.StringVar(&f.slowText, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
+		"what it was made with")
 	fl.BoolVar(&f.all, "all", false, "show a sample of the other calls too")
 	fl.StringVar(&f.sample, "sample", "20/s", "`calls` of that sample, at most")
 	fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
@@ -56,7 +63,8 @@ Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 
 
 // traceFlags are the flags of trace, and what they say once they are checked.
 type traceFlags struct {
-	duration, slow           time.Duration
+	duration                 time.Duration
+	slowText                 string
 	count                    int
 	all, each, asJSON        bool
 	sample, record, perfetto string
@@ -64,7 +72,8 @@ type traceFlags struct {
 	filter                   trace.Filter
 	whom                     whomFlags
 
-	perSecond float64 // of the sample; 0 where none is wanted
+	slow      time.Duration // 0: auto
+	perSecond float64       // of the sample; 0 where none is wanted
 }
 
 // ofFile are the flags that have an effect on a recording.
@@ -74,7 +83,8 @@ var ofFile = []string{
 }
 
 func (f *traceFlags) check(cmd *cobra.Command) error {
-	if err := positive("slow", f.slow); err != nil {
+	var err error
+	if f.slow, err = parseSlow(f.slowText); err != nil {
 		return err
 	}
 	for name, d := range map[string]time.Duration{"for": f.duration, "min": f.filter.Min, "max": f.filter.Max} {
@@ -98,11 +108,11 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		return usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
 	}
 	for _, text := range f.spent {
-		s, err := trace.ParseSpent(text)
+		s, err := trace.ParseCondition(text)
 		if err != nil {
 			return usagef("--segment %q: %w", text, err)
 		}
-		f.filter.Spent = append(f.filter.Spent, s)
+		f.filter.Conditions = append(f.filter.Conditions, s)
 	}
 	return nil
 }
@@ -129,7 +139,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	}
 	defer t.leaveExport()
 	if len(files) > 0 {
-		return t.replay(files, cmd.Flags().Changed("slow"))
+		return t.replay(files)
 	}
 	nodes, notes, err := a.traced(cmd.Context(), args)
 	if err == nil && a.unnamed(args) && f.whom.PID != 0 {
@@ -145,7 +155,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 // Notes say what cannot be seen of them.
 func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
 	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
-		if nodes, err = trace.Here(nil); err != nil || len(nodes) > 0 {
+		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
 			return nodes, nil, err
 		}
 		notes = append(notes, "no server was found that listens on this host")

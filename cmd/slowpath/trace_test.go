@@ -14,12 +14,13 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
 )
 
 // kernelSource tells, once, whether the kernel source can run here.
 var kernelSource = sync.OnceValue(func() error {
-	t, err := tap.Open(tap.Options{Clock: clock.New(), Sink: recording.New(), Nodes: []tap.Node{{
+	t, err := tap.Open(tap.Options{Clock: clock.New(), Files: host.Root{}, Sink: recording.New(), Nodes: []tap.Node{{
 		Address: "127.0.0.1:1",
 		Remote:  netip.MustParseAddrPort("127.0.0.1:1"),
 	}}})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
@@ -60,7 +62,7 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, tee recording.Sink) error {
 	clk := clock.New()
 	t.calls = make(chan trace.Call, waitingCalls)
-	t.begin(t.flags.slow, tee, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, tap.DefaultSlow), tee, func(c trace.Call) {
 		select {
 		case t.calls <- c:
 		default:
@@ -68,8 +70,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 		}
 	})
 	kernel, err := tap.Open(tap.Options{
-		Clock: clk, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
-		SamplePerSecond: int(t.flags.perSecond), Whom: t.flags.whom.Whom,
+		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
+		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.whom.ProcessFilter,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
 	})
 	if err != nil {
@@ -218,7 +220,7 @@ func (t *tracing) finish(before error, took time.Duration) error {
 	case t.flags.asJSON:
 		t.note("%s", strings.Join(report.CallsFacts(s), ", "))
 	default:
-		if err := t.print(t.groups.Rest()); err != nil {
+		if err := t.print(t.groups.All()); err != nil {
 			return err
 		}
 		if err := report.CallsSummary(t.app.stdout, s, t.shown > 0, t.app.style()); err != nil {
@@ -261,8 +263,8 @@ func (t *tracing) writeExport() error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
 	}
-	if t.export.Lost > 0 {
-		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Lost,
+	if t.export.Omitted > 0 {
+		t.note("%d calls and waits had no room in %s; narrow it with filters, or watch for less time", t.export.Omitted,
 			t.flags.perfetto)
 	}
 	t.note("%s: open it in https://ui.perfetto.dev", t.flags.perfetto)
@@ -271,7 +273,7 @@ func (t *tracing) writeExport() error {
 
 // replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless
 // --slow says otherwise.
-func (t *tracing) replay(paths []string, slowGiven bool) error {
+func (t *tracing) replay(paths []string) error {
 	rec, notes, err := openRecordings(paths, true)
 	if err != nil {
 		return err
@@ -280,13 +282,9 @@ func (t *tracing) replay(paths []string, slowGiven bool) error {
 	if !rec.Used(recording.SourceTap) {
 		t.note("%s was made without the kernel source: it has no calls to show", paths[0])
 	}
-	slow := t.flags.slow
-	if !slowGiven {
-		slow = trace.SlowOf(rec)
-	}
 	t.several = len(rec.Nodes()) > 1
 	var printErr error
-	t.begin(slow, nil, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, trace.SlowOf(rec)), nil, func(c trace.Call) {
 		if printErr == nil {
 			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
 		}
@@ -298,5 +296,5 @@ func (t *tracing) replay(paths []string, slowGiven bool) error {
 
 // note says something beside the data.
 func (t *tracing) note(format string, args ...any) {
-	fmt.Fprintln(t.app.stderr, report.OneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.app.stderr, layout.OneLine(fmt.Sprintf(format, args...)))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,6 +41,13 @@ func dashed(name string) string {
 	return "--" + name
 }
 
+// alias lets flags be spelled as they were before, without a word in the help. Errors name the spelling of today.
+func alias(fl *pflag.FlagSet, today map[string]string) {
+	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(cmp.Or(today[name], name))
+	})
+}
+
 // kindOf says what a flag takes.
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
@@ -61,7 +69,8 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	hint := ""
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
-	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") { // not repeated: a URL may hold a password
+	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") {
+		// it is not repeated: a URL may hold a password
 		return usagef("a server or a recording needs a command in front: slowpath doctor HOST:PORT; see: slowpath " +
 			"--help")
 	}

@@ -34,7 +34,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 		usual = " (default)"
 	}
 	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+usual)
-	f.StringVar(&w.slow, "slow", "auto", "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
+	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
@@ -47,11 +47,26 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 		"samples are thinned first")
 }
 
+// slowAuto is --slow where nobody says from which duration on a call is slow.
+const slowAuto = "auto"
+
+// parseSlow reads --slow; auto is 0.
+func parseSlow(s string) (time.Duration, error) {
+	if s == slowAuto {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, usagef("--slow %q: give a duration such as 10ms, or auto", s)
+	}
+	return d, nil
+}
+
 // options checks the flags.
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.Whom,
+		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.ProcessFilter,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -59,13 +74,11 @@ func (w *watchFlags) options() (source.Options, error) {
 	if err := positive("timeout", w.timeout); err != nil {
 		return o, err
 	}
-	if w.noTap && w.whom.Whom != (tap.Whom{}) {
+	if w.noTap && w.whom.ProcessFilter != (tap.ProcessFilter{}) {
 		return o, usagef("%s tells the kernel source whose calls to keep: leave --no-tap out", w.whom)
 	}
-	if w.slow != "auto" {
-		if d, err := time.ParseDuration(w.slow); err != nil || d <= 0 {
-			return o, usagef("--slow %q: give a duration such as 10ms, or auto", w.slow)
-		}
+	if _, err := parseSlow(w.slow); err != nil {
+		return o, err
 	}
 	if w.probeRate != "" {
 		rate, err := parseRate(w.probeRate)

@@ -15,7 +15,7 @@ import (
 )
 
 // whomFlags say whose calls the kernel source passes on.
-type whomFlags struct{ tap.Whom }
+type whomFlags struct{ tap.ProcessFilter }
 
 func (w *whomFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")
@@ -54,7 +54,7 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 	if pid == 0 || !a.unnamed(args) {
 		return args, nil
 	}
-	nodes, err := trace.Here(nil)
+	nodes, err := trace.LocalServers(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,12 @@
-// A client of go-redis v9 that never polls the map of its cluster: it reads it once, and then listens to what one
-// `slowpath topology watch CLUSTER --publish` tells on the channels __cluster__:moved and __cluster__:failover.
+// A client of go-redis v9 that never polls the map of its cluster: it reads the map once, and then subscribes to the
+// channels __cluster__:moved and __cluster__:failover, on which `slowpath topology watch CLUSTER --publish` publishes
+// changes.
 //
 //	go run . 127.0.0.1:7001
 //
-// It sets and reads keys all over the cluster, and prints each second how many calls there were, how many of them were
-// redirected, how often the map was read from a server, and how many changes came by message. (On loopback go-redis
-// names nodes ":PORT" when the map does not come from a server; that is the same.)
+// It sets keys in all slots of the cluster, and prints each second the number of calls, of redirected calls, of map
+// reads from a server, and of changes received by message. (On loopback go-redis names nodes ":PORT" if the map does
+// not come from a server; this makes no difference.)
 package main
 
 import (
@@ -42,7 +43,7 @@ func run(ctx context.Context, seed string) error {
 	var redirects atomic.Int64
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs:        []string{seed},
-		ClusterSlots: m.slots, // instead of CLUSTER SLOTS, which the client would send again and again
+		ClusterSlots: m.slots, // instead of CLUSTER SLOTS, which the client would send periodically
 		NewClient: func(o *redis.Options) *redis.Client {
 			c := redis.NewClient(o)
 			c.AddHook(redirectCounter{&redirects})
@@ -73,7 +74,7 @@ func run(ctx context.Context, seed string) error {
 	}
 }
 
-// redirectCounter counts the MOVED that the client was answered.
+// redirectCounter counts the MOVED replies to the client.
 type redirectCounter struct{ count *atomic.Int64 }
 
 func (r redirectCounter) DialHook(next redis.DialHook) redis.DialHook { return next }

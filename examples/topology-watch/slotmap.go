@@ -21,7 +21,7 @@ const (
 	slotCount       = 16384
 )
 
-// slotMap is who serves each slot: read once, then kept by messages.
+// slotMap has the owner of each slot: read once, then updated by messages.
 type slotMap struct {
 	seed           string
 	mu             sync.Mutex
@@ -31,8 +31,8 @@ type slotMap struct {
 
 func newSlotMap(seed string) *slotMap { return &slotMap{seed: seed} }
 
-// read asks a server for the whole map: at the beginning, and when messages may have been missed. A node that is known
-// serves where the seed does not.
+// read asks a server for the whole map: at the start, and when messages may have been missed. If the seed does not
+// answer, it asks the known nodes.
 func (m *slotMap) read(ctx context.Context) error {
 	var last error
 	for _, addr := range m.nodes() {
@@ -50,7 +50,8 @@ func (m *slotMap) read(ctx context.Context) error {
 			if len(r.Nodes) == 0 {
 				continue
 			}
-			if host, port, err := net.SplitHostPort(r.Nodes[0].Addr); err == nil && host == "" { // where it was asked
+			// An empty host stands for the host that replied.
+			if host, port, err := net.SplitHostPort(r.Nodes[0].Addr); err == nil && host == "" {
 				asked, _, _ := net.SplitHostPort(addr)
 				r.Nodes[0].Addr = net.JoinHostPort(asked, port)
 			}
@@ -63,7 +64,7 @@ func (m *slotMap) read(ctx context.Context) error {
 	return last
 }
 
-// nodes are the addresses to ask, the seed first.
+// nodes lists the addresses to ask, the seed first.
 func (m *slotMap) nodes() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,8 +96,8 @@ func (m *slotMap) slots(context.Context) ([]redis.ClusterSlot, error) {
 	return out, nil
 }
 
-// follow applies messages until ctx ends. go-redis subscribes again, on another node, when the connection is lost, and
-// says so: then the map is read once, since messages may have been missed.
+// follow applies messages until ctx ends. When the connection is lost, go-redis subscribes again on another node and
+// sends a Subscription: then the map is read once, since messages may have been missed.
 func (m *slotMap) follow(ctx context.Context, client *redis.ClusterClient) {
 	subscription := client.Subscribe(ctx, movedChannel, failoverChannel)
 	defer subscription.Close()
@@ -125,11 +126,11 @@ func (m *slotMap) follow(ctx context.Context, client *redis.ClusterClient) {
 	}
 }
 
-// apply takes in a message of either channel: a slot, or ranges of them, and who serves them now.
+// apply applies a message of either channel: a slot, or ranges of slots, and the new owner.
 func (m *slotMap) apply(payload string) error {
 	ranges, owner, ok := strings.Cut(payload, " ")
 	if !ok || owner == "" {
-		return fmt.Errorf("not a message of the watcher: %q", payload)
+		return fmt.Errorf("not a message of slowpath topology watch: %q", payload)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +142,7 @@ func (m *slotMap) apply(payload string) error {
 		first, err1 := strconv.Atoi(from)
 		last, err2 := strconv.Atoi(to)
 		if err1 != nil || err2 != nil || first < 0 || last < first || last >= slotCount {
-			return fmt.Errorf("no range of slots: %q", r)
+			return fmt.Errorf("not a range of slots: %q", r)
 		}
 		for slot := first; slot <= last; slot++ {
 			m.owners[slot] = owner

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alarm sleeps until a moment, to within about 50 µs, at the cost of one wake-up. The runtime's own timers are up to a
-// millisecond late in an idle process (its poller waits whole milliseconds), and a thread that sleeps in the kernel by
-// itself costs several wake-ups of the runtime; a timerfd is a file that the runtime's poller waits for like for a
-// socket. An Alarm is for one goroutine.
+// Alarm sleeps with a precision of about 50 µs, at the cost of one wake-up. The runtime's own timers are up to a
+// millisecond late in an idle process (its poller waits whole milliseconds), and a thread that sleeps in a system call
+// costs several wake-ups of the runtime. A timerfd is a file that the runtime's poller waits for like for a socket. An
+// Alarm is for one goroutine.
 type Alarm struct {
 	ctx  context.Context
 	file *os.File

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Alarm sleeps until a moment by the runtime's timers.
+// Alarm sleeps with the runtime's timers.
 type Alarm struct{ ctx context.Context }
 
 // NewAlarm makes an alarm whose sleeps end early when ctx does.

@@ -8,14 +8,14 @@ type Clock interface {
 	Now() int64
 }
 
-// Real is the machine's monotonic clock, anchored once to the wall clock, so that an NTP step in the middle of a watch
-// cannot reorder what the sources saw.
+// Real is the machine's monotonic clock, anchored once to the wall clock, so that an NTP step during a watch cannot
+// reorder what the sources saw.
 type Real struct {
 	anchor time.Time
 	base   int64
 }
 
-// New anchors a clock to the wall time of this moment.
+// New makes a clock that is anchored to the wall time of now.
 func New() *Real {
 	now := time.Now()
 	return &Real{anchor: now, base: now.UnixNano()}

@@ -23,7 +23,7 @@ func TestAlarmSleepsAndEnds(t *testing.T) {
 		t.Errorf("slept %v, want at least 9 ms", d)
 	}
 	if !a.Sleep(-1) {
-		t.Error("a moment that has passed is no end")
+		t.Error("a sleep of no length is not the end")
 	}
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if a.Sleep(time.Hour) {

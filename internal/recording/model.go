@@ -1,26 +1,31 @@
-// Package recording is the one thing that passes from the sources to the verdict: what was seen, as rows of one SQLite
+// Package recording is the file format between the sources and the diagnosis: what was seen, as rows of one SQLite
 // file.
 //
 // The tables are documented in docs/recording.md. Keys and values of users are never stored, only command names, sizes
 // and a keyed hash; passwords appear nowhere.
 package recording
 
+import (
+	"strconv"
+	"strings"
+)
+
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
 const SchemaVersion = 3
 
-// Call is one command and its reply as its caller lived it. Times are nanoseconds since the Unix epoch.
+// Call is one command and its reply, as its caller sees it. Times are nanoseconds since the Unix epoch.
 type Call struct {
 	ID           int64
-	Source       string // who saw it: probe, server (a SLOWLOG entry), tap, load
+	Source       string // which source saw it: probe, server (a SLOWLOG entry), tap, load
 	Conn         string // connection it ran on: for the probe "kept" or "fresh", for the tap the client's address
 	Op           string // command name, upper case
 	KeyHash      string // keyed hash of the first key, or empty
 	ArgCount     int
 	RequestBytes int64
 	ReplyBytes   int64
-	IntendedNs   int64 // when it was meant to be sent
+	IntendedNs   int64 // when it was due
 	StartNs      int64 // when it was sent
-	EndNs        int64 // when the reply was in hand
+	EndNs        int64 // when the caller had the reply
 	Node         string
 	Slot         int // cluster slot, -1 where unknown
 	Error        string
@@ -30,7 +35,7 @@ type Call struct {
 	Seq uint32
 }
 
-// Segment is a part of a call's time that a source measured itself: an actor in a state during [FromNs, ToNs).
+// Segment is a part of a call's time that a source measured: an actor in a state during [FromNs, ToNs).
 type Segment struct {
 	CallID  int64
 	Actor   string
@@ -59,7 +64,8 @@ type Sample struct {
 	Value   float64
 }
 
-// Event is something that happened and lasted: a throttled period, a SLOWLOG entry, a fork, a connect. Detail is JSON.
+// Event is something with a begin and a duration: a throttled period, a SLOWLOG entry, a fork, a connect. Detail is
+// JSON.
 type Event struct {
 	TimeNs     int64 // begin
 	DurationNs int64
@@ -86,8 +92,8 @@ type Profile struct {
 	Pprof   []byte
 }
 
-// Sink takes what the sources see. Its methods never block and are safe for concurrent use; a sink that cannot keep up
-// drops rows and counts them (see Writer.Dropped).
+// Sink receives rows from the sources. Its methods never block and are safe for concurrent use; a sink that cannot keep
+// up drops rows and counts them (MetaDropped).
 type Sink interface {
 	Call(Call, ...Segment)
 	Histogram(Histogram)
@@ -97,8 +103,18 @@ type Sink interface {
 	SetMeta(key, value string)
 }
 
-// ProfileSink takes profiles as well.
+// ProfileSink is a Sink that receives profiles, too.
 type ProfileSink interface {
 	Sink
 	Profile(Profile)
+}
+
+// PIDOf reads the process number of Call.Client, "redis-cli[1234]".
+func PIDOf(process string) (pid int, ok bool) {
+	i := strings.LastIndexByte(process, '[')
+	if i < 0 || !strings.HasSuffix(process, "]") {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(process[i+1 : len(process)-1])
+	return pid, err == nil
 }

@@ -14,7 +14,7 @@ import (
 // ErrNotRecording says that a file is not a slowpath recording, or not a readable one.
 var ErrNotRecording = errors.New("not a slowpath recording")
 
-// maxRows bounds what Open takes into memory per table; a recording by this program at its default bound stays below.
+// maxRows bounds what Open reads into memory per table; a recording at the default --max-disk stays below.
 const maxRows = 20_000_000
 
 func openDB(path, mode string) (*sql.DB, error) {
@@ -47,7 +47,7 @@ func Open(path string) (*Recording, error) {
 	}
 	rec, err := load(path, "rw")
 	if err != nil && !errors.Is(err, errNewer) {
-		// A directory or file that cannot be written cannot take the WAL's index; read the main file as it is.
+		// SQLite cannot create the WAL's index in a read-only directory: read the main file as it is.
 		if again, err2 := load(path, "immutable"); err2 == nil {
 			return again, nil
 		}
@@ -55,7 +55,7 @@ func Open(path string) (*Recording, error) {
 	return rec, err
 }
 
-// sniff tells a file that was never a recording from a damaged one before SQLite is asked.
+// sniff recognizes a file that is no SQLite file at all, as opposed to a damaged recording.
 func sniff(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -129,7 +129,8 @@ func (r *Recording) loadMeta(db *sql.DB) error {
 }
 
 func (r *Recording) loadCalls(db *sql.DB) error {
-	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns,node,slot,error"
+	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns," +
+		"node,slot,error"
 	switch r.Meta[MetaSchema] {
 	case "1":
 		columns += ",'','',0 " // side and client came with version 2

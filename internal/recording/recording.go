@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Recording is a recording in memory, ordered by time: what diagnose is a pure function of.
+// Recording is a recording in memory, ordered by time: the only input of a diagnosis.
 type Recording struct {
 	Meta       map[string]string
 	Calls      []Call
@@ -16,11 +16,11 @@ type Recording struct {
 	Events     []Event
 	Snapshots  []Snapshot
 	Profiles   []Profile
-	series     map[SeriesKey]Series
+	series     map[seriesKey]Series
 }
 
 // SeriesKey names a series of samples.
-type SeriesKey struct{ Source, Subject, Name string }
+type seriesKey struct{ Source, Subject, Name string }
 
 // Point is a sample of one series.
 type Point struct {
@@ -32,10 +32,10 @@ type Point struct {
 // between two points is the earlier one.
 type Series []Point
 
-// New makes an empty recording. It is a Sink for one goroutine, which is how tests of causes make small recordings;
-// call Index when all is in.
+// New makes an empty recording. It is a Sink for one goroutine; tests make small recordings with it. Call Index after
+// the last row.
 func New() *Recording {
-	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[SeriesKey]Series{}}
+	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{}}
 }
 
 // Call implements Sink.
@@ -69,11 +69,11 @@ func (r *Recording) Profile(p Profile) { r.Profiles = append(r.Profiles, p) }
 func (r *Recording) SetMeta(key, value string) { r.Meta[key] = value }
 
 func (r *Recording) addSample(s Sample) {
-	k := SeriesKey{s.Source, s.Subject, s.Name}
+	k := seriesKey{s.Source, s.Subject, s.Name}
 	r.series[k] = append(r.series[k], Point{s.TimeNs, s.Value})
 }
 
-// Index puts everything in order of time.
+// Index sorts all rows by time.
 func (r *Recording) Index() {
 	sort.SliceStable(r.Calls, func(i, j int) bool { return r.Calls[i].IntendedNs < r.Calls[j].IntendedNs })
 	sort.SliceStable(r.Events, func(i, j int) bool { return r.Events[i].TimeNs < r.Events[j].TimeNs })
@@ -86,7 +86,7 @@ func (r *Recording) Index() {
 
 // Series gives the samples of one name, nil if there are none.
 func (r *Recording) Series(source, subject, name string) Series {
-	return r.series[SeriesKey{source, subject, name}]
+	return r.series[seriesKey{source, subject, name}]
 }
 
 // Names lists the series of a source and subject whose name starts with prefix, sorted.
@@ -139,8 +139,8 @@ func (r *Recording) SnapshotOf(source, subject, name string) (Snapshot, bool) {
 	return Snapshot{}, false
 }
 
-// Window is the time that the recording covers, in nanoseconds since the Unix epoch. Where the writer was killed before
-// it could note the end, the end is that of the last thing seen.
+// Window is the time that the recording covers, in nanoseconds since the Unix epoch. If the writer was killed before it
+// wrote the end, the end is that of the last row.
 func (r *Recording) Window() (startNs, endNs int64) {
 	startNs, _ = strconv.ParseInt(r.Meta[MetaStart], 10, 64)
 	endNs, _ = strconv.ParseInt(r.Meta[MetaEnd], 10, 64)

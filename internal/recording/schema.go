@@ -1,16 +1,18 @@
 package recording
 
-// schema is the whole layout of a recording; docs/recording.md describes it for people. Indexes are left out on
-// purpose: a recording is written once and read whole.
+// schema is the layout of a recording, described in docs/recording.md. It has no indexes: a recording is written once
+// and read whole.
 const schema = `
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS call(id INTEGER PRIMARY KEY, source TEXT, conn TEXT, op TEXT, key_hash TEXT, arg_count INTEGER,
-  request_bytes INTEGER, reply_bytes INTEGER, intended_ns INTEGER, start_ns INTEGER, end_ns INTEGER, node TEXT, slot INTEGER, error TEXT,
-  side TEXT, client TEXT, seq INTEGER);
-CREATE TABLE IF NOT EXISTS segment(call_id INTEGER, actor TEXT, state TEXT, from_ns INTEGER, to_ns INTEGER, culprit TEXT);
+CREATE TABLE IF NOT EXISTS call(id INTEGER PRIMARY KEY, source TEXT, conn TEXT, op TEXT, key_hash TEXT,
+  arg_count INTEGER, request_bytes INTEGER, reply_bytes INTEGER, intended_ns INTEGER, start_ns INTEGER, end_ns INTEGER,
+  node TEXT, slot INTEGER, error TEXT, side TEXT, client TEXT, seq INTEGER);
+CREATE TABLE IF NOT EXISTS segment(call_id INTEGER, actor TEXT, state TEXT, from_ns INTEGER,
+  to_ns INTEGER, culprit TEXT);
 CREATE TABLE IF NOT EXISTS histogram(second INTEGER, source TEXT, node TEXT, op TEXT, hdr BLOB);
 CREATE TABLE IF NOT EXISTS sample(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, value REAL);
-CREATE TABLE IF NOT EXISTS event(time_ns INTEGER, duration_ns INTEGER, source TEXT, subject TEXT, kind TEXT, detail TEXT);
+CREATE TABLE IF NOT EXISTS event(time_ns INTEGER, duration_ns INTEGER, source TEXT, subject TEXT, kind TEXT,
+  detail TEXT);
 CREATE TABLE IF NOT EXISTS snapshot(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, body TEXT);
 CREATE TABLE IF NOT EXISTS profile(time_ns INTEGER, subject TEXT, kind TEXT, pprof BLOB);
 `

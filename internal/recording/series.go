@@ -47,8 +47,8 @@ func (s Series) Min() (float64, bool) {
 	return m, true
 }
 
-// Growth is by how much a counter rose over the whole recording. A fall means that the counter began again (a restart,
-// CONFIG RESETSTAT): what it shows then is counted from zero.
+// Growth is by how much a counter rose over the whole recording. A fall means that the counter was reset (a restart,
+// CONFIG RESETSTAT): its new value is counted from zero.
 func (s Series) Growth() float64 {
 	total := 0.0
 	for i := 1; i < len(s); i++ {
@@ -67,7 +67,7 @@ type Step struct {
 	Delta        float64
 }
 
-// Steps lists the rises of a counter, leaving out those that are zero and those over a restart.
+// Steps lists the rises of a counter, without those across a reset.
 func (s Series) Steps() []Step {
 	var out []Step
 	for i := 1; i < len(s); i++ {

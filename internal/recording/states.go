@@ -1,13 +1,18 @@
 package recording
 
-// Actors and states of a segment. Client Receive is the time from the reply in the socket to the read of it while the
-// thread that reads ran something else, OffCPU while it slept. Server Busy is the event loop serving others, server
-// Blocked the thread asleep in a system call or page fault that it cannot leave, server Withheld the main thread asleep
-// after it had read the call, and nothing sent to the caller: it keeps the call waiting (CLIENT PAUSE, a block of
-// writes, a command that blocks before it on the connection). Server Send is the main thread asleep while the reply, or
-// one before it on the connection, went out piece by piece, as the receiver took it. Proxy Forward is the same of a
-// proxy on this host: it had read the call and slept, waiting for the server behind it. Network Way is Out or Back, it
-// is not known which: of calls whose ends two hosts saw (package join). Unexplained is what no source saw.
+// Actors and states of a segment, as far as their names do not say it:
+//
+//   - client receive: the reply is in the socket and not read yet, while the reading thread runs something else;
+//     client off-cpu: the same while that thread sleeps
+//   - server busy: the event loop serves other calls
+//   - server blocked: the thread sleeps in a system call or page fault that cannot be interrupted
+//   - server withheld: the main thread sleeps after it has read the call, and sends nothing: it keeps the call waiting
+//     (CLIENT PAUSE, blocked writes, a blocking command before it on the connection)
+//   - server send: the main thread sleeps while the reply, or one before it on the connection, is sent in pieces as the
+//     receiver takes it
+//   - proxy forward: a proxy on this host has read the call and sleeps, waiting for its server
+//   - network way: out or back, not known which; for calls whose ends were seen by two hosts (package join)
+//   - unexplained: no source saw it
 const (
 	App         = "app"
 	Client      = "client"

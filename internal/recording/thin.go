@@ -2,9 +2,9 @@ package recording
 
 import "fmt"
 
-// thin keeps the file under its bound: once it is over, every second sample of the older half of the rows is deleted
-// (then of histograms, then of calls) until a quarter of the bound is free. Rounds that come later thin the oldest
-// again, so that detail falls off with age. Events and snapshots are small and are what verdicts rest on; they stay.
+// thin keeps the file below its limit: above it, every second sample of the older half of the rows is deleted (then of
+// histograms, then of calls) until a quarter of the limit is free. Later rounds thin the oldest rows again, so that
+// detail decreases with age. Events and snapshots stay: they are small, and verdicts rest on them.
 func (w *Writer) thin() error {
 	used, err := w.usedBytes()
 	if err != nil || used <= w.maxDisk {
@@ -16,7 +16,7 @@ func (w *Writer) thin() error {
 			return fmt.Errorf("thinning recording %s: %w", w.path, err)
 		}
 		if !freed {
-			return fmt.Errorf("recording %s has reached its bound of %d bytes; give a larger --max-disk", w.path,
+			return fmt.Errorf("recording %s has reached its limit of %d bytes; give a larger --max-disk", w.path,
 				w.maxDisk)
 		}
 		if used, err = w.usedBytes(); err != nil {
@@ -26,7 +26,7 @@ func (w *Writer) thin() error {
 	return nil
 }
 
-// usedBytes is the size of the pages in use. Freed pages are used again before the file grows.
+// usedBytes is the size of the pages in use. SQLite reuses freed pages before the file grows.
 func (w *Writer) usedBytes() (int64, error) {
 	var pages, free, size int64
 	if err := w.db.QueryRow("SELECT p.page_count, f.freelist_count, s.page_size FROM pragma_page_count p, "+
@@ -49,7 +49,7 @@ func (w *Writer) thinOnce() (bool, error) {
 		if rows < minThinRows {
 			continue
 		}
-		// By place and not by rowid: rowids have gaps after the first round.
+		// By row number and not by rowid: rowids have gaps after the first round.
 		q := fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "+
 			"(ORDER BY rowid) AS place FROM %[1]s) WHERE place %% 2 = 0 AND place <= %[2]d)", table, rows/2)
 		for _, q := range []string{q, "DELETE FROM segment WHERE call_id NOT IN (SELECT id FROM call)", "VACUUM"} {

@@ -13,16 +13,16 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// Bounds of a writer.
+// Limits of a writer.
 const (
-	queueRows      = 65536                  // rows waiting in memory; more are dropped and counted
+	queueRows      = 65536                  // rows queued in memory; more are dropped and counted
 	flushEvery     = 500 * time.Millisecond // a crash loses at most this much
 	flushRows      = 8192
 	DefaultMaxDisk = 512 << 20 // bytes
 	minMaxDisk     = 1 << 20
 )
 
-// Writer is the one writer of a recording file. It is a Sink.
+// Writer writes a recording file, which has one writer only. It is a Sink.
 type Writer struct {
 	path     string
 	db       *sql.DB
@@ -43,13 +43,13 @@ type row struct {
 	args  []any
 }
 
-// Create makes a recording at path, which must not exist, bounded to maxDisk bytes (0: DefaultMaxDisk).
+// Create makes a recording at path, which must not exist, of at most maxDisk bytes (0: DefaultMaxDisk).
 func Create(path string, maxDisk int64) (*Writer, error) {
 	if maxDisk == 0 {
 		maxDisk = DefaultMaxDisk
 	}
 	if maxDisk < minMaxDisk {
-		return nil, fmt.Errorf("recording %s: a bound of %d bytes is too small; give at least %d", path, maxDisk,
+		return nil, fmt.Errorf("recording %s: a limit of %d bytes is too small; give at least %d", path, maxDisk,
 			minMaxDisk)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -129,11 +129,8 @@ func (w *Writer) Profile(p Profile) {
 	w.put(row{insertProfile, []any{p.TimeNs, p.Subject, p.Kind, p.Pprof}})
 }
 
-// SetMeta sets a fact about the whole recording; the last value of a key counts.
+// SetMeta sets a property of the whole recording; the last value of a key counts.
 func (w *Writer) SetMeta(key, value string) { w.put(row{insertMeta, []any{key, value}}) }
-
-// Dropped counts the rows that were lost so far.
-func (w *Writer) Dropped() int64 { return w.dropped.Load() }
 
 func (w *Writer) put(r row) {
 	select {
@@ -154,7 +151,7 @@ func (w *Writer) Flush() error {
 	}
 }
 
-// Close writes the rest and closes the file: one file without a WAL beside it.
+// Close writes the rest and closes the file, and removes its WAL.
 func (w *Writer) Close() error {
 	w.once.Do(func() {
 		close(w.stop)
@@ -187,7 +184,7 @@ func (w *Writer) run() {
 	}
 }
 
-// drain writes all rows that wait, in transactions of at most flushRows.
+// drain writes all queued rows, in transactions of at most flushRows.
 func (w *Writer) drain() {
 	for {
 		n, err := w.batch()

@@ -3,8 +3,9 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 )
 
 // account shows where the time of slow calls went: a bar per state, with what the state means.
-func (p *page) account(d cause.Diagnosis) {
+func (p *page) account(d verdict.Diagnosis) {
 	if len(d.Account) == 0 {
 		return
 	}
@@ -26,7 +27,7 @@ func (p *page) account(d cause.Diagnosis) {
 	if n := d.Latency.SlowCalls; n > 0 {
 		title = "Where the time of " + format.Count(n, "slow call") + " went"
 	}
-	p.section(title)
+	p.Section(title)
 	shown, rest := split(d.Account)
 	p.states(shown)
 	if len(rest) > 0 {
@@ -36,13 +37,14 @@ func (p *page) account(d cause.Diagnosis) {
 			ns += s.Ns
 			share += s.Share
 		}
-		p.paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"), duration(ns),
-			percent(share)), dim)
+		p.Paragraph("  ", "  ", fmt.Sprintf("and %s: %s, %s", format.Count(len(rest), "smaller part"),
+			format.Duration(ns),
+			format.Percent(share)), layout.Dim)
 	}
 }
 
 // split parts the states that get a line of their own from the small ones. Unexplained time always has its line.
-func split(states []cause.State) (shown, rest []cause.State) {
+func split(states []verdict.State) (shown, rest []verdict.State) {
 	for _, s := range states {
 		if s.Share < minShown && s.State != unexplained {
 			rest = append(rest, s)
@@ -53,39 +55,41 @@ func split(states []cause.State) (shown, rest []cause.State) {
 	return shown, rest
 }
 
-func (p *page) states(states []cause.State) {
+func (p *page) states(states []verdict.State) {
 	terms, said := 0, 0
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
-		terms = max(terms, columns(p.shorten(p.text(t), maxTerm)))
-		said = max(said, columns(saidOf[t]))
+		terms = max(terms, layout.Width(p.Shorten(p.Text(t), maxTerm)))
+		said = max(said, layout.Width(saidOf[t]))
 	}
 	figures := 1 + timeWidth + 1 + partWidth
-	beside := p.style.Width - 2 - terms - 2 - figures - len(wordsGap) - said
+	beside := p.Style.Width - 2 - terms - 2 - figures - len(wordsGap) - said
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
-		name := p.shorten(p.text(t), maxTerm)
-		numbers := " " + p.length(s.Ns) + " " + padLeft(p.text(percent(s.Share)), partWidth)
+		name := p.Shorten(p.Text(t), maxTerm)
+		numbers := " " + p.length(s.Ns) + " " + layout.PadLeft(p.Text(format.Percent(s.Share)), partWidth)
 		if beside >= shortBar {
 			width := min(beside, longBar)
-			p.line("  " + p.in(bold, pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap + p.in(dim,
-				p.text(saidOf[t])))
+			p.Line("  " + p.In(layout.Bold, layout.Pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap +
+				p.In(layout.Dim,
+					p.Text(saidOf[t])))
 			continue
 		}
-		p.line("  " + p.in(bold, name) + p.in(dim, p.aside(saidOf[t], p.style.Width-2-columns(name))))
-		p.line("  " + p.track(s, p.style.Width-2-figures) + numbers)
+		p.Line("  " + p.In(layout.Bold, name) + p.In(layout.Dim, p.aside(saidOf[t],
+			p.Style.Width-2-layout.Width(name))))
+		p.Line("  " + p.track(s, p.Style.Width-2-figures) + numbers)
 	}
 }
 
 // track is the bar of a state, padded to width columns.
-func (p *page) track(s cause.State, width int) string {
+func (p *page) track(s verdict.State, width int) string {
 	b := p.bar(s.Share, width)
-	return p.in(actorPaint(s.Actor), b) + pad("", width-columns(b))
+	return p.In(actorPaint(s.Actor), b) + layout.Pad("", width-layout.Width(b))
 }
 
 // length is a duration in a column of timeWidth.
 func (p *page) length(ns int64) string {
-	return padLeft(p.shorten(p.text(duration(ns)), timeWidth), timeWidth)
+	return layout.PadLeft(p.Shorten(p.Text(format.Duration(ns)), timeWidth), timeWidth)
 }
 
 // aside is a remark behind a term, in at most width columns.
@@ -93,5 +97,5 @@ func (p *page) aside(s string, width int) string {
 	if s == "" {
 		return ""
 	}
-	return p.shorten(" "+p.text("–")+" "+p.text(s), width)
+	return p.Shorten(" "+p.Text("–")+" "+p.Text(s), width)
 }

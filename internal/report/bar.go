@@ -17,7 +17,7 @@ func fraction(f float64) float64 {
 // in eighths.
 func (p *page) bar(share float64, width int) string {
 	eighths := max(1, int(math.Round(fraction(share)*float64(width)*8)))
-	if !p.style.Unicode {
+	if !p.Style.Unicode {
 		return strings.Repeat("#", min(width, max(1, (eighths+4)/8)))
 	}
 	s := strings.Repeat("█", eighths/8)
@@ -30,7 +30,7 @@ func (p *page) bar(share float64, width int) string {
 // span is a bar from one fraction of the width to another, with the space before it: a segment on its call's scale.
 func (p *page) span(from, to float64, width int) string {
 	cell, thin := "█", "▏"
-	if !p.style.Unicode {
+	if !p.Style.Unicode {
 		cell, thin = "#", "|"
 	}
 	a := int(math.Round(fraction(from) * float64(width)))

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/trace"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // CallStyle is how calls are shown.
 type CallStyle struct {
-	Style
+	layout.Style
 	SlowNs int64 // of a call below there is only the first line
 	Nodes  bool  // several servers are watched: say which also where it takes a line more
 }
@@ -40,21 +41,18 @@ func Calls(w io.Writer, g trace.Group, s CallStyle) error {
 	if g.Others > 0 {
 		p.others(g)
 	}
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
-		return fmt.Errorf("writing a call: %w", err)
-	}
-	return nil
+	return p.To(w, "a call")
 }
 
 func (p *page) call(c trace.Call, s CallStyle) {
 	lead := c.Time.UTC().Format("15:04:05.000Z") + "  "
-	op := pad(p.shorten(p.text(cmp.Or(c.Op, "?")), 3*opWidth), opWidth)
+	op := layout.Pad(p.Shorten(p.Text(cmp.Or(c.Op, "?")), 3*opWidth), opWidth)
 	figure := op + " " + p.length(c.Ns) + "  "
-	room := p.style.Width - columns(lead+figure)
+	room := p.Style.Width - layout.Width(lead+figure)
 	who := p.caller(c, s.Nodes, room)
-	p.line(p.in(dim, lead) + p.in(bold, figure) + p.shorten(who[0], room))
+	p.Line(p.In(layout.Dim, lead) + p.In(layout.Bold, figure) + p.Shorten(who[0], room))
 	for _, rest := range who[1:] {
-		p.line(pad("", columns(lead)) + p.shorten(rest, p.style.Width-columns(lead)))
+		p.Line(layout.Pad("", layout.Width(lead)) + p.Shorten(rest, p.Style.Width-layout.Width(lead)))
 	}
 	if c.Ns >= s.SlowNs {
 		p.wayOf(c)
@@ -64,24 +62,24 @@ func (p *page) call(c trace.Call, s CallStyle) {
 // caller says who called whom, and what was out of the ordinary, as lines of which the first has little room. Where
 // there is one server only, it is left out rather than to take a line.
 func (p *page) caller(c trace.Call, nodes bool, room int) []string {
-	who := strings.TrimSpace(p.text(c.Process) + " " + p.text(c.Client))
-	to := " " + p.text("→") + " " + p.text(c.Node)
+	who := strings.TrimSpace(p.Text(c.Process) + " " + p.Text(c.Client))
+	to := " " + p.Text("→") + " " + p.Text(c.Node)
 	var more []string
 	if c.ReplyBytes >= bigReply {
-		more = append(more, "reply "+size(c.ReplyBytes))
+		more = append(more, "reply "+format.Bytes(c.ReplyBytes))
 	}
 	if c.RequestBytes >= bigReply {
-		more = append(more, "request "+size(c.RequestBytes))
+		more = append(more, "request "+format.Bytes(c.RequestBytes))
 	}
 	if c.Error != "" {
-		more = append(more, p.text(c.Error))
+		more = append(more, p.Text(c.Error))
 	}
 	lines := []string{who}
-	if nodes || columns(who+to) <= room {
+	if nodes || layout.Width(who+to) <= room {
 		lines = p.append(lines, to, room)
 	}
 	for _, m := range more {
-		lines = p.append(lines, " "+p.text("·")+" "+m, room)
+		lines = p.append(lines, " "+p.Text("·")+" "+m, room)
 	}
 	return lines
 }
@@ -89,45 +87,45 @@ func (p *page) caller(c trace.Call, nodes bool, room int) []string {
 // append puts a part behind the last line, or below where there is no room for it.
 func (p *page) append(lines []string, part string, room int) []string {
 	n := len(lines) - 1
-	if columns(lines[n]+part) <= room {
+	if layout.Width(lines[n]+part) <= room {
 		lines[n] += part
 		return lines
 	}
-	return append(lines, strings.TrimPrefix(strings.TrimSpace(part), p.text("·")+" "))
+	return append(lines, strings.TrimPrefix(strings.TrimSpace(part), p.Text("·")+" "))
 }
 
 // wayOf is the bar of a call and what took most of it.
 func (p *page) wayOf(c trace.Call) {
 	width := p.stripWidth()
-	room := p.style.Width - width - 2
+	room := p.Style.Width - width - 2
 	var lines []string
 	row := ""
-	sep := " " + p.text("·") + " "
+	sep := " " + p.Text("·") + " "
 	for _, s := range spendings(c) {
-		text := p.text(s.say())
-		if row != "" && columns(row)+columns(sep)+columns(text) <= room {
+		text := p.Text(s.say())
+		if row != "" && layout.Width(row)+layout.Width(sep)+layout.Width(text) <= room {
 			row += sep + text
 			continue
 		}
 		if row != "" {
 			lines = append(lines, row)
 		}
-		wrapped := wrap(text, room)
+		wrapped := layout.Wrap(text, room)
 		lines = append(lines, wrapped[:len(wrapped)-1]...)
 		row = wrapped[len(wrapped)-1]
 	}
 	lines = append(lines, row)
 	for i, l := range lines {
-		lead := pad("", width)
+		lead := layout.Pad("", width)
 		if i == 0 {
 			lead = p.strip(c, width)
 		}
-		p.line(lead + "  " + l)
+		p.Line(lead + "  " + l)
 	}
 }
 
 func (p *page) stripWidth() int {
-	if p.style.Width >= wideScreen {
+	if p.Style.Width >= wideScreen {
 		return wideBar
 	}
 	return clockWidth
@@ -158,10 +156,10 @@ func (p *page) strip(c trace.Call, width int) string {
 		if !ok {
 			cell = [2]string{"░", "."}
 		}
-		if p.style.Unicode {
-			b += p.in(actorPaint(actor), cell[0])
+		if p.Style.Unicode {
+			b += p.In(actorPaint(actor), cell[0])
 		} else {
-			b += p.in(actorPaint(actor), cell[1])
+			b += p.In(actorPaint(actor), cell[1])
 		}
 	}
 	return strings.ReplaceAll(b, "\x1b[0m\x1b[", "\x1b[")
@@ -200,7 +198,7 @@ func spendings(c trace.Call) []spending {
 
 // say puts a spending into words.
 func (s spending) say() string {
-	d := duration(s.ns)
+	d := format.Duration(s.ns)
 	if s.actor == recording.Server && s.state == recording.Busy {
 		switch {
 		case s.culprit == "":
@@ -241,19 +239,7 @@ func (p *page) others(g trace.Group) {
 		named = append(named, "…")
 	}
 	text := fmt.Sprintf("and %s more like it, the shortest %s (%s)", format.Count(g.Others, "call"),
-		duration(g.LeastNs), strings.Join(named, ", "))
-	lead := pad("", p.stripWidth()+2)
-	p.paragraph(lead, lead, text, dim)
-}
-
-// size prints bytes with three digits: 9.54 MB.
-func size(n int64) string {
-	v, unit := float64(n)/1e3, "kB"
-	for _, next := range []string{"MB", "GB"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, next
-	}
-	return digits(v) + " " + unit
+		format.Duration(g.LeastNs), strings.Join(named, ", "))
+	lead := layout.Pad("", p.stripWidth()+2)
+	p.Paragraph(lead, lead, text, layout.Dim)
 }

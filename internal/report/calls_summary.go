@@ -6,8 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/trace"
 )
 
@@ -18,25 +19,22 @@ const (
 
 // CallsSummary writes what a trace amounts to: how many calls, their latencies by command, where the time of the slow
 // ones went, what they waited for, and what is not known. It stands below calls, or alone.
-func CallsSummary(w io.Writer, s trace.Summary, below bool, style Style) error {
+func CallsSummary(w io.Writer, s trace.Summary, below bool, style layout.Style) error {
 	p := newPage(style)
 	if below {
-		p.line("")
+		p.Line("")
 	}
-	p.facts("", CallsFacts(s), bold)
+	p.Facts("", CallsFacts(s), layout.Bold)
 	p.commands(s.Commands)
 	if s.Matched > 0 {
-		d := cause.Diagnosis{Latency: cause.Latency{SlowCalls: s.Matched}}
+		d := verdict.Diagnosis{Latency: verdict.Latency{SlowCalls: s.Matched}}
 		for _, a := range s.Account {
-			d.Account = append(d.Account, cause.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
+			d.Account = append(d.Account, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
 		}
 		p.account(d)
-		p.waited(s.Waited)
+		p.waited(s.Waits)
 	}
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
-		return fmt.Errorf("writing the summary: %w", err)
-	}
-	return nil
+	return p.To(w, "the summary")
 }
 
 // CallsFacts are the counts of a trace, and how much of it is not known for sure.
@@ -46,17 +44,17 @@ func CallsFacts(s trace.Summary) []string {
 		facts = append(facts, fmt.Sprintf("%.1f s", s.Seconds))
 	}
 	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow,
-		duration(s.SlowNs)))
+		format.Duration(s.SlowNs)))
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
-	if s.Whom != nil {
-		facts = append(facts, WhomFacts(*s.Whom)...)
+	if s.ProcessFilter != nil {
+		facts = append(facts, WhomFacts(*s.ProcessFilter)...)
 	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
 		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned,
-			percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
+			format.Percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
 	}
 	facts = append(facts, unaligned)
 	lost := "no report lost"
@@ -78,44 +76,45 @@ func (p *page) commands(list []trace.Command) {
 	if len(list) == 0 {
 		return
 	}
-	p.gap()
+	p.Gap()
 	name := 7
 	for _, c := range list[:min(len(list), maxCommands)] {
-		name = max(name, min(columns(p.text(c.Op)), 3*opWidth))
+		name = max(name, min(layout.Width(p.Text(c.Op)), 3*opWidth))
 	}
 	const columnsOf = "  %s %10s %9s %9s %9s %7s"
-	p.line(p.in(dim, fmt.Sprintf(columnsOf, pad("COMMAND", name), "CALLS", "P50", "P99", "MAX", "SLOW")))
+	p.Line(p.In(layout.Dim, fmt.Sprintf(columnsOf, layout.Pad("COMMAND", name), "CALLS", "P50", "P99", "MAX", "SLOW")))
 	for _, c := range list[:min(len(list), maxCommands)] {
 		figures := []string{"-", "-", "-"}
 		for i, ns := range []int64{c.P50Ns, c.P99Ns, c.MaxNs} {
 			if c.MaxNs > 0 {
-				figures[i] = p.text(duration(ns))
+				figures[i] = p.Text(format.Duration(ns))
 			}
 		}
 		if c.P50Ns == 0 {
 			figures[0], figures[1] = "-", "-" // only slow calls are known
 		}
-		p.line(fmt.Sprintf("  %s %10d %s %s %s %7d", pad(p.shorten(p.text(c.Op), name), name), c.Calls,
-			padLeft(figures[0], 9), padLeft(figures[1], 9), padLeft(figures[2], 9), c.Slow))
+		p.Line(fmt.Sprintf("  %s %10d %s %s %s %7d", layout.Pad(p.Shorten(p.Text(c.Op), name), name), c.Calls,
+			layout.PadLeft(figures[0], 9), layout.PadLeft(figures[1], 9), layout.PadLeft(figures[2], 9), c.Slow))
 	}
 	if more := len(list) - maxCommands; more > 0 {
-		p.line(p.in(dim, "  and "+format.Count(more, "command")+" more"))
+		p.Line(p.In(layout.Dim, "  and "+format.Count(more, "command")+" more"))
 	}
 }
 
 // waited lists what slow calls waited for.
-func (p *page) waited(list []trace.Waited) {
-	list = slices.DeleteFunc(slices.Clone(list), func(w trace.Waited) bool { return w.Ns <= 0 })
+func (p *page) waited(list []trace.Wait) {
+	list = slices.DeleteFunc(slices.Clone(list), func(w trace.Wait) bool { return w.Ns <= 0 })
 	if len(list) == 0 {
 		return
 	}
-	p.section("What they waited for")
+	p.Section("What they waited for")
 	for _, w := range list[:min(len(list), maxWaited)] {
 		lead := "  " + p.length(w.Ns) + "  "
-		p.paragraph(lead, pad("", columns(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor, w.State),
-			format.Count(w.Calls, "call")), none)
+		p.Paragraph(lead, layout.Pad("", layout.Width(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor,
+			w.State),
+			format.Count(w.Calls, "call")), layout.None)
 	}
 	if more := len(list) - maxWaited; more > 0 {
-		p.line(p.in(dim, "  and "+format.Count(more, "smaller one")))
+		p.Line(p.In(layout.Dim, "  and "+format.Count(more, "smaller one")))
 	}
 }

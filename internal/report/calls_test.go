@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/trace"
 )
 
@@ -87,7 +88,12 @@ func showCalls(t *testing.T, s CallStyle) []byte {
 }
 
 func TestCallsGolden(t *testing.T) {
-	for _, s := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 160}} {
+	for _, s := range []layout.Style{
+		{Width: 80},
+		{Width: 80, Unicode: true},
+		{Width: 160, Unicode: true},
+		{Width: 160},
+	} {
 		charset := "ascii"
 		if s.Unicode {
 			charset = "unicode"
@@ -99,7 +105,7 @@ func TestCallsGolden(t *testing.T) {
 		}
 	}
 	golden(t, "calls.80.color.golden", showCalls(t, CallStyle{
-		Style:  Style{Width: 80, Color: true, Unicode: true},
+		Style:  layout.Style{Width: 80, Color: true, Unicode: true},
 		SlowNs: 5 * ms,
 	}))
 }
@@ -107,8 +113,8 @@ func TestCallsGolden(t *testing.T) {
 // TestCallsNarrow: no width makes it fail, and no line is too long.
 func TestCallsNarrow(t *testing.T) {
 	for width := range 200 {
-		out := showCalls(t, CallStyle{Style: Style{Width: width, Unicode: true}, Nodes: true})
-		if err := fits(out, max(width, minWidth)); width > 0 && err != nil {
+		out := showCalls(t, CallStyle{Style: layout.Style{Width: width, Unicode: true}, Nodes: true})
+		if err := fits(out, layout.New(layout.Style{Width: width}).Style.Width); width > 0 && err != nil {
 			t.Error(err)
 		}
 	}
@@ -120,7 +126,7 @@ var control = regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}\x{200b}\x
 func fits(out []byte, width int) error {
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimSuffix(line, "\n")
-		if columns(line) > width || control.MatchString(line) {
+		if layout.Width(line) > width || control.MatchString(line) {
 			return fmt.Errorf("width %d: %q", width, line)
 		}
 	}
@@ -138,13 +144,13 @@ func TestCallsSummaryGolden(t *testing.T) {
 			{Op: "KEYS", Calls: 1, Slow: 1, MaxNs: 600 * ms},
 			{Op: "\x1b[2J", Calls: 9, P50Ns: 1000, P99Ns: 2000, MaxNs: 3000},
 		},
-		Account: []trace.Spending{
+		Account: []trace.StateTime{
 			{Actor: recording.Server, State: recording.Busy, Ns: 31_000 * ms, Share: 0.96},
 			{Actor: recording.Server, State: recording.Exec, Ns: 1_000 * ms, Share: 0.031},
 			{Actor: recording.Nobody, State: recording.Unexplained, Ns: 100 * ms, Share: 0.003},
 			{Actor: recording.Client, State: recording.Send, Ns: ms, Share: 0.0001},
 		},
-		Waited: []trace.Waited{
+		Waits: []trace.Wait{
 			{
 				Actor: recording.Server, State: recording.Busy, What: "KEYS from 127.0.0.1 (redis-cli)",
 				Calls: 36, Ns: 30_000 * ms,
@@ -159,7 +165,7 @@ func TestCallsSummaryGolden(t *testing.T) {
 		})
 	}
 	for name, s := range map[string]trace.Summary{"full": full, "quiet": {Seconds: 3, SlowNs: 5 * ms}} {
-		for _, style := range []Style{{Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 80}} {
+		for _, style := range []layout.Style{{Width: 80, Unicode: true}, {Width: 160, Unicode: true}, {Width: 80}} {
 			var buf bytes.Buffer
 			if err := CallsSummary(&buf, s, name == "full", style); err != nil {
 				t.Fatal(err)

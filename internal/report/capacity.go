@@ -6,37 +6,38 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/load/experiment"
+	"slowpath/internal/report/layout"
 )
 
 // Capacity writes the highest rate that holds a limit for a person, with the loads that tell it.
-func Capacity(w io.Writer, c *experiment.Capacity, style Style) error {
+func Capacity(w io.Writer, c *experiment.Capacity, style layout.Style) error {
 	p := newPage(style)
-	colour := calm
+	colour := layout.Calm
 	if c.Holds == nil {
-		colour = alarm
+		colour = layout.Alarm
 	}
-	p.paragraph("", "", c.Summary, colour)
-	p.gap()
+	p.Paragraph("", "", c.Summary, colour)
+	p.Gap()
 	p.trials(c.Trials)
 	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials),
 		"load"), c.ConfirmRuns))
-	return p.to(w, "the search")
+	return p.To(w, "the search")
 }
 
 // CapacityJSON writes the document slowpath.find-max/v1.
-func CapacityJSON(w io.Writer, c *experiment.Capacity) error { return document(w, "the search", c) }
+func CapacityJSON(w io.Writer, c *experiment.Capacity) error { return layout.JSON(w, "the search", c) }
 
 var trialWidths = []int{11, 8, 9, 8, 8, 8, 8, 9}
 
 func (p *page) trials(trials []experiment.Trial) {
-	p.cells(dim, trialWidths, "RATE", "", "OUTCOME", "P50", "P99", "P99.9", "MAX", "LATE P99")
+	p.Row(layout.Dim, trialWidths, "RATE", "", "OUTCOME", "P50", "P99", "P99.9", "MAX", "LATE P99")
 	for _, t := range trials {
-		l, colour := t.Run.Latency, none
+		l, colour := t.Run.Latency, layout.None
 		if t.Outcome != experiment.Holds {
-			colour = dim
+			colour = layout.Dim
 		}
-		p.cells(colour, trialWidths, grouped(int64(t.PerSecond+0.5))+"/s", t.Purpose, t.Outcome, duration(l.P50Ns),
-			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
-			duration(t.Run.LateP99Ns))
+		p.Row(colour, trialWidths, format.Rate(t.PerSecond), t.Purpose, t.Outcome, format.Duration(l.P50Ns),
+			format.Duration(l.P99Ns), format.Duration(l.P999Ns), format.Duration(l.MaxNs),
+			format.Duration(t.Run.LateP99Ns))
 	}
 }

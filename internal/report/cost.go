@@ -1,6 +1,9 @@
 package report
 
-import "slowpath/internal/diagnose/cause"
+import (
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/report/layout"
+)
 
 // maxCosts bounds the lines of the watch's cost: there is one per node.
 const maxCosts = 8
@@ -10,9 +13,9 @@ func (p *page) cost(facts []cause.Evidence) {
 	if len(facts) == 0 {
 		return
 	}
-	p.section("Cost of this watch")
+	p.Section("Cost of this watch")
 	for _, e := range facts[:min(len(facts), maxCosts)] {
-		p.paragraph("  ", "  ", e.Text, dim)
+		p.Paragraph("  ", "  ", e.Text, layout.Dim)
 	}
 	if n := len(facts) - maxCosts; n > 0 {
 		p.more("  ", n)

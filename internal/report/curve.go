@@ -5,7 +5,9 @@ import (
 	"math"
 	"strings"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/experiment"
+	"slowpath/internal/report/layout"
 )
 
 const (
@@ -67,12 +69,12 @@ func (p *page) curve(s *experiment.Sweep) {
 	if len(s.Points) < 2 {
 		return
 	}
-	c := newCanvas(s.Points, min(p.style.Width-curveLabel-1, curveMost))
+	c := newCanvas(s.Points, min(p.Style.Width-curveLabel-1, curveMost))
 	if !(c.top > 0) {
 		return
 	}
 	dot, point, bar, knee := '·', '●', '│', '┊'
-	if !p.style.Unicode {
+	if !p.Style.Unicode {
 		dot, point, bar, knee = '.', 'o', '|', ':'
 	}
 	if s.Knee != nil {
@@ -103,14 +105,14 @@ func (p *page) curve(s *experiment.Sweep) {
 
 // drawn prints the picture with its scales.
 func (p *page) drawn(s *experiment.Sweep, c *canvas) {
-	p.gap()
-	p.line(p.in(dim, "requests per second by "+s.Axis))
+	p.Gap()
+	p.Line(p.In(layout.Dim, "requests per second by "+s.Axis))
 	for r, cells := range c.cells {
 		label := ""
 		if r%4 == 0 {
-			label = short(int64(math.Round(c.top * float64(curveRows-1-r) / (curveRows - 1))))
+			label = format.Compact(int64(math.Round(c.top * float64(curveRows-1-r) / (curveRows - 1))))
 		}
-		p.line(padLeft(label, curveLabel-1) + " " + p.in(blue, strings.TrimRight(string(cells), " ")))
+		p.Line(layout.PadLeft(label, curveLabel-1) + " " + p.In(layout.Blue, strings.TrimRight(string(cells), " ")))
 	}
 	ticks := []rune(strings.Repeat(" ", c.width()))
 	free := 0
@@ -122,7 +124,7 @@ func (p *page) drawn(s *experiment.Sweep, c *canvas) {
 		}
 		free = write(ticks, at, free, text)
 	}
-	p.line(strings.Repeat(" ", curveLabel) + string(ticks))
+	p.Line(strings.Repeat(" ", curveLabel) + string(ticks))
 	if s.Knee != nil {
 		knee := []rune(strings.Repeat(" ", c.width()))
 		at := c.column(s.Knee.Value)
@@ -131,6 +133,6 @@ func (p *page) drawn(s *experiment.Sweep, c *canvas) {
 			text, at = "knee^", at-len(text)+1
 		}
 		write(knee, at, 0, text)
-		p.line(strings.Repeat(" ", curveLabel) + p.in(dim, string(knee)))
+		p.Line(strings.Repeat(" ", curveLabel) + p.In(layout.Dim, string(knee)))
 	}
 }

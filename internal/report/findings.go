@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 )
 
 // maxFacts bounds the lines of evidence of one finding: in a cluster of a hundred nodes each node brings its own.
@@ -14,14 +15,14 @@ const maxFacts = 12
 func (p *page) findings(fs []cause.Finding) {
 	for i, f := range fs {
 		number := fmt.Sprintf("%d. ", i+1)
-		p.gap()
-		p.paragraph(number, pad("", len(number)), f.Title, bold)
-		p.facts("   ", claim(f), none)
+		p.Gap()
+		p.Paragraph(number, layout.Pad("", len(number)), f.Title, layout.Bold)
+		p.Facts("   ", claim(f), layout.None)
 		if f.Because != "" {
-			p.paragraph("   ", "   ", "a consequence of "+rootOf(fs, f.Because), doubt)
+			p.Paragraph("   ", "   ", "a consequence of "+rootOf(fs, f.Because), layout.Doubt)
 		}
-		p.evidence("proof", "+ ", f.Evidence, none)
-		p.evidence("against", "- ", f.Against, yellow)
+		p.evidence("proof", "+ ", f.Evidence, layout.None)
+		p.evidence("against", "- ", f.Against, layout.Yellow)
 		p.fix(f.Fix)
 		p.links(f.See)
 	}
@@ -36,10 +37,10 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	if f.Of > 0 {
-		out = append(out, percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
+		out = append(out, format.Percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
 			format.Count(f.Of, "slow call")))
 	}
-	return append(out, "confidence "+percent(f.Confidence))
+	return append(out, "confidence "+format.Percent(f.Confidence))
 }
 
 func rootOf(fs []cause.Finding, id string) string {
@@ -51,13 +52,13 @@ func rootOf(fs []cause.Finding, id string) string {
 	return id
 }
 
-func (p *page) evidence(label, mark string, facts []cause.Evidence, c paint) {
+func (p *page) evidence(label, mark string, facts []cause.Evidence, c layout.Paint) {
 	if len(facts) == 0 {
 		return
 	}
 	p.heading(label)
 	for _, e := range facts[:min(len(facts), maxFacts)] {
-		p.paragraph("   "+mark, "     ", said(e), c)
+		p.Paragraph("   "+mark, "     ", said(e), c)
 	}
 	if n := len(facts) - maxFacts; n > 0 {
 		p.more("     ", n)
@@ -66,14 +67,14 @@ func (p *page) evidence(label, mark string, facts []cause.Evidence, c paint) {
 
 // more says that a list was cut.
 func (p *page) more(lead string, n int) {
-	p.paragraph(lead, lead, fmt.Sprintf("… and %d more (all with --json)", n), dim)
+	p.Paragraph(lead, lead, fmt.Sprintf("… and %d more (all with --json)", n), layout.Dim)
 }
 
-func (p *page) heading(s string) { p.line("   " + p.in(bold, s)) }
+func (p *page) heading(s string) { p.Line("   " + p.In(layout.Bold, s)) }
 
 // said is a fact with its source in brackets.
 func said(e cause.Evidence) string {
-	s := cut(e.Text, maxText-100)
+	s := layout.Bound(e.Text, layout.MaxText-100)
 	if s == "" {
 		s = fmt.Sprintf("%g %s", e.Value, e.Unit)
 	}
@@ -91,9 +92,9 @@ func (p *page) fix(fixes []string) {
 	for _, f := range fixes {
 		for _, s := range steps(f) {
 			if s.command {
-				p.piece("     ", s.text, copied)
+				p.Piece("     ", s.text, layout.Copied)
 			} else {
-				p.paragraph("     ", "     ", s.text, none)
+				p.Paragraph("     ", "     ", s.text, layout.None)
 			}
 		}
 	}
@@ -105,6 +106,6 @@ func (p *page) links(urls []string) {
 	}
 	p.heading("see")
 	for _, u := range urls {
-		p.piece("     ", u, dim)
+		p.Piece("     ", u, layout.Dim)
 	}
 }

@@ -1,14 +1,22 @@
-// Each frame is an <svg class="f"> whose x and width are shares of the whole in per cent, so that zooming is other shares, and resizing needs nothing.
+// Each frame is an <svg class="f"> whose x and width are shares of the whole in per cent: to zoom is to set other
+// shares, and a window of another size needs nothing.
 "use strict";
 for (const section of document.querySelectorAll(".flame")) {
-  const svg = section.querySelector("svg"), tip = section.querySelector(".tip"), found = section.querySelector("output");
-  const input = section.querySelector("input"), back = section.querySelector("button"), row = +svg.dataset.row;
-  const frames = [...svg.querySelectorAll(".f")].map(g => ({g, x: parseFloat(g.getAttribute("x")), w: parseFloat(g.getAttribute("width")),
-    level: +g.dataset.l, title: g.querySelector("title").textContent, name: g.dataset.n}));
+  const svg = section.querySelector("svg"), tip = section.querySelector(".tip");
+  const input = section.querySelector("input"), found = section.querySelector("output");
+  const back = section.querySelector("button"), row = +svg.dataset.row;
+  const frames = [...svg.querySelectorAll(".f")].map(g => ({
+    g,
+    x: parseFloat(g.getAttribute("x")),
+    w: parseFloat(g.getAttribute("width")),
+    level: +g.dataset.l,
+    title: g.querySelector("title").textContent,
+    name: g.dataset.n,
+  }));
   if (!frames.length) continue;
-  const eps = 1e-4, byElement = new Map(frames.map(f => [f.g, f]));
+  const root = frames[0], eps = 1e-4, byElement = new Map(frames.map(f => [f.g, f]));
   const inside = (a, b) => a.x >= b.x - eps && a.x + a.w <= b.x + b.w + eps;
-  let zoomed = frames[0], current = frames[0];
+  let zoomed = root, current = root;
 
   const narrow = f => f.g.classList.toggle("n", f.shown * svg.clientWidth / 100 < 26);
   const show = to => {
@@ -25,9 +33,13 @@ for (const section of document.querySelectorAll(".flame")) {
       if (up || below) deepest = Math.max(deepest, f.level);
     }
     svg.setAttribute("height", (deepest + 1) * row);
-    back.disabled = to === frames[0];
+    back.disabled = to === root;
   };
-  const say = f => { tip.textContent = f.title + (zoomed !== frames[0] && f.level > zoomed.level ? ", " + (100 * f.w / zoomed.w).toFixed(1) + " % of " + zoomed.name : ""); };
+  const toggle = f => show(f === zoomed ? root : f);
+  const say = f => {
+    const below = zoomed !== root && f.level > zoomed.level;
+    tip.textContent = f.title + (below ? ", " + (100 * f.w / zoomed.w).toFixed(1) + " % of " + zoomed.name : "");
+  };
   const focus = f => {
     if (!f) return;
     current.g.setAttribute("tabindex", -1);
@@ -35,7 +47,7 @@ for (const section of document.querySelectorAll(".flame")) {
     f.g.setAttribute("tabindex", 0);
     f.g.focus({preventScroll: false});
   };
-  // What stands where an arrow leads: the caller above, the widest function below, the nearest beside.
+  // Where an arrow leads: to the caller above, to the widest function below, to the nearest on either side.
   const visible = level => frames.filter(f => f.level === level && !f.g.classList.contains("gone"));
   const next = {
     ArrowUp: f => visible(f.level - 1).find(c => inside(f, c)),
@@ -43,17 +55,21 @@ for (const section of document.querySelectorAll(".flame")) {
     ArrowLeft: f => visible(f.level).filter(c => c.x < f.x - eps).sort((a, b) => b.x - a.x)[0],
     ArrowRight: f => visible(f.level).filter(c => c.x > f.x + eps).sort((a, b) => a.x - b.x)[0],
   };
-  svg.addEventListener("mouseover", e => { const f = byElement.get(e.target.closest(".f")); if (f) say(f); });
-  svg.addEventListener("focusin", e => { const f = byElement.get(e.target.closest(".f")); if (f) say(f); });
-  svg.addEventListener("click", e => { const f = byElement.get(e.target.closest(".f")); if (f) { show(f === zoomed ? frames[0] : f); focus(f); say(f); } });
+  const on = (type, act) => svg.addEventListener(type, e => {
+    const f = byElement.get(e.target.closest(".f"));
+    if (f) act(f);
+  });
+  on("mouseover", say);
+  on("focusin", say);
+  on("click", f => { toggle(f); focus(f); say(f); });
   svg.addEventListener("keydown", e => {
     if (next[e.key]) focus(next[e.key](current));
-    else if (e.key === "Enter" || e.key === " ") { show(current === zoomed ? frames[0] : current); say(current); }
-    else if (e.key === "Escape" || e.key === "Backspace") show(frames[0]);
+    else if (e.key === "Enter" || e.key === " ") { toggle(current); say(current); }
+    else if (e.key === "Escape" || e.key === "Backspace") show(root);
     else return;
     e.preventDefault();
   });
-  // Shares of what is found: a function that calls itself counts once.
+  // The share of what is found: a function that calls itself counts once.
   const search = () => {
     const want = input.value.trim().toLowerCase(), outer = [];
     let share = 0, count = 0;
@@ -64,13 +80,15 @@ for (const section of document.querySelectorAll(".flame")) {
       count++;
       if (!outer.some(o => o.level < f.level && inside(f, o))) { outer.push(f); share += f.w; }
     }
-    found.textContent = want === "" ? "" : count === 0 ? "nothing has that name" : share.toFixed(2) + " % is in or below " + count + (count === 1 ? " frame" : " frames");
+    if (want === "") found.textContent = "";
+    else if (count === 0) found.textContent = "nothing has that name";
+    else found.textContent = `${share.toFixed(2)} % is in or below ${count} frame${count === 1 ? "" : "s"}`;
   };
   input.addEventListener("input", search);
   input.addEventListener("keydown", e => { if (e.key === "Escape") { input.value = ""; search(); } });
-  back.addEventListener("click", () => { show(frames[0]); focus(frames[0]); });
+  back.addEventListener("click", () => { show(root); focus(root); });
   addEventListener("resize", () => frames.forEach(narrow));
-  show(frames[0]);
+  show(root);
   section.querySelector(".bar").hidden = false;
 }
 addEventListener("keydown", e => {

@@ -15,6 +15,21 @@ func flame(frames ...stacks.Stack) Flame {
 	return Flame{Title: "mutex of <shop>", Unit: "nanoseconds", Root: stacks.Graph(p, 0)}
 }
 
+// drawn is the graph of a page with one.
+func drawn(t *testing.T, f Flame) string {
+	t.Helper()
+	var b strings.Builder
+	if err := FlamePage(&b, "x", []Flame{f}); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(b.String(), "</div>\n<svg ")
+	svg, _, closed := strings.Cut(rest, "\n</svg>\n")
+	if !ok || !closed {
+		t.Fatalf("no drawing in %s", b.String())
+	}
+	return "<svg " + svg + "\n</svg>"
+}
+
 // rects reads a drawing as XML and gives the width of each frame by its tip.
 func rects(t *testing.T, svg string) (tips []string) {
 	t.Helper()
@@ -47,19 +62,16 @@ func TestFlame(t *testing.T) {
 	},
 		stacks.Stack{Frames: []string{"main.main", "<&\x1b>"}, Values: []int64{250e6}},
 		stacks.Stack{Frames: []string{"main.main", "too.Narrow"}, Values: []int64{100}})
-	var b strings.Builder
-	if err := FlameSVG(&b, f); err != nil {
-		t.Fatal(err)
-	}
-	all := strings.Join(rects(t, b.String()), "\n")
+	svg := drawn(t, f)
+	all := strings.Join(rects(t, svg), "\n")
 	for _, want := range []string{"mutex of <shop>", "main.main: 1.00 s (100.00 %)", "example.com/lib.(*Cache).Get: " +
 		"750 ms (75.00 %)", "(25.00 %)"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}
 	}
-	if strings.Contains(all, "too.Narrow") || !strings.Contains(b.String(), ">lib.(*Cache).Get<") {
-		t.Errorf("%s", b.String())
+	if strings.Contains(all, "too.Narrow") || !strings.Contains(svg, ">lib.(*Cache).Get<") {
+		t.Errorf("%s", svg)
 	}
 }
 
@@ -81,8 +93,8 @@ func TestFlamePage(t *testing.T) {
 func TestFlameAgainst(t *testing.T) {
 	f := flame(stacks.Stack{Frames: []string{"main", "lua"}, Values: []int64{90e6}},
 		stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{10e6}})
-	f.Beside = flame(stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{7}}).Root
-	f.BesideName = "else"
+	f.Baseline = flame(stacks.Stack{Frames: []string{"main", "get"}, Values: []int64{7}}).Root
+	f.BaselineName = "else"
 	f.Top = []stacks.Function{{Name: "<lua>", Own: 90e6, All: 95e6}}
 	var b strings.Builder
 	if err := FlamePage(&b, "x", []Flame{f}); err != nil {
@@ -103,21 +115,42 @@ func TestFlameAgainst(t *testing.T) {
 
 // TestFlamePlaces: frames lie below their callers and beside each other, in shares of the whole.
 func TestFlamePlaces(t *testing.T) {
-	var b strings.Builder
 	f := flame(stacks.Stack{Frames: []string{"main", "a"}, Values: []int64{25}}, stacks.Stack{Frames: []string{
 		"main",
 		"b",
 	}, Values: []int64{75}})
-	if err := FlameSVG(&b, f); err != nil {
-		t.Fatal(err)
-	}
+	svg := drawn(t, f)
 	for _, want := range []string{
 		`x="0.00000%" y="18" width="100.00000%" height="18" data-l="1" data-n="main"`,
 		`x="0.00000%" y="36" width="25.00000%" height="18" data-l="2" data-n="a"`,
 		`x="25.00000%" y="36" width="75.00000%" height="18" data-l="2" data-n="b"`,
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %s in %s", want, b.String())
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s in %s", want, svg)
 		}
+	}
+}
+
+// TestFlameOfHostileNames: whatever a function, a process or a unit calls itself, the page shows it as text.
+func TestFlameOfHostileNames(t *testing.T) {
+	const name = `"/><script>alert(1)</script></title></style><img onerror=alert(1) src=x>'` + "\x1b]0;x\x07"
+	f := flame(stacks.Stack{Frames: []string{"main", name}, Values: []int64{1}})
+	f.Title, f.Note, f.Unit, f.BaselineName, f.Baseline = name, name, name, name, f.Root
+	f.Top = []stacks.Function{{Name: name, Own: 1, All: 1}}
+	var b strings.Builder
+	if err := FlamePage(&b, name, []Flame{f, f}); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for what, most := range map[string]int{
+		"<script": 1, "<style": 1, "</style": 1, "<img": 0, "\x1b": 0, "\x07": 0, "ZgotmplZ": 0,
+		`data-n=""`: 0, "alert(1)</script>": 0,
+	} {
+		if n := strings.Count(page, what); n != most {
+			t.Errorf("%d of %q, not %d, in %s", n, what, most, page)
+		}
+	}
+	if tips := strings.Join(rects(t, drawn(t, f)), "\n"); !strings.Contains(tips, "<script>alert(1)</script>") {
+		t.Errorf("the name is not shown as it is: %s", tips)
 	}
 }

@@ -7,13 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"slowpath/internal/report/layout"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestTextGolden(t *testing.T) {
 	for name, d := range samples {
-		for _, s := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160}, {Width: 160, Unicode: true}} {
+		for _, s := range []layout.Style{
+			{Width: 80},
+			{Width: 80, Unicode: true},
+			{Width: 160},
+			{Width: 160, Unicode: true},
+		} {
 			charset := "ascii"
 			if s.Unicode {
 				charset = "unicode"
@@ -29,7 +36,7 @@ func TestTextGolden(t *testing.T) {
 
 func TestTextColorGolden(t *testing.T) {
 	var buf bytes.Buffer
-	if err := Text(&buf, throttled(), Style{Width: 80, Color: true, Unicode: true}); err != nil {
+	if err := Text(&buf, throttled(), layout.Style{Width: 80, Color: true, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "throttled.80.color.golden", buf.Bytes())

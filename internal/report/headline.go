@@ -5,22 +5,23 @@ import (
 	"math"
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 // headline is the verdict in one sentence, what was watched, and the figures of the calls.
-func (p *page) headline(d cause.Diagnosis) {
+func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
 	}
-	p.paragraph("", "", summary, verdictPaint(d.Verdict))
-	p.facts("", append(watched(d), tiers(d.Sources)...), dim)
-	p.facts("", figures(d.Latency), none)
+	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
+	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
+	p.Facts("", figures(d.Latency), layout.None)
 	if d.Whom != nil {
-		p.facts("", WhomFacts(*d.Whom), none)
+		p.Facts("", WhomFacts(*d.Whom), layout.None)
 	}
 }
 
@@ -41,17 +42,17 @@ func WhomFacts(w recording.Whom) []string {
 	return facts
 }
 
-func verdictPaint(verdict string) paint {
-	switch verdict {
-	case cause.Healthy:
-		return calm
-	case cause.Findings:
-		return alarm
+func verdictPaint(said string) layout.Paint {
+	switch said {
+	case verdict.Healthy:
+		return layout.Calm
+	case verdict.Findings:
+		return layout.Alarm
 	}
-	return doubt
+	return layout.Doubt
 }
 
-func watched(d cause.Diagnosis) []string {
+func watched(d verdict.Diagnosis) []string {
 	var out []string
 	if d.Target.Address != "" {
 		out = append(out, d.Target.Address)
@@ -96,18 +97,19 @@ func tiers(sources []recording.SourceStatus) []string {
 	return out
 }
 
-func figures(l cause.Latency) []string {
+func figures(l verdict.Latency) []string {
 	if l.Calls == 0 && l.SlowCalls == 0 {
 		return nil
 	}
 	slow := fmt.Sprintf("%d slow", l.SlowCalls)
 	if l.SlowThresholdNs > 0 {
-		slow += " (≥ " + duration(l.SlowThresholdNs) + ")"
+		slow += " (≥ " + format.Duration(l.SlowThresholdNs) + ")"
 	}
 	calls := []string{format.Count(l.Calls, "call")}
 	if l.UserCalls > 0 && l.UserCalls != l.Calls {
 		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
 			" of slowpath"}
 	}
-	return append(calls, slow, "p50 "+duration(l.P50Ns), "p99 "+duration(l.P99Ns), "max "+duration(l.MaxNs))
+	return append(calls, slow, "p50 "+format.Duration(l.P50Ns), "p99 "+format.Duration(l.P99Ns),
+		"max "+format.Duration(l.MaxNs))
 }

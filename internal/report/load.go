@@ -8,11 +8,12 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
+	"slowpath/internal/report/layout"
 )
 
 // Load writes the result of a load for a person: how fast, how late, how the latencies spread, and what one must know
 // to read that.
-func Load(w io.Writer, r *bench.Result, s Style) error {
+func Load(w io.Writer, r *bench.Result, s layout.Style) error {
 	p := newPage(s)
 	p.loadHead(r)
 	p.loadLimit(r)
@@ -26,13 +27,10 @@ func Load(w io.Writer, r *bench.Result, s Style) error {
 	p.loadFacts(r)
 	p.replay(r.Replay)
 	for _, n := range r.Notes {
-		p.gap()
-		p.paragraph("", "", n, none)
+		p.Gap()
+		p.Paragraph("", "", n, layout.None)
 	}
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
-		return fmt.Errorf("writing the result: %w", err)
-	}
-	return nil
+	return p.To(w, "the result")
 }
 
 // loadHead says what was done, and how fast it went.
@@ -63,14 +61,14 @@ func (p *page) loadHead(r *bench.Result) {
 	if s.BusyPoll {
 		facts = append(facts, "busy polling")
 	}
-	p.facts("", facts, dim)
-	p.gap()
+	p.Facts("", facts, layout.Dim)
+	p.Gap()
 	ended := ""
 	if r.Interrupted {
 		ended = ", ended early"
 	}
-	p.paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", grouped(int64(r.RequestsPerSecond+0.5)),
-		grouped(r.Requests), duration(int64(r.Seconds*1e9)), ended), bold)
+	p.Paragraph("", "", fmt.Sprintf("%s requests per second (%s in %s%s)", format.Thousands(r.RequestsPerSecond),
+		format.Thousands(r.Requests), format.Duration(int64(r.Seconds*1e9)), ended), layout.Bold)
 }
 
 func (p *page) rateAsked(r *bench.Result) string {
@@ -81,7 +79,7 @@ func (p *page) rateAsked(r *bench.Result) string {
 	if r.Replay != nil {
 		arrivals = paceOf(r.Replay)
 	}
-	return fmt.Sprintf(" at %s/s, %s", grouped(int64(r.Schedule.PerSecond+0.5)), arrivals)
+	return fmt.Sprintf(" at %s, %s", format.Rate(r.Schedule.PerSecond), arrivals)
 }
 
 // Columns of latencies: a label, and figures of nine columns each.
@@ -89,27 +87,27 @@ const latencyLabel, latencyColumn = 22, 9
 
 // loadLatency prints the percentiles; from the intended time and from the send where these differ.
 func (p *page) loadLatency(r *bench.Result) {
-	p.gap()
-	head := pad("", latencyLabel)
+	p.Gap()
+	head := layout.Pad("", latencyLabel)
 	for _, h := range []string{"P50", "P90", "P99", "P99.9", "P99.99", "MAX"} {
-		head += padLeft(h, latencyColumn)
+		head += layout.PadLeft(h, latencyColumn)
 	}
-	p.line(p.in(dim, head))
+	p.Line(p.In(layout.Dim, head))
 	if r.Latency.HDR == r.Service.HDR && r.Settings.Loop == bench.Closed {
-		p.line(p.latencyRow("latency", r.Latency))
+		p.Line(p.latencyRow("latency", r.Latency))
 	} else {
-		p.line(p.latencyRow("from intended time", r.Latency))
-		p.line(p.latencyRow("from send", r.Service))
+		p.Line(p.latencyRow("from intended time", r.Latency))
+		p.Line(p.latencyRow("from send", r.Service))
 	}
 	if r.PoolWait != nil {
-		p.line(p.latencyRow("waiting for the pool", *r.PoolWait))
+		p.Line(p.latencyRow("waiting for the pool", *r.PoolWait))
 	}
 	if r.Delivery != nil {
-		p.line(p.latencyRow("to subscribers", *r.Delivery))
+		p.Line(p.latencyRow("to subscribers", *r.Delivery))
 	}
 	for _, phase := range []string{"dns", "connect", "tls", "handshake"} {
 		if l, ok := r.Dials[phase]; ok && opens(r) {
-			p.line(p.latencyRow(phase, l))
+			p.Line(p.latencyRow(phase, l))
 		}
 	}
 }
@@ -121,9 +119,9 @@ func opens(r *bench.Result) bool {
 }
 
 func (p *page) latencyRow(label string, l bench.Latency) string {
-	row := pad(label, latencyLabel)
+	row := layout.Pad(label, latencyLabel)
 	for _, ns := range []int64{l.P50Ns, l.P90Ns, l.P99Ns, l.P999Ns, l.P9999Ns, l.MaxNs} {
-		row += padLeft(p.time(l, ns), latencyColumn)
+		row += layout.PadLeft(p.time(l, ns), latencyColumn)
 	}
 	return row
 }
@@ -133,67 +131,69 @@ func (p *page) time(l bench.Latency, ns int64) string {
 	if l.Calls == 0 {
 		return "-"
 	}
-	return p.text(duration(ns))
+	return p.Text(format.Duration(ns))
 }
 
 // loadOps prints a line per op of a mix.
 func (p *page) loadOps(ops []bench.Op) {
-	p.gap()
+	p.Gap()
 	widths := []int{10, 9, 9, 9, 9, 9, 6, 6}
 	line := func(name string, cells ...string) string {
-		s := pad(p.shorten(name, 12), 13)
+		s := layout.Pad(p.Shorten(name, 12), 13)
 		for i, c := range cells {
-			s += padLeft(c, widths[i])
+			s += layout.PadLeft(c, widths[i])
 		}
 		return s
 	}
-	p.line(p.in(dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
+	p.Line(p.In(layout.Dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
 	for _, o := range ops {
 		l := o.Latency
-		p.line(line(p.text(o.Op), short(o.Requests), short(int64(o.RequestsPerSecond+0.5)), p.time(l, l.P50Ns),
+		p.Line(line(p.Text(o.Op), format.Compact(o.Requests), format.Compact(int64(o.RequestsPerSecond+0.5)),
+			p.time(l, l.P50Ns),
 			p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
-			short(o.Errors), short(o.Misses)))
+			format.Compact(o.Errors), format.Compact(o.Misses)))
 	}
 }
 
 // loadFacts prints what else was counted.
 func (p *page) loadFacts(r *bench.Result) {
-	p.gap()
+	p.Gap()
 	if len(r.Errors) > 0 {
-		p.paragraph("errors: ", "        ", countsText(r.Errors), alarm)
+		p.Paragraph("errors: ", "        ", countsText(r.Errors), layout.Alarm)
 	}
 	if n := r.Routing; n != nil {
-		p.paragraph("nodes: ", "       ", countsText(n.Nodes), none)
-		if len(n.SentAgain) > 0 {
-			p.paragraph("sent again: ", "            ", countsText(n.SentAgain), none)
+		p.Paragraph("nodes: ", "       ", countsText(n.Nodes), layout.None)
+		if len(n.Retried) > 0 {
+			p.Paragraph("sent again: ", "            ", countsText(n.Retried), layout.None)
 		}
 	}
 	var facts []string
 	if r.Misses > 0 {
-		facts = append(facts, fmt.Sprintf("%s reads missed", grouped(r.Misses)))
+		facts = append(facts, fmt.Sprintf("%s reads missed", format.Thousands(r.Misses)))
 	}
 	if r.Settings.Subscribers > 0 {
-		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", grouped(r.Delivered),
+		facts = append(facts, fmt.Sprintf("%s messages delivered to %s", format.Thousands(r.Delivered),
 			format.Count(r.Settings.Subscribers, "subscriber")))
 	}
 	if r.TimedOut > 0 {
-		facts = append(facts, format.Count(int(r.TimedOut), "call")+" timed out")
+		facts = append(facts, format.Count(r.TimedOut, "call")+" timed out")
 	}
 	if len(r.Mismatches) > 0 {
-		p.paragraph("wrong replies: ", "               ", countsText(r.Mismatches), alarm)
+		p.Paragraph("wrong replies: ", "               ", countsText(r.Mismatches), layout.Alarm)
 	}
 	if c := r.Connections; c.Lost > 0 {
-		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(int(c.Lost), "connection"),
+		facts = append(facts, fmt.Sprintf("%s lost, %d made again", format.Count(c.Lost, "connection"),
 			c.Reconnected))
 	}
 	if s := r.Schedule; s != nil {
-		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)", duration(s.LateP99Ns),
-			duration(s.LateMaxNs)))
+		facts = append(facts, fmt.Sprintf("intended schedule kept within %s (p99), %s (max)",
+			format.Duration(s.LateP99Ns),
+			format.Duration(s.LateMaxNs)))
 	}
 	g := r.Generator
 	facts = append(facts, fmt.Sprintf("generator: %s CPU s per million requests, %s system calls per request",
-		digits(g.CPUSecondsPerMillion), digits(g.SystemCallsPerRequest)))
-	p.facts("", facts, none)
+		format.Digits(g.CPUSecondsPerMillion), format.Digits(g.SystemCallsPerRequest)))
+	p.Facts("", facts, layout.None)
 }
 
 // countsText lists what was counted, the most frequent first.
@@ -209,31 +209,7 @@ func countsText(errors map[string]int64) string {
 		return strings.Compare(a, b)
 	})
 	for i, k := range kinds {
-		kinds[i] = fmt.Sprintf("%s × %s", grouped(errors[k]), OneLine(k))
+		kinds[i] = fmt.Sprintf("%s × %s", format.Thousands(errors[k]), layout.OneLine(k))
 	}
 	return strings.Join(kinds, "; ")
-}
-
-// grouped prints a number in groups of three digits: 1 432 100.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return s
-}
-
-// short prints a number in at most six columns: 99999, 1.23M.
-func short(n int64) string {
-	if n < 100_000 {
-		return fmt.Sprint(n)
-	}
-	v, unit := float64(n)/1e3, "k"
-	for _, next := range []string{"M", "G", "T"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, next
-	}
-	return digits(v) + unit
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/bottleneck"
+	"slowpath/internal/report/layout"
 )
 
 // loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the
@@ -11,16 +12,16 @@ func (p *page) loadLimit(r *bench.Result) {
 	if r.LimitedBy == "" {
 		return // a result of before this was known
 	}
-	colour := none
+	colour := layout.None
 	head := "limited by: "
 	switch {
-	case r.Limit.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
-		colour, head = alarm, "LIMITED BY THE GENERATOR'S HOST: "
-	case r.Limit.GeneratorLimited:
-		colour, head = alarm, "LIMITED BY THE GENERATOR: "
+	case r.Bottleneck.GeneratorLimited && r.LimitedBy == bottleneck.BySharedCPU:
+		colour, head = layout.Alarm, "LIMITED BY THE GENERATOR'S HOST: "
+	case r.Bottleneck.GeneratorLimited:
+		colour, head = layout.Alarm, "LIMITED BY THE GENERATOR: "
 	}
-	p.paragraph("", "", head+r.Limit.Sentence, colour)
-	for _, b := range r.Limit.Beside {
-		p.paragraph("  ", "  ", b, dim)
+	p.Paragraph("", "", head+r.Bottleneck.Sentence, colour)
+	for _, b := range r.Bottleneck.Notes {
+		p.Paragraph("  ", "  ", b, layout.Dim)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 )
 
@@ -18,13 +19,14 @@ func LoadLine(s bench.Second, errors int64, connections int, total time.Duration
 	if s.Seconds > 0 {
 		perSecond = float64(s.Requests) / s.Seconds
 	}
-	line += fmt.Sprintf(": %s/s", grouped(int64(perSecond+0.5)))
+	line += ": " + format.Rate(perSecond)
 	if s.MaxNs > 0 {
-		line += fmt.Sprintf(", p50 %s, p99 %s, max %s", duration(s.P50Ns), duration(s.P99Ns), duration(s.MaxNs))
+		line += fmt.Sprintf(", p50 %s, p99 %s, max %s", format.Duration(s.P50Ns), format.Duration(s.P99Ns),
+			format.Duration(s.MaxNs))
 	}
-	line += fmt.Sprintf(", %s in flight", short(s.InFlight))
+	line += fmt.Sprintf(", %s in flight", format.Compact(s.InFlight))
 	if errors > 0 {
-		line += ", " + grouped(errors) + " errors"
+		line += ", " + format.Thousands(errors) + " errors"
 	}
 	if down := connections - s.Connected; down > 0 {
 		line += fmt.Sprintf(", %d down", down)

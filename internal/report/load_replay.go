@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
+	"slowpath/internal/report/layout"
 )
 
 // mostSkipped kinds of commands are named in the text; the document has all.
@@ -15,21 +16,22 @@ func (p *page) replay(r *bench.Replay) {
 	if r == nil {
 		return
 	}
-	p.gap()
-	p.paragraph("replay: ", "        ", fmt.Sprintf("%s of %s requests of %s, %s long, %s", grouped(r.Sent),
-		grouped(r.Requests), format.Count(r.Clients, "client"),
-		duration(r.LengthNs), paceOf(r)), none)
+	p.Gap()
+	p.Paragraph("replay: ", "        ", fmt.Sprintf("%s of %s requests of %s, %s long, %s", format.Thousands(r.Sent),
+		format.Thousands(r.Requests), format.Count(r.Clients, "client"),
+		format.Duration(r.LengthNs), paceOf(r)), layout.None)
 	for i, s := range r.Skipped {
 		if i == mostSkipped {
-			p.paragraph("  ", "  ", fmt.Sprintf("and %s for other reasons", format.Count(len(r.Skipped)-i, "command")),
-				dim)
+			p.Paragraph("  ", "  ", fmt.Sprintf("and %s for other reasons", format.Count(len(r.Skipped)-i, "command")),
+				layout.Dim)
 			break
 		}
-		p.paragraph("  left out: ", "            ", fmt.Sprintf("%s × %s: %s", grouped(s.Count), OneLine(s.Command),
-			s.Why), dim)
+		p.Paragraph("  left out: ", "            ", fmt.Sprintf("%s × %s: %s", format.Thousands(s.Count),
+			layout.OneLine(s.Command),
+			s.Why), layout.Dim)
 	}
 	for _, n := range r.Notes {
-		p.paragraph("  ", "  ", n, dim)
+		p.Paragraph("  ", "  ", n, layout.Dim)
 	}
 }
 

@@ -3,18 +3,20 @@ package report
 import (
 	"fmt"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 )
 
 // maxProcesses bounds the processes whose CPU time is shown.
 const maxProcesses = 6
 
 // onCPU shows what processes had the CPU for.
-func (p *page) onCPU(all []cause.OnCPU) {
+func (p *page) onCPU(all []verdict.OnCPU) {
 	if len(all) == 0 {
 		return
 	}
-	p.section("On the CPU while calls were slow, and else")
+	p.Section("On the CPU while calls were slow, and else")
 	for _, o := range all[:min(len(all), maxProcesses)] {
 		who := o.Name
 		if o.Node != "" {
@@ -22,24 +24,26 @@ func (p *page) onCPU(all []cause.OnCPU) {
 		}
 		switch {
 		case o.Slow.Samples+o.Rest.Samples == 0:
-			p.paragraph("  ", "  ", who+" was not seen on the CPU", none)
+			p.Paragraph("  ", "  ", who+" was not seen on the CPU", layout.None)
 			continue
 		case o.Slow.Ns == 0:
-			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)), none)
+			p.Paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)),
+				layout.None)
 		default:
-			p.paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the "+
-				"rest", who, ofTime(o.Slow), duration(o.Slow.Ns), ofTime(o.Rest)), none)
+			p.Paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the "+
+				"rest", who, ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest)), layout.None)
 		}
 		if o.Differs {
-			p.paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):",
-				dim)
+			p.Paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):",
+				layout.Dim)
 		} else if len(o.Functions) > 0 {
-			p.paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+
-				"stands out while calls were slow:", dim)
+			p.Paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+
+				"stands out while calls were slow:", layout.Dim)
 		}
 		for _, f := range o.Functions {
-			p.paragraph("    ", "      ", fmt.Sprintf("%.0f %% slow, %.0f %% else: %s", 100*f.Slow, 100*f.Rest, f.Name),
-				none)
+			p.Paragraph("    ", "      ", fmt.Sprintf("%s slow, %s else: %s", format.WholePercent(f.Slow),
+				format.WholePercent(f.Rest), f.Name),
+				layout.None)
 		}
 	}
 	if n := len(all) - maxProcesses; n > 0 {
@@ -48,9 +52,6 @@ func (p *page) onCPU(all []cause.OnCPU) {
 }
 
 // ofTime is what a process had of one CPU in a part of the watch.
-func ofTime(s cause.Side) string {
-	if s.Ns == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(s.CPUNs)/float64(s.Ns))
+func ofTime(s verdict.Side) string {
+	return format.WholePercent(float64(s.CPUNs) / float64(max(s.Ns, 1)))
 }

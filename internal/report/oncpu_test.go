@@ -1,18 +1,20 @@
 package report
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report/layout"
 )
 
 func TestOnCPU(t *testing.T) {
-	some := cause.Side{Ns: 2e9, CPUNs: 5e8, Samples: 50}
-	f := []cause.OnCPUFunction{{Name: "lua_pcall", Slow: 0.87, Rest: 0.01}}
-	for want, o := range map[string]cause.OnCPU{
+	some := verdict.Side{Ns: 2e9, CPUNs: 5e8, Samples: 50}
+	f := []verdict.OnCPUFunction{{Name: "lua_pcall", Slow: 0.87, Rest: 0.01}}
+	for want, o := range map[string]verdict.OnCPU{
 		"redis-server[7] (redis:6379) had 25 % of the CPU in the 2.00 s in which calls were slow, 50 % in the " +
-			"rest": {Name: "redis-server[7]", Node: "redis:6379", Slow: some, Rest: cause.Side{
+			"rest": {Name: "redis-server[7]", Node: "redis:6379", Slow: some, Rest: verdict.Side{
 			Ns: 1e9, CPUNs: 5e8,
 			Samples: 50,
 		}, Functions: f, Differs: true},
@@ -21,17 +23,25 @@ func TestOnCPU(t *testing.T) {
 		"x had 25 % of the CPU; no call was slow": {Name: "x", Rest: some},
 		"x was not seen on the CPU":               {Name: "x"},
 	} {
-		p := newPage(Style{Width: 200})
-		p.onCPU([]cause.OnCPU{o})
-		if text := p.buf.String(); !strings.Contains(text, want) {
+		if text := textOfOnCPU(t, []verdict.OnCPU{o}); !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	p := newPage(Style{})
-	if p.onCPU(nil); p.buf.Len() > 0 {
-		t.Errorf("%s", p.buf.String())
+	if text := textOfOnCPU(t, nil); text != "" {
+		t.Errorf("%s", text)
 	}
-	if p.onCPU(make([]cause.OnCPU, maxProcesses+2)); !strings.Contains(p.buf.String(), "2 more") {
-		t.Errorf("%s", p.buf.String())
+	if text := textOfOnCPU(t, make([]verdict.OnCPU, maxProcesses+2)); !strings.Contains(text, "2 more") {
+		t.Errorf("%s", text)
 	}
+}
+
+func textOfOnCPU(t *testing.T, all []verdict.OnCPU) string {
+	t.Helper()
+	p := newPage(layout.Style{Width: 200})
+	p.onCPU(all)
+	var buf bytes.Buffer
+	if err := p.To(&buf, "the text"); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
 }

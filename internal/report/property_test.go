@@ -14,7 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
@@ -24,7 +26,7 @@ var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func TestTextProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := diagnoses(anyFloat, anyTime).Draw(t, "diagnosis")
-		s := Style{
+		s := layout.Style{
 			Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"),
 			Unicode: rapid.Bool().Draw(t, "unicode"),
 		}
@@ -39,8 +41,8 @@ func TestTextProperty(t *testing.T) {
 		whole := pieces(d, s)
 		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(line, "\n")
-			if columns(line) > s.Width && !whole[strings.TrimSpace(line)] {
-				t.Fatalf("%d columns of %d: %q", columns(line), s.Width, line)
+			if layout.Width(line) > s.Width && !whole[strings.TrimSpace(line)] {
+				t.Fatalf("%d columns of %d: %q", layout.Width(line), s.Width, line)
 			}
 			for _, r := range line {
 				if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || !s.Unicode && r > unicode.MaxASCII {
@@ -52,18 +54,18 @@ func TestTextProperty(t *testing.T) {
 }
 
 // pieces are the commands and links of a diagnosis as they are printed.
-func pieces(d cause.Diagnosis, s Style) map[string]bool {
+func pieces(d verdict.Diagnosis, s layout.Style) map[string]bool {
 	p, out := newPage(s), map[string]bool{}
 	for _, f := range d.Findings {
 		for _, fix := range f.Fix {
 			for _, st := range steps(fix) {
 				if st.command {
-					out[p.whole(st.text)] = true
+					out[p.Whole(st.text)] = true
 				}
 			}
 		}
 		for _, u := range f.See {
-			out[p.whole(u)] = true
+			out[p.Whole(u)] = true
 		}
 	}
 	return out
@@ -81,7 +83,7 @@ func TestJSONProperty(t *testing.T) {
 				t.Fatalf("%U in %q", r, buf.String())
 			}
 		}
-		var got cause.Diagnosis
+		var got verdict.Diagnosis
 		if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -106,14 +108,15 @@ var (
 				"", " ", "server", "throttled",
 				unexplained, "Use it: kill -CONT 17", " or echo 1 > x (v2)", "\x1b[31m", "\x1b]0;t\x07", "\u009b2J",
 				"\x1bP", "\u202e", "\r\n", "12 ms", "接続", "e\u0301", "µs",
+				"👩\u200d🚀", "👍🏽", "🇩🇪", "각", "☎\ufe0f", "\u0301\u0301", "ก้",
 			}))
 		return strings.Join(rapid.SliceOfN(part, 0, 6).Draw(t, "parts"), rapid.SampledFrom([]string{"", " "}).Draw(t,
 			"space"))
 	})
 )
 
-func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) *rapid.Generator[cause.Diagnosis] {
-	return rapid.Custom(func(t *rapid.T) cause.Diagnosis {
+func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) *rapid.Generator[verdict.Diagnosis] {
+	return rapid.Custom(func(t *rapid.T) verdict.Diagnosis {
 		text := func() string { return anyText.Draw(t, "text") }
 		texts := func() []string { return rapid.SliceOfN(anyText, 0, 4).Draw(t, "texts") }
 		evidence := rapid.SliceOfN(rapid.Custom(func(*rapid.T) cause.Evidence {
@@ -121,14 +124,14 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 		}), 0, 15)
 		n := func() int { return rapid.Int().Draw(t, "n") }
 		ns := func() int64 { return anyNs.Draw(t, "ns") }
-		d := cause.Diagnosis{
-			Schema: cause.Schema, Version: text(), Summary: text(),
-			Verdict: rapid.SampledFrom([]string{"", cause.Healthy, cause.Findings, cause.Inconclusive}).Draw(t,
+		d := verdict.Diagnosis{
+			Schema: verdict.Schema, Version: text(), Summary: text(),
+			Verdict: rapid.SampledFrom([]string{"", verdict.Healthy, verdict.Findings, verdict.Inconclusive}).Draw(t,
 				"verdict"),
-			Target: cause.Target{Address: text(), Kind: rapid.SampledFrom([]string{"cluster", "unknown"}).Draw(t,
+			Target: verdict.Target{Address: text(), Kind: rapid.SampledFrom([]string{"cluster", "unknown"}).Draw(t,
 				"kind"), Server: text(), Nodes: texts()},
-			Window: cause.Window{Start: at.Draw(t, "start"), Seconds: float.Draw(t, "seconds")},
-			Latency: cause.Latency{
+			Window: verdict.Window{Start: at.Draw(t, "start"), Seconds: float.Draw(t, "seconds")},
+			Latency: verdict.Latency{
 				Calls: n(), SlowCalls: n(), SlowThresholdNs: ns(), P50Ns: ns(), P99Ns: ns(),
 				P999Ns: ns(), MaxNs: ns(),
 			},
@@ -143,13 +146,13 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 			})
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "states") {
-			d.Account = append(d.Account, cause.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t,
+			d.Account = append(d.Account, verdict.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t,
 				"share")})
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "worst") {
-			w := cause.Worst{Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns()}
+			w := verdict.Worst{Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns()}
 			for range rapid.IntRange(0, 12).Draw(t, "parts") {
-				w.Segments = append(w.Segments, cause.Part{
+				w.Segments = append(w.Segments, verdict.Part{
 					Actor: text(), State: text(), FromNs: ns(), ToNs: ns(),
 					Culprit: text(),
 				})

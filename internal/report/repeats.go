@@ -8,65 +8,66 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/load/experiment"
+	"slowpath/internal/report/layout"
 )
 
 // Repeats writes repeated loads for a person: medians with intervals, or what differs from a baseline.
-func Repeats(w io.Writer, s *experiment.Repeats, style Style) error {
+func Repeats(w io.Writer, s *experiment.Repeats, style layout.Style) error {
 	p := newPage(style)
-	p.paragraph("", "", s.Summary, bold)
-	p.gap()
+	p.Paragraph("", "", s.Summary, layout.Bold)
+	p.Gap()
 	if s.Comparison == nil {
-		p.medians(s.Figures)
+		p.medians(s.Metrics)
 	} else {
 		p.comparison(s.Comparison)
 	}
 	p.searchNotes(s.Setup, s.Notes, format.Count(len(s.Runs), "load"))
-	return p.to(w, "the repeats")
+	return p.To(w, "the repeats")
 }
 
 // RepeatsJSON writes the document slowpath.repeats/v1.
-func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return document(w, "the repeats", s) }
+func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return layout.JSON(w, "the repeats", s) }
 
 var medianWidths = []int{19, 10, 10, 10}
 
-func (p *page) medians(figures []experiment.Figure) {
-	p.cells(dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
+func (p *page) medians(figures []experiment.Metric) {
+	p.Row(layout.Dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range figures {
-		p.cells(none, medianWidths, figureName(f.Figure), amount(f.Figure, &f.Median.Value),
-			amount(f.Figure, f.Median.Low), amount(f.Figure, f.Median.High))
+		p.Row(layout.None, medianWidths, figureName(f.Name), amount(f.Name, &f.Median.Value),
+			amount(f.Name, f.Median.Low), amount(f.Name, f.Median.High))
 	}
 }
 
 var comparisonWidths = []int{19, 9, 9, 0}
 
 func (p *page) comparison(c *experiment.Comparison) {
-	p.cells(dim, comparisonWidths, "", "BASELINE", "NOW", "")
-	for _, f := range c.Figures {
-		row := pad(figureName(f.Figure), comparisonWidths[0])
+	p.Row(layout.Dim, comparisonWidths, "", "BASELINE", "NOW", "")
+	for _, f := range c.Metrics {
+		row := layout.Pad(figureName(f.Metric), comparisonWidths[0])
 		for i, v := range []float64{f.Old.Value, f.New.Value} {
-			row += " " + padLeft(p.text(amount(f.Figure, &v)), comparisonWidths[i+1])
+			row += " " + layout.PadLeft(p.Text(amount(f.Metric, &v)), comparisonWidths[i+1])
 		}
-		colour := none
+		colour := layout.None
 		switch f.Verdict {
 		case experiment.Faster:
-			colour = calm
+			colour = layout.Calm
 		case experiment.Slower:
-			colour = alarm
+			colour = layout.Alarm
 		}
-		p.line(row + "  " + p.in(colour, p.text(f.Text)))
+		p.Line(row + "  " + p.In(colour, p.Text(f.Text)))
 	}
-	p.gap()
-	p.paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal "+
+	p.Gap()
+	p.Paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal "+
 		"things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then "+
 		"and now is in the difference.",
-		c.Baseline, format.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), dim)
+		c.Baseline, format.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), layout.Dim)
 	if len(c.Differences) > 0 {
-		p.gap()
-		p.line(p.in(doubt, "Set differently:"))
+		p.Gap()
+		p.Line(p.In(layout.Doubt, "Set differently:"))
 	}
 	for _, d := range c.Differences {
-		p.paragraph("  ", "    ", fmt.Sprintf("%s: %s, in the baseline %s", OneLine(d.Setting), orNone(d.New),
-			orNone(d.Old)), none)
+		p.Paragraph("  ", "    ", fmt.Sprintf("%s: %s, in the baseline %s", layout.OneLine(d.Setting), orNone(d.New),
+			orNone(d.Old)), layout.None)
 	}
 }
 
@@ -74,7 +75,7 @@ func orNone(s string) string {
 	if s == "" {
 		return "not given"
 	}
-	return OneLine(s)
+	return layout.OneLine(s)
 }
 
 var figureNames = map[string]string{
@@ -96,9 +97,9 @@ func amount(field string, v *float64) string {
 	case v == nil:
 		return "?"
 	case strings.HasSuffix(field, "_ns"):
-		return duration(int64(*v))
+		return format.Duration(int64(*v))
 	case *v >= 1000:
-		return grouped(int64(*v + 0.5))
+		return format.Thousands(*v)
 	}
-	return digits(*v)
+	return format.Digits(*v)
 }

@@ -6,19 +6,19 @@
 package report
 
 import (
-	"fmt"
 	"io"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report/layout"
 )
 
 // Text writes a diagnosis for a person: the verdict first, then where the time went, the findings with proof and fix,
 // the worst calls, what could not be seen and what the watch cost. Sections without content are left out. No line is
 // longer than the style's width, except commands and links, which are printed in one piece so that they can be copied.
-func Text(w io.Writer, d cause.Diagnosis, s Style) error {
+func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p := newPage(s)
 	p.headline(d)
-	if d.Verdict == cause.Healthy && len(d.Findings) == 0 {
+	if d.Verdict == verdict.Healthy && len(d.Findings) == 0 {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {
@@ -29,8 +29,10 @@ func Text(w io.Writer, d cause.Diagnosis, s Style) error {
 		p.unseen(d)
 	}
 	p.cost(d.Cost)
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return p.To(w, "the report")
 }
+
+// page is a report that is being laid out.
+type page struct{ *layout.Page }
+
+func newPage(s layout.Style) *page { return &page{layout.New(s)} }

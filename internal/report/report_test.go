@@ -5,61 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report/layout"
 )
-
-func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{
-		0: "0 µs", 1: "0.001 µs", 123: "0.12 µs", 1_000: "1.00 µs",
-		84_049: "84.0 µs", 999_400: "999 µs", 999_500: "1.00 ms",
-		9_996_000: "10.0 ms", 99_960_000: "100 ms", 84_912_000: "84.9 ms", 1_523_000_000: "1.52 s",
-		3_600_000_000_000: "3600 s", -1_500_000: "-1.50 ms",
-	} {
-		if got := duration(ns); got != want {
-			t.Errorf("duration(%d) = %s, want %s", ns, got, want)
-		}
-	}
-}
-
-func TestPercent(t *testing.T) {
-	for share, want := range map[float64]string{
-		0: "0 %", 0.0062: "0.6 %", 0.07: "7.0 %", 0.97: "97 %", 1: "100 %",
-		-1: "? %", math.Inf(1): "? %",
-	} {
-		if got := percent(share); got != want {
-			t.Errorf("percent(%v) = %s, want %s", share, got, want)
-		}
-	}
-}
-
-func TestClean(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain text":                       "plain text",
-		"a\x1b[31mred\x1b[0m":              "ared",
-		"title\x1b]0;owned\x07!":           "title!",
-		"title\x1b]0;owned\x1b\\!":         "title!",
-		"8-bit \u009b2Jclear":              "8-bit clear",
-		"query\x1bP$q\x1b\\.":              "query.",
-		"split \x1b\x1b[31m[31mred":        "split [31mred",
-		"open \x1b]0;never closed":         "open 0;never closed",
-		"line\r\nbreak\ttab":               "line  break tab",
-		"a\x00b\x07c\x7fd":                 "abcd",
-		"reversed \u202egnp.exe\u2066":     "reversed gnp.exe",
-		"invisible a\u200bb\u00adc\ufeffd": "invisible abcd",
-		"bad \xff\xfe bytes":               "bad ? bytes",
-		"größe 名前 µs":                      "größe 名前 µs",
-	} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
 
 func TestSteps(t *testing.T) {
 	c := func(s string) step { return step{true, s} }
@@ -88,7 +42,7 @@ func TestSteps(t *testing.T) {
 
 func TestRowsMergeIntoEight(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 40, 3000} {
-		w := cause.Worst{Ns: 61 * ms, Segments: many(61*ms, n)}
+		w := verdict.Worst{Ns: 61 * ms, Segments: many(61*ms, n)}
 		got := rows(w)
 		if len(got) > maxRows || n <= maxRows && len(got) != n {
 			t.Errorf("%d segments became %d rows", n, len(got))
@@ -111,36 +65,11 @@ func TestUnexplainedIsNeverHidden(t *testing.T) {
 	d := throttled()
 	d.Account[2].Share = 0.0001
 	var buf bytes.Buffer
-	if err := Text(&buf, d, Style{}); err != nil {
+	if err := Text(&buf, d, layout.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(buf.String(), "unexplained - no source saw") {
 		t.Error(buf.String())
-	}
-}
-
-func TestStyleOfPipe(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	for _, c := range []struct {
-		env     map[string]string
-		unicode bool
-	}{
-		{nil, false},
-		{map[string]string{"LANG": "en_US.UTF-8"}, true},
-		{map[string]string{"LANG": "C.utf8"}, true},
-		{map[string]string{"LANG": "en_US.UTF-8", "LC_ALL": "C"}, false},
-		{map[string]string{"LANG": "C", "LC_CTYPE": "de_DE.UTF-8"}, true},
-		{map[string]string{"LANG": "de_DE.ISO-8859-1"}, false},
-	} {
-		got := StyleOf(w, func(k string) string { return c.env[k] })
-		if want := (Style{Width: 80, Unicode: c.unicode}); got != want {
-			t.Errorf("%v: %+v, want %+v", c.env, got, want)
-		}
 	}
 }
 
@@ -189,7 +118,7 @@ func wantKeys(t *testing.T, object any, keys string) {
 }
 
 func TestJSONLeavesTheDiagnosisAlone(t *testing.T) {
-	d := cause.Diagnosis{Findings: []cause.Finding{{}}, Worst: []cause.Worst{{}}}
+	d := verdict.Diagnosis{Findings: []cause.Finding{{}}, Worst: []verdict.Worst{{}}}
 	var buf bytes.Buffer
 	if err := JSON(&buf, d); err != nil {
 		t.Fatal(err)
@@ -201,7 +130,7 @@ func TestJSONLeavesTheDiagnosisAlone(t *testing.T) {
 
 func TestJSONRefusesNaN(t *testing.T) {
 	var buf bytes.Buffer
-	err := JSON(&buf, cause.Diagnosis{Window: cause.Window{Seconds: math.NaN()}})
+	err := JSON(&buf, verdict.Diagnosis{Window: verdict.Window{Seconds: math.NaN()}})
 	var unsupported *json.UnsupportedValueError
 	if !errors.As(err, &unsupported) || buf.Len() > 0 {
 		t.Error(err, buf.String())
@@ -215,7 +144,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteErrors(t *testing.T) {
-	if err := Text(full{}, throttled(), Style{}); !errors.Is(err, errFull) {
+	if err := Text(full{}, throttled(), layout.Style{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 	if err := JSON(full{}, throttled()); !errors.Is(err, errFull) {

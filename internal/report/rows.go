@@ -3,7 +3,7 @@ package report
 import (
 	"math"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 )
 
 const (
@@ -23,7 +23,7 @@ func (r row) ns() int64 { return r.toNs - r.fromNs }
 
 // rows are the lines of a call's waterfall, at most maxRows: where there are more segments, first tiny ones that follow
 // each other become one row, then the shortest joins its shorter neighbour until they fit.
-func rows(c cause.Worst) []row {
+func rows(c verdict.Worst) []row {
 	out := make([]row, 0, len(c.Segments))
 	for _, s := range c.Segments {
 		r := row{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -14,7 +15,7 @@ const ms = int64(time.Millisecond)
 var begin = time.Date(2026, 10, 5, 14, 2, 11, 0, time.UTC)
 
 // samples are the diagnoses of the golden files.
-var samples = map[string]cause.Diagnosis{
+var samples = map[string]verdict.Diagnosis{
 	"empty":        {},
 	"healthy":      healthy(),
 	"throttled":    throttled(),
@@ -36,16 +37,16 @@ var noTap = recording.BlindSpot{
 	Enable: "run slowpath as root, or setcap cap_bpf,cap_perfmon+ep bin/slowpath",
 }
 
-func healthy() cause.Diagnosis {
-	return cause.Diagnosis{
-		Schema: cause.Schema, Version: "0.1", Verdict: cause.Healthy,
+func healthy() verdict.Diagnosis {
+	return verdict.Diagnosis{
+		Schema: verdict.Schema, Version: "0.1", Verdict: verdict.Healthy,
 		Summary: "Healthy: none of 2980 calls in 30 s took 5 ms or more; median 0.11 ms, slowest 1.9 ms.",
-		Target: cause.Target{
+		Target: verdict.Target{
 			Address: "127.0.0.1:6379", Kind: "standalone", Server: "redis 7.0.15",
 			Nodes: []string{"127.0.0.1:6379"},
 		},
-		Window: cause.Window{Start: begin, Seconds: 30}, Sources: bothTiers, BlindSpots: []recording.BlindSpot{noTap},
-		Latency: cause.Latency{
+		Window: verdict.Window{Start: begin, Seconds: 30}, Sources: bothTiers, BlindSpots: []recording.BlindSpot{noTap},
+		Latency: verdict.Latency{
 			Calls: 2980, SlowThresholdNs: 5 * ms, P50Ns: 110_000, P99Ns: 420_000, P999Ns: ms,
 			MaxNs: 1_900_000,
 		},
@@ -57,16 +58,16 @@ func healthy() cause.Diagnosis {
 	}
 }
 
-func throttled() cause.Diagnosis {
+func throttled() verdict.Diagnosis {
 	d := healthy()
-	d.Verdict = cause.Findings
+	d.Verdict = verdict.Findings
 	d.Summary = "The server's cgroup has too little CPU quota: the kernel stops it until the next period: it " +
 		"explains 91 % of the excess of 38 slow calls."
-	d.Latency = cause.Latency{
+	d.Latency = verdict.Latency{
 		Calls: 2980, SlowCalls: 38, SlowThresholdNs: 5 * ms, P50Ns: 190_000, P99Ns: 61 * ms,
 		P999Ns: 84 * ms, MaxNs: 84_912_000,
 	}
-	d.Account = []cause.State{
+	d.Account = []verdict.State{
 		{Actor: "server", State: "throttled", Ns: 1_312 * ms, Share: 0.905},
 		{Actor: "server", State: "busy", Ns: 101 * ms, Share: 0.0697},
 		{Actor: "unknown", State: "unexplained", Ns: 26 * ms, Share: 0.0179},
@@ -80,7 +81,7 @@ func throttled() cause.Diagnosis {
 			Share: 0.0013,
 		},
 	}
-	d.Excess = cause.Excess{Ns: 1_442 * ms, UnexplainedNs: 26 * ms}
+	d.Excess = verdict.Excess{Ns: 1_442 * ms, UnexplainedNs: 26 * ms}
 	d.Findings = []cause.Finding{
 		{
 			Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38,
@@ -118,10 +119,10 @@ func throttled() cause.Diagnosis {
 			See: []string{"https://redis.io/docs/latest/commands/keys/"},
 		},
 	}
-	d.Worst = []cause.Worst{
+	d.Worst = []verdict.Worst{
 		{
 			Time: begin.Add(4812 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379",
-			Ns: 84_912_000, Segments: []cause.Part{
+			Ns: 84_912_000, Segments: []verdict.Part{
 				{Actor: "network", State: "out", FromNs: 0, ToNs: 45_000},
 				{
 					Actor: "server", State: "throttled",
@@ -134,7 +135,7 @@ func throttled() cause.Diagnosis {
 		},
 		{
 			Time: begin.Add(20 * time.Second), Source: "probe", Conn: "fresh", Op: "PING", Node: "127.0.0.1:6379",
-			Ns: 71_300_000, Segments: []cause.Part{
+			Ns: 71_300_000, Segments: []verdict.Part{
 				{Actor: "app", State: "dial", FromNs: 0, ToNs: 120_000, Culprit: "connect"},
 				{Actor: "app", State: "handshake", FromNs: 120_000, ToNs: 300_000},
 				{Actor: "server", State: "busy", FromNs: 300_000, ToNs: 18_300_000, Culprit: "KEYS of 10.0.0.7:51514 " +
@@ -159,20 +160,20 @@ func throttled() cause.Diagnosis {
 }
 
 // many is a call that was stopped and went on many times.
-func many(ns int64, n int) []cause.Part {
-	var out []cause.Part
+func many(ns int64, n int) []verdict.Part {
+	var out []verdict.Part
 	at, states := int64(0), []string{"busy", "run-queue", "throttled"}
 	for i := range n {
 		to := ns * int64(i+1) * int64(i+1) / int64(n*n)
-		out = append(out, cause.Part{Actor: "server", State: states[i%3], FromNs: at, ToNs: to})
+		out = append(out, verdict.Part{Actor: "server", State: states[i%3], FromNs: at, ToNs: to})
 		at = to
 	}
 	return out
 }
 
-func inconclusive() cause.Diagnosis {
+func inconclusive() verdict.Diagnosis {
 	d := healthy()
-	d.Verdict = cause.Inconclusive
+	d.Verdict = verdict.Inconclusive
 	d.Summary = "Inconclusive: 12 of 2980 calls in 30 s were slow (up to 140 ms), and nothing that could be seen " +
 		"explains them."
 	d.Target.Address, d.Target.Server = "cache.prod.internal:6379", "valkey 8.1.1"
@@ -183,7 +184,7 @@ func inconclusive() cause.Diagnosis {
 		{Name: "host", Why: "the server is not on this host"},
 		{Name: "tap", Why: "needs CAP_BPF and CAP_PERFMON"},
 	}
-	d.Account = []cause.State{
+	d.Account = []verdict.State{
 		{Actor: "unknown", State: "unexplained", Ns: 590 * ms, Share: 0.97},
 		{Actor: "client", State: "run-queue", Ns: 18 * ms, Share: 0.03},
 	}
@@ -197,10 +198,10 @@ func inconclusive() cause.Diagnosis {
 			"'slowlog|get' command", Enable: "ACL SETUSER watcher +slowlog|get +latency +client|list"},
 		{What: "the configuration", Why: "CONFIG is forbidden by the provider"},
 	}
-	d.Worst = []cause.Worst{{
+	d.Worst = []verdict.Worst{{
 		Time: begin.Add(time.Second), Source: "probe", Conn: "kept", Op: "GET",
 		Node: "cache.prod.internal:6379", Ns: 140 * ms,
-		Segments: []cause.Part{{Actor: "client", State: "run-queue", FromNs: 0, ToNs: 3 * ms}, {
+		Segments: []verdict.Part{{Actor: "client", State: "run-queue", FromNs: 0, ToNs: 3 * ms}, {
 			Actor: "unknown",
 			State: "unexplained", FromNs: 3 * ms, ToNs: 140 * ms,
 		}},
@@ -208,9 +209,9 @@ func inconclusive() cause.Diagnosis {
 	return d
 }
 
-func cluster() cause.Diagnosis {
+func cluster() verdict.Diagnosis {
 	d := throttled()
-	d.Target = cause.Target{Address: "10.0.1.1:7000", Kind: "cluster", Server: "redis 6.0.16"}
+	d.Target = verdict.Target{Address: "10.0.1.1:7000", Kind: "cluster", Server: "redis 6.0.16"}
 	d.Cost = nil
 	f := d.Findings[0]
 	f.Evidence = nil
@@ -234,7 +235,7 @@ func cluster() cause.Diagnosis {
 	return d
 }
 
-func long() cause.Diagnosis {
+func long() verdict.Diagnosis {
 	d := throttled()
 	d.Worst = d.Worst[:1]
 	pod := "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod2e1f9c1c_8a1d_4c1b_9d5f_0a1b2c3d4e5f.slice/cri-containerd-" + strings.Repeat("9f", 32) + ".scope"
@@ -251,7 +252,7 @@ func long() cause.Diagnosis {
 }
 
 // hostile has texts that drive a terminal where one would expect names.
-func hostile() cause.Diagnosis {
+func hostile() verdict.Diagnosis {
 	d := throttled()
 	evil := "evil\x1b[2J\x1b]0;owned\x07\u009b31m\r\n\tname\x00\u202egnp.exe \x1bPq\x1b\\\xff"
 	d.Summary, d.Target.Address, d.Target.Server = evil, evil, evil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"slowpath/internal/load/experiment"
+	"slowpath/internal/report/layout"
 )
 
 // sweepSample is a sweep over loads that follow the law but for the last two points, where the generator is the limit.
@@ -43,7 +44,7 @@ func sweepSample(t *testing.T, axis string, sigma, kappa float64) *experiment.Sw
 
 func TestSweepGolden(t *testing.T) {
 	s := sweepSample(t, "connections=1..1000", 0.04, 0.0002)
-	for _, style := range []Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}} {
+	for _, style := range []layout.Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}} {
 		var buf bytes.Buffer
 		if err := Sweep(&buf, s, style); err != nil {
 			t.Fatal(err)
@@ -59,8 +60,8 @@ func TestCapacityGolden(t *testing.T) {
 	}
 	c, err := experiment.FindCapacity(t.Context(), experiment.CapacityOptions{
 		Setup: experiment.Setup{DurationNs: 5e9},
-		Limit: l, Start: 1000, Most: 1e6, Precision: 0.1, Confirm: 3,
-		MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (experiment.Run, error) {
+		Limit: l, Start: 1000, MaxPerSecond: 1e6, Precision: 0.1, Confirm: 3,
+		MaxRuns: 80, Load: func(_ context.Context, rate, _ float64) (experiment.Run, error) {
 			lat := experiment.Latency{
 				P50Ns: int64(1e5 / (1 - min(rate, 83999)/84000)),
 				P99Ns: int64(3e5 / (1 - min(rate, 83999)/84000)),
@@ -72,7 +73,7 @@ func TestCapacityGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	if err := Capacity(&buf, c, Style{Width: 80, Unicode: true}); err != nil {
+	if err := Capacity(&buf, c, layout.Style{Width: 80, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "capacity.80.golden", buf.Bytes())
@@ -109,7 +110,7 @@ func TestRepeatsGolden(t *testing.T) {
 		Name:  "before.json",
 		Setup: old.Setup, Runs: old.Runs,
 	})} {
-		if err := Repeats(&buf, r, Style{Width: 80, Unicode: true}); err != nil {
+		if err := Repeats(&buf, r, layout.Style{Width: 80, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,11 +129,11 @@ func TestSweepsFit(t *testing.T) {
 			s := sweepSample(t, axis, 0.5, kappa)
 			for _, width := range []int{80, 100, 200} {
 				var buf bytes.Buffer
-				if err := Sweep(&buf, s, Style{Width: width}); err != nil {
+				if err := Sweep(&buf, s, layout.Style{Width: width}); err != nil {
 					t.Fatal(err)
 				}
 				for line := range strings.Lines(buf.String()) {
-					if columns(strings.TrimRight(line, "\n")) > width {
+					if layout.Width(strings.TrimRight(line, "\n")) > width {
 						t.Errorf("%s at %d: %q", axis, width, line)
 					}
 				}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
+	"slowpath/internal/report/layout"
 )
 
 const (
@@ -26,19 +28,19 @@ func (p *page) spectrum(r *bench.Result) error {
 	if err != nil {
 		return err
 	}
-	d := newDrawing(h, min(p.style.Width-spectrumLabel, spectrumMost))
-	p.gap()
+	d := newDrawing(h, min(p.Style.Width-spectrumLabel, spectrumMost))
+	p.Gap()
 	title := "latency spectrum, calls by time"
 	if r.Settings.Loop == bench.Open {
 		title = "latency spectrum, calls by time from the intended send"
 	}
-	p.line(p.in(dim, title))
+	p.Line(p.In(layout.Dim, title))
 	for row := spectrumRows; row > 0; row-- {
-		p.line(padLeft(d.scale(row), spectrumLabel-1) + " " + p.in(blue, d.row(row, p.style.Unicode)))
+		p.Line(layout.PadLeft(d.scale(row), spectrumLabel-1) + " " + p.In(layout.Blue, d.row(row, p.Style.Unicode)))
 	}
-	p.line(strings.Repeat(" ", spectrumLabel) + d.ticks(p.text("µs")))
+	p.Line(strings.Repeat(" ", spectrumLabel) + d.ticks(p.Text("µs")))
 	for _, marks := range d.marks(r.Latency) {
-		p.line(strings.Repeat(" ", spectrumLabel) + p.in(dim, marks))
+		p.Line(strings.Repeat(" ", spectrumLabel) + p.In(layout.Dim, marks))
 	}
 	return nil
 }
@@ -109,7 +111,7 @@ func (d *drawing) scale(row int) string {
 	if row != spectrumRows && row != 1 && row != (spectrumRows+1)/2 {
 		return ""
 	}
-	return short(int64(math.Round(math.Pow(10, max(0, d.top*float64(row)/spectrumRows-1)))))
+	return format.Compact(int64(math.Round(math.Pow(10, max(0, d.top*float64(row)/spectrumRows-1)))))
 }
 
 // ticks writes round times under their columns; micro is the unit of microseconds, as the terminal can show it.

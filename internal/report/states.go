@@ -1,5 +1,7 @@
 package report
 
+import "slowpath/internal/report/layout"
+
 // saidOf puts the states of an account into plain words (design: "States").
 var saidOf = map[string]string{
 	"app pool-wait":       "waiting for a free connection",
@@ -39,4 +41,19 @@ func stateName(actor, state string) string {
 		return state
 	}
 	return actor + " " + state
+}
+
+// actorPaint tells the actors of a bar apart.
+func actorPaint(actor string) layout.Paint {
+	switch actor {
+	case "server":
+		return layout.Red
+	case "network", "proxy":
+		return layout.Yellow
+	case "client":
+		return layout.Blue
+	case "app":
+		return layout.Purple
+	}
+	return layout.Dim
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"unicode"
+
+	"slowpath/internal/report/layout"
 )
 
 // step is a line of a fix: a command to copy, or a sentence.
@@ -27,7 +29,7 @@ var joints = []string{": ", ", or ", " or "}
 // command unless it begins as a sentence does.
 func steps(fix string) []step {
 	var out []step
-	for fix = strings.TrimSpace(clean(fix)); fix != ""; {
+	for fix = strings.TrimSpace(layout.Clean(fix)); fix != ""; {
 		at, joint := nextTool(fix)
 		if s := strings.TrimSpace(fix[:at]); s != "" {
 			out = append(out, stepOf(s, joint))

@@ -8,56 +8,35 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/load/experiment"
+	"slowpath/internal/report/layout"
 )
 
 // Sweep writes a sweep for a person: the knee, the points, the curve.
-func Sweep(w io.Writer, s *experiment.Sweep, style Style) error {
+func Sweep(w io.Writer, s *experiment.Sweep, style layout.Style) error {
 	p := newPage(style)
-	p.paragraph("", "", s.Summary, bold)
-	p.gap()
+	p.Paragraph("", "", s.Summary, layout.Bold)
+	p.Gap()
 	p.sweepTable(s)
 	p.curve(s)
 	if s.Law != nil {
-		p.gap()
+		p.Gap()
 		p.law(s.Law)
 	}
 	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", format.Count(s.Repeats,
 		"load"), s.Repeats))
-	return p.to(w, "the sweep")
+	return p.To(w, "the sweep")
 }
 
 // SweepJSON writes the document slowpath.sweep/v1.
-func SweepJSON(w io.Writer, s *experiment.Sweep) error { return document(w, "the sweep", s) }
-
-// to writes the page.
-func (p *page) to(w io.Writer, what string) error {
-	if _, err := w.Write(p.buf.Bytes()); err != nil {
-		return fmt.Errorf("writing %s: %w", what, err)
-	}
-	return nil
-}
-
-// cells prints columns of the widths; the first to the left.
-func (p *page) cells(c paint, widths []int, texts ...string) {
-	row := ""
-	for i, t := range texts {
-		t = p.text(t)
-		if i == 0 {
-			row = pad(p.shorten(t, widths[0]), widths[0])
-			continue
-		}
-		row += " " + padLeft(t, widths[i])
-	}
-	p.line(p.in(c, row))
-}
+func SweepJSON(w io.Writer, s *experiment.Sweep) error { return layout.JSON(w, "the sweep", s) }
 
 var sweepWidths = []int{12, 10, 8, 8, 8, 8, 8, 6}
 
 func (p *page) sweepTable(s *experiment.Sweep) {
-	p.cells(dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
+	p.Row(layout.Dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
 	for _, pt := range s.Points {
 		l := pt.Latency
-		name := grouped(int64(pt.Value))
+		name := format.Thousands(pt.Value)
 		if pt.GeneratorLimited {
 			name += " x"
 		}
@@ -65,8 +44,8 @@ func (p *page) sweepTable(s *experiment.Sweep) {
 		if len(pt.Runs) > 1 {
 			spread = fmt.Sprintf("±%.1f %%", (pt.High-pt.Low)/2/pt.RequestsPerSecond*100)
 		}
-		p.cells(none, sweepWidths, name, grouped(int64(pt.RequestsPerSecond+0.5)), spread, duration(l.P50Ns),
-			duration(l.P99Ns), duration(l.P999Ns), duration(l.MaxNs),
+		p.Row(layout.None, sweepWidths, name, format.Thousands(pt.RequestsPerSecond), spread, format.Duration(l.P50Ns),
+			format.Duration(l.P99Ns), format.Duration(l.P999Ns), format.Duration(l.MaxNs),
 			errorShare(pt.ErrorShare))
 	}
 }
@@ -75,7 +54,7 @@ func errorShare(share float64) string {
 	if share == 0 {
 		return "0"
 	}
-	return percent(share)
+	return format.Percent(share)
 }
 
 // law prints the parameters with their intervals.
@@ -89,7 +68,7 @@ func (p *page) law(l *experiment.Law) {
 			"%.0f") + " per second", "σ " + interval(l.Sigma, "%.3g"),
 		"κ " + interval(l.Kappa, "%.3g"),
 	}
-	p.facts("", facts, none)
+	p.Facts("", facts, layout.None)
 }
 
 // interval prints an estimate with its 95 % interval; a bound that is not known is "?".
@@ -105,17 +84,17 @@ func interval(e experiment.Estimate, format string) string {
 
 // searchNotes ends a search's text: how its loads were made, and what one must know.
 func (p *page) searchNotes(s experiment.Setup, notes []string, how string) {
-	p.gap()
-	facts := []string{how, "each " + time.Duration(s.DurationNs).String()}
+	p.Gap()
+	facts := []string{how, "each " + format.Interval(time.Duration(s.DurationNs))}
 	if s.DurationNs == 0 {
 		facts = facts[:1]
 	}
 	if s.WarmUpNs > 0 {
-		facts = append(facts, time.Duration(s.WarmUpNs).String()+" of warm-up left out")
+		facts = append(facts, format.Interval(time.Duration(s.WarmUpNs))+" of warm-up left out")
 	}
-	p.facts("", facts, dim)
+	p.Facts("", facts, layout.Dim)
 	for _, n := range notes {
-		p.gap()
-		p.paragraph("", "", n, none)
+		p.Gap()
+		p.Paragraph("", "", n, layout.None)
 	}
 }

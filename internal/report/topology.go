@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/topology/survey"
 )
 
 // Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it,
 // what that costs, and the ways out. With all it lists every shard.
-func Topology(w io.Writer, r *survey.Report, all bool, s Style) error {
+func Topology(w io.Writer, r *survey.Report, all bool, s layout.Style) error {
 	p := newPage(s)
 	p.topologyHead(r)
 	p.topologyFindings(r.Findings)
@@ -21,14 +22,14 @@ func Topology(w io.Writer, r *survey.Report, all bool, s Style) error {
 	p.refreshers(r)
 	p.refreshCost(r)
 	p.whatIf(r)
-	p.waysOut(r.WaysOut)
+	p.waysOut(r.Options)
 	p.topologyUnseen(r.BlindSpots)
 	p.topologyCost(r)
-	return p.to(w, "the topology")
+	return p.To(w, "the topology")
 }
 
 // TopologyJSON writes the document slowpath.topology/v1.
-func TopologyJSON(w io.Writer, r *survey.Report) error { return document(w, "the topology", r) }
+func TopologyJSON(w io.Writer, r *survey.Report) error { return layout.JSON(w, "the topology", r) }
 
 func (p *page) topologyHead(r *survey.Report) {
 	m := r.Map
@@ -36,12 +37,12 @@ func (p *page) topologyHead(r *survey.Report) {
 	if n := len(r.Findings); n > 0 {
 		verdict = fmt.Sprintf("%s: %s.", format.Count(n, "finding"), strings.Join(ids(r.Findings), ", "))
 	}
-	p.paragraph("", "", verdict, bold)
+	p.Paragraph("", "", verdict, layout.Bold)
 	facts := []string{r.Target.Address}
 	if r.Target.Server != "" {
 		facts = append(facts, r.Target.Server)
 	}
-	p.facts("", append(facts, r.Window.Start.Format(time.DateTime)+" UTC"), dim)
+	p.Facts("", append(facts, r.Window.Start.Format(time.DateTime)+" UTC"), layout.Dim)
 	slots := "all 16384 slots"
 	if m.SlotsCovered < 16384 {
 		slots = fmt.Sprintf("%d of 16384 slots", m.SlotsCovered)
@@ -51,7 +52,7 @@ func (p *page) topologyHead(r *survey.Report) {
 		format.Count(m.Replicas, "replica"), slots, format.Count(m.Size.Ranges, "range") + perMaster(m),
 		fmt.Sprintf("epoch %d", m.CurrentEpoch),
 	}
-	p.facts("", shape, none)
+	p.Facts("", shape, layout.None)
 	views := fmt.Sprintf("%d of %s answered", m.Answered, format.Count(len(r.Views), "node"))
 	if m.Answered == m.HeldBy {
 		views += ", with the same map"
@@ -60,9 +61,9 @@ func (p *page) topologyHead(r *survey.Report) {
 	}
 	links := []string{views, format.Count(m.LinksDown, "bus link") + " down"}
 	if m.LinkBufferBytes > 0 {
-		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", grouped(m.LinkBufferBytes)))
+		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", format.Thousands(m.LinkBufferBytes)))
 	}
-	p.facts("", links, none)
+	p.Facts("", links, layout.None)
 }
 
 func perMaster(m survey.MapSummary) string {
@@ -83,11 +84,11 @@ func (p *page) topologyFindings(fs []survey.Finding) {
 	for i, f := range fs {
 		number := fmt.Sprintf("%d. ", i+1)
 		if i == 0 {
-			p.gap()
+			p.Gap()
 		}
-		p.paragraph(number, pad("", len(number)), f.Text, alarm)
+		p.Paragraph(number, layout.Pad("", len(number)), f.Text, layout.Alarm)
 		for _, fix := range f.Fix {
-			p.paragraph("   - ", "     ", fix, none)
+			p.Paragraph("   - ", "     ", fix, layout.None)
 		}
 	}
 }
@@ -97,13 +98,13 @@ const maxShards = 12
 
 // shards lists masters with their replicas: those that are not well first where there is no room for all.
 func (p *page) shards(list []survey.Shard, all bool) {
-	p.section("The map")
+	p.Section("The map")
 	shown := list
 	if !all && len(list) > maxShards {
 		shown = interesting(list)
 	}
 	// With room the first ranges stand beside their number.
-	wide := p.style.Width >= 120
+	wide := p.Style.Width >= 120
 	cells := []cell{
 		{"MASTER", 22, true},
 		{"STATE", 12, true},
@@ -115,11 +116,11 @@ func (p *page) shards(list []survey.Shard, all bool) {
 	if wide {
 		cells = append(cells, cell{"SLOTS FROM-TO", 40, true})
 	}
-	p.tabular(dim, cells...)
+	p.tabular(layout.Dim, cells...)
 	for _, s := range shown {
-		c := none
+		c := layout.None
 		if s.Master.State != "ok" {
-			c = red
+			c = layout.Red
 		}
 		cells := []cell{
 			{s.Master.Address, 22, true},
@@ -134,12 +135,12 @@ func (p *page) shards(list []survey.Shard, all bool) {
 			if len(s.Ranges) < s.RangesOf {
 				text += " …"
 			}
-			cells = append(cells, cell{text, p.style.Width - 81, true})
+			cells = append(cells, cell{text, p.Style.Width - 81, true})
 		}
 		p.tabular(c, cells...)
 	}
 	if n := len(list) - len(shown); n > 0 {
-		p.line(p.in(dim, fmt.Sprintf("and %s (--all lists them)", format.Count(n, "more shard"))))
+		p.Line(p.In(layout.Dim, fmt.Sprintf("and %s (--all lists them)", format.Count(n, "more shard"))))
 	}
 }
 
@@ -186,7 +187,7 @@ func (p *page) replicas(s survey.Shard) string {
 		}
 	}
 	if behind > 0 {
-		parts = append(parts, fmt.Sprintf("-%s B", grouped(behind)))
+		parts = append(parts, fmt.Sprintf("-%s B", format.Thousands(behind)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -195,10 +196,10 @@ func (p *page) disagreements(r *survey.Report) {
 	if len(r.Disagreements) == 0 {
 		return
 	}
-	p.section("Where the nodes do not agree")
+	p.Section("Where the nodes do not agree")
 	const most = 12
 	for _, d := range r.Disagreements[:min(most, len(r.Disagreements))] {
-		p.paragraph("  - ", "    ", fmt.Sprintf("%s [%s]", d.What, some(d.By)), none)
+		p.Paragraph("  - ", "    ", fmt.Sprintf("%s [%s]", d.What, some(d.By)), layout.None)
 	}
 	if n := len(r.Disagreements) - most; n > 0 {
 		p.more("    ", n)
@@ -218,9 +219,9 @@ func (p *page) topologyUnseen(spots []survey.BlindSpot) {
 	if len(spots) == 0 {
 		return
 	}
-	p.section("What could not be seen")
+	p.Section("What could not be seen")
 	for _, b := range spots[:min(maxSpots, len(spots))] {
-		p.paragraph("  - ", "    ", fmt.Sprintf("%s — %s; enable: %s", b.What, b.Why, b.Enable), none)
+		p.Paragraph("  - ", "    ", fmt.Sprintf("%s — %s; enable: %s", b.What, b.Why, b.Enable), layout.None)
 	}
 	if n := len(spots) - maxSpots; n > 0 {
 		p.more("    ", n)
@@ -228,14 +229,14 @@ func (p *page) topologyUnseen(spots []survey.BlindSpot) {
 }
 
 func (p *page) topologyCost(r *survey.Report) {
-	p.section("Cost of this look")
+	p.Section("Cost of this look")
 	all := 0
 	for _, n := range r.Cost.Commands {
 		all += n
 	}
-	p.paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at "+
+	p.Paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at "+
 		"most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
-		duration(r.Cost.ServerTimeNs), duration(r.Cost.MaxNodeNs)), dim)
+		format.Duration(r.Cost.ServerTimeNs), format.Duration(r.Cost.MaxNodeNs)), layout.Dim)
 }
 
 // cell is one of a row: text, width, and whether it stands to the left.
@@ -246,18 +247,18 @@ type cell struct {
 }
 
 // tabular prints a row; the last cell is not padded.
-func (p *page) tabular(c paint, cells ...cell) {
+func (p *page) tabular(c layout.Paint, cells ...cell) {
 	row := ""
 	for i, x := range cells {
-		text := p.shorten(p.text(x.text), x.width)
+		text := p.Shorten(p.Text(x.text), x.width)
 		if i > 0 {
 			row += " "
 		}
 		if x.left {
-			row += pad(text, x.width)
+			row += layout.Pad(text, x.width)
 		} else {
-			row += padLeft(text, x.width)
+			row += layout.PadLeft(text, x.width)
 		}
 	}
-	p.line(p.in(c, strings.TrimRight(row, " ")))
+	p.Line(p.In(c, strings.TrimRight(row, " ")))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/topology/survey"
 )
@@ -25,17 +26,20 @@ func (p *page) refreshers(r *survey.Report) {
 	if r.Window.Seconds == 0 {
 		return
 	}
-	p.section("Who refreshes the topology")
+	p.Section("Who refreshes the topology")
 	if len(r.Refreshers) == 0 {
-		p.paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other "+
-			"commands, or close at once, are seen by chance only. The counters below miss none.", none)
+		p.Paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other "+
+			"commands, or close at once, are seen by chance only. The counters below miss none.", layout.None)
 	} else {
-		p.tabular(dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{"CONNECTIONS", 11, false},
+		p.tabular(layout.Dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{
+			"CONNECTIONS", 11,
+			false,
+		},
 			cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
 	}
 	const most = 10
 	for _, x := range r.Refreshers[:min(most, len(r.Refreshers))] {
-		p.tabular(none, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true},
+		p.tabular(layout.None, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true},
 			cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false},
 			cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
 	}
@@ -61,13 +65,7 @@ func every(ns int64) string {
 	if ns == 0 {
 		return "?"
 	}
-	text := time.Duration(ns).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
+	return format.Interval(time.Duration(ns))
 }
 
 // habits says what the libraries that have connections are known to do.
@@ -79,8 +77,8 @@ func (p *page) habits(r *survey.Report) {
 			continue
 		}
 		shown++
-		p.paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, format.Count(l.Connections, "connection"),
-			l.Refreshes), none)
+		p.Paragraph("  ", "    ", fmt.Sprintf("%s (%s) asks %s", l.Library, format.Count(l.Connections, "connection"),
+			l.Refreshes), layout.None)
 	}
 }
 
@@ -89,15 +87,15 @@ func (p *page) refreshCost(r *survey.Report) {
 	if r.Window.Seconds == 0 {
 		return
 	}
-	p.section("What refreshes cost now")
+	p.Section("What refreshes cost now")
 	c := r.Refreshes
 	switch {
 	case !c.Counted:
-		p.paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", none)
+		p.Paragraph("  ", "  ", "Not known: INFO commandstats could not be read twice.", layout.None)
 		return
 	case len(c.Commands) == 0:
-		p.paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.",
-			r.Window.Seconds, format.Count(c.NodesCounted, "node")), none)
+		p.Paragraph("  ", "  ", fmt.Sprintf("Nothing: in %.0f s nobody but slowpath asked %s for the map.",
+			r.Window.Seconds, format.Count(c.NodesCounted, "node")), layout.None)
 		return
 	}
 	for _, x := range c.Commands {
@@ -105,79 +103,83 @@ func (p *page) refreshCost(r *survey.Report) {
 		if x.Likely != "" {
 			likely = " (by its cost " + x.Likely + ")"
 		}
-		p.paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command,
-			likely, digits(x.PerNode), duration(x.PerCallNs), percent(x.Share)), none)
+		p.Paragraph("  ", "    ", fmt.Sprintf("%s%s: %s per second and node, %s each, %s of a main thread", x.Command,
+			likely, format.Digits(x.PerNode), format.Duration(x.PerCallNs), format.Percent(x.Share)), layout.None)
 	}
-	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, percent(c.ShareMax))
+	most := fmt.Sprintf("most on %s: %s of its main thread", c.ShareMaxNode, format.Percent(c.ShareMax))
 	if c.BusyMax > 0 {
-		most += fmt.Sprintf(", which uses %s of a core in all", percent(c.BusyMax))
+		most += fmt.Sprintf(", which uses %s of a core in all", format.Percent(c.BusyMax))
 	}
-	p.paragraph("  ", "    ", most, none)
+	p.Paragraph("  ", "    ", most, layout.None)
 	const short = 0.8 // of the time that commands take on the wall; what is missing the process waited for its CPU
 	if c.BusyMax > 0 && c.BusyMax < short*c.ShareMax {
-		p.paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, "+
-			"see slowpath doctor", yellow)
+		p.Paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, "+
+			"see slowpath doctor", layout.Yellow)
 	}
 	if c.Fresh {
 		how := "about as many new connections as refreshes: each seems to come on a new one"
 		if c.LettuceLike {
 			how += ", with an INFO: so asks Lettuce"
 		}
-		p.paragraph("  ", "    ", how, none)
+		p.Paragraph("  ", "    ", how, layout.None)
 	}
 }
 
 // whatIf is the table of versions and sizes.
 func (p *page) whatIf(r *survey.Report) {
-	if r.Model == nil || len(r.WhatIf) == 0 {
+	if r.Model == nil || len(r.Projections) == 0 {
 		return
 	}
-	first := r.WhatIf[0]
-	p.section(fmt.Sprintf("What %s would cost", asked(first)))
+	first := r.Projections[0]
+	p.Section(fmt.Sprintf("What %s would cost", asked(first)))
 	var sizes []int
-	for _, w := range r.WhatIf {
+	for _, w := range r.Projections {
 		if !slices.Contains(sizes, w.Nodes) {
 			sizes = append(sizes, w.Nodes)
 		}
 	}
 	const column = 17
-	sizes = sizes[:min(len(sizes), max(1, (p.style.Width-29)/(column+1)))]
+	sizes = sizes[:min(len(sizes), max(1, (p.Style.Width-29)/(column+1)))]
 	head := []cell{{"SERVER", 13, true}, {"COMMAND", 14, true}}
 	for _, n := range sizes {
 		head = append(head, cell{format.Count(n, "node"), column, false})
 	}
-	p.tabular(dim, head...)
+	p.tabular(layout.Dim, head...)
 	var order [][2]string
-	rows := map[[2]string]map[int]cost.WhatIf{}
-	for _, w := range r.WhatIf {
+	rows := map[[2]string]map[int]cost.Projection{}
+	for _, w := range r.Projections {
 		key := [2]string{w.Server, w.Command}
 		if rows[key] == nil {
-			rows[key] = map[int]cost.WhatIf{}
+			rows[key] = map[int]cost.Projection{}
 			order = append(order, key)
 		}
 		rows[key][w.Nodes] = w
 	}
 	for _, key := range order {
-		cells, c := []cell{{key[0], 13, true}, {key[1], 14, true}}, none
+		cells, c := []cell{{key[0], 13, true}, {key[1], 14, true}}, layout.None
 		for _, n := range sizes {
 			w := rows[key][n]
-			cells = append(cells, cell{fmt.Sprintf("%s %7s", duration(w.PerCallNs), load(w.Share)), column, false})
+			cells = append(cells, cell{
+				fmt.Sprintf("%s %7s", format.Duration(w.PerCallNs), load(w.Share)), column,
+				false,
+			})
 		}
 		if key[0] == r.Model.Reference && key[1] == r.Model.Command {
-			c = bold // as the target is
+			c = layout.Bold // as the target is
 		}
 		p.tabular(c, cells...)
 	}
 	m := r.Model
-	p.paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. "+
+	p.Paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. "+
 		"The law of %s, fitted to %s of %s calls on this server (%s nodes, %s): %.2f × the machine of the reference. "+
 		"Writing the reply (%s bytes) comes on top.",
-		m.Command, m.Formula, m.Reference, duration(m.MeasuredNs), grouped(int64(m.Calls)),
-		grouped(int64(m.Size.Nodes)), format.Count(m.Size.Ranges, "range"), m.Scale, grouped(int64(m.Bytes))), dim)
+		m.Command, m.Formula, m.Reference, format.Duration(m.MeasuredNs), format.Thousands(m.Calls),
+		format.Thousands(m.Size.Nodes), format.Count(m.Size.Ranges, "range"), m.Scale, format.Thousands(m.Bytes)),
+		layout.Dim)
 }
 
 // asked is who asks how often.
-func asked(w cost.WhatIf) string {
+func asked(w cost.Projection) string {
 	nodes := "one node"
 	if w.AskAll {
 		nodes = "all nodes"
@@ -190,37 +192,38 @@ func load(share float64) string {
 	if share > 1 {
 		return ">100 %"
 	}
-	return percent(share)
+	return format.Percent(share)
 }
 
 // waysOut is the table of what each way out leaves.
-func (p *page) waysOut(list []cost.WayOut) {
+func (p *page) waysOut(list []cost.Option) {
 	if len(list) == 0 {
 		return
 	}
-	p.section("Ways out")
-	p.tabular(dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false}, cell{"SAVES", 8, false})
+	p.Section("Ways out")
+	p.tabular(layout.Dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false},
+		cell{"SAVES", 8, false})
 	for _, w := range list {
-		replica, saves := "-", percent(w.Saves)
+		replica, saves := "-", format.Percent(w.Saves)
 		if w.Replicas != nil {
 			replica = load(*w.Replicas)
 		}
 		if !w.Possible || w.ID == "now" {
 			saves = "-"
 		}
-		c := none
+		c := layout.None
 		if !w.Possible {
-			c = dim
+			c = layout.Dim
 		}
 		row := []cell{{w.Title, 44, true}, {load(w.Masters), 9, false}, {replica, 9, false}, {saves, 8, false}}
 		texts := []string{w.How, w.Note}
-		if room := p.style.Width - 76; room >= 60 && columns(w.How) <= room {
+		if room := p.Style.Width - 76; room >= 60 && layout.Width(w.How) <= room {
 			row, texts = append(row, cell{" " + w.How, room, true}), texts[1:]
 		}
 		p.tabular(c, row...)
 		for _, text := range texts {
 			if text != "" {
-				p.paragraph("    ", "    ", text, dim)
+				p.Paragraph("    ", "    ", text, layout.Dim)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source/server"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/topology/survey"
@@ -21,7 +22,7 @@ func bigCluster(t *testing.T) *survey.Report {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := &survey.Survey{Start: start, Window: 10 * time.Second}
 	for k := range 80 {
-		l := &survey.Look{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{
+		l := &survey.NodeState{Addr: address(k), ID: id(k), Server: "redis 6.0.16", Sent: map[string]int{
 			"info":          12,
 			"cluster|nodes": 1,
 		}}
@@ -35,7 +36,7 @@ func bigCluster(t *testing.T) *survey.Report {
 			}
 			l.HasMap, l.Source, l.Map = true, cost.Nodes, m
 			l.HasInfo, l.Info = true, slots.Info{State: "ok", KnownNodes: 80, CurrentEpoch: 40}
-			l.Fields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
+			l.InfoFields = server.ParseInfo("redis_version:6.0.16\r\nrole:master\r\n")
 			l.Begin, l.End = server.ParseInfo("used_cpu_user:10\r\ntotal_connections_received:0\r\n"),
 				server.ParseInfo("used_cpu_user:13\r\ntotal_connections_received:660\r\n")
 			l.Ticks = []survey.Tick{
@@ -53,16 +54,16 @@ func bigCluster(t *testing.T) *survey.Report {
 				},
 			}
 		}
-		s.Looks = append(s.Looks, l)
+		s.Nodes = append(s.Nodes, l)
 	}
-	s.Looks[0].Measured = []cost.Measured{{
+	s.Nodes[0].Measured = []cost.Measured{{
 		Command: cost.Nodes, PerCall: 2160 * time.Microsecond, Calls: 6,
 		Bytes: 12_000, Alone: true,
 	}, {
 		Command: cost.Slots, PerCall: 900 * time.Microsecond, Calls: 6, Bytes: 29_000,
 		Alone: true,
 	}}
-	return survey.Analyse(s, survey.Question{Version: "test"})
+	return survey.Analyse(s, survey.Assumptions{Version: "test"})
 }
 
 func id(k int) string      { return fmt.Sprintf("%040x", k+1) }
@@ -102,11 +103,11 @@ func TestTopologyFits(t *testing.T) {
 		for _, unicode := range []bool{false, true} {
 			for _, all := range []bool{false, true} {
 				var b bytes.Buffer
-				if err := Topology(&b, r, all, Style{Width: width, Unicode: unicode}); err != nil {
+				if err := Topology(&b, r, all, layout.Style{Width: width, Unicode: unicode}); err != nil {
 					t.Fatal(err)
 				}
 				for line := range strings.SplitSeq(b.String(), "\n") {
-					if n := columns(line); n > max(width, 80) { // tables need 80
+					if n := layout.Width(line); n > max(width, 80) { // tables need 80
 						t.Errorf("width %d: %d columns: %q", width, n, line)
 					}
 				}
@@ -122,7 +123,7 @@ func TestTopologyText(t *testing.T) {
 	r := bigCluster(t)
 	for _, width := range []int{80, 160} {
 		var b bytes.Buffer
-		if err := Topology(&b, r, false, Style{Width: width, Unicode: true}); err != nil {
+		if err := Topology(&b, r, false, layout.Style{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, fmt.Sprintf("topology.%d.golden", width), b.Bytes())

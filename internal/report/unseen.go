@@ -3,19 +3,20 @@ package report
 import (
 	"strings"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 )
 
 const maxSpots = 12
 
 // unseen lists what could not be seen, why, and how to enable it.
-func (p *page) unseen(d cause.Diagnosis) {
+func (p *page) unseen(d verdict.Diagnosis) {
 	spots := spotsOf(d)
 	if len(spots) == 0 {
 		return
 	}
-	p.section("What could not be seen")
+	p.Section("What could not be seen")
 	for _, b := range spots[:min(len(spots), maxSpots)] {
 		s := b.What
 		if b.Why != "" {
@@ -24,7 +25,7 @@ func (p *page) unseen(d cause.Diagnosis) {
 		if b.Enable != "" {
 			s += "; enable: " + b.Enable
 		}
-		p.paragraph("  - ", "    ", s, none)
+		p.Paragraph("  - ", "    ", s, layout.None)
 	}
 	if n := len(spots) - maxSpots; n > 0 {
 		p.more("    ", n)
@@ -32,7 +33,7 @@ func (p *page) unseen(d cause.Diagnosis) {
 }
 
 // unseenBriefly is the same in one paragraph, for a system in which nothing is to be looked for.
-func (p *page) unseenBriefly(d cause.Diagnosis) {
+func (p *page) unseenBriefly(d verdict.Diagnosis) {
 	var parts []string
 	for _, b := range spotsOf(d) {
 		s := b.What
@@ -42,12 +43,12 @@ func (p *page) unseenBriefly(d cause.Diagnosis) {
 		parts = append(parts, s)
 	}
 	if len(parts) > 0 {
-		p.paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", dim)
+		p.Paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", layout.Dim)
 	}
 }
 
 // spotsOf are the blind spots, and the sources that took no part for a reason that no blind spot gives.
-func spotsOf(d cause.Diagnosis) []recording.BlindSpot {
+func spotsOf(d verdict.Diagnosis) []recording.BlindSpot {
 	out := append([]recording.BlindSpot(nil), d.BlindSpots...)
 	given := map[string]bool{}
 	for _, b := range d.BlindSpots {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 )
 
 // worst shows the slowest calls, each as a waterfall of its segments.
-func (p *page) worst(calls []cause.Worst) {
+func (p *page) worst(calls []verdict.Worst) {
 	if len(calls) == 0 {
 		return
 	}
@@ -29,58 +31,58 @@ func (p *page) worst(calls []cause.Worst) {
 	if len(calls) == 1 {
 		title = "The worst call"
 	}
-	p.section(title)
+	p.Section(title)
 	all := make([][]row, len(calls))
 	label := 0
 	for i, c := range calls {
 		all[i] = rows(c)
 		for _, r := range all[i] {
-			label = max(label, columns(p.label(r, math.MaxInt)))
+			label = max(label, layout.Width(p.label(r, math.MaxInt)))
 		}
 	}
-	room := p.style.Width - numbers
+	room := p.Style.Width - numbers
 	bars := min(maxSpan, max(minSpan, min(room/3, room-minLabel), room-min(label, longLabel)))
 	for i, c := range calls {
 		if i > 0 {
-			p.gap()
+			p.Gap()
 		}
-		p.facts("  ", callFacts(c), bold)
+		p.Facts("  ", callFacts(c), layout.Bold)
 		for _, r := range all[i] {
 			p.row(r, c, bars, room-bars)
 		}
 	}
 }
 
-func callFacts(c cause.Worst) []string {
+func callFacts(c verdict.Worst) []string {
 	out := []string{c.Time.UTC().Format("15:04:05.000 UTC")}
 	for _, s := range []string{c.Op, c.Conn, c.Client, c.Node} {
 		if s != "" {
 			out = append(out, s)
 		}
 	}
-	return append(out, duration(c.Ns))
+	return append(out, format.Duration(c.Ns))
 }
 
 // row is one line: when it began, its bar on the call's scale, how long it took, what it was.
-func (p *page) row(r row, c cause.Worst, bars, label int) {
+func (p *page) row(r row, c verdict.Worst, bars, label int) {
 	total := float64(max(c.Ns, 1))
 	b := p.span(float64(r.fromNs)/total, float64(r.toNs)/total, bars)
-	p.line("  " + p.length(r.fromNs) + "  " + p.in(actorPaint(r.actor), b) + pad("", bars-columns(b)) +
+	p.Line("  " + p.length(r.fromNs) + "  " + p.In(actorPaint(r.actor), b) + layout.Pad("", bars-layout.Width(b)) +
 		"  " + p.length(r.ns()) + "  " + p.label(r, label))
 }
 
 // label says what a row was, in at most width columns: the culprit is shortened first.
 func (p *page) label(r row, width int) string {
-	name, more := p.text(stateName(r.actor, r.state)), ""
+	name, more := p.Text(stateName(r.actor, r.state)), ""
 	if r.others > 0 {
 		more = fmt.Sprintf(" +%d", r.others)
-		if columns(name)+columns(more+shorter) <= width {
+		if layout.Width(name)+layout.Width(more+shorter) <= width {
 			more += shorter
 		}
 	}
-	culprit := p.text(r.culprit)
-	if room := width - columns(name) - columns(more) - 1; culprit != "" && room >= minCulprit {
-		name += " " + p.shorten(culprit, room)
+	culprit := p.Text(r.culprit)
+	if room := width - layout.Width(name) - layout.Width(more) - 1; culprit != "" && room >= minCulprit {
+		name += " " + p.Shorten(culprit, room)
 	}
-	return p.shorten(name+more, width)
+	return p.Shorten(name+more, width)
 }

@@ -46,7 +46,7 @@ func TestFramesOfLibraries(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s", tt.client, tt.commands[0].Args[0]), func(t *testing.T) {
 			s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-			target := looksInto(t, tt.client, clients.Options{
+			target := startProfiled(t, tt.client, clients.Options{
 				Addresses: []string{s.Addr}, Mode: tt.mode, Workers: 30,
 				PoolSize: tt.pool, Commands: tt.commands,
 			})
@@ -60,8 +60,8 @@ func TestFramesOfLibraries(t *testing.T) {
 	}
 }
 
-// looksInto starts a client of the lab, and gives how it is looked into.
-func looksInto(t *testing.T, name clients.Name, o clients.Options) profile.Target {
+// startProfiled starts a client of the lab, and gives the target that profiles it.
+func startProfiled(t *testing.T, name clients.Name, o clients.Options) profile.Target {
 	t.Helper()
 	cache, err := clients.OpenCache("")
 	if err != nil {
@@ -142,7 +142,7 @@ func opened(ctx context.Context, o profile.Options) (*profile.Source, error) {
 	}
 }
 
-// kinds passes profiles on as they come; nothing else is looked at.
+// kinds passes profiles on as they come, and drops all else.
 type kinds struct {
 	*recording.Recording
 	take func(recording.Profile)

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/source/profile"
 )
 
-// openProfiles asks the applications that the user named whether they can be profiled. What was asked for by name and
-// is not there ends the watch before it begins: its address is wrong.
+// openProfiles asks the applications that the user named whether they can be profiled. One that is not there ends the
+// watch before it begins: its address is wrong.
 func openProfiles(ctx context.Context, o Options, sink recording.ProfileSink) (*profile.Source, error) {
 	if len(o.Profiles) == 0 {
 		return nil, nil
@@ -17,10 +17,10 @@ func openProfiles(ctx context.Context, o Options, sink recording.ProfileSink) (*
 	o.Progress("connecting to the applications that are to be profiled")
 	ctx, cancel := context.WithTimeout(ctx, max(o.Timeout, DefaultTimeout))
 	defer cancel()
-	return profile.Open(ctx, profile.Options{Targets: o.Profiles, For: o.For, Clock: o.Clock, Sink: sink})
+	return profile.Open(ctx, profile.Options{FS: o.FS, Targets: o.Profiles, For: o.For, Clock: o.Clock, Sink: sink})
 }
 
-// describeProfiles says whether the source took part. One that nobody asked for is not listed.
+// describeProfiles records whether the profile source ran. It is not listed where nobody asked for it.
 func (r *run) describeProfiles() {
 	if r.profiles == nil && !r.samplesCPU() {
 		return
@@ -36,8 +36,8 @@ func (r *run) describeProfiles() {
 	}
 }
 
-// openCPU starts to sample CPU time where that was asked for. A process that was named by its number and is not there
-// ends the watch before it begins; what the kernel does not allow is a blind spot.
+// openCPU starts to sample CPU time where that was asked for. A process that was named by its PID and is not there ends
+// the watch before it begins; what the kernel does not allow is a blind spot.
 func (r *run) openCPU() (*profile.CPU, error) {
 	if !r.samplesCPU() {
 		return nil, nil
@@ -56,21 +56,21 @@ func (r *run) openCPU() (*profile.CPU, error) {
 	for _, pid := range r.CPUOf {
 		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid)})
 	}
-	lost := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
+	spot := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
 	if len(all) == 0 {
-		lost.Why, lost.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
+		spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
 			"or name a process: --profile cpu:PID"
-		r.blind(r.nodes[0].address, lost)
+		r.blind(r.nodes[0].address, spot)
 		return nil, nil
 	}
 	r.Progress("loading the program that samples CPU time")
-	c, err := profile.OpenCPU(profile.Options{For: r.For, Clock: r.Clock, Sink: r.sink}, all)
+	c, err := profile.OpenCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink}, all)
 	if errors.Is(err, profile.ErrTarget) {
 		return nil, err
 	}
 	if err != nil {
-		lost.Why, lost.Enable = err.Error(), "run as root, on Linux 5.17 or later"
-		r.blind(r.nodes[0].address, lost)
+		spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
+		r.blind(r.nodes[0].address, spot)
 		return nil, nil
 	}
 	return c, nil
@@ -78,7 +78,7 @@ func (r *run) openCPU() (*profile.CPU, error) {
 
 func (r *run) samplesCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
 
-// nodeOf is the address of the server that a process is, if it is one that is watched.
+// nodeOf is the address of the watched server that a process is, empty for other processes.
 func (r *run) nodeOf(pid int) string {
 	for _, n := range r.nodes {
 		if n.process != nil && n.process.PID == pid {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
@@ -52,8 +52,8 @@ func goredis6(t *testing.T, o clients.Options) profile.Target {
 	return ts[0]
 }
 
-// verdict watches a server and an application without the kernel source, through a file as doctor does.
-func verdict(t *testing.T, addr string, app profile.Target) cause.Diagnosis {
+// diagnose watches a server and an application without the kernel source, through a file as doctor does.
+func diagnose(t *testing.T, addr string, app profile.Target) verdict.Diagnosis {
 	t.Helper()
 	to, err := (&target.Options{}).Targets([]string{addr}, func(string) string { return "" })
 	if err != nil {
@@ -75,11 +75,11 @@ func verdict(t *testing.T, addr string, app profile.Target) cause.Diagnosis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cause.Diagnose(rec, "test")
+	return verdict.Diagnose(rec, "test")
 }
 
 // foundIn says what a cause's finding rests on.
-func foundIn(t *testing.T, d cause.Diagnosis, id, fact string) {
+func foundIn(t *testing.T, d verdict.Diagnosis, id, fact string) {
 	t.Helper()
 	for _, f := range d.Findings {
 		if f.Cause != id {
@@ -94,10 +94,10 @@ func foundIn(t *testing.T, d cause.Diagnosis, id, fact string) {
 	t.Errorf("no %s with %q: %+v; blind spots %+v", id, fact, d.Findings, d.BlindSpots)
 }
 
-// TestGoRedis6OnRedis6 is incident 000: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
+// TestGoRedis6OnRedis6: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
 func TestGoRedis6OnRedis6(t *testing.T) {
 	c := fleettest.StartCluster(t, servers.Redis6016, 3, 0, fleet.Spec{})
-	d := verdict(t, c.Addrs()[0], goredis6(t, clients.Options{
+	d := diagnose(t, c.Addrs()[0], goredis6(t, clients.Options{
 		Addresses: c.Addrs(), Mode: protocol.Cluster,
 		Workers: 30,
 	}))
@@ -112,14 +112,14 @@ func TestGoRedis6OnRedis6(t *testing.T) {
 // TestPoolOfTwo: thirty callers share two connections.
 func TestPoolOfTwo(t *testing.T) {
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-	d := verdict(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 30, PoolSize: 2}))
+	d := diagnose(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 30, PoolSize: 2}))
 	foundIn(t, d, "pool-exhausted-wait", "in calls of go-redis wait for a connection of the pool")
 }
 
 // TestPoolWithRoom: every caller has its connection.
 func TestPoolWithRoom(t *testing.T) {
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-	d := verdict(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 3, PoolSize: 10}))
+	d := diagnose(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 3, PoolSize: 10}))
 	for _, f := range d.Findings {
 		if f.Cause == "pool-exhausted-wait" || f.Cause == "cmdinfo-once-lock" {
 			t.Errorf("%+v", f)

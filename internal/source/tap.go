@@ -20,20 +20,23 @@ func (r *run) openTap() *tap.Tap {
 	nodes := r.tapNodes()
 	if len(nodes) == 0 {
 		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
-		r.nobodyChosen("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
+		r.filterUnavailable("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
 		return nil
 	}
-	o := tap.Options{Clock: r.Clock, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0), Whom: r.Whom}
+	o := tap.Options{
+		Clock: r.Clock, Files: r.FS, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
+		Processes: r.Whom,
+	}
 	if !r.NoHost {
-		o.Quota = (&host.Quotas{FS: host.Root{}, Clock: r.Clock}).Of
+		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
 	}
 	t, err := tap.Open(o)
 	if err != nil {
 		r.status(recording.SourceTap, false, tap.Reason(err))
-		r.nobodyChosen(tap.Reason(err), tap.Remedy(err))
+		r.filterUnavailable(tap.Reason(err), tap.Remedy(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{
-			What: "the way of each call through the kernel (who had the " +
-				"CPU, which command was waited for, the client's side)",
+			What: "the way of each call through the kernel (who had the CPU, which command it waited for, the " +
+				"client's side)",
 			Why: tap.Reason(err), Enable: tap.Remedy(err),
 		})
 		return nil
@@ -48,18 +51,20 @@ func (r *run) openTap() *tap.Tap {
 	return t
 }
 
-// nobodyChosen says that only the kernel source knows whose a call is.
-func (r *run) nobodyChosen(why, enable string) {
-	if r.Whom != (tap.Whom{}) {
-		r.blind(r.nodes[0].address, recording.BlindSpot{What: "which calls are those of " + r.Whom.String() +
-			": this is about all of them", Why: why, Enable: enable})
+// filterUnavailable reports that calls cannot be filtered by process: only the kernel source knows whose a call is.
+func (r *run) filterUnavailable(why, enable string) {
+	if r.Whom != (tap.ProcessFilter{}) {
+		r.blind(r.nodes[0].address, recording.BlindSpot{
+			What: "which calls are those of " + r.Whom.String() + ": the report is about all calls",
+			Why:  why, Enable: enable,
+		})
 	}
 }
 
-// runTap passes on what the kernel source sees until ctx ends.
+// runTap records what the kernel source sees until ctx ends.
 func (r *run) runTap(ctx context.Context, t *tap.Tap) {
 	defer t.Close()
-	r.source(ctx, "tap", r.nodes[0], func() error { return t.Run(ctx) })
+	r.runSource(ctx, "tap", r.nodes[0], func() error { return t.Run(ctx) })
 }
 
 // tapNodes are the servers that are reached over TCP.

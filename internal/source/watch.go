@@ -30,18 +30,35 @@ type Options struct {
 	NoProbe   bool
 	NoHost    bool
 	NoTap     bool
-	Whom      tap.Whom      // whose calls the kernel source keeps; the watch ends with the process that it names
-	ProbeRate float64       // calls per second and node; 0: probe.DefaultRate
-	Timeout   time.Duration // for the first connection to each target; 0: DefaultTimeout
+	Whom      tap.ProcessFilter // whose calls the kernel source records; the watch ends when the process of its PID does
+	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
+	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
-	Profiles  []profile.Target // applications to look into
+	FS        host.FS          // of this host; the real one when nil
+	Profiles  []profile.Target // applications to profile
 	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
 	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
-	// Progress, if set, is told of each step of the start in a few words.
+	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
-	// Started, if set, is told when the servers were reached and the watch begins, with how many they are.
+	// Started, if set, is called when the servers were reached and the watch begins, with their number.
 	Started func(nodes int)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.FS == nil {
+		o.FS = host.Root{}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return o
 }
 
 // Bounds.
@@ -52,17 +69,9 @@ const (
 )
 
 // Run watches until o.For has passed or ctx ends. It returns an error only where there is nothing to watch at all; what
-// is recorded until then stays in the sink.
+// was recorded until then stays in the sink.
 func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
-	if o.Clock == nil {
-		o.Clock = clock.New()
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Progress == nil {
-		o.Progress = func(string) {}
-	}
+	o = o.withDefaults()
 	if !o.NoProbe {
 		defer target.HoldStamps()()
 	}
@@ -70,7 +79,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := reach(ctx, o, sink)
+	nodes, err := connectAll(ctx, o, sink)
 	if err != nil {
 		return err
 	}
@@ -79,7 +88,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if err != nil {
 		return err
 	}
-	kernel := r.openTap() // it takes a second, which is not to be one of the watch
+	kernel := r.openTap() // takes a second, which must not count as time of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
 	}
@@ -87,41 +96,40 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	ctx, cancel := Window(ctx, o.For)
 	defer cancel()
 	var end sync.WaitGroup
-	end.Go(func() { r.endWith(ctx, o.Whom.PID, cancel) })
-	r.all(ctx, kernel)
+	end.Go(func() { r.endWithProcess(ctx, o.Whom.PID, cancel) })
+	r.runAll(ctx, kernel)
 	end.Wait()
 	r.finish()
 	return nil
 }
 
-// endWith ends the watch with the process that it is about: there is nothing more to see of it.
-func (r *run) endWith(ctx context.Context, pid int, cancel func()) {
-	if pid == 0 || !host.AwaitEnd(ctx, nil, pid) {
+// endWithProcess ends the watch when the process that it is about has ended.
+func (r *run) endWithProcess(ctx context.Context, pid int, cancel func()) {
+	if pid == 0 || !host.AwaitEnd(ctx, r.FS, pid) {
 		return
 	}
 	r.blind(r.nodes[0].address, recording.BlindSpot{
-		What: fmt.Sprintf("calls of --pid %d to the end of the time that "+
-			"was asked for", pid),
-		Why: "the process has ended, and the watch with it", Enable: "--comm or --container, which go on with the " +
-			"next process",
+		What:   fmt.Sprintf("calls of --pid %d for the rest of the time that was asked for", pid),
+		Why:    "the process has ended, and the watch with it",
+		Enable: "--comm or --container, which go on with the next process",
 	})
 	cancel()
 }
 
+// run is the state of one Run.
 type run struct {
 	Options
-	sink  recording.ProfileSink
-	nodes []node
-	cpu   time.Duration // CPU time of this process at the start
-	// profiles is nil where no application was named.
-	profiles *profile.Source
-	cpuClock *profile.CPU // nil where no CPU time is sampled
+	sink     recording.ProfileSink
+	nodes    []node
+	cpu      time.Duration   // CPU time of this process at the start
+	profiles *profile.Source // nil where no application was named
+	cpuClock *profile.CPU    // nil where no CPU time is sampled
 }
 
 // describe writes what is known at the start.
 func (r *run) describe() {
 	now := r.Clock.Now()
-	r.cpu = processCPU()
+	r.cpu = ownCPU()
 	r.sink.SetMeta(recording.MetaVersion, r.Version)
 	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
 	r.sink.SetMeta(recording.MetaTarget, r.Targets[0].Addr())
@@ -138,8 +146,8 @@ func (r *run) describe() {
 	r.describeProfiles()
 }
 
-// all runs every source of every node until ctx ends.
-func (r *run) all(ctx context.Context, kernel *tap.Tap) {
+// runAll runs every source of every node until ctx ends.
+func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 	var wg sync.WaitGroup
 	rate := r.ProbeRate
 	if rate == 0 {
@@ -153,66 +161,76 @@ func (r *run) all(ctx context.Context, kernel *tap.Tap) {
 		wg.Go(func() { r.profiles.Run(ctx) })
 	}
 	if r.cpuClock != nil {
-		wg.Go(func() { r.source(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
+		wg.Go(func() { r.runSource(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
 	}
 	if kernel != nil {
 		wg.Go(func() { r.runTap(ctx, kernel) })
 	}
-	hosted := 0
 	for _, n := range r.nodes {
-		wg.Go(func() { r.source(ctx, "server", n, func() error { return r.watchServer(ctx, n) }) })
-		if !r.NoProbe {
-			wg.Go(func() {
-				r.source(ctx, "probe", n, func() error {
-					return probe.Watch(ctx, probe.Options{
-						Target: n.target, Node: n.address, Clock: r.Clock,
-						Sink: r.sink, Rate: rate,
-						FreshRate: min(probe.DefaultFreshRate, rate/5), HashTag: n.hashTag,
-						PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Slow: r.slow(),
-					})
-				})
-			})
-		}
-		if n.process != nil {
-			hosted++
-			wg.Go(func() {
-				r.source(ctx, "host", n, func() error {
-					return host.Watch(ctx, host.Options{
-						Clock: r.Clock, Sink: r.sink, Node: n.address,
-						Process: *n.process, Port: n.process.Port,
-					})
-				})
-			})
-		}
+		wg.Go(func() { r.runNode(ctx, n, rate) })
 	}
 	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
 		wg.Go(func() {
-			r.source(ctx, "host", r.nodes[0], func() error {
-				return host.WatchCallers(ctx, host.CallersOptions{Clock: r.Clock, Sink: r.sink, Nodes: called})
+			r.runSource(ctx, "host", r.nodes[0], func() error {
+				return host.WatchCallers(ctx, host.CallersOptions{
+					FS: r.FS, Clock: r.Clock, Sink: r.sink, Nodes: called,
+				})
 			})
 		})
 	}
-	r.hostStatus(hosted)
+	r.hostStatus()
 	wg.Wait()
 }
 
-// source runs one source; that it failed is evidence that is missing, not the end of the watch.
-func (r *run) source(ctx context.Context, name string, n node, f func() error) {
+// runNode runs the sources of one node until ctx ends: its server, the probe with this many calls per second, and its
+// host where its process is here.
+func (r *run) runNode(ctx context.Context, n node, rate float64) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r.runSource(ctx, "server", n, func() error {
+			return server.Watch(ctx, server.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink})
+		})
+	})
+	if !r.NoProbe {
+		wg.Go(func() {
+			r.runSource(ctx, "probe", n, func() error {
+				return probe.Watch(ctx, probe.Options{
+					Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Slow: r.slow(),
+					Rate: rate, FreshRate: min(probe.DefaultFreshRate, rate/5),
+					HashTag: n.hashTag, PingOnly: n.identity.ClusterEnabled && n.hashTag == "",
+				})
+			})
+		})
+	}
+	if n.process != nil {
+		wg.Go(func() {
+			r.runSource(ctx, "host", n, func() error {
+				return host.Watch(ctx, host.Options{
+					FS: r.FS, Clock: r.Clock, Sink: r.sink, Node: n.address,
+					Process: *n.process, Port: n.process.Port,
+				})
+			})
+		})
+	}
+	wg.Wait()
+}
+
+// runSource runs one source. That it fails is a blind spot, and not the end of the watch.
+func (r *run) runSource(ctx context.Context, name string, n node, f func() error) {
 	if err := f(); err != nil && ctx.Err() == nil {
 		r.blind(n.address, recording.BlindSpot{
 			What: "the " + name + " source on " + n.address, Why: err.Error(),
-			Enable: "mend the error and watch again",
+			Enable: "fix the error and watch again",
 		})
 	}
 }
 
-// watchSelf notes once per second how long this process had to wait for a CPU: what it measures is only as good as
-// that.
+// watchSelf records once per second how long this process waited for a CPU: that bounds how well it measures.
 func (r *run) watchSelf(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	everySecond := time.NewTicker(time.Second)
+	defer everySecond.Stop()
 	for {
-		if ns, ok := ownDelay(); ok {
+		if ns, ok := ownRunDelay(r.FS); ok {
 			r.sink.Sample(recording.Sample{
 				TimeNs: r.Clock.Now(), Source: recording.SourceHost,
 				Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns),
@@ -221,13 +239,9 @@ func (r *run) watchSelf(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-everySecond.C:
 		}
 	}
-}
-
-func (r *run) watchServer(ctx context.Context, n node) error {
-	return server.Watch(ctx, server.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink})
 }
 
 func (r *run) slow() time.Duration {
@@ -243,35 +257,40 @@ func (r *run) status(name string, used bool, why string) {
 	r.sink.SetMeta(recording.MetaSource+name, recording.Detail(s))
 }
 
-func (r *run) hostStatus(hosted int) {
-	why := "left out by --no-host"
+// hostStatus records whether the host source runs, and for each server whose process is not known what is missing.
+func (r *run) hostStatus() {
+	why, watched := "left out by --no-host", 0
 	if !r.NoHost {
 		why = r.nodes[0].hostWhy
-		for _, n := range r.nodes {
-			if n.process == nil {
-				r.blind(n.address, recording.BlindSpot{What: "the host of " + n.address + " (CPU quota, run queue, " +
-					"freezes, disk, accept queue)", Why: n.hostWhy, Enable: n.hostEnable})
-			}
+	}
+	for _, n := range r.nodes {
+		if n.process != nil {
+			watched++
+		} else if !r.NoHost {
+			r.blind(n.address, recording.BlindSpot{
+				What: "the host of " + n.address + " (CPU quota, run queue, freezes, disk, accept queue)",
+				Why:  n.hostWhy, Enable: n.hostEnable,
+			})
 		}
 	}
-	r.status(recording.SourceHost, hosted > 0, why)
+	r.status(recording.SourceHost, watched > 0, why)
 }
 
-func (r *run) blind(subject string, b recording.BlindSpot) { blind(r.sink, r.Clock, subject, b) }
+func (r *run) blind(subject string, b recording.BlindSpot) { blindSpot(r.sink, r.Clock, subject, b) }
 
-func blind(sink recording.Sink, c *clock.Real, subject string, b recording.BlindSpot) {
+func blindSpot(sink recording.Sink, c *clock.Real, subject string, b recording.BlindSpot) {
 	sink.Event(recording.Event{
 		TimeNs: c.Now(), Source: "watch", Subject: subject, Kind: recording.KindBlindSpot,
 		Detail: recording.Detail(b),
 	})
 }
 
-// finish notes the end and what the watch cost.
+// finish records the end and what the watch cost.
 func (r *run) finish() {
 	now := r.Clock.Now()
 	r.sink.Sample(recording.Sample{
 		TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
-		Name: "process.cpu_ns", Value: float64(processCPU() - r.cpu),
+		Name: "process.cpu_ns", Value: float64(ownCPU() - r.cpu),
 	})
 	r.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(now, 10))
 }

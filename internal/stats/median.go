@@ -3,64 +3,42 @@ package stats
 import (
 	"math"
 	"slices"
-
-	"github.com/aclements/go-moremath/stats"
-	"golang.org/x/perf/benchmath"
 )
 
-// Median of repeats, in the unit of the figure. Low and High are its 95 % interval by order statistics, infinite below
-// NeededForMedian repeats.
-type Median struct {
-	Value, Low, High float64
-	Repeats          int
+// Number is what medians can be taken of.
+type Number interface {
+	~int | ~int64 | ~float64
 }
 
-// Confidence of the interval of a median.
-const Confidence = 0.95
+// Median is the median in any order of the values; of an even number the mean of the middle two, for integers rounded
+// towards zero. Of no values it is 0.
+func Median[T Number](values []T) T {
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
 
-// NeededForMedian is the number of repeats from which on the median has an interval: all of fewer lie on one side of it
-// with more than 5 % chance (2·½ⁿ).
-const NeededForMedian = 6
+// MedianUpper is the median of sorted values; of an even number the upper of the middle two, so that it is always one
+// of the values. There must be one at least.
+func MedianUpper[T any](sorted []T) T { return sorted[len(sorted)/2] }
 
-// MedianOf gives the median; of nothing it is NaN.
-func MedianOf(values []float64) Median {
+// Quantile is the value of sorted ones that the share q does not exceed, by the nearest rank. There must be one value
+// at least.
+func Quantile[T any](sorted []T, q float64) T {
+	rank := int(q*float64(len(sorted)) + 0.5)
+	return sorted[min(max(rank-1, 0), len(sorted)-1)]
+}
+
+// Central gives the ends of the interval that holds the share in the middle of the values: as many are below as above.
+// Of no values it is NaN.
+func Central(values []float64, share float64) (low, high float64) {
 	if len(values) == 0 {
-		return Median{math.NaN(), math.Inf(-1), math.Inf(1), 0}
+		return math.NaN(), math.NaN()
 	}
-	s := benchmath.AssumeNothing.Summary(sampleOf(values), Confidence)
-	m := Median{s.Center, s.Lo, s.Hi, len(values)}
-	if len(values) < NeededForMedian { // with five it would be open at one end only
-		m.Low, m.High = math.Inf(-1), math.Inf(1)
-	}
-	return m
-}
-
-// sampleOf leaves the values in the order of time; NewSample would sort them.
-func sampleOf(values []float64) *benchmath.Sample {
-	return benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
-}
-
-// steady is the chance below which a trend among repeats is none of chance.
-const steady = 0.01
-
-// Drifts tells whether values that should be alike rise or fall in the order of time (the test of Mann and Kendall):
-// then the machine changed while it was measured, and what is told of the repeats tells of that, too.
-func Drifts(values []float64) bool {
-	n := float64(len(values))
-	if n < NeededForMedian {
-		return false
-	}
-	s := 0.0
-	for i, a := range values {
-		for _, b := range values[i+1:] {
-			switch {
-			case b > a:
-				s++
-			case b < a:
-				s--
-			}
-		}
-	}
-	sd := math.Sqrt(n * (n - 1) * (2*n + 5) / 18)
-	return 2*(1-stats.StdNormal.CDF((math.Abs(s)-1)/sd)) < steady
+	sorted := slices.Sorted(slices.Values(values))
+	tail, last := (1-share)/2, float64(len(sorted)-1)
+	return sorted[int(math.Floor(tail*last))], sorted[int(math.Ceil((1-tail)*last))]
 }

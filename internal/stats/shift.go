@@ -7,13 +7,13 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// exactUpTo is the size of samples up to which the distribution of U is counted out; above it the normal one is as
-// good.
+// exactUpTo is the size of samples up to which the distribution of U is computed exactly; above it the normal
+// distribution is as good.
 const exactUpTo = 50
 
 // shiftOf is by how much b is above a: the median of all pairs' differences (Hodges and Lehmann, 1963), and the
-// interval of the shifts that a Mann-Whitney U test at alpha does not refuse. It is infinite where the samples are too
-// small for any shift to be refused.
+// interval of the shifts that a Mann-Whitney U test at alpha does not reject. It is infinite where the samples are too
+// small for any shift to be rejected.
 func shiftOf(a, b []float64, alpha float64) (shift, low, high float64) {
 	d := make([]float64, 0, len(a)*len(b))
 	for _, x := range a {
@@ -22,7 +22,7 @@ func shiftOf(a, b []float64, alpha float64) (shift, low, high float64) {
 		}
 	}
 	slices.Sort(d)
-	shift = (d[(len(d)-1)/2] + d[len(d)/2]) / 2
+	shift = Median(d)
 	outside := quantileU(len(a), len(b), alpha/2)
 	if outside < 0 {
 		return shift, math.Inf(-1), math.Inf(1)
@@ -38,7 +38,7 @@ func quantileU(n1, n2 int, p float64) int {
 		normal := stats.NormalDist{Mu: m, Sigma: math.Sqrt(m * float64(n1+n2+1) / 6)}
 		cdf = func(u int) float64 { return normal.CDF(float64(u) + 0.5) }
 	}
-	// Found by halving: the distribution costs too much to be asked for each u.
+	// By bisection: the distribution costs too much to be computed for each u.
 	low, high := -1, n1*n2/2
 	for low < high {
 		mid := low + (high-low+1)/2
@@ -51,9 +51,9 @@ func quantileU(n1, n2 int, p float64) int {
 	return min(low, n1*n2/2-1)
 }
 
-// Needed is the fewest repeats on either side with which a difference can show at alpha: the most extreme of their
-// orders must be rare enough, 2 of all (2n)!/(n!)² are.
-func Needed(alpha float64) int {
+// RepeatsToDiffer is the number of repeats on either side from which a difference can show at alpha: the two most
+// extreme of their (2n)!/(n!)² orders must be rare enough.
+func RepeatsToDiffer(alpha float64) int {
 	orders := 1.0
 	for n := 1; ; n++ {
 		orders *= float64(2*n) * float64(2*n-1) / float64(n*n)

@@ -11,32 +11,32 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Filter says which calls are wanted. What is empty lets all pass; of a list one is enough, except of Spent, which all
-// must hold.
+// Filter selects calls. An empty field matches all; of a list one match is enough, except for Conditions, which must
+// all hold.
 type Filter struct {
-	Commands []string // "GET"; "CLUSTER" stands for all of its subcommands too
-	Clients  []string // part of the client's address or of its process
-	Nodes    []string // HOST:PORT, HOST or :PORT
-	Spent    []Spent
-	Min, Max time.Duration // length of the call; a Max of 0 is none
+	Commands   []string // "GET"; "CLUSTER" includes all of its subcommands
+	Clients    []string // part of the client's address or of its process
+	Nodes      []string // HOST:PORT, HOST or :PORT
+	Conditions []Condition
+	Min, Max   time.Duration // duration of the call; a Max of 0 is none
 }
 
-// Any reports whether all calls pass.
-func (f Filter) Any() bool {
-	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Spent) == 0 && f.Min == 0 && f.Max == 0
+// MatchesAll reports whether the filter matches all calls.
+func (f Filter) matchesAll() bool {
+	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Conditions) == 0 && f.Min == 0 && f.Max == 0
 }
 
-// Takes reports whether a call is wanted.
-func (f Filter) Takes(c Call) bool {
+// Matches reports whether a call is selected.
+func (f Filter) matches(c Call) bool {
 	if c.Ns < int64(f.Min) || f.Max > 0 && c.Ns > int64(f.Max) {
 		return false
 	}
-	for _, s := range f.Spent {
-		if !s.in(c) {
+	for _, s := range f.Conditions {
+		if !s.holds(c) {
 			return false
 		}
 	}
-	return f.takesCommand(c.Op) &&
+	return f.matchesCommand(c.Op) &&
 		(len(f.Clients) == 0 || slices.ContainsFunc(f.Clients, func(part string) bool {
 			return containsFold(c.Client,
 				part) || containsFold(c.Process, part)
@@ -44,7 +44,7 @@ func (f Filter) Takes(c Call) bool {
 		(len(f.Nodes) == 0 || slices.ContainsFunc(f.Nodes, func(n string) bool { return isNode(c.Node, n) }))
 }
 
-func (f Filter) takesCommand(op string) bool {
+func (f Filter) matchesCommand(op string) bool {
 	return len(f.Commands) == 0 || slices.ContainsFunc(f.Commands, func(want string) bool {
 		want = strings.ToUpper(want)
 		return op == want || strings.HasPrefix(op, want+" ")
@@ -55,7 +55,7 @@ func containsFold(s, part string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
 }
 
-// isNode reports whether a node's address is meant by HOST:PORT, HOST or :PORT.
+// isNode reports whether a node's address matches HOST:PORT, HOST or :PORT.
 func isNode(address, want string) bool {
 	if address == want {
 		return true
@@ -64,9 +64,9 @@ func isNode(address, want string) bool {
 	return err == nil && (host == strings.Trim(want, "[]") || ":"+port == want)
 }
 
-// Spent is a condition on where a call's time went: at least AtLeast in an actor's state.
-type Spent struct {
-	Actor, State string        // an empty one stands for any
+// Condition is one on a call's segments: at least AtLeast in an actor's state.
+type Condition struct {
+	Actor, State string        // empty: any
 	AtLeast      time.Duration // 0: any time at all
 }
 
@@ -84,17 +84,17 @@ var (
 	}
 )
 
-// ErrSpent is what ParseSpent says of a text that it cannot read.
-var ErrSpent = errors.New("write ACTOR.STATE, ACTOR or STATE, and a minimum where one is wanted: server.busy>5ms")
+// ErrCondition is returned for a text that is no condition.
+var ErrCondition = errors.New("write ACTOR.STATE, ACTOR or STATE, with a minimum if needed: server.busy>5ms")
 
-// ParseSpent reads "server.busy>5ms", "network" or "unexplained>=1ms".
-func ParseSpent(text string) (Spent, error) {
-	var s Spent
+// ParseCondition reads "server.busy>5ms", "network" or "unexplained>=1ms".
+func ParseCondition(text string) (Condition, error) {
+	var s Condition
 	name, least, bounded := strings.Cut(text, ">")
 	if bounded {
 		d, err := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(least, "=")))
 		if err != nil || d < 0 {
-			return s, fmt.Errorf("%w; behind > stands a duration such as 5ms", ErrSpent)
+			return s, fmt.Errorf("%w; after > write a duration such as 5ms", ErrCondition)
 		}
 		s.AtLeast = d
 	}
@@ -108,13 +108,13 @@ func ParseSpent(text string) (Spent, error) {
 	case !both && slices.Contains(states, name):
 		s.State = name
 	default:
-		return s, fmt.Errorf("%w; actors are %s; states are %s", ErrSpent, strings.Join(actors, ", "),
+		return s, fmt.Errorf("%w; actors are %s; states are %s", ErrCondition, strings.Join(actors, ", "),
 			strings.Join(states, ", "))
 	}
 	return s, nil
 }
 
-func (s Spent) in(c Call) bool {
+func (s Condition) holds(c Call) bool {
 	var ns int64
 	for _, g := range c.Segments {
 		if (s.Actor == "" || g.Actor == s.Actor) && (s.State == "" || g.State == s.State) {

@@ -7,32 +7,33 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Group is the calls that waited for the same thing at the same time: of forty that one KEYS held up, one says it all.
+// Group is a set of calls that waited for the same thing at the same time, such as 40 calls behind one KEYS: showing
+// one of them is enough.
 type Group struct {
-	Worst      Call           // the longest, first for those that are equally long
-	Others     int            // calls beside it
-	LeastNs    int64          // length of the shortest
-	ByCommand  map[string]int // all of the group
-	from, to   int64          // when they waited
-	lastSeenNs int64          // end of the last
+	Worst      Call           // the longest, the first of equally long ones
+	Others     int            // other calls
+	LeastNs    int64          // duration of the shortest
+	ByCommand  map[string]int // number of calls
+	from, to   int64          // when the worst waited
+	lastSeenNs int64          // end of the last call
 }
 
-type groupKey struct{ node, actor, state, culprit, own string }
+type groupKey struct{ node, actor, state, culprit, caller string }
 
-// linger is how long after the end of its last call a group stays open. Views of both ends of a connection are joined
-// for 300 ms.
-const linger = int64(600e6)
+// groupOpenNs is how long a group stays open after the end of its last call. The kernel source waits 300 ms for the
+// other end of a call.
+const groupOpenNs = int64(600e6)
 
 // Groups collects calls into groups.
 type Groups struct {
-	Each bool // no groups: each call alone
+	Each bool // no groups: each call is one of its own
 	open map[groupKey][]*Group
 }
 
-// Add takes a call. Calls come in about the order in which they ended.
+// Add adds a call. Calls come in about the order of their ends.
 func (g *Groups) Add(c Call) {
 	d := c.dominant()
-	key := groupKey{c.Node, d.Actor, d.State, d.Culprit, ownOf(c, d)}
+	key := groupKey{c.Node, d.Actor, d.State, d.Culprit, callerIfOwn(c, d)}
 	from, to := c.FromNs()+d.FromNs, c.FromNs()+d.ToNs
 	for _, o := range g.open[key] {
 		if !g.Each && o.overlaps(from, to) {
@@ -49,22 +50,22 @@ func (g *Groups) Add(c Call) {
 	})
 }
 
-// ownOf tells apart calls that went through the same without a culprit: what a call did itself, and where its client
-// was slow, is no other's. A server's thread is everybody's.
-func ownOf(c Call, d Segment) string {
+// callerIfOwn separates calls without a culprit: its own execution and its client's delays concern no other call. Waits
+// for the server's thread concern all.
+func callerIfOwn(c Call, d Segment) string {
 	switch {
 	case d.Culprit != "":
 		return ""
 	case d.State == recording.Exec:
 		return c.Client + " " + c.Op
 	case d.Actor == recording.Client, d.Actor == recording.Network:
-		return c.Caller()
+		return c.caller()
 	}
 	return ""
 }
 
-// overlaps wants half of the shorter wait to be common: a client whose call was held up sends its next one, which the
-// next KEYS holds up, before the last reply of the first is sent.
+// overlaps reports whether at least half of the shorter wait is common. Less is not enough: a client may send its next
+// call, which waits for the next KEYS, before the last reply of the first group is sent.
 func (o *Group) overlaps(from, to int64) bool {
 	common := min(o.to, to) - max(o.from, from)
 	return common > 0 && 2*common >= min(o.to-o.from, to-from)
@@ -80,18 +81,18 @@ func (o *Group) add(c Call, from, to int64) {
 	o.lastSeenNs = max(o.lastSeenNs, c.ToNs())
 }
 
-// Due gives the groups that are complete at a time, in the order in which their calls began.
+// Due returns and removes the groups that are complete at a time, in the order in which their calls began.
 func (g *Groups) Due(nowNs int64) []Group {
 	var due []Group
 	for key, open := range g.open {
-		left := slices.DeleteFunc(open, func(o *Group) bool {
-			over := g.Each || nowNs-o.lastSeenNs >= linger
+		remaining := slices.DeleteFunc(open, func(o *Group) bool {
+			over := g.Each || nowNs-o.lastSeenNs >= groupOpenNs
 			if over {
 				due = append(due, *o)
 			}
 			return over
 		})
-		if g.open[key] = left; len(left) == 0 {
+		if g.open[key] = remaining; len(remaining) == 0 {
 			delete(g.open, key)
 		}
 	}
@@ -101,5 +102,5 @@ func (g *Groups) Due(nowNs int64) []Group {
 	return due
 }
 
-// Rest gives all that are left.
-func (g *Groups) Rest() []Group { return g.Due(1<<63 - 1) }
+// All returns and removes all groups.
+func (g *Groups) All() []Group { return g.Due(1<<63 - 1) }

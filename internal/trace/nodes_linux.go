@@ -18,16 +18,16 @@ import (
 var ErrSocket = errors.New("the kernel source sees TCP only, and not unix sockets")
 
 // busOffset is between the port of a cluster's node and that of its bus.
-const busOffset = 10000
+const busPortOffset = 10000
 
-// isServer tells by its name whether a process is a server. Exporters of metrics listen too, and speak HTTP.
+// isServer recognizes a server by the name of its process. Exporters of metrics listen, too, but for HTTP.
 func isServer(comm string) bool {
 	return (strings.Contains(comm, "redis") || strings.Contains(comm, "valkey")) && !strings.Contains(comm, "exporter")
 }
 
-// Here finds the servers that listen on this host. Each address at which clients may reach one is a node of its own;
-// those of one server have its address for people in common.
-func Here(fs host.FS) ([]tap.Node, error) {
+// LocalServers finds the servers that listen on this host. Each address at which clients may reach one is a node of its
+// own; the nodes of one server have the same Address.
+func LocalServers(fs host.FS) ([]tap.Node, error) {
 	found, err := host.Listeners(fs, isServer)
 	if err != nil {
 		return nil, fmt.Errorf("looking for servers: %w", err)
@@ -35,7 +35,7 @@ func Here(fs host.FS) ([]tap.Node, error) {
 	var nodes []tap.Node
 	for _, l := range found {
 		isBus := slices.ContainsFunc(found, func(o host.Listener) bool {
-			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busOffset == int(l.Addr.Port())
+			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busPortOffset == int(l.Addr.Port())
 		})
 		if !isBus {
 			nodes = append(nodes, nodesOf(l, nodes)...)
@@ -44,7 +44,7 @@ func Here(fs host.FS) ([]tap.Node, error) {
 	return nodes, nil
 }
 
-// nodesOf a listener. One that takes connections to all addresses goes by the loopback address.
+// nodesOf gives the nodes of a listener. One that listens on all addresses is named by the loopback address.
 func nodesOf(l host.Listener, before []tap.Node) (nodes []tap.Node) {
 	name := netip.AddrPortFrom(l.Addr.Addr().WithZone(""), l.Addr.Port())
 	addrs := []netip.Addr{name.Addr()}
@@ -68,7 +68,7 @@ func nodesOf(l host.Listener, before []tap.Node) (nodes []tap.Node) {
 	return nodes
 }
 
-// maxAddresses of this host are looked at, at most: one with containers may have hundreds.
+// maxAddresses bounds the used addresses of this host: with containers it may have hundreds.
 const maxAddresses = 32
 
 func ownAddresses() (list []netip.Addr) {
@@ -84,8 +84,7 @@ func ownAddresses() (list []netip.Addr) {
 	return list
 }
 
-// Resolve makes nodes of targets: each address that a name has is a node of its own. Notes say what cannot be seen of
-// them.
+// Resolve makes nodes of targets: each address of a name is a node of its own. Notes say what cannot be seen of them.
 func Resolve(ctx context.Context, fs host.FS, targets []target.Target) (nodes []tap.Node, notes []string, err error) {
 	for _, t := range targets {
 		if t.Network == "unix" {
@@ -112,11 +111,12 @@ func Resolve(ctx context.Context, fs host.FS, targets []target.Target) (nodes []
 		case why != nil:
 			notes = append(notes, fmt.Sprintf("%s: %v", t.Addr(), why))
 		case slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }):
-			notes = append(notes, fmt.Sprintf("nothing listens at %s now; calls will be seen once a server does, "+
-				"without what its threads do", t.Addr()))
+			notes = append(notes, fmt.Sprintf("nothing listens at %s now; calls will be seen as soon as a server "+
+				"does, "+
+				"but not what its threads do", t.Addr()))
 		default:
 			notes = append(notes, fmt.Sprintf("%s is not on this host: only the clients' end of calls is seen; for "+
-				"the rest run slowpath there too", t.Addr()))
+				"the server's end run slowpath there, too", t.Addr()))
 		}
 	}
 	return nodes, notes, nil

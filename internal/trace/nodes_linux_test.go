@@ -24,7 +24,7 @@ func TestIsServer(t *testing.T) {
 	}
 }
 
-// TestNodesOf: one server has one address for people, whatever its clients use.
+// TestNodesOf: one server has one Address, whichever of its addresses clients use.
 func TestNodesOf(t *testing.T) {
 	var nodes []tap.Node
 	for _, at := range []string{"0.0.0.0:6379", "[::]:6379", "10.0.0.5:6380"} {

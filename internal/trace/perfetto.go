@@ -14,22 +14,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Perfetto collects calls and what threads did, and writes them as a file that ui.perfetto.dev and chrome://tracing
-// open, in the Trace Event Format (JSON,
+// Perfetto collects calls and thread activity, and writes them as a file for ui.perfetto.dev and chrome://tracing, in
+// the Trace Event Format (JSON,
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
 //
-// A process of the file is a client, with a track per call in flight at once, since pipelined calls overlap; or a
-// server, with tracks of what its threads worked on and what they waited for. Slices are pairs of begin and end, and
-// not "complete" events with a duration: rounding to microseconds could let a part end after its whole, and Perfetto
-// drops such parts.
+// A process of the file is a client, with several tracks, since pipelined calls overlap; or a server, with tracks of
+// the work and the waits of its threads. Slices are pairs of begin and end events, not "complete" events with a
+// duration: after rounding to microseconds a child could end after its parent, and Perfetto drops such slices.
 type Perfetto struct {
-	Lost   int // what was left out, because there was too much
-	calls  []Call
-	events []recording.Event
-	size   int
+	Omitted int // calls and events beyond maxSlices
+	calls   []Call
+	events  []recording.Event
+	size    int
 }
 
-// maxSlices bounds the memory that a trace takes; the user interface has its troubles with more.
+// maxSlices bounds the memory of a trace; Perfetto's user interface is slow with more.
 const maxSlices = 1_000_000
 
 // Call adds a call.
@@ -39,28 +38,28 @@ func (p *Perfetto) Call(c Call) {
 	}
 }
 
-// Event adds what a thread did or waited for; other events are not shown.
+// Event adds work or a wait of a thread; other events are not exported.
 func (p *Perfetto) Event(e recording.Event) {
-	if e.Source == recording.SourceTap && (e.Kind == recording.KindWork || waits[e.Kind]) && p.room(1) {
+	if e.Source == recording.SourceTap && (e.Kind == recording.KindWork || waitKinds[e.Kind]) && p.room(1) {
 		p.events = append(p.events, e)
 	}
 }
 
-var waits = map[string]bool{
+var waitKinds = map[string]bool{
 	recording.KindThrottled: true, recording.KindRunQueue: true, recording.KindFrozen: true,
 	recording.KindBlocked: true,
 }
 
 func (p *Perfetto) room(n int) bool {
 	if p.size+n > maxSlices {
-		p.Lost++
+		p.Omitted++
 		return false
 	}
 	p.size += n
 	return true
 }
 
-// slice is a stretch of a track. Its children follow each other in it.
+// slice is a span on a track. Its children are disjoint parts of it.
 type slice struct {
 	name, category string
 	from, to       int64 // nanoseconds since the Unix epoch
@@ -68,10 +67,10 @@ type slice struct {
 	children       []slice
 }
 
-// file is what goes into the JSON: tracks by process, in the order in which they shall stand.
+// file is the content of the JSON: tracks by process.
 type file struct {
 	tracks map[trackKey][]slice
-	named  map[int]string // processes by number, as calls name them
+	named  map[int]string // names of processes in calls, by number
 }
 
 type trackKey struct{ process, kind string }
@@ -79,7 +78,7 @@ type trackKey struct{ process, kind string }
 // Write writes the file.
 func (p *Perfetto) Write(w io.Writer) error {
 	f := file{tracks: map[trackKey][]slice{}, named: map[int]string{}}
-	owner := map[string]string{} // of connections: the first calls of one are seen before its process is
+	owner := map[string]string{} // by connection: its first calls are seen before its process is known
 	for _, c := range p.calls {
 		if c.Process != "" {
 			owner[c.Client] = c.Process
@@ -102,7 +101,7 @@ func (f file) add(process, kind string, s slice) {
 	f.tracks[k] = append(f.tracks[k], s)
 }
 
-// Kinds of tracks, which are the beginnings of their names.
+// Kinds of tracks: prefixes of their names.
 const (
 	callTrack = "calls in flight"
 	workTrack = "work"
@@ -129,7 +128,7 @@ func (f file) call(c Call) {
 		s.children = append(s.children, part)
 	}
 	process := c.Process
-	if pid, ok := pidOf(process); ok {
+	if pid, ok := recording.PIDOf(process); ok {
 		f.named[pid] = process
 	} else if process, _, _ = net.SplitHostPort(c.Client); process == "" {
 		process = c.Client
@@ -139,7 +138,7 @@ func (f file) call(c Call) {
 
 func (f file) event(e recording.Event) {
 	s := slice{from: e.TimeNs, to: e.TimeNs + e.DurationNs, name: e.Kind, category: e.Kind, args: map[string]any{}}
-	_ = json.Unmarshal([]byte(e.Detail), &s.args) // a recording may be damaged: then there is less to read
+	_ = json.Unmarshal([]byte(e.Detail), &s.args) // a damaged detail leaves args empty
 	process := "server " + e.Subject
 	var tid int
 	if e.Kind == recording.KindWork {
@@ -158,7 +157,7 @@ func (f file) event(e recording.Event) {
 	f.add(process, fmt.Sprintf("%s of thread %d", waitTrack, d.TID), s)
 }
 
-// workName says what a server worked on.
+// workName names a server's event-loop activity.
 func workName(d recording.WorkDetail) string {
 	switch {
 	case d.Sends:
@@ -171,16 +170,6 @@ func workName(d recording.WorkDetail) string {
 		return fmt.Sprintf("%s +%d", d.Op, d.Calls-1)
 	}
 	return d.Op
-}
-
-// pidOf is the number in "redis-cli[1234]".
-func pidOf(process string) (pid int, ok bool) {
-	i := strings.LastIndexByte(process, '[')
-	if i < 0 {
-		return 0, false
-	}
-	_, err := fmt.Sscanf(process[i:], "[%d]", &pid)
-	return pid, err == nil
 }
 
 // begin is the time of the first slice.
@@ -197,7 +186,7 @@ func (f file) begin() int64 {
 	return first
 }
 
-// write parts each list into tracks on which nothing overlaps.
+// write distributes each list to tracks without overlaps.
 func (f file) write(out *eventWriter) {
 	keys := slices.SortedFunc(maps.Keys(f.tracks), func(a, b trackKey) int {
 		return cmp.Or(cmp.Compare(b.process, a.process), cmp.Compare(a.kind, b.kind)) // servers first
@@ -210,7 +199,7 @@ func (f file) write(out *eventWriter) {
 		}
 		list := f.tracks[k]
 		slices.SortStableFunc(list, func(a, b slice) int { return cmp.Compare(a.from, b.from) })
-		var places slots
+		var places lanes
 		var tracks [][]slice
 		for _, s := range list {
 			n := places.take(s.from, s.to)

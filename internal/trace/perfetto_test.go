@@ -23,7 +23,7 @@ type event struct {
 }
 
 // written checks the structure of an export: on each track begins and ends are in pairs, and time does not go back. It
-// gives the slices by the names of their process and track, children with two more spaces in front.
+// returns the slices by the names of their process and track, children indented by two spaces.
 func written(t *testing.T, p *Perfetto) map[string][]string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -133,7 +133,7 @@ func TestPerfetto(t *testing.T) {
 	}
 }
 
-// TestPerfettoRandom: whatever overlaps, the structure holds, and nothing is lost.
+// TestPerfettoRandom: with any overlaps the structure holds, and no call is missing.
 func TestPerfettoRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	p := &Perfetto{}
@@ -155,7 +155,7 @@ func TestPerfettoBounds(t *testing.T) {
 	written(t, &Perfetto{}) // an empty one opens too
 	p := &Perfetto{size: maxSlices - 2}
 	p.Call(waited("GET", 0, ms, 1))
-	if p.Lost != 1 || len(p.calls) != 0 {
-		t.Errorf("%d lost, %d kept", p.Lost, len(p.calls))
+	if p.Omitted != 1 || len(p.calls) != 0 {
+		t.Errorf("%d lost, %d kept", p.Omitted, len(p.calls))
 	}
 }

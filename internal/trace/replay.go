@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// Replay passes what the kernel source wrote into a recording to a watch, calls in the order in which they ended.
+// Replay passes the rows of the kernel source in a recording to a watch, calls in the order of their ends.
 func Replay(r *recording.Recording, w *Watch) {
 	calls := slices.DeleteFunc(slices.Clone(r.Calls),
 		func(c recording.Call) bool { return c.Source != recording.SourceTap })
@@ -24,8 +24,8 @@ func Replay(r *recording.Recording, w *Watch) {
 	for _, e := range r.Events {
 		w.Event(e)
 	}
-	if whom, ok := r.Meta[recording.MetaWhom]; ok {
-		w.SetMeta(recording.MetaWhom, whom)
+	if filter, ok := r.Meta[recording.MetaProcessFilter]; ok {
+		w.SetMeta(recording.MetaProcessFilter, filter)
 	}
 	for _, name := range r.Names(recording.SourceTap, recording.SubjectSelf, "tap.") {
 		series := r.Series(recording.SourceTap, recording.SubjectSelf, name)
@@ -37,7 +37,7 @@ func Replay(r *recording.Recording, w *Watch) {
 	}
 }
 
-// SlowOf is from which length on the kernel source took a call for slow when a recording was made.
+// SlowOf is the slow threshold of the kernel source in a recording.
 func SlowOf(r *recording.Recording) time.Duration {
 	if d, err := time.ParseDuration(r.Meta[recording.MetaSlow]); err == nil && d > 0 {
 		return d
@@ -45,7 +45,7 @@ func SlowOf(r *recording.Recording) time.Duration {
 	return tap.DefaultSlow
 }
 
-// Begin notes what a recording of a trace must say of itself, and End that it is whole.
+// Begin writes the meta rows of a recording made by trace; End marks it as complete.
 func Begin(sink recording.Sink, nowNs int64, version string, slow time.Duration, nodes []tap.Node) {
 	var addresses []string
 	for _, n := range nodes {
@@ -73,7 +73,7 @@ func Begin(sink recording.Sink, nowNs int64, version string, slow time.Duration,
 	}
 }
 
-// End notes when the trace ended.
+// End writes when the trace ended.
 func End(sink recording.Sink, nowNs int64) {
 	sink.SetMeta(recording.MetaEnd, strconv.FormatInt(nowNs, 10))
 }

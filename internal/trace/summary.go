@@ -12,26 +12,26 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Summary is what a trace amounts to.
+// Summary sums up a trace.
 type Summary struct {
-	Seconds  float64
-	Calls    int64 // all that the kernel source timed, slow or not, wanted or not
-	Slow     int   // of these, calls of SlowNs or more
-	SlowNs   int64
-	Matched  int // slow calls that the filter let pass; the account is theirs
-	Filtered bool
-	Whom     *recording.Whom // where only some processes' calls were asked for; Calls and Commands are of all
-	Commands []Command       // by the time that slow calls took, then by calls
-	Account  []Spending      // by time
-	Waited   []Waited        // by time
-	Replies  int64           // that were matched, by each end
-	// What is not known: replies whose request is not known for sure, reports that were lost on their way, slow calls
-	// beyond those that the kernel programs report per second, and how often a connection carried what they do not
-	// understand (inline commands, TLS).
+	Seconds       float64
+	Calls         int64 // all that the kernel source timed, slow or not, filtered or not
+	Slow          int   // of these, calls of SlowNs or more
+	SlowNs        int64
+	Matched       int // slow calls that match the filter; the account is of these
+	Filtered      bool
+	ProcessFilter *recording.Whom // if only calls of selected processes are reported; Calls and Commands are of all
+	Commands      []Command       // by the time that slow calls took, then by calls
+	Account       []StateTime     // by time
+	Waits         []Wait          // by time
+	Replies       int64           // that were matched, counted at each end
+	// What is missing: replies that could not be matched to their request, reports lost between kernel and slowpath,
+	// slow calls above the limit of reports per second, and how often a connection carried bytes that the kernel
+	// programs do not understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
 }
 
-// Command is the latencies of one command, from all of its calls.
+// Command has the latencies of all calls of one command.
 type Command struct {
 	Op                  string
 	Calls               int64
@@ -40,57 +40,57 @@ type Command struct {
 	slowNs              int64
 }
 
-// Spending is the time that slow calls spent in one state.
-type Spending struct {
+// StateTime is the time that slow calls spent in one state.
+type StateTime struct {
 	Actor, State string
 	Ns           int64
 	Share        float64
 }
 
-// Waited is the time that slow calls waited for one thing. Ports and process numbers are left out of What: who runs
-// redis-cli again and again is one.
-type Waited struct {
+// Wait is the time that slow calls waited for one thing. What has no ports and process numbers, so that repeated runs
+// of redis-cli are one.
+type Wait struct {
 	Actor, State string
 	What         string
 	Calls        int
 	Ns           int64
 }
 
-// tally is a summary that grows.
-type tally struct {
-	ops           map[string]*opTally
-	spent         map[[2]string]int64
-	waited        map[[3]string]*Waited
+// aggregate collects a summary.
+type aggregate struct {
+	ops           map[string]*opAggregate
+	times         map[[2]string]int64
+	waits         map[[3]string]*Wait
 	counters      map[string]float64
 	slow, matched int
-	whom          *recording.Whom
+	processFilter *recording.Whom
 }
 
-type opTally struct {
+type opAggregate struct {
 	sides  map[string]*hdrhistogram.Histogram // server, client
 	slow   int
 	slowNs int64
 	maxNs  int64
 }
 
-// maxNames bounds commands and culprits: both come from outside.
+// maxNames bounds commands and culprits, which clients can choose.
 const maxNames = 10_000
 
-func newTally() *tally {
-	return &tally{
-		ops: map[string]*opTally{}, spent: map[[2]string]int64{}, waited: map[[3]string]*Waited{},
+func newAggregate() *aggregate {
+	return &aggregate{
+		ops: map[string]*opAggregate{}, times: map[[2]string]int64{}, waits: map[[3]string]*Wait{},
 		counters: map[string]float64{},
 	}
 }
 
-func (t *tally) op(name string) *opTally {
+func (t *aggregate) op(name string) *opAggregate {
 	o := t.ops[name]
 	if o == nil {
 		if len(t.ops) >= maxNames {
 			name = "other"
 		}
 		if o = t.ops[name]; o == nil {
-			o = &opTally{sides: map[string]*hdrhistogram.Histogram{}}
+			o = &opAggregate{sides: map[string]*hdrhistogram.Histogram{}}
 			t.ops[name] = o
 		}
 	}
@@ -98,14 +98,14 @@ func (t *tally) op(name string) *opTally {
 }
 
 // histogram adds the latencies of one second: "server GET" or "client GET".
-func (t *tally) histogram(h recording.Histogram) {
+func (t *aggregate) histogram(h recording.Histogram) {
 	side, name, ok := strings.Cut(h.Op, " ")
 	if !ok {
 		return
 	}
 	decoded, err := hdrhistogram.Decode(h.HDR)
 	if err != nil {
-		return // of a damaged recording
+		return // a damaged recording
 	}
 	o := t.op(name)
 	if o.sides[side] == nil {
@@ -115,8 +115,8 @@ func (t *tally) histogram(h recording.Histogram) {
 	o.sides[side].Merge(decoded)
 }
 
-// slowCall adds a slow call; its time is accounted for if it is wanted.
-func (t *tally) slowCall(c Call, wanted bool) {
+// slowCall adds a slow call, with its segments if it matches the filter.
+func (t *aggregate) slowCall(c Call, wanted bool) {
 	t.slow++
 	o := t.op(c.Op)
 	o.slow++
@@ -128,23 +128,23 @@ func (t *tally) slowCall(c Call, wanted bool) {
 	t.matched++
 	seen := map[[3]string]bool{}
 	for _, s := range c.Segments {
-		t.spent[[2]string{s.Actor, s.State}] += s.Ns()
+		t.times[[2]string{s.Actor, s.State}] += s.Ns()
 		if s.Culprit != "" {
-			what := [3]string{s.Actor, s.State, kindOf(s.Culprit)}
-			t.waitedFor(what, s.Ns(), !seen[what])
+			what := [3]string{s.Actor, s.State, generalize(s.Culprit)}
+			t.addWait(what, s.Ns(), !seen[what])
 			seen[what] = true
 		}
 	}
 }
 
-func (t *tally) waitedFor(what [3]string, ns int64, newCall bool) {
-	w := t.waited[what]
+func (t *aggregate) addWait(what [3]string, ns int64, newCall bool) {
+	w := t.waits[what]
 	if w == nil {
-		if len(t.waited) >= maxNames {
+		if len(t.waits) >= maxNames {
 			return
 		}
-		w = &Waited{Actor: what[0], State: what[1], What: what[2]}
-		t.waited[what] = w
+		w = &Wait{Actor: what[0], State: what[1], What: what[2]}
+		t.waits[what] = w
 	}
 	w.Ns += ns
 	if newCall {
@@ -157,14 +157,14 @@ var (
 	port          = regexp.MustCompile(`:\d+( |$)`)
 )
 
-// kindOf leaves out of a culprit which of many alike it was.
-func kindOf(culprit string) string {
+// generalize removes process numbers and ports from a culprit.
+func generalize(culprit string) string {
 	return port.ReplaceAllString(processNumber.ReplaceAllString(culprit, ""), "$1")
 }
 
-func (t *tally) summary() Summary {
+func (t *aggregate) summary() Summary {
 	s := Summary{
-		Whom: t.whom, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]),
+		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]),
 		Dropped:    int64(t.counters["tap.dropped"]),
 		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
 		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
@@ -178,26 +178,26 @@ func (t *tally) summary() Summary {
 		return cmp.Or(cmp.Compare(b.slowNs, a.slowNs), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Op, b.Op))
 	})
 	var all int64
-	for _, ns := range t.spent {
+	for _, ns := range t.times {
 		all += ns
 	}
-	for k, ns := range t.spent {
-		s.Account = append(s.Account, Spending{k[0], k[1], ns, float64(ns) / float64(max(all, 1))})
+	for k, ns := range t.times {
+		s.Account = append(s.Account, StateTime{k[0], k[1], ns, float64(ns) / float64(max(all, 1))})
 	}
-	slices.SortFunc(s.Account, func(a, b Spending) int {
+	slices.SortFunc(s.Account, func(a, b StateTime) int {
 		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Actor+a.State, b.Actor+b.State))
 	})
-	for w := range maps.Values(t.waited) {
-		s.Waited = append(s.Waited, *w)
+	for w := range maps.Values(t.waits) {
+		s.Waits = append(s.Waits, *w)
 	}
-	slices.SortFunc(s.Waited, func(a, b Waited) int {
+	slices.SortFunc(s.Waits, func(a, b Wait) int {
 		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.What, b.What), cmp.Compare(a.State, b.State))
 	})
 	return s
 }
 
-// command takes the end that saw more calls, and of equal ones the client's, which saw all of their way.
-func (o *opTally) command(name string) Command {
+// command uses the end that saw more calls; if equal the client's, which includes the network.
+func (o *opAggregate) command(name string) Command {
 	c := Command{Op: name, Slow: o.slow, slowNs: o.slowNs, MaxNs: o.maxNs}
 	client, server := o.sides[recording.Client], o.sides[recording.Server]
 	h := client
@@ -206,11 +206,11 @@ func (o *opTally) command(name string) Command {
 	}
 	if h != nil {
 		c.Calls, c.P50Ns, c.P99Ns = h.TotalCount(), h.ValueAtQuantile(50), h.ValueAtQuantile(99)
-		if c.MaxNs == 0 { // none was slow; of those that were the exact time is known
+		if c.MaxNs == 0 { // none was slow; of slow ones the exact time is known
 			c.MaxNs = h.Max()
 		}
 	}
 	c.Calls = max(c.Calls, int64(c.Slow))
-	c.P50Ns, c.P99Ns = min(c.P50Ns, c.MaxNs), min(c.P99Ns, c.MaxNs) // steps of the histogram are coarser
+	c.P50Ns, c.P99Ns = min(c.P50Ns, c.MaxNs), min(c.P99Ns, c.MaxNs) // the steps of the histogram are coarser
 	return c
 }

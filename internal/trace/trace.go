@@ -1,5 +1,5 @@
-// Package trace follows the calls that the kernel source sees, one by one, while it sees them or from a recording: it
-// filters them, groups those that waited for the same, sums them up, and exports them for Perfetto.
+// Package trace shows single calls of the kernel source, live or from a recording: it filters them, groups those that
+// waited for the same thing, sums them up, and exports them for Perfetto.
 package trace
 
 import (
@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Schema names the JSON contract of a Call (docs/json.md).
+// Schema names the JSON document of a Call (docs/json.md).
 const Schema = "slowpath.trace/v1"
 
 // Call is one call with its account, as `trace --json` prints it.
@@ -18,7 +18,7 @@ type Call struct {
 	Op           string    `json:"op"`
 	Node         string    `json:"node"`
 	Client       string    `json:"client"`  // address of the client's end
-	Process      string    `json:"process"` // "redis-cli[1234]", where the client is on this host
+	Process      string    `json:"process"` // "redis-cli[1234]", if the client is on this host
 	Side         string    `json:"side"`    // from which end it was seen: server, client, both
 	Ns           int64     `json:"ns"`
 	RequestBytes int64     `json:"request_bytes"`
@@ -40,7 +40,7 @@ type Segment struct {
 func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
 
 // Of makes a Call of the rows of a recording.
-func Of(c recording.Call, segs []recording.Segment) Call {
+func newCall(c recording.Call, segs []recording.Segment) Call {
 	out := Call{
 		Schema: Schema, Time: time.Unix(0, c.IntendedNs).UTC(), Op: c.Op, Node: c.Node, Client: c.Conn,
 		Process: c.Client, Side: c.Side,
@@ -60,15 +60,15 @@ func Of(c recording.Call, segs []recording.Segment) Call {
 func (c Call) FromNs() int64 { return c.Time.UnixNano() }
 func (c Call) ToNs() int64   { return c.FromNs() + c.Ns }
 
-// Caller is who made the call, as well as is known.
-func (c Call) Caller() string {
+// Caller is the process that made the call, or if that is not known the address of the client.
+func (c Call) caller() string {
 	if c.Process != "" {
 		return c.Process
 	}
 	return c.Client
 }
 
-// dominant is the segment that took most of the call; without segments, what nobody saw.
+// dominant is the longest segment of the call; without segments, all of it as unexplained.
 func (c Call) dominant() Segment {
 	best := Segment{Actor: recording.Nobody, State: recording.Unexplained, ToNs: c.Ns}
 	for i, s := range c.Segments {

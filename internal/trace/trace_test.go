@@ -21,7 +21,7 @@ var begin = time.Date(2026, 10, 5, 14, 2, 11, 0, time.UTC).UnixNano()
 // waited is a call that waited for KEYS from begin+at, and then ran for 1 ms.
 func waited(op string, at, ns int64, client int) Call {
 	end := begin + at + ns
-	return Of(recording.Call{
+	return newCall(recording.Call{
 		Source: recording.SourceTap, Op: op, Conn: fmt.Sprintf("127.0.0.1:%d", client),
 		Client: fmt.Sprintf("checkout[%d]", client%7), Node: "127.0.0.1:6379",
 		IntendedNs: begin + at, StartNs: begin + at, EndNs: end, Side: "both", Slot: -1,
@@ -57,24 +57,24 @@ func TestFilter(t *testing.T) {
 		{Filter{Min: 10 * time.Millisecond, Max: 10 * time.Millisecond}, true},
 		{Filter{Min: 11 * time.Millisecond}, false},
 		{Filter{Max: 9 * time.Millisecond}, false},
-		{Filter{Spent: spent(t, "server.busy>5ms")}, true},
-		{Filter{Spent: spent(t, "server.busy>=9ms", "exec")}, true},
-		{Filter{Spent: spent(t, "server.busy>9.1ms")}, false},
-		{Filter{Spent: spent(t, "server > 10ms")}, true},
-		{Filter{Spent: spent(t, "server.busy", "network")}, false},
+		{Filter{Conditions: spent(t, "server.busy>5ms")}, true},
+		{Filter{Conditions: spent(t, "server.busy>=9ms", "exec")}, true},
+		{Filter{Conditions: spent(t, "server.busy>9.1ms")}, false},
+		{Filter{Conditions: spent(t, "server > 10ms")}, true},
+		{Filter{Conditions: spent(t, "server.busy", "network")}, false},
 	} {
-		if got := k.filter.Takes(c); got != k.takes {
+		if got := k.filter.matches(c); got != k.takes {
 			t.Errorf("%+v: %v", k.filter, got)
 		}
 	}
-	if !(Filter{}).Any() || (Filter{Max: 1}).Any() {
+	if !(Filter{}).matchesAll() || (Filter{Max: 1}).matchesAll() {
 		t.Error("Any")
 	}
 }
 
-func spent(t *testing.T, texts ...string) (list []Spent) {
+func spent(t *testing.T, texts ...string) (list []Condition) {
 	for _, text := range texts {
-		s, err := ParseSpent(text)
+		s, err := ParseCondition(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,14 +83,14 @@ func spent(t *testing.T, texts ...string) (list []Spent) {
 	return list
 }
 
-func TestParseSpent(t *testing.T) {
-	for text, want := range map[string]Spent{
+func TestParseCondition(t *testing.T) {
+	for text, want := range map[string]Condition{
 		"server.busy>5ms":     {"server", "busy", 5 * time.Millisecond},
 		" Server.Busy >= 5ms": {"server", "busy", 5 * time.Millisecond},
 		"network":             {Actor: "network"},
 		"unexplained>1s":      {State: "unexplained", AtLeast: time.Second},
 	} {
-		if got, err := ParseSpent(text); err != nil || got != want {
+		if got, err := ParseCondition(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -98,24 +98,24 @@ func TestParseSpent(t *testing.T) {
 		"", ">5ms", "server.", ".busy", "server.lazy", "cook.busy", "server.busy>5",
 		"server.busy>-5ms", "server.busy>", "server.busy<5ms",
 	} {
-		if got, err := ParseSpent(text); !errors.Is(err, ErrSpent) {
+		if got, err := ParseCondition(text); !errors.Is(err, ErrCondition) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
 }
 
-func FuzzParseSpent(f *testing.F) {
+func FuzzParseCondition(f *testing.F) {
 	f.Add("server.busy>=5ms")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := ParseSpent(text); err == nil && (s.AtLeast < 0 || s.Actor == "" && s.State == "") {
+		if s, err := ParseCondition(text); err == nil && (s.AtLeast < 0 || s.Actor == "" && s.State == "") {
 			t.Errorf("%q: %+v", text, s)
 		}
 	})
 }
 
 // TestSlots: what overlaps lies in different places, and there are no more places than calls in flight at once.
-func TestSlots(t *testing.T) {
-	var s slots
+func TestLanes(t *testing.T) {
+	var s lanes
 	for i, k := range []struct {
 		from, to int64
 		want     int
@@ -126,7 +126,7 @@ func TestSlots(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var places slots
+		var places lanes
 		last := map[int]int64{}
 		var ends []int64
 		most, at := 0, int64(0)
@@ -158,7 +158,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("too early: %+v", due)
 	}
 	all := g.Due(begin + 10_000*ms)
-	if len(all) != 2 || len(g.Rest()) != 0 {
+	if len(all) != 2 || len(g.All()) != 0 {
 		t.Fatalf("%d groups: %+v", len(all), all)
 	}
 	if a := all[0]; a.Worst.Client != "127.0.0.1:3" || a.Others != 2 || a.LeastNs != 100*ms ||
@@ -176,7 +176,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsOwn: what a call did itself is no other's.
+// TestGroupsOwn: calls that spent their time on their own execution are not grouped.
 func TestGroupsOwn(t *testing.T) {
 	exec := func(client int) Call {
 		c := waited("KEYS", 0, 50*ms, client)
@@ -186,7 +186,7 @@ func TestGroupsOwn(t *testing.T) {
 	var g Groups
 	g.Add(exec(1))
 	g.Add(exec(2))
-	if n := len(g.Rest()); n != 2 {
+	if n := len(g.All()); n != 2 {
 		t.Errorf("%d groups", n)
 	}
 }
@@ -248,9 +248,9 @@ func TestWatch(t *testing.T) {
 		s.Commands[0].MaxNs != 30*ms {
 		t.Errorf("%+v", s.Commands)
 	}
-	if len(s.Waited) != 1 || s.Waited[0].What != "KEYS from 10.0.0.7 (redis-cli)" || s.Waited[0].Calls != 2 ||
-		s.Waited[0].Ns != 50*ms {
-		t.Errorf("%+v", s.Waited)
+	if len(s.Waits) != 1 || s.Waits[0].What != "KEYS from 10.0.0.7 (redis-cli)" || s.Waits[0].Calls != 2 ||
+		s.Waits[0].Ns != 50*ms {
+		t.Errorf("%+v", s.Waits)
 	}
 	if len(s.Account) != 1 || s.Account[0].Share != 1 {
 		t.Errorf("%+v", s.Account)
@@ -258,7 +258,7 @@ func TestWatch(t *testing.T) {
 	if len(kept.Calls) != 7 || len(kept.Histograms) != 3 {
 		t.Errorf("the recording has %d calls and %d histograms", len(kept.Calls), len(kept.Histograms))
 	}
-	// The same again from what was kept.
+	// The recording gives the same summary.
 	again := NewWatch(Options{Filter: w.Filter, Slow: w.Slow})
 	kept.Index()
 	Replay(kept, again)
@@ -267,14 +267,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestKindOf(t *testing.T) {
+func TestGeneralize(t *testing.T) {
 	for culprit, want := range map[string]string{
 		"KEYS from 127.0.0.1:48440 (redis-cli[22907])": "KEYS from 127.0.0.1 (redis-cli)",
 		"KEYS from [::1]:48440":                        "KEYS from [::1]",
 		"stress-ng[77]":                                "stress-ng",
 		"/redis.slice":                                 "/redis.slice",
 	} {
-		if got := kindOf(culprit); got != want {
+		if got := generalize(culprit); got != want {
 			t.Errorf("%q: %q", culprit, got)
 		}
 	}

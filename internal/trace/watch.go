@@ -11,23 +11,23 @@ import (
 type Options struct {
 	Filter Filter
 	Slow   time.Duration // a call of this length or more is slow
-	// SamplePerSecond of the other calls are shown too, at most.
+	// SamplePerSecond is how many of the other calls are shown, at most.
 	SamplePerSecond float64
-	Show            func(Call) // takes a call that is to be shown, and must not block; nil shows none
-	Perfetto        *Perfetto  // where an export is wanted
+	Show            func(Call) // called for each call to show, must not block; nil shows none
+	Perfetto        *Perfetto  // nil: no export
 	Tee             recording.Sink
 }
 
-// Watch is a Sink that shows the calls that are wanted and sums up all of them.
+// Watch is a Sink that shows the calls that match the filter, and sums up all calls.
 type Watch struct {
 	Options
-	mu      sync.Mutex
-	tally   *tally
-	sampled int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
+	mu        sync.Mutex
+	aggregate *aggregate
+	sampled   int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
 }
 
-// NewWatch begins one.
-func NewWatch(o Options) *Watch { return &Watch{Options: o, tally: newTally()} }
+// NewWatch returns a watch.
+func NewWatch(o Options) *Watch { return &Watch{Options: o, aggregate: newAggregate()} }
 
 // Call implements recording.Sink.
 func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
@@ -37,12 +37,12 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	if row.Source != recording.SourceTap {
 		return
 	}
-	c := Of(row, segs)
+	c := newCall(row, segs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wanted := w.Filter.Takes(c)
+	wanted := w.Filter.matches(c)
 	if c.Ns >= int64(w.Slow) {
-		w.tally.slowCall(c, wanted)
+		w.aggregate.slowCall(c, wanted)
 	} else if wanted {
 		wanted = w.inSample(c)
 	}
@@ -57,7 +57,7 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	}
 }
 
-// inSample lets calls pass that lie far enough apart.
+// inSample selects calls that are far enough apart.
 func (w *Watch) inSample(c Call) bool {
 	if w.SamplePerSecond <= 0 || float64(c.ToNs()-w.sampled) < 1e9/w.SamplePerSecond {
 		return false
@@ -74,7 +74,7 @@ func (w *Watch) Histogram(h recording.Histogram) {
 	if h.Source == recording.SourceTap {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.histogram(h)
+		w.aggregate.histogram(h)
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *Watch) Sample(s recording.Sample) {
 	if s.Source == recording.SourceTap && s.Subject == recording.SubjectSelf {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.counters[s.Name] = s.Value
+		w.aggregate.counters[s.Name] = s.Value
 	}
 }
 
@@ -114,23 +114,23 @@ func (w *Watch) SetMeta(key, value string) {
 	if w.Tee != nil {
 		w.Tee.SetMeta(key, value)
 	}
-	if whom, ok := recording.WhomOf(map[string]string{key: value}); ok {
+	if filter, ok := recording.WhomOf(map[string]string{key: value}); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tally.whom = &whom
+		w.aggregate.processFilter = &filter
 	}
 }
 
-// Summary is that of all up to now.
+// Summary sums up all calls so far.
 func (w *Watch) Summary() Summary {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.tally.summary()
-	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.Any()
+	s := w.aggregate.summary()
+	s.SlowNs, s.Filtered = int64(w.Slow), !w.Filter.matchesAll()
 	if len(w.Filter.Commands) > 0 {
 		kept := s.Commands[:0]
 		for _, c := range s.Commands {
-			if w.Filter.takesCommand(c.Op) {
+			if w.Filter.matchesCommand(c.Op) {
 				kept = append(kept, c)
 			}
 		}

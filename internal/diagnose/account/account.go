@@ -1,7 +1,24 @@
-// Package account says where the time of each slow call went: it partitions a call into segments, each an actor in a
+// Package account says where the time of each slow call went. It partitions a call into segments, each an actor in a
 // state, that are disjoint and add up to the call exactly. What no source saw stays unexplained.
 //
-// It is a pure function of a recording. It knows states and culprits, not causes.
+// It is a pure function of a recording. It knows states and culprits, not causes. Data go one way:
+//
+//  1. All calls, slow or not: their latencies per path (latency.go), by the histograms of load and tap
+//     (histograms.go), and from these the slow threshold and the baseline of a call (baseline.go).
+//  2. The server's main thread: its exact waits and work, by the tap (main_thread.go), and its states as the host
+//     sampled them (host_states.go).
+//  3. Suspects (suspect.go): the server's records in SLOWLOG and LATENCY and of forks (suspect_records.go),
+//     commandstats (suspect_commandstats.go) and counters of INFO (suspect_info.go), checked against the states that
+//     the host saw (suspect_host.go); the work of the main thread (suspect_work.go), matched with the records, so
+//     that what both show is one suspect (suspect_match.go). commands.go lists what kind of command each is.
+//  4. Other evidence: the main thread's exact timeline with the suspects in it (exact_timeline.go), the probe's sockets
+//     (probe_sockets.go), the server's view of slowpath's own calls (server_view.go).
+//  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
+//     that was queued behind others on its connection gets what those waited for (probe_queue.go).
+//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and the
+//     number of all calls (callers.go) make the ledger (ledger.go).
+//
+// All use segment.go, and time_index.go to find what overlaps a time.
 package account
 
 import (
@@ -10,58 +27,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Actors and states, by the names that the rest of this package and the causes use.
-const (
-	App         = recording.App
-	Client      = recording.Client
-	Network     = recording.Network
-	Server      = recording.Server
-	Nobody      = recording.Nobody
-	PoolWait    = recording.PoolWait
-	Dial        = recording.Dial
-	TLS         = recording.TLS
-	Handshake   = recording.Handshake
-	RunQueue    = recording.RunQueue
-	Out         = recording.Out
-	Back        = recording.Back
-	Retransmit  = recording.Retransmit
-	Throttled   = recording.Throttled
-	Frozen      = recording.Frozen
-	Busy        = recording.Busy
-	Blocked     = recording.Blocked
-	Exec        = recording.Exec
-	Withheld    = recording.Withheld
-	Send        = recording.Send
-	Receive     = recording.Receive
-	OffCPU      = recording.OffCPU
-	Unexplained = recording.Unexplained
-)
-
-// Segment is a part of a call's time. Suspect is the index in Ledger.Suspects of what it waited for, -1 where unknown.
-type Segment struct {
-	Actor   string
-	State   string
-	FromNs  int64
-	ToNs    int64
-	Culprit string
-	Suspect int
-}
-
-// Ns is the length of the segment.
-func (s Segment) Ns() int64 { return s.ToNs - s.FromNs }
-
 // Account is one slow call and the partition of its time.
 type Account struct {
 	Call     recording.Call
-	UsualNs  int64 // what a call of this command on this path usually takes
+	UsualNs  int64 // the baseline: what a call of this command on this path takes while nothing is wrong
 	ExcessNs int64
 	// Weight is by how much its time counts in shares: 1 where only the probe called; see weigh.
 	Weight   float64
 	Segments []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
-	together float64   // part of the time that its connection waited for it and for those with it
+	// waitShare is 1, or less where other calls of its connection were under way: they share the time of the wait.
+	waitShare float64
 }
 
-// DurationNs is the call's time as its caller felt it: from the moment it was meant to be sent.
+// DurationNs is the call's time as its caller felt it: from when it was due.
 func (a Account) DurationNs() int64 { return a.Call.EndNs - a.Call.IntendedNs }
 
 // In is the time spent in a state, in nanoseconds.
@@ -75,63 +53,48 @@ func (a Account) In(actor, state string) int64 {
 	return ns
 }
 
-// Total is the time of all slow calls in one state.
-type Total struct {
-	Actor string
-	State string
-	Ns    int64
-	Share float64 // of the time of all slow calls
-}
-
-// Ledger is the accounts of all slow calls of a recording.
-type Ledger struct {
-	ThresholdNs int64
-	Latency     Latency
-	Paths       []Path
-	Slow        []Account // ordered by time
-	Suspects    []Suspect
-	ExcessNs    int64 // weighted sum over Slow
-	// Users are the calls of the server's users, which the kernel source sees; Probe those of slowpath, and what the
-	// server logged.
-	Users, Probe Callers
-	ops          ops
-	lines        map[string][]Segment // see Exact
-}
-
 // Build makes the accounts of a recording.
 func Build(rec *recording.Recording) *Ledger {
-	l := &Ledger{Paths: paths(rec), ops: readOps(rec)}
-	l.ThresholdNs = threshold(rec, l)
-	l.Latency = latency(rec, l)
-	nodes := tappedNodes(rec)
-	l.Suspects = suspects(rec, nodes)
-	p := newPainter(rec, l, nodes)
-	twice := newTwins(rec)
-	for _, c := range rec.Calls {
-		ns := felt(rec, c)
-		if ns < l.ThresholdNs || twice.has(c) {
-			continue
-		}
-		if usual := l.usual(c); ns > usual {
-			l.add(p.paint(c, usual, ns-usual))
-		}
+	all := readLatencies(rec)
+	threads := mainThreads(rec)
+	suspects := findSuspects(rec, threads)
+	exact := exactTimelines(threads, suspects)
+	p := newPainter(rec, all, threads, suspects, exact)
+	l := &Ledger{
+		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
+		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact,
 	}
-	for i, s := range l.Suspects {
-		if s.Own && !s.Merged && s.DurationNs >= l.ThresholdNs && (s.Busy || !s.Stopped) && !twice.saw(s) {
-			l.add(ownCall(s, i))
-		}
-	}
-	sort.SliceStable(l.Slow, func(i, j int) bool { return l.Slow[i].Call.IntendedNs < l.Slow[j].Call.IntendedNs })
-	l.weigh(rec)
+	l.Users, l.Probe = countCallers(rec, all, l.Slow)
+	l.weigh()
 	return l
 }
 
-func (l *Ledger) add(a Account) {
-	l.Slow = append(l.Slow, a)
+// accounts are those of all slow calls, ordered by when they were due.
+func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
+	var out []Account
+	dup := newDuplicates(rec)
+	for _, c := range rec.Calls {
+		ns := feltNs(rec, c)
+		if ns < all.thresholdNs || dup.ofClientView(c) {
+			continue
+		}
+		if baseline := all.baselineNs(c); ns > baseline {
+			out = append(out, Account{
+				Call: c, UsualNs: baseline, ExcessNs: ns - baseline, Segments: p.partition(c, baseline),
+			})
+		}
+	}
+	for i, s := range p.suspects {
+		if s.Own && !s.Merged && s.DurationNs >= all.thresholdNs && (s.Busy || !s.Stopped) && !dup.recorded(s) {
+			out = append(out, loggedCall(s, i))
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Call.IntendedNs < out[j].Call.IntendedNs })
+	return out
 }
 
-// ownCall is the account of a command that the server itself logged as slow: its whole time is its own execution.
-func ownCall(s Suspect, index int) Account {
+// loggedCall is the account of a command that the server itself logged as slow: its whole time is its own execution.
+func loggedCall(s Suspect, index int) Account {
 	end := s.ToNs
 	c := recording.Call{
 		Source: recording.SourceServer, Conn: s.Client, Op: s.Command, ArgCount: s.ArgCount,
@@ -142,30 +105,4 @@ func ownCall(s Suspect, index int) Account {
 		Call: c, ExcessNs: s.DurationNs,
 		Segments: []Segment{{Server, Exec, c.IntendedNs, end, s.Text, index}},
 	}
-}
-
-// Totals adds up the segments of all slow calls, largest first. Calls that were under way on one connection at the same
-// time share it.
-func (l *Ledger) Totals() []Total {
-	type key struct{ actor, state string }
-	sums := map[key]float64{}
-	var all float64
-	for _, a := range l.Slow {
-		for _, s := range a.Segments {
-			ns := float64(s.Ns()) * a.together
-			sums[key{s.Actor, s.State}] += ns
-			all += ns
-		}
-	}
-	out := make([]Total, 0, len(sums))
-	for k, ns := range sums {
-		out = append(out, Total{k.actor, k.state, int64(ns + 0.5), ns / all})
-	}
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Ns != out[j].Ns {
-			return out[i].Ns > out[j].Ns
-		}
-		return out[i].Actor+out[i].State < out[j].Actor+out[j].State
-	})
-	return out
 }

@@ -13,7 +13,7 @@ const node = "127.0.0.1:6379"
 
 func ms(n float64) int64 { return int64(n * 1e6) }
 
-// base is a recording with fast calls on a kept connection, so that the usual is known: 0.2 ms.
+// base is a recording with fast calls on a kept connection, so that the baseline is known: 0.2 ms.
 func base() *recording.Recording {
 	r := recording.New()
 	r.SetMeta(recording.MetaTarget, node)
@@ -67,7 +67,7 @@ func TestThrottledTimeIsTheServers(t *testing.T) {
 		t.Errorf("throttled %d ns, want 70 ms: %+v", got, a.Segments)
 	}
 	if got := a.In(Nobody, Unexplained); got <= 0 {
-		t.Errorf("what nobody saw must stay unexplained: %+v", a.Segments)
+		t.Errorf("what no source saw must stay unexplained: %+v", a.Segments)
 	}
 }
 
@@ -129,7 +129,8 @@ func TestBusyServerWithItsCulprit(t *testing.T) {
 	}
 }
 
-// Where the host was watched and saw nothing, a long command in the same second is no excuse: the thread was not busy.
+// Where the host was watched and saw nothing, a long command in the same second is not the culprit: the thread was not
+// busy.
 func TestNoCulpritAgainstTheHost(t *testing.T) {
 	r := base()
 	hosted(r)
@@ -141,52 +142,7 @@ func TestNoCulpritAgainstTheHost(t *testing.T) {
 	}
 }
 
-func TestRetransmitsAreTheNetworks(t *testing.T) {
-	r := base()
-	slowCall(r, ms(1000), ms(1210))
-	r.Event(recording.Event{
-		TimeNs: ms(1210), Source: recording.SourceProbe, Subject: node, Kind: recording.KindTCPInfo,
-		Detail: recording.Detail(recording.TCPDetail{CallStartNs: ms(1000), Conn: "kept", RetransDuring: 1}),
-	})
-	_, a := only(t, r)
-	if a.In(Network, Retransmit) < ms(200) {
-		t.Errorf("%+v", a.Segments)
-	}
-}
-
-// The median hides a system in which most calls are slow: then the fastest calls are the usual ones.
-func TestUsualOfASlowSystem(t *testing.T) {
-	r := recording.New()
-	r.SetMeta(recording.MetaTarget, node)
-	for i := range 100 {
-		at, d := ms(float64(i*100)), ms(60)
-		if i < 10 {
-			d = ms(0.2)
-		}
-		slowCall(r, at, at+d)
-	}
-	r.Index()
-	l := Build(r)
-	if len(l.Slow) != 90 || l.Slow[0].UsualNs != ms(0.2) {
-		t.Errorf("%d slow calls with usual %d ns", len(l.Slow), l.Slow[0].UsualNs)
-	}
-}
-
-// Distance alone makes no call slow.
-func TestDistanceIsNotSlow(t *testing.T) {
-	r := recording.New()
-	r.SetMeta(recording.MetaTarget, node)
-	for i := range 100 {
-		at := ms(float64(i * 100))
-		slowCall(r, at, at+ms(40))
-	}
-	r.Index()
-	if l := Build(r); len(l.Slow) != 0 || l.ThresholdNs != ms(120) {
-		t.Errorf("%d slow calls at threshold %d", len(l.Slow), l.ThresholdNs)
-	}
-}
-
-// Whatever the sources say, the segments of a call are in order, disjoint, none negative, and add up to the call
+// Whatever the sources record, the segments of a call are in order, disjoint, none negative, and add up to the call
 // exactly.
 func TestSegmentsPartitionTheCall(t *testing.T) {
 	kinds := []string{

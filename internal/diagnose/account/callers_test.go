@@ -2,96 +2,19 @@ package account
 
 import (
 	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
 )
 
-// A call that both ends recorded, and one that SLOWLOG has too, is one call.
-func TestCallsCountOnce(t *testing.T) {
-	r := tap{base()}
-	r.latencies("client KEYS", ms(50), 2)
-	r.latencies("client GET", ms(0.1), 1000)
-	r.work(ms(1005), ms(1055), recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller})
-	r.call(caller, "client", "KEYS", ms(1000), ms(1060), recording.Segment{
-		Actor: Nobody, State: Unexplained,
-		FromNs: ms(1000), ToNs: ms(1060),
-	})
-	r.call(caller, "server", "KEYS", ms(1004), ms(1056), recording.Segment{
-		Actor: Server, State: Exec, FromNs: ms(1004),
-		ToNs: ms(1056),
-	})
-	slowlog(r.Recording, "KEYS", ms(1000), ms(50))
-	// SLOWLOG of the helper names the connection 10.0.0.7:1, as caller does.
-	l, a := only(t, r.Recording)
-	if a.Call.Side != "client" || l.Users.Told != 1 || l.Users.Slow != 2 || l.Users.Calls != 1002 || l.Probe.Slow != 0 {
-		t.Errorf("%+v users %+v probe %+v", a.Call, l.Users, l.Probe)
-	}
-	if a.In(Server, Busy) != ms(50) || a.ExcessNs < ms(59) {
-		t.Errorf("the usual of a command that is always slow is what the path can do: excess %d, %+v", a.ExcessNs,
-			a.Segments)
-	}
-}
-
-// Without the probe the percentiles are those of all calls, not of the recorded slow ones.
-func TestLatencyWithoutProbe(t *testing.T) {
-	r := tap{recording.New()}
-	r.SetMeta(recording.MetaTarget, node)
-	r.latencies("client GET", ms(0.2), 9990)
-	r.latencies("client GET", ms(20), 10)
-	r.latencies("server GET", ms(0.1), 20_000)
-	for i := range 10 {
-		r.call("10.0.0.8:1", "client", "GET", ms(float64(i*100)), ms(float64(i*100+20)))
-	}
-	r.Index()
-	l := Build(r.Recording)
-	if l.Latency.Calls != 10_000 || l.Latency.P50Ns > ms(0.3) || l.Latency.P99Ns > ms(0.3) ||
-		l.Latency.MaxNs < ms(19) || len(l.Slow) != 10 {
-		t.Errorf("%+v, %d slow", l.Latency, len(l.Slow))
-	}
-}
-
-// Neither the rate of the users' calls nor the length of their pipelines decides what a share is a share of.
-func TestWeights(t *testing.T) {
-	build := func(users int) *Ledger {
-		r := tap{base()}
-		r.latencies("client GET", ms(0.1), 100_000)
-		slowCall(r.Recording, ms(1000), ms(1100))
-		for range users {
-			r.call("10.0.0.8:1", "client", "GET", ms(2000), ms(2300))
-		}
-		r.Index()
-		return Build(r.Recording)
-	}
-	share := func(l *Ledger) float64 {
-		var users, all float64
-		for _, a := range l.Slow {
-			ns := float64(a.ExcessNs) * a.Weight
-			all += ns
-			if a.Call.Source == recording.SourceTap {
-				users += ns
-			}
-		}
-		if d := all/float64(l.ExcessNs) - 1; d > 1e-6 || d < -1e-6 {
-			t.Errorf("the weighted excess of the calls is %v, of the ledger %d", all, l.ExcessNs)
-		}
-		return users / all
-	}
-	for _, users := range []int{1, 1000} {
-		if s := share(build(users)); s < 0.74 || s > 0.76 {
-			t.Errorf("%d users: share %.3f, want 3/4: 300 ms of wall time against 100 ms", users, s)
-		}
-	}
-	if l := build(0); l.Slow[0].Weight != 1 || l.ExcessNs != l.Slow[0].ExcessNs {
-		t.Errorf("without users nothing is weighed: %+v", l.Slow[0])
-	}
-}
-
-// Where only some processes' calls were asked for, the histograms, which hold those of the others too, do not say how
-// many of them were slow.
+// With a process filter, the histograms, which hold the calls of other processes too, do not say how many of the
+// selected processes' calls were slow.
 func TestOnlySomeProcesses(t *testing.T) {
 	r := tap{recording.New()}
 	r.SetMeta(recording.MetaTarget, node)
-	r.SetMeta(recording.MetaWhom, recording.Detail(recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}))
+	r.SetMeta(recording.MetaProcessFilter, recording.Detail(recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}))
 	r.latencies("client GET", ms(0.2), 9900)
 	r.latencies("client GET", ms(20), 100)
 	for i := range 4 {
@@ -100,5 +23,82 @@ func TestOnlySomeProcesses(t *testing.T) {
 	r.Index()
 	if u := Build(r.Recording).Users; u.Calls != 400 || u.Slow != 4 || u.Told != 4 || u.TotalNs <= 0 {
 		t.Errorf("%+v", u)
+	}
+}
+
+// loadRecording has a load of 1 000 calls of 0.1 ms and ten of 50 ms, one of which was recorded; during that one the
+// host saw the server throttled.
+func loadRecording(t *testing.T, at string) *recording.Recording {
+	t.Helper()
+	h := hdrhistogram.New(1, int64(time.Hour), 3)
+	_ = h.RecordValues(int64(ms(0.1)), 1000)
+	_ = h.RecordValues(int64(ms(50)), 10)
+	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recording.New()
+	r.SetMeta(recording.MetaTarget, at)
+	r.Histogram(recording.Histogram{
+		Source: recording.SourceLoad, Node: at, Op: recording.LoadFromIntended + " GET",
+		HDR: b,
+	})
+	r.Histogram(recording.Histogram{
+		Source: recording.SourceLoad, Node: at, Op: recording.LoadFromSend + " GET",
+		HDR: b,
+	})
+	r.Call(recording.Call{
+		Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at,
+		IntendedNs: ms(1000), StartNs: ms(1040), EndNs: ms(1050),
+	})
+	r.Call(recording.Call{
+		Source: recording.SourceLoad, Conn: recording.ConnLoad, Op: "GET", Node: at,
+		IntendedNs: ms(2000), StartNs: ms(2000), EndNs: ms(2000.1),
+	})
+	r.Event(recording.Event{
+		TimeNs: ms(1005), DurationNs: ms(40), Source: recording.SourceHost, Subject: at,
+		Kind:   recording.KindThrottled,
+		Detail: recording.Detail(recording.ThreadDetail{Share: 1, Cgroup: "/redis"}),
+	})
+	r.Index()
+	return r
+}
+
+// TestLoad: a load's calls are accounted for as slowpath's own; the baseline, and how many were slow, comes from its
+// histograms.
+func TestLoad(t *testing.T) {
+	const at = "10.0.0.1:6379"
+	l := Build(loadRecording(t, at))
+	if l.Latency.Calls != 1010 || l.Probe.Calls != 1010 || l.Probe.Slow != 10 || l.Probe.Told != 1 ||
+		l.Users.Calls != 0 {
+		t.Errorf("latency %+v, own %+v, users %+v", l.Latency, l.Probe, l.Users)
+	}
+	if len(l.Slow) != 1 {
+		t.Fatalf("%d accounts", len(l.Slow))
+	}
+	a := l.Slow[0]
+	if a.UsualNs < ms(0.09) || a.UsualNs > ms(0.11) || a.In(Server, Throttled) != ms(40) {
+		t.Errorf("baseline %d, segments %+v", a.UsualNs, a.Segments)
+	}
+}
+
+// TestLoadIsNoUser: the calls of a load that the tap saw at the server are not those of its users.
+func TestLoadIsNoUser(t *testing.T) {
+	const at = "10.0.0.1:6379"
+	for name, c := range map[string]struct{ server, users int64 }{"only the load": {1015, 0}, "others too": {
+		3010,
+		2000,
+	}} {
+		r := loadRecording(t, at)
+		h := hdrhistogram.New(1, int64(time.Hour), 3)
+		_ = h.RecordValues(int64(ms(0.05)), c.server)
+		b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Histogram(recording.Histogram{Source: recording.SourceTap, Node: at, Op: "server GET", HDR: b})
+		if l := Build(r); int64(l.Users.Calls) != c.users {
+			t.Errorf("%s: %d calls of users, want %d", name, l.Users.Calls, c.users)
+		}
 	}
 }

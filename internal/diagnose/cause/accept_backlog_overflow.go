@@ -4,17 +4,18 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes;
-// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS). Catalogue C5.
+// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS).
 var acceptBacklogOverflow = Cause{
 	ID:    "accept-backlog-overflow",
 	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "new connections whose SYN had to be sent again (connect takes 1, 2, 3 s) while open connections lose " +
+		T0: "new connections whose SYN had to be retransmitted (connect takes 1, 2, 3 s) while open connections lose " +
 			"nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
 		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were " +
@@ -23,76 +24,21 @@ var acceptBacklogOverflow = Cause{
 	Explain: explainBacklog,
 }
 
-// Backlog is what is known of the queue of a listening socket.
-type Backlog struct {
-	Drops      float64 // in the whole network namespace
-	MaxQueue   float64
-	Limit      float64
-	FreshLost  int  // connections of the probe that had to send again
-	KeptLost   int  // calls on open connections that had to
-	LateDials  int  // connections of clients on this host whose SYN was sent again before they were made
-	KeptSlow   bool // the loop itself was held up: then that is why nobody was let in
-	Attributed bool // the drops are this server's
-}
-
-// overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
-// server's shows in its own queue, or in the probe's own connections.
-func (n *Node) overflow() Backlog {
-	b := Backlog{Drops: n.Host("net.ListenOverflows").Growth()}
-	b.MaxQueue, _ = n.Host("listen.queue").Max()
-	b.Limit, _ = n.Host("listen.backlog").Last()
-	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
-		d := recording.DetailOf[recording.TCPDetail](e)
-		switch {
-		case d.SynRetransDuring > 0, d.RetransDuring > 0 && d.Conn == "fresh":
-			b.FreshLost++
-		case d.RetransDuring > 0:
-			b.KeptLost++
-		}
-	}
-	slow, kept := 0, 0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Node == n.Address && a.Call.Source == recording.SourceProbe && a.Call.Conn == "kept" {
-			slow++
-		}
-	}
-	if p, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		kept = p.Calls
-	}
-	b.KeptSlow = slow*10 > kept
-	full := b.Limit > 0 && b.MaxQueue >= b.Limit
-	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to
-	// lay the drops on it.
-	short := b.Limit > 0 && b.Limit < usualBacklog && b.MaxQueue >= b.Limit/2 && n.churn().many()
-	// Each connection that came late was dropped once at least.
-	b.LateDials, _, _ = n.lateDials(nil)
-	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
-	b.Attributed = b.Drops > 0 && (full || (b.FreshLost > 0 || short || late) && b.KeptLost == 0)
-	return b
-}
-
-// usualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
-// tcp-backlog 511).
-const usualBacklog = 128
-
-// synWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
-const synWaitNs = 1e9
-
-func explainBacklog(n *Node) *Finding {
-	b := n.overflow()
+func explainBacklog(n *facts.Node) *Finding {
+	b := n.Overflow()
 	counted := len(n.Host("net.ListenOverflows")) > 0
 	if counted && !b.Attributed || !counted && (b.FreshLost < 2 || b.KeptLost > 0) {
 		return nil
 	}
-	f := n.finding(n.Claim(isConnectLoss), 0.95)
+	f := finding(n, n.Claim(isConnectLoss), 0.95)
 	if !counted {
 		f.Confidence = 0.6
-		if limit := n.configInt("tcp-backlog"); limit > 0 && limit <= 128 {
+		if limit := n.ConfigInt("tcp-backlog"); limit > 0 && limit <= 128 {
 			f.Confidence = 0.7
 		}
 	}
 	if !b.KeptSlow {
-		f.ExcessShare = max(f.ExcessShare, n.shareOfDrops(b))
+		f.ExcessShare = max(f.ExcessShare, shareOfDrops(n, b))
 	}
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshLost+b.LateDials == 0 {
@@ -100,7 +46,7 @@ func explainBacklog(n *Node) *Finding {
 		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of "+
 			"the network namespace together", b.MaxQueue, "connections")
 	}
-	if c := n.churn(); c.many() && b.Limit >= usualBacklog && c.PerSecond >= b.Limit {
+	if c := n.Churn(); c.Many() && b.Limit >= facts.UsualBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
 		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f "+
 			"connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
@@ -122,45 +68,26 @@ func explainBacklog(n *Node) *Finding {
 	return f
 }
 
-// supportDials says how long the clients of this host took to connect, where a SYN had to be sent again.
-func (f *Finding) supportDials(n *Node) {
+// supportDials says how long the clients of this host took to connect, where a SYN had to be retransmitted.
+func (f *Finding) supportDials(n *facts.Node) {
 	who := map[string]int64{}
-	if late, dials, longest := n.lateDials(who); late > 0 {
+	if late, dials, longest := n.LateDials(who); late > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
-			"more, up to %s, most of %s", late, dials, dur(longest), sortedByNs(who)[0]), float64(late), "connections")
+			"more, up to %s, most of %s", late, dials, facts.Dur(longest), facts.SortedByNs(who)[0]), float64(late),
+			"connections")
 	}
 }
 
-// lateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
-// counts those by program.
-func (n *Node) lateDials(who map[string]int64) (late, dials int, longestNs int64) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side != recording.Client || d.DialNs <= 0 {
-			continue
-		}
-		dials++
-		if d.DialNs >= int64(synWaitNs*0.9) {
-			late++
-			longestNs = max(longestNs, d.DialNs)
-			if who != nil {
-				who[d.Comm]++
-			}
-		}
-	}
-	return late, dials, longestNs
-}
-
-// isConnectLoss is time that a new connection waited for a segment to be sent again.
+// isConnectLoss is time that a new connection waited for a segment to be retransmitted.
 func isConnectLoss(a account.Account, s account.Segment) bool {
 	return a.Call.Conn == "fresh" && s.Actor == account.Network && s.State == account.Retransmit
 }
 
 // shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came
 // through took.
-func (n *Node) shareOfDrops(b Backlog) float64 {
-	connectionNs, callNs, _ := n.prices()
-	dropped := b.Drops * synWaitNs
+func shareOfDrops(n *facts.Node, b facts.Backlog) float64 {
+	connectionNs, callNs, _ := n.Prices()
+	dropped := b.Drops * facts.SynWaitNs
 	served := n.Growth("total_commands_processed")*float64(callNs) +
 		n.Growth("total_connections_received")*float64(connectionNs)
 	if dropped == 0 {
@@ -169,7 +96,7 @@ func (n *Node) shareOfDrops(b Backlog) float64 {
 	return dropped / (dropped + served)
 }
 
-func (f *Finding) supportBacklog(b Backlog) {
+func (f *Finding) supportBacklog(b facts.Backlog) {
 	if b.Drops > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full "+
 			"(ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
@@ -184,8 +111,8 @@ func (f *Finding) supportBacklog(b Backlog) {
 	}
 }
 
-func backlogFix(n *Node, b Backlog) []string {
-	configured := n.configInt("tcp-backlog")
+func backlogFix(n *facts.Node, b facts.Backlog) []string {
+	configured := n.ConfigInt("tcp-backlog")
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string
 	if configured > 0 && configured < 4096 {

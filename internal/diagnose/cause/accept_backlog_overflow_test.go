@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, acceptBacklogOverflow, []edgeCase{
+	explainEdge(t, find("accept-backlog-overflow"), []edgeCase{
 		{name: "T2: the queue is short and never seen full, clients came late", rec: late(queue(well(), 300, 0, 4),
 			200), found: true, min: 0.95, evidence: "200 of 200 connections"},
 		{name: "T2: more came late than were dropped", rec: late(queue(well(), 100, 0, 511), 200)},

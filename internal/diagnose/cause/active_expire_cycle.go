@@ -4,15 +4,17 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // activeExpireCycle: many keys whose time comes at once; the cycle that removes them takes up to a quarter of the main
-// thread, in slices of 25 ms at hz 10 (expire.c). Catalogue I5.
+// thread, in slices of 25 ms at hz 10 (expire.c).
 var activeExpireCycle = Cause{
 	ID:    "active-expire-cycle",
 	Title: "Many keys expire at once: removing them takes the event loop in long slices",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, or LATENCY expire-cycle, while " +
 			"calls were slow",
@@ -25,14 +27,14 @@ var activeExpireCycle = Cause{
 // largeExpireShare of the main thread's time is as much as the cycle may take at the default effort (25 %), or nearly.
 const largeExpireShare = 0.15
 
-func explainExpire(n *Node) *Finding {
-	h := n.held(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
+func explainExpire(n *facts.Node) *Finding {
+	h := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := n.Growth("expire_cycle_cpu_milliseconds") / 1e3 / n.Seconds()
 	caps := n.Growth("expired_time_cap_reached_count")
-	if !h.matters() && (share < largeExpireShare || caps < 10 || n.Ledger.ExcessNs > 0) {
+	if !h.Matters() && (share < largeExpireShare || caps < 10 || n.Ledger.ExcessNs > 0) {
 		return nil
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.8))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	f.supportWaits(n, h, "the expire cycle")
 	expired := n.Growth("expired_keys")
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f keys expired in the watch (%.0f per second on average)",

@@ -4,15 +4,17 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // aofEverysecStall: the fsync of the background thread is still at work; after two seconds of patience the main thread
-// writes all the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile). Catalogue J4.
+// writes all the same, and blocks behind it in the file system (aof.c, flushAppendOnlyFile).
 var aofEverysecStall = Cause{
 	ID:    "aof-everysec-stall",
 	Title: "The disk is too slow for the append-only file: the event loop blocks in write()",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "aof_delayed_fsync rising, LATENCY aof-write-pending-fsync or aof-write-active-child",
 		T1: "the main thread blocked in write() inside the slow calls, with appendfsync everysec or no",
@@ -21,35 +23,36 @@ var aofEverysecStall = Cause{
 	Explain: explainEverysec,
 }
 
-var everysecEvents = words("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone aof-fstat " +
+var everysecEvents = facts.Words("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone aof-fstat " +
 	"aof-rename")
 
-func explainEverysec(n *Node) *Finding {
-	a := n.aof()
-	if !a.on || a.fsync == "always" || a.fsync == "" && n.syncsInMain() {
+func explainEverysec(n *facts.Node) *Finding {
+	a := n.AOF()
+	if !a.On || a.Fsync == "always" || a.Fsync == "" && n.SyncsInMain() {
 		return nil
 	}
 	delayed := n.Growth("aof_delayed_fsync")
-	cl, confidence := n.onDisk(diskCall(diskCalls)), 0.95
-	told := n.latencyHas(everysecEvents)
+	cl, confidence := n.OnDisk(facts.DiskCall(facts.DiskCalls)), 0.95
+	told := n.LatencyHas(everysecEvents)
 	if !n.Hosted() {
 		confidence = 0.85
 	}
-	pending := n.fsyncPending()
-	if open := n.waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
+	pending := fsyncPending(n)
+	if open := n.Waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return isWaiting(s) && s.State != account.Busy || s.Actor == account.Server && s.State == account.Blocked &&
-				diskCalls[callOf(s)]
+			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
+				s.State == account.Blocked &&
+				facts.DiskCalls[facts.CallOf(s)]
 		}), 0.75
 		if delayed == 0 {
 			confidence = 0.55
 		}
 	}
-	if !cl.matters() {
+	if !cl.Matters() {
 		return nil
 	}
-	f := n.finding(cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.fsync), 1, "")
+	f := finding(n, cl, confidence)
+	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
 	if delayed > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait "+
 			"any longer for the fsync before it", delayed), delayed, "writes")
@@ -59,12 +62,12 @@ func explainEverysec(n *Node) *Finding {
 	}
 	if pending >= longFsyncNs {
 		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch "+
-			"(aof_pending_bio_fsync)", dur(pending)), float64(pending), "ns")
+			"(aof_pending_bio_fsync)", facts.Dur(pending)), float64(pending), "ns")
 	}
-	f.supportBlocked(n, diskCalls)
+	f.supportBlocked(n, facts.DiskCalls)
 	f.supportLatency(n, everysecEvents)
-	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
@@ -90,7 +93,7 @@ func explainEverysec(n *Node) *Finding {
 const longFsyncNs = int64(1500e6)
 
 // fsyncPending is for how long the background thread was seen with an fsync to do.
-func (n *Node) fsyncPending() int64 {
+func fsyncPending(n *facts.Node) int64 {
 	var ns int64
 	s := n.Info("aof_pending_bio_fsync")
 	for i, p := range s {

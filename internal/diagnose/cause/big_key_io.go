@@ -4,15 +4,17 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // bigKeyIO: values of megabytes are copied into replies and written to sockets by the main thread. SLOWLOG ends before
-// the writing. Catalogue I3.
+// the writing.
 var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest buffers of clients, " +
 			"while calls were slow",
@@ -22,15 +24,15 @@ var bigKeyIO = Cause{
 	Explain: explainBigKeyIO,
 }
 
-func explainBigKeyIO(n *Node) *Finding {
-	monitored := len(n.monitors()) > 0
-	h := n.held(func(s account.Suspect) bool {
-		return s.Kind == account.KindBulk && !monitored || n.commandCause(s) == "big-key-io"
+func explainBigKeyIO(n *facts.Node) *Finding {
+	monitored := len(n.Monitors()) > 0
+	h := n.Held(func(s account.Suspect) bool {
+		return s.Kind == account.KindBulk && !monitored || n.KindOf(s) == facts.KindBulkTransfer
 	})
-	if !h.matters() {
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	var commands []account.Suspect
 	for _, s := range h.Suspects {
 		if s.Kind == account.KindCommand {
@@ -59,33 +61,33 @@ func explainBigKeyIO(n *Node) *Finding {
 }
 
 // supportBuffers shows the clients with the largest replies under way.
-func (f *Finding) supportBuffers(n *Node) {
+func (f *Finding) supportBuffers(n *facts.Node) {
 	for _, b := range []struct{ field, what string }{
 		{"client_recent_max_output_buffer", "reply"},
 		{"client_recent_max_input_buffer", "argument"},
 	} {
-		if v, ok := n.Info(b.field).Max(); ok && v >= bulkArgBytes {
+		if v, ok := n.Info(b.field).Max(); ok && v >= facts.BulkArgBytes {
 			f.support(recording.SourceServer, fmt.Sprintf("the largest %s buffer of a client was %.1f MB (%s)", b.what,
 				v/1e6, b.field), v, "bytes")
 		}
 	}
-	var worst Client
+	var worst facts.Client
 	for _, c := range n.Clients() {
 		if c.OMem+c.Qbuf > worst.OMem+worst.Qbuf {
 			worst = c
 		}
 	}
-	if worst.OMem+worst.Qbuf >= bulkArgBytes {
+	if worst.OMem+worst.Qbuf >= facts.BulkArgBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting and %.1f MB of "+
-			"request, last command %s", worst.Addr, library(worst), float64(worst.OMem)/1e6,
+			"request, last command %s", worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6,
 			float64(worst.Qbuf)/1e6, worst.Cmd), float64(worst.OMem+worst.Qbuf), "bytes")
 	}
 }
 
-func bigKeyFix(n *Node, commands []account.Suspect) []string {
+func bigKeyFix(n *facts.Node, commands []account.Suspect) []string {
 	what := "the big values"
 	if len(commands) > 0 {
-		what = "what " + commands[0].Command + n.from(commands) + " moves"
+		what = "what " + commands[0].Command + n.FromText(commands) + " moves"
 	}
 	return []string{
 		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part that is needed (HMGET, "+

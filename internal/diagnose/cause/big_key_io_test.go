@@ -1,8 +1,9 @@
-package cause
+package cause_test
 
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -38,7 +39,7 @@ func TestBigValuesWithoutSlowCalls(t *testing.T) {
 			20e6, StartNs: i * 20e6, EndNs: i*20e6 + 3e5})
 	}
 	if d := r.info("total_net_output_bytes", 0, 2e8).info("total_commands_processed", 0, 400).counted("get", 200,
-		40_000).diagnose(); d.Verdict != Healthy {
+		40_000).diagnose(); d.Verdict != verdict.Healthy {
 		t.Errorf("%s: %v", d.Verdict, names(d))
 	}
 }

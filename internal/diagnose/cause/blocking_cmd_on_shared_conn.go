@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design, and the server serves nobody else on
-// it until it is done (src/blocked.c: input of a blocked client is not processed). Catalogue A5.
+// it until it is done (src/blocked.c: input of a blocked client is not processed).
 var blockingOnSharedConn = Cause{
 	ID:    "blocking-cmd-on-shared-conn",
 	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
@@ -25,36 +26,36 @@ var blockingOnSharedConn = Cause{
 
 // waiter is the time in which a command that waits held a connection.
 type waiter struct {
-	span
+	facts.Span
 	recording.WaiterDetail
 }
 
 // waiters are those of this node, by connection.
-func (n *Node) waiters() map[string][]waiter {
+func waiters(n *facts.Node) map[string][]waiter {
 	out := map[string][]waiter{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
 		d := recording.DetailOf[recording.WaiterDetail](e)
-		out[d.Client] = append(out[d.Client], waiter{span{e.TimeNs, e.TimeNs + e.DurationNs}, d})
+		out[d.Client] = append(out[d.Client], waiter{facts.Span{From: e.TimeNs, To: e.TimeNs + e.DurationNs}, d})
 	}
 	return out
 }
 
-func explainBlocking(n *Node) *Finding {
-	byConn := n.waiters()
+func explainBlocking(n *facts.Node) *Finding {
+	byConn := waiters(n)
 	if len(byConn) == 0 {
 		return nil
 	}
-	held := map[string]spans{}
+	held := map[string]facts.Spans{}
 	for addr, ws := range byConn {
-		var list spans
+		var list facts.Spans
 		for _, w := range ws {
-			list = append(list, [2]int64{w.from, w.to})
+			list = append(list, [2]int64{w.From, w.To})
 		}
-		held[addr] = merge(list)
+		held[addr] = facts.Merge(list)
 	}
-	behind, ops := tally{}, tally{}
-	cl := n.tapClaim(func(a account.Account) int64 {
-		ns := held[a.Call.Conn].within(a, func(s account.Segment) bool {
+	behind, ops := facts.Tally{}, facts.Tally{}
+	cl := n.TapClaim(func(a account.Account) int64 {
+		ns := held[a.Call.Conn].Within(a, func(s account.Segment) bool {
 			return s.Actor == account.Server ||
 				s.State == account.Unexplained
 		})
@@ -64,32 +65,32 @@ func explainBlocking(n *Node) *Finding {
 		}
 		return ns
 	})
-	if !cl.matters() {
+	if !cl.Matters() {
 		return nil
 	}
-	f := n.finding(cl, 0.97)
-	addr := behind.top(1)[0]
+	f := finding(n, cl, 0.97)
+	addr := behind.Top(1)[0]
 	w := longestWaiter(byConn[addr])
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up "+
-		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.list(3), name, dur(cl.MaxNs)), float64(cl.Calls),
+		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs)), float64(cl.Calls),
 		"calls")
-	who := whose(w.Client, w.Process)
+	who := facts.Whose(w.Client, w.Process)
 	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who,
-		times(len(byConn[addr])), dur(w.to-w.from)), float64(len(byConn[addr])), "commands")
-	if free := n.callsBeside(held); free > 0 {
+		facts.Times(len(byConn[addr])), facts.Dur(w.To-w.From)), float64(len(byConn[addr])), "commands")
+	if free := callsBeside(n, held); free > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections",
 			free), free, "calls")
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
 		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection had its replies within %s in 99 of "+
-			"100 calls", dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
+			"100 calls", facts.Dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
 		f.Confidence = 0.6
 		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
 	}
 	f.Fix = blockingFix(w, who)
 	f.See = []string{
@@ -101,7 +102,7 @@ func explainBlocking(n *Node) *Finding {
 
 func longestWaiter(ws []waiter) (best waiter) {
 	for _, w := range ws {
-		if w.to-w.from > best.to-best.from {
+		if w.To-w.From > best.To-best.From {
 			best = w
 		}
 	}
@@ -117,18 +118,18 @@ func blockingName(op string) string {
 }
 
 // callsBeside is about how many calls other connections had answered while some were held.
-func (n *Node) callsBeside(held map[string]spans) (calls float64) {
-	var all spans
+func callsBeside(n *facts.Node, held map[string]facts.Spans) (calls float64) {
+	var all facts.Spans
 	for _, c := range held {
 		all = append(all, c...)
 	}
-	meanwhile := merge(all)
-	for _, c := range n.lanes() {
+	meanwhile := facts.Merge(all)
+	for _, c := range n.Lanes() {
 		if held[c.Client] != nil {
 			continue
 		}
-		for _, s := range c.steps {
-			calls += float64(s.calls) * float64(meanwhile.in(s.from, s.to)) / float64(max(s.to-s.from, 1))
+		for _, s := range c.Steps {
+			calls += float64(s.Calls) * float64(meanwhile.In(s.From, s.To)) / float64(max(s.To-s.From, 1))
 		}
 	}
 	return calls

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestBlockingCommandOnSharedConnection(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, blockingOnSharedConn, []edgeCase{
+	explainEdge(t, find("blocking-cmd-on-shared-conn"), []edgeCase{
 		{
 			name: "GETs behind XREAD BLOCK", rec: waits(pathClient, "XREAD"), found: true, min: 0.95,
 			evidence: "XREAD on 10.0.0.7:51000 (app[7]) waited 5 times", fix: "Give XREAD a connection of its own",

@@ -1,10 +1,12 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -182,15 +184,15 @@ func (c clusterCase) tapped() clusterCase {
 	return c
 }
 
-func (c clusterCase) find(id string) (Finding, []Finding) {
+func (c clusterCase) find(id string) (cause.Finding, []cause.Finding) {
 	c.Index()
-	d := Diagnose(c.Recording, "test")
+	d := verdict.Diagnose(c.Recording, "test")
 	for _, f := range d.Findings {
 		if f.Cause == id {
 			return f, d.Findings
 		}
 	}
-	return Finding{}, d.Findings
+	return cause.Finding{}, d.Findings
 }
 
 // clusterWant is a recording and what a cause must make of it.

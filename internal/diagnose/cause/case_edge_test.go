@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -93,7 +96,7 @@ func (e edge) call(conn string, at, ns int64, segs ...recording.Segment) edge {
 	return e
 }
 
-// resent says that the socket of a call that began at a time sent segments again, or its SYN.
+// resent says that the socket of a call that began at a time retransmitted segments, or its SYN.
 func (e edge) resent(conn string, callStart, end int64, segments, syns int64) edge {
 	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{
 		CallStartNs: callStart,
@@ -141,12 +144,12 @@ type edgeCase struct {
 }
 
 // explainEdge runs one cause over recordings.
-func explainEdge(t *testing.T, c Cause, cases []edgeCase) {
+func explainEdge(t *testing.T, c cause.Cause, cases []edgeCase) {
 	t.Helper()
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rec.Index()
-			f := c.Explain(newCase(tt.rec.Recording).Nodes[0])
+			f := c.Explain(facts.New(tt.rec.Recording).Nodes[0])
 			if (f != nil) != tt.found {
 				t.Fatalf("found %v, want %v: %+v", f != nil, tt.found, f)
 			}
@@ -169,7 +172,7 @@ func explainEdge(t *testing.T, c Cause, cases []edgeCase) {
 	}
 }
 
-func texts(es []Evidence) string {
+func texts(es []cause.Evidence) string {
 	var out []string
 	for _, e := range es {
 		out = append(out, e.Source+": "+e.Text)
@@ -200,9 +203,19 @@ func TestHealthyByWhoseCalls(t *testing.T) {
 		},
 	} {
 		tt.rec.Index()
-		if d := Diagnose(tt.rec.Recording, "test"); d.Verdict != Healthy || strings.Contains(d.Summary,
+		if d := verdict.Diagnose(tt.rec.Recording, "test"); d.Verdict != verdict.Healthy || strings.Contains(d.Summary,
 			own) != tt.says {
 			t.Errorf("%s: %s: %s", name, d.Verdict, d.Summary)
 		}
 	}
+}
+
+// find is the cause of an id.
+func find(id string) cause.Cause {
+	for _, c := range cause.Catalogue() {
+		if c.ID == id {
+			return c
+		}
+	}
+	panic("no cause " + id)
 }

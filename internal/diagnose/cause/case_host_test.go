@@ -1,8 +1,9 @@
-package cause
+package cause_test
 
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -75,25 +76,26 @@ func TestHostCauses(t *testing.T) {
 		first   string // cause
 	}{
 		{"throttled", newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindThrottled,
-			recording.ThreadDetail{Cgroup: "/redis"}), Findings, "server-cfs-throttled"},
+			recording.ThreadDetail{Cgroup: "/redis"}), verdict.Findings, "server-cfs-throttled"},
 		{
-			"frozen", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen, recording.ThreadDetail{}), Findings,
+			"frozen", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen, recording.ThreadDetail{}),
+			verdict.Findings,
 			"process-frozen",
 		},
 		{"frozen by the freezer", newHostCase(true).threads(1, 0).stalled(recording.KindFrozen,
-			recording.ThreadDetail{Cgroup: "/docker/1"}), Findings, "process-frozen"},
+			recording.ThreadDetail{Cgroup: "/docker/1"}), verdict.Findings, "process-frozen"},
 		{"frozen inside a throttled cgroup", newHostCase(true).threads(1, 0).cgroup(2).stalled(recording.KindFrozen,
-			recording.ThreadDetail{}), Findings, "process-frozen"},
+			recording.ThreadDetail{}), verdict.Findings, "process-frozen"},
 		{
 			"contention", newHostCase(true).threads(2, 4.2).stalled(recording.KindRunQueue, recording.ThreadDetail{}),
-			Findings, "server-cpu-contention",
+			verdict.Findings, "server-cpu-contention",
 		},
-		{"a quota that never bites", newHostCase(false).threads(1, 0.05).cgroup(0), Healthy, ""},
-		{"throttled, and nobody waited", newHostCase(false).threads(1, 0.05).cgroup(3), Healthy, ""},
-		{"a little delay", newHostCase(false).threads(1, 0.3), Healthy, ""},
+		{"a quota that never bites", newHostCase(false).threads(1, 0.05).cgroup(0), verdict.Healthy, ""},
+		{"throttled, and nobody waited", newHostCase(false).threads(1, 0.05).cgroup(3), verdict.Healthy, ""},
+		{"a little delay", newHostCase(false).threads(1, 0.3), verdict.Healthy, ""},
 		// T0: the same stalls without the files of the host must not be called anything.
-		{"only a connection", newHostCase(true), Inconclusive, ""},
-		{"watched, and seen doing nothing", newHostCase(true).threads(0.2, 0.01), Inconclusive, ""},
+		{"only a connection", newHostCase(true), verdict.Inconclusive, ""},
+		{"watched, and seen doing nothing", newHostCase(true).threads(0.2, 0.01), verdict.Inconclusive, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rec.Event(recording.Event{
@@ -101,7 +103,7 @@ func TestHostCauses(t *testing.T) {
 				Kind: recording.KindNeighbours, Detail: spinner,
 			})
 			c.rec.Index()
-			d := Diagnose(c.rec.Recording, "test")
+			d := verdict.Diagnose(c.rec.Recording, "test")
 			if d.Verdict != c.verdict {
 				t.Fatalf("verdict %s (%s), want %s: %+v", d.Verdict, d.Summary, c.verdict, d.Findings)
 			}
@@ -121,7 +123,7 @@ func TestHostCauses(t *testing.T) {
 func TestDiagnoseIsPure(t *testing.T) {
 	r := newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindThrottled, recording.ThreadDetail{})
 	r.Index()
-	a, b := recording.Detail(Diagnose(r.Recording, "x")), recording.Detail(Diagnose(r.Recording, "x"))
+	a, b := recording.Detail(verdict.Diagnose(r.Recording, "x")), recording.Detail(verdict.Diagnose(r.Recording, "x"))
 	if a != b {
 		t.Errorf("%s\n%s", a, b)
 	}

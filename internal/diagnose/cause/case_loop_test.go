@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -42,7 +44,7 @@ func newLoopCase() loopCase {
 	return r
 }
 
-// newFullLoopCase is a server whose main thread has work all of the time: its calls wait in line for 3 ms, none of them
+// newFullLoopCase is a server whose main thread has work all of the time: its calls queue for 3 ms, none of them
 // for 5 ms.
 func newFullLoopCase() loopCase {
 	r := loopCase{recording.New()}
@@ -150,9 +152,9 @@ func (r loopCase) clients(lines ...string) loopCase {
 }
 
 // diagnose gives the first finding and whether a cause is among all of them.
-func (r loopCase) diagnose() Diagnosis {
+func (r loopCase) diagnose() verdict.Diagnosis {
 	r.Index()
-	return Diagnose(r.Recording, "test")
+	return verdict.Diagnose(r.Recording, "test")
 }
 
 // loopWant is what a table test of a cause expects: the cause first with a confidence of at least sure, or, where sure
@@ -164,14 +166,14 @@ type loopWant struct {
 	most float64 // confidence, 0: any
 }
 
-func checkLoop(t *testing.T, cause string, tests []loopWant) {
+func checkLoop(t *testing.T, id string, tests []loopWant) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := tt.rec.diagnose()
-			var found *Finding
+			var found *cause.Finding
 			for i := range d.Findings {
-				if d.Findings[i].Cause == cause {
+				if d.Findings[i].Cause == id {
 					found = &d.Findings[i]
 				}
 			}
@@ -181,7 +183,7 @@ func checkLoop(t *testing.T, cause string, tests []loopWant) {
 			case tt.sure == 0:
 			case found == nil:
 				t.Errorf("not named; findings %v", names(d))
-			case d.Findings[0].Cause != cause:
+			case d.Findings[0].Cause != id:
 				t.Errorf("not first; findings %v", names(d))
 			case found.Confidence < tt.sure || tt.most > 0 && found.Confidence > tt.most:
 				t.Errorf("confidence %.2f, want %.2f to %.2f", found.Confidence, tt.sure, tt.most)
@@ -192,7 +194,7 @@ func checkLoop(t *testing.T, cause string, tests []loopWant) {
 	}
 }
 
-func names(d Diagnosis) []string {
+func names(d verdict.Diagnosis) []string {
 	var out []string
 	for _, f := range d.Findings {
 		out = append(out, fmt.Sprintf("%s %.2f", f.Cause, f.Confidence))

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -88,7 +89,7 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rec.Index()
-			d := Diagnose(c.rec.Recording, "test")
+			d := verdict.Diagnose(c.rec.Recording, "test")
 			if len(d.Findings) == 0 || d.Findings[0].Cause != c.first || d.Findings[0].ExcessShare < 0.8 ||
 				d.Findings[0].Confidence < 0.9 {
 				t.Fatalf("%s %+v", d.Summary, d.Findings)
@@ -220,7 +221,7 @@ func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 			recording.Segment{Actor: recording.Server, State: recording.Busy, FromNs: at, ToNs: at + 8e6})
 	}
 	r.Index()
-	if d := Diagnose(r.Recording, "test"); d.Verdict != Healthy || !strings.Contains(d.Summary,
+	if d := verdict.Diagnose(r.Recording, "test"); d.Verdict != verdict.Healthy || !strings.Contains(d.Summary,
 		"50 of 100000 calls of the clients") {
 		t.Errorf("%s %+v", d.Summary, d.Findings)
 	}
@@ -248,13 +249,13 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, packetLossRTO, []edgeCase{
+	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{
 			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9,
-			evidence: "on 1 connections a segment was sent again after the retransmission timer",
+			evidence: "on 1 connections a segment was retransmitted after the retransmission timer",
 		},
 	})
-	explainEdge(t, packetLossRTO, []edgeCase{
+	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{name: "tail probes to clients that do not read", rec: newEdge("redis 7.0.15").kept(2e5, 0, 0).mainThread(0.1,
 			0).host(map[string]float64{
 			"net.RetransSegs": 53, "net.TCPLossProbes": 53,
@@ -277,7 +278,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 			Comm:   "php-fpm", Side: "server", AgeNs: 3e6, Calls: 2,
 		})
 	}
-	explainEdge(t, shortLivedConnections, []edgeCase{
+	explainEdge(t, find("short-lived-connections"), []edgeCase{
 		{name: "whose connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, half of " +
 			"them within 3 ms; 100 % of them by php-fpm"},
 	})

@@ -1,6 +1,8 @@
 package cause
 
-import "slices"
+import (
+	"slices"
+)
 
 // Catalogue lists every cause that is known to this program, by layer from the host to the clients.
 func Catalogue() []Cause {
@@ -12,4 +14,91 @@ var hostCauses = []Cause{
 	serverCFSThrottled,
 	serverCPUContention,
 	processFrozen,
+}
+
+// loopCauses: the event loop is held by one command or job, or by the disk.
+var loopCauses = []Cause{
+	slowCommand,
+	frameworkHiddenKeys,
+	luaOrMultiLong,
+	flushSync,
+	syncFreeOfBigKey,
+	bigKeyIO,
+	activeExpireCycle,
+	evictionCycle,
+	introspectionLoad,
+	forkLatency,
+	aofEverysecStall,
+	aofFsyncAlways,
+}
+
+// edgeCauses: saturation, connections, limits, network.
+var edgeCauses = []Cause{
+	mainThreadSaturated,
+	ioThreadsOversubscribed,
+	manyClientsOverhead,
+	acceptBacklogOverflow,
+	shortLivedConnections,
+	maxClients,
+	clientPauseOrWriteBlock,
+	packetLossRTO,
+	rttFloor,
+}
+
+// clientCauses: the caller's host, its runtime, its connection pool.
+var clientCauses = []Cause{
+	clientCFSThrottled,
+	gomaxprocsOverQuota,
+	clientCPUSaturated,
+	clientGCPause,
+	clientEventLoopBlocked,
+	cmdinfoOnceLock,
+	poolExhaustedWait,
+	poolIdleReapRedial,
+	poolMaxIdleChurn,
+	timeoutDiscardChurn,
+	handshakeExtraRTTs,
+	tlsHandshakeStorm,
+	dnsSlow,
+	poolTestOnBorrow,
+	hiddenRetriesBackoff,
+	noSocketTimeout,
+}
+
+// poolCauses: connections that are made again and again, or kept by too many.
+var poolCauses = []Cause{
+	reconnectHerd,
+	dialHerd,
+	staleConnServerTimeout,
+	poolLeak,
+	poolOversized,
+}
+
+// pathCauses: how callers use their connections, the path, and the kernel and the memory below the server.
+var pathCauses = []Cause{
+	nPlusOneRoundtrips,
+	oversizedPipeline,
+	multiplexBigReply,
+	blockingOnSharedConn,
+	nagleDelayedACK,
+	receiverStall,
+	idleConnBlackholed,
+	softirqOnRedisCore,
+	cowFaultsAfterFork,
+	swapped,
+}
+
+// clusterCauses: the topology of a cluster, who asks for it, calls that are sent on to another node, and nodes that are
+// gone, hot or not ready.
+var clusterCauses = []Cause{
+	topologyRefreshStorm,
+	movedRefreshStorm,
+	inlineRediscovery,
+	askRedirect,
+	migrateBigKeyBlocks,
+	failoverWindow,
+	staleTopology,
+	hotShard,
+	fanoutSlowestShard,
+	replicaRouting,
 }

@@ -1,115 +1,60 @@
+// Package cause has the catalogue of causes: mechanisms by which calls get slow. A cause is one file, named after its
+// id, with its declaration and its predicate: what of the facts speaks for it, what against it, and how sure that is.
+// Causes do not know each other. What several of them say, in words, is in the files evidence_*.go.
 package cause
 
 import (
-	"slowpath/internal/diagnose/account"
-	"slowpath/internal/recording"
+	"slices"
+
+	"slowpath/internal/diagnose/facts"
 )
 
 // Cause is an entry of the catalogue.
 type Cause struct {
 	ID    string // stable: scripts match on it
 	Title string
-	Layer string // server-host, server, network, client, persistence, limits
+	Layer string // server-host, server, persistence, limits, network, client-host, client
 	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
 	Needs Needs
-	// After names causes of which this one can be a mere consequence: where one of them is found too, it comes first.
-	After []string
+	// Class is what this one has in common with others; empty for none.
+	Class Class
+	// After names causes, and AfterClass classes of them, of which this one can be a mere consequence: where one of
+	// them is found too, it comes first.
+	After      []string
+	AfterClass []Class
 	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of
 	// others.
-	Explain func(*Node) *Finding
+	Explain func(*facts.Node) *Finding
 	// Whole, if set, adds what is about no single node (what applications wait for) to the finding of all nodes, nil
 	// where there is none.
-	Whole func(*Case, *Finding) *Finding
+	Whole func(*facts.Case, *Finding) *Finding
 }
 
-// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
-type Needs struct{ T0, T1, T2 string }
+// Class is a group of causes that another cause can be a consequence of, whichever of them it is.
+type Class string
 
-// Claim is what a cause explains of the slow calls.
-type Claim struct {
-	Calls int   // slow calls with at least a tenth of their excess explained
-	Ns    int64 // excess explained, each call by its weight
-	MaxNs int64 // most in one call
-	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands
-	// that the server logged.
-	Users, Probe Felt
-}
+// ServerStall: the server does not serve for a while, or serves all callers late.
+const ServerStall Class = "server-stall"
 
-// Felt is what one kind of caller felt of something.
-type Felt struct {
-	Calls int     // slow calls
-	Of    int     // all calls, slow or not
-	Share float64 // of them; where only a part of the slow calls was recorded, those stand for the rest
-	MaxNs int64   // most in one call
+// Roots are the ids of all causes of which this one can be a mere consequence: those of its classes, then those that it
+// names.
+func (c Cause) Roots() (ids []string) {
+	for _, other := range Catalogue() {
+		if other.ID != c.ID && slices.Contains(c.AfterClass, other.Class) {
+			ids = append(ids, other.ID)
+		}
+	}
+	return append(ids, c.After...)
 }
 
 // finding starts the finding of a cause from what it claims.
-func (n *Node) finding(cl Claim, confidence float64) *Finding {
+func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
 	f := &Finding{SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence}
 	if n.Ledger.ExcessNs > 0 {
-		f.ExcessShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
+		f.ClaimedShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
+		f.ExcessShare = f.ClaimedShare
 	}
 	return f
-}
-
-// Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
-func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
-	return n.claimOf(func(a account.Account) int64 {
-		var ns int64
-		for _, s := range a.Segments {
-			if match(a, s) {
-				ns += s.Ns()
-			}
-		}
-		return ns
-	})
-}
-
-// claimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
-func (n *Node) claimOf(explained func(account.Account) int64) Claim {
-	var cl Claim
-	weighted := 0.0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Node != n.Address {
-			continue
-		}
-		ns := min(explained(a), a.ExcessNs)
-		if ns <= 0 {
-			continue
-		}
-		weighted += float64(ns) * a.Weight
-		cl.MaxNs = max(cl.MaxNs, ns)
-		of := &cl.Probe
-		if a.Call.Source == recording.SourceTap {
-			of = &cl.Users
-		}
-		of.MaxNs = max(of.MaxNs, ns)
-		if ns*10 >= a.ExcessNs {
-			cl.Calls++
-			of.Calls++
-		}
-	}
-	cl.Users.Of, cl.Probe.Of = n.Ledger.Users.Calls, n.Ledger.Probe.Calls
-	cl.Users.Share = n.Ledger.Users.OfAll(cl.Users.Calls) / float64(max(n.Ledger.Users.Calls, 1))
-	cl.Probe.Share = n.Ledger.Probe.OfAll(cl.Probe.Calls) / float64(max(n.Ledger.Probe.Calls, 1))
-	cl.Ns = int64(weighted + 0.5)
-	if weighted > 0 {
-		cl.Ns = max(cl.Ns, 1)
-	}
-	return cl
-}
-
-// InState claims the time that slow calls spent with the server in a state.
-func (n *Node) InState(state string) Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server &&
-			s.State == state
-	})
-}
-
-// Open claims the time that nothing explains.
-func (n *Node) Open() Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
 
 // support adds evidence for the cause.
@@ -121,3 +66,6 @@ func (f *Finding) support(source, text string, value float64, unit string) {
 func (f *Finding) doubt(source, text string, value float64, unit string) {
 	f.Against = append(f.Against, Evidence{source, text, value, unit})
 }
+
+// Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
+type Needs struct{ T0, T1, T2 string }

@@ -1,15 +1,15 @@
 package cause
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read
-// them. Catalogue E1.
+// them.
 var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
@@ -23,32 +23,33 @@ var clientCFSThrottled = Cause{
 	Explain: explainClientThrottled,
 }
 
-func explainClientThrottled(n *Node) *Finding {
-	l := n.late(true, throttledOf)
+func explainClientThrottled(n *facts.Node) *Finding {
+	l := n.LateCalls(true, facts.ThrottledOf)
 	if l == nil {
 		return nil
 	}
-	f := n.finding(l.Claim, 0.97)
+	f := finding(n, l.Claim, 0.97)
 	c := f.lateCalls(n, l, "while its cgroup was throttled")
-	t := n.threadsOf()[c.PID]
-	if t != nil && len(t.throttled) > 0 {
+	t := n.ThreadsOf()[c.PID]
+	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("its threads were throttled %d times, %s in all and %s of the "+
-			"time at least one of them", len(t.throttled), dur(t.throttledNs), dur(t.throttled.ns())),
-			float64(len(t.throttled)), "times")
+			"time at least one of them", len(t.Throttled), facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.Ns())),
+			float64(len(t.Throttled)), "times")
 	}
-	path := n.cgroupOf(c.PID)
-	if t != nil && t.heldBy().cgroup != "" {
-		q := t.heldBy()
-		path = q.cgroup
+	path := n.CgroupOf(c.PID)
+	if t != nil && t.HeldBy().Cgroup != "" {
+		q := t.HeldBy()
+		path = q.Cgroup
 		f.Confidence = 0.99
-		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.cgroup,
-			q.cores), q.cores, "cores")
+		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.Cgroup,
+			q.Cores), q.Cores, "cores")
 	}
 	f.clientQuota(n, path)
-	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads),
-			rate(run)/1e9, "cores")
+	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
+		threads, _ := n.Process(c.PID, "threads").Max()
+		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
+			threads),
+			facts.Rate(run)/1e9, "cores")
 	}
 	if cl := n.InState(account.Throttled); cl.Ns > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("the server was throttled, too, in %d of the slow calls", cl.Calls),
@@ -62,37 +63,6 @@ func explainClientThrottled(n *Node) *Finding {
 	return f
 }
 
-// throttledOf is the throttled part of the time between a reply and its reader.
-func throttledOf(t *threads, s account.Segment) int64 {
-	switch {
-	case s.State == account.Throttled:
-		return s.Ns()
-	case unread(s):
-		return t.throttled.in(s.FromNs, s.ToNs)
-	}
-	return 0
-}
-
-// clientQuota is what the host's files say of the cgroup.
-func (f *Finding) clientQuota(n *Node, path string) {
-	subject := recording.CgroupPrefix + path
-	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
-	period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
-	if path == "" || !known || quota <= 0 || period <= 0 {
-		return
-	}
-	f.Confidence = 0.99
-	f.support(recording.SourceHost, fmt.Sprintf("the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path,
-		quota/period, quota, period), quota/period, "cores")
-	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),
-		n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
-	if throttled > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled,
-			periods,
-			dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()))), throttled, "periods")
-	}
-}
-
 func clientThrottleFix(path string) []string {
 	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or raise " +
 		"it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
@@ -104,14 +74,4 @@ func clientThrottleFix(path string) []string {
 		"Go 1.25 and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
 		"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
 		"If a limit must stay: a burst (cpu.max.burst, cpu.cfs_burst_us)")
-}
-
-// stringField is a field of a JSON object, empty where it has none.
-func stringField(body, name string) string {
-	var all map[string]any
-	if json.Unmarshal([]byte(body), &all) != nil {
-		return ""
-	}
-	text, _ := all[name].(string)
-	return text
 }

@@ -5,11 +5,12 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // clientCPUSaturated: the caller has more to do than it has CPU, or others have its CPU. Its replies wait for a reader
-// that is ready to run. Catalogue E4.
+// that is ready to run.
 var clientCPUSaturated = Cause{
 	ID:    "client-cpu-saturated",
 	Title: "The client has too little CPU: its replies are there, and its threads wait for a CPU to read them",
@@ -19,57 +20,58 @@ var clientCPUSaturated = Cause{
 		T1: "run-queue delay of the client's threads (a hint)",
 		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
 	},
-	// A throttled cgroup makes its threads stand in line as well.
+	// A throttled cgroup makes its threads wait for the CPU as well.
 	// One that refreshes the map of a big cluster all the time takes it apart all the time.
 	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
 }
 
-func explainClientCPU(n *Node) *Finding {
-	all := n.threadsOf()
+func explainClientCPU(n *facts.Node) *Finding {
+	all := n.ThreadsOf()
 	starved := map[int]bool{}
 	for pid, t := range all {
-		starved[pid] = n.starved(t) >= waitsSome
+		starved[pid] = starvedOf(n, t) >= facts.WaitsSome
 	}
-	l := n.late(false, func(t *threads, s account.Segment) int64 {
+	l := n.LateCalls(false, func(t *facts.Threads, s account.Segment) int64 {
 		switch {
-		case !starved[t.pid]:
+		case !starved[t.PID]:
 			return 0
 		case s.State == account.RunQueue:
 			return s.Ns()
-		case unread(s) && !n.loop(t.pid):
-			return max(0, t.queued.in(s.FromNs, s.ToNs)-t.throttled.in(s.FromNs, s.ToNs))
+		case facts.Unread(s) && !n.Loop(t.PID):
+			return max(0, t.Queued.In(s.FromNs, s.ToNs)-t.Throttled.In(s.FromNs, s.ToNs))
 		}
 		return 0
 	})
 	if l == nil {
 		return nil
 	}
-	f := n.finding(l.Claim, 0.93)
+	f := finding(n, l.Claim, 0.93)
 	c := f.lateCalls(n, l, "while its threads stood in the run queue")
 	t := all[c.PID]
 	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in "+
-		"waits of 0.2 ms and more", dur(t.queuedNs), n.Seconds(), float64(t.queuedNs)/1e9/n.Seconds()),
-		float64(t.queuedNs), "ns")
-	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, threads),
-			rate(run)/1e9, "cores")
+		"waits of 0.2 ms and more", facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds()),
+		float64(t.QueuedNs), "ns")
+	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
+		threads, _ := n.Process(c.PID, "threads").Max()
+		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
+			threads),
+			facts.Rate(run)/1e9, "cores")
 	}
-	others := t.others(c.Name)
-	own := float64(t.ownNs) / float64(max(t.queuedNs, 1))
+	others := others(t, c.Name)
+	own := float64(t.OwnNs) / float64(max(t.QueuedNs, 1))
 	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its "+
 		"own%s", own*100, others.text(t)), own, "of the time")
-	if t.throttledNs > 0 {
+	if t.ThrottledNs > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time",
-			dur(t.throttledNs)), float64(t.throttledNs), "ns")
+			facts.Dur(t.ThrottledNs)), float64(t.ThrottledNs), "ns")
 	}
-	if collected := t.collecting.ns(); collected > 0 {
+	if collected := t.Collecting.Ns(); collected > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of "+
-			"its work", dur(collected)), float64(collected), "ns")
+			"its work", facts.Dur(collected)), float64(collected), "ns")
 	}
-	if n.refreshing().by[c.Name] == 0 {
-		f.notOf = []string{topologyRefreshStorm.ID}
+	if n.Refreshing().By[c.Name] == 0 {
+		f.IndependentOf = []string{"topology-refresh-storm"}
 	}
 	f.Fix = clientCPUFix(c, own, others)
 	f.See = []string{
@@ -79,41 +81,41 @@ func explainClientCPU(n *Node) *Finding {
 	return f
 }
 
-// starved is how much of their wish to run a process's threads spent waiting for a CPU.
-func (n *Node) starved(t *threads) float64 {
-	run := rate(n.process(t.pid, "cpu_ns")) * n.Seconds() // the host source may have met it late
+// starvedOf is how much of their demand for CPU a process's threads spent waiting for a CPU.
+func starvedOf(n *facts.Node, t *facts.Threads) float64 {
+	run := facts.Rate(n.Process(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
 	// nobody counted: waits that make up a part of the wall time are as bad
 	if run == 0 {
-		run = n.Seconds()*1e9 - float64(min(t.queuedNs, int64(n.Seconds()*1e9)))
+		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))
 	}
-	return float64(t.queuedNs) / max(float64(t.queuedNs)+run, 1)
+	return float64(t.QueuedNs) / max(float64(t.QueuedNs)+run, 1)
 }
 
 // rivals are the others that had a process's CPU, the largest first.
 type rivals []string
 
-func (t *threads) others(self string) rivals {
+func others(t *facts.Threads, self string) rivals {
 	var out rivals
-	for name, ns := range t.by {
-		if name != self && ns*20 >= t.queuedNs {
+	for name, ns := range t.By {
+		if name != self && ns*20 >= t.QueuedNs {
 			out = append(out, name)
 		}
 	}
 	sort.Slice(out, func(i, j int) bool {
-		return t.by[out[i]] > t.by[out[j]] || t.by[out[i]] == t.by[out[j]] && out[i] < out[j]
+		return t.By[out[i]] > t.By[out[j]] || t.By[out[i]] == t.By[out[j]] && out[i] < out[j]
 	})
 	return out[:min(len(out), 3)]
 }
 
-func (r rivals) text(t *threads) string {
+func (r rivals) text(t *facts.Threads) string {
 	s := ""
 	for _, name := range r {
-		s += fmt.Sprintf(", in %.0f %% %s", float64(t.by[name])*100/float64(t.queuedNs), name)
+		s += fmt.Sprintf(", in %.0f %% %s", float64(t.By[name])*100/float64(t.QueuedNs), name)
 	}
 	return s
 }
 
-func clientCPUFix(c *Caller, own float64, others rivals) []string {
+func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
 	var fix []string
 	if own < 0.5 && len(others) > 0 {
 		fix = append(fix, fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or another machine; or "+

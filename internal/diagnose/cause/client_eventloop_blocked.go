@@ -2,13 +2,15 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop.
-// Catalogue A6.
 var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
 	Title: "The client's event loop does something else while its replies lie in the sockets",
@@ -21,27 +23,27 @@ var clientEventLoopBlocked = Cause{
 	Explain: explainClientLoop,
 }
 
-func explainClientLoop(n *Node) *Finding {
-	l := n.late(true, func(t *threads, s account.Segment) int64 {
-		if !unread(s) || !n.loop(t.pid) {
+func explainClientLoop(n *facts.Node) *Finding {
+	l := n.LateCalls(true, func(t *facts.Threads, s account.Segment) int64 {
+		if !facts.Unread(s) || !n.Loop(t.PID) {
 			return 0
 		}
-		return max(0, s.Ns()-t.throttled.in(s.FromNs, s.ToNs)-t.collecting.in(s.FromNs, s.ToNs))
+		return max(0, s.Ns()-t.Throttled.In(s.FromNs, s.ToNs)-t.Collecting.In(s.FromNs, s.ToNs))
 	})
 	if l == nil {
 		return nil
 	}
-	f := n.finding(l.Claim, 0.9)
+	f := finding(n, l.Claim, 0.9)
 	c := f.lateCalls(n, l, "while the one thread that reads them did something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
-		return s.Actor == account.Client && s.State == recording.Receive && n.loop(pidOf(a.Call.Client))
+		return s.Actor == account.Client && s.State == recording.Receive && n.Loop(facts.PIDOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
 		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes",
-			dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
+			facts.Dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
 	} else {
 		f.support(recording.SourceTap, fmt.Sprintf("that thread slept for %s of that time, but not for its sockets: "+
-			"a lock, a file or a call that blocks", dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
+			"a lock, a file or a call that blocks", facts.Dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
 	}
 	f.stalls(n, c)
 	f.doubtCollector(n, c)
@@ -55,34 +57,34 @@ func explainClientLoop(n *Node) *Finding {
 }
 
 // stalls counts the times that the loop stood: calls of several connections that waited for the same.
-func (f *Finding) stalls(n *Node, c *Caller) {
-	var all spans
+func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
+	var all facts.Spans
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {
-		if pidOf(a.Call.Client) != c.PID {
+		if facts.PIDOf(a.Call.Client) != c.PID {
 			continue
 		}
 		for _, s := range a.Segments {
-			if s.Actor == account.Client && unread(s) {
+			if s.Actor == account.Client && facts.Unread(s) {
 				all = append(all, [2]int64{s.FromNs, s.ToNs})
 				conns[a.Call.Conn] = true
 			}
 		}
 	}
-	if all = merge(all); len(all) > 0 {
+	if all = facts.Merge(all); len(all) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections",
-			len(all), dur(all.ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
+			len(all), facts.Dur(all.Ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
 	}
 }
 
 // doubtCollector: seen from outside a collector that stops the program is a loop that does something else.
-func (f *Finding) doubtCollector(n *Node, c *Caller) {
-	t := n.threadsOf()[c.PID]
+func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
+	t := n.ThreadsOf()[c.PID]
 	switch {
-	case t != nil && len(t.collecting) > 0:
+	case t != nil && len(t.Collecting) > 0:
 		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s",
-			dur(t.collecting.ns())), float64(len(t.collecting)), "collections")
-	case n.tellsCollections(c.PID):
+			facts.Dur(t.Collecting.Ns())), float64(len(t.Collecting)), "collections")
+	case n.TellsCollections(c.PID):
 		f.Confidence = 0.95
 		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0,
 			"collections")
@@ -93,23 +95,18 @@ func (f *Finding) doubtCollector(n *Node, c *Caller) {
 	}
 }
 
-func loopFix(c *Caller) []string {
-	fix := map[string]string{
-		"python": "Python: await asyncio.to_thread(FUNCTION, …), or a ProcessPoolExecutor for what computes; " +
-			"PYTHONASYNCIODEBUG=1 logs what held the loop for 0.1 s and more (loop.slow_callback_duration)",
-		"node": "Node: a worker thread (worker_threads, piscina) for what computes, no *Sync functions; " +
-			"perf_hooks.monitorEventLoopDelay() measures it",
-		"java": "Lettuce: no blocking call or computation in callbacks (publishOnScheduler(true), thenApplyAsync " +
-			"with an executor of your own)",
-	}
-	var out []string
-	for _, name := range []string{"python", "node", "java"} {
-		if len(c.Comm) >= len(name) && c.Comm[:len(name)] == name {
-			out = append(out, fix[name])
+func loopFix(c *facts.Caller) []string {
+	var own, all []string
+	for _, runtime := range []string{"python", "node", "java"} {
+		text, _ := remedy.Of(remedy.UnblockEventLoop, runtime)
+		all = append(all, text)
+		if strings.HasPrefix(c.Comm, runtime) {
+			own = append(own, text)
 		}
 	}
+	out := own
 	if out == nil {
-		out = []string{fix["python"], fix["node"], fix["java"]}
+		out = all
 	}
 	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, "+
 		"jstack; perf top -p "+fmt.Sprint(c.PID))

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// clientGCPause: the caller's runtime stops the program to collect garbage. Catalogue E3.
+// clientGCPause: the caller's runtime stops the program to collect garbage.
 var clientGCPause = Cause{
 	ID:    "client-gc-pause",
 	Title: "The client's garbage collector stops it while its replies lie in the sockets",
@@ -21,32 +22,32 @@ var clientGCPause = Cause{
 	Explain: explainClientGC,
 }
 
-func explainClientGC(n *Node) *Finding {
-	l := n.late(true, func(t *threads, s account.Segment) int64 {
-		if !unread(s) && s.State != account.RunQueue && s.State != account.Blocked {
+func explainClientGC(n *facts.Node) *Finding {
+	l := n.LateCalls(true, func(t *facts.Threads, s account.Segment) int64 {
+		if !facts.Unread(s) && s.State != account.RunQueue && s.State != account.Blocked {
 			return 0
 		}
-		return t.collecting.in(s.FromNs, s.ToNs)
+		return t.Collecting.In(s.FromNs, s.ToNs)
 	})
 	if l == nil {
 		return nil
 	}
-	f := n.finding(l.Claim, 0.95)
+	f := finding(n, l.Claim, 0.95)
 	c := f.lateCalls(n, l, "while it collected garbage")
-	t := n.threadsOf()[c.PID]
+	t := n.ThreadsOf()[c.PID]
 	longest := int64(0)
-	for _, s := range t.collecting {
+	for _, s := range t.Collecting {
 		longest = max(longest, s[1]-s[0])
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
-		"longest %s", len(t.collecting), dur(t.collecting.ns()), dur(longest)), float64(len(t.collecting)),
+		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.Ns()), facts.Dur(longest)), float64(len(t.Collecting)),
 		"collections")
-	if rss, ok := n.process(c.PID, "rss_bytes").Max(); ok {
+	if rss, ok := n.Process(c.PID, "rss_bytes").Max(); ok {
 		f.support(recording.SourceHost, fmt.Sprintf("its memory is %.0f MB", rss/1e6), rss, "bytes")
 	}
-	if t.throttledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", dur(t.throttledNs)),
-			float64(t.throttledNs), "ns")
+	if t.ThrottledNs > 0 {
+		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs)),
+			float64(t.ThrottledNs), "ns")
 	}
 	f.Fix = collectorFix(c)
 	f.See = []string{
@@ -56,7 +57,7 @@ func explainClientGC(n *Node) *Finding {
 	return f
 }
 
-func collectorFix(c *Caller) []string {
+func collectorFix(c *facts.Caller) []string {
 	fix := []string{
 		"Python: gc.freeze() once what stays is loaded, gc.set_threshold(50_000, 20, 100) or gc.disable() where no " +
 			"cycles are made; keep large caches outside of the process or in few containers",
@@ -70,10 +71,4 @@ func collectorFix(c *Caller) []string {
 		}
 	}
 	return append(fix, "Fewer and smaller objects for each reply")
-}
-
-// tellsCollections reports whether the runtime of a process tells when it collects garbage.
-func (n *Node) tellsCollections(pid int) bool {
-	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
-		"collector.watched")) > 0
 }

@@ -1,8 +1,9 @@
-package cause
+package cause_test
 
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -37,7 +38,7 @@ func TestReconnectHerd(t *testing.T) {
 		few.conn(life{port: 5000 + i, to: 3 * second, work: 50, callNs: edgeMs, by: recording.Server})
 		few.conn(life{port: 6000 + i, from: 3*second + edgeMs, work: 3, ops: greets, trips: 2, callNs: 25 * edgeMs})
 	}
-	explainEdge(t, reconnectHerd, []edgeCase{
+	explainEdge(t, find("reconnect-herd"), []edgeCase{
 		{
 			name: "T2: all at once", rec: herded(nil, nil), found: true, min: 0.9, evidence: "opened 60 within",
 			fix: "jitter",
@@ -93,7 +94,7 @@ func TestReconnectHerdByCounters(t *testing.T) {
 	}
 	cut := recording.ErrorDetail{Phase: "command", Message: "10.0.0.5:6379: the connection was closed before the " +
 		"reply to PING; the server ended"}
-	explainEdge(t, reconnectHerd, []edgeCase{
+	explainEdge(t, find("reconnect-herd"), []edgeCase{
 		{
 			name: "T0: a restart", rec: counted(true, true), found: true, max: 0.8, evidence: "restarted",
 			against: "not seen",
@@ -126,7 +127,7 @@ func TestDialHerd(t *testing.T) {
 			l.from = 2*second + int64(i+1)*(30*edgeMs+gap)
 		}
 	}
-	explainEdge(t, dialHerd, []edgeCase{
+	explainEdge(t, find("dial-herd-or-serialised-dial"), []edgeCase{
 		{
 			name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true, min: 0.85,
 			evidence: "up to 40 at the same moment", fix: "MinIdleConns",
@@ -158,7 +159,7 @@ func TestStaleConnServerTimeout(t *testing.T) {
 			info(map[string]float64{"total_connections_received": 60, "total_commands_processed": 500}).level("server",
 			"connected_clients", 5)
 	}
-	explainEdge(t, staleConnServerTimeout, []edgeCase{
+	explainEdge(t, find("stale-conn-server-timeout"), []edgeCase{
 		{
 			name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}), found: true,
 			min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "ConnMaxIdleTime",
@@ -202,7 +203,7 @@ func leaking(change func(i int, l *life)) edge {
 }
 
 func TestPoolLeak(t *testing.T) {
-	explainEdge(t, poolLeak, []edgeCase{
+	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
 			name: "T2: one after the other", rec: leaking(nil), found: true, min: 0.85, evidence: "never used again",
 			against: "another client object", fix: "defer conn.Close()",
@@ -230,7 +231,7 @@ func TestHerdsAreToldApart(t *testing.T) {
 		"reaped":  {reaped(nil), "pool-idle-reap-redial"},
 	} {
 		tt.rec.Index()
-		d := Diagnose(tt.rec.Recording, "test")
+		d := verdict.Diagnose(tt.rec.Recording, "test")
 		if len(d.Findings) == 0 || d.Findings[0].Cause != tt.first {
 			t.Errorf("%s: %+v, want %s first", name, d.Findings, tt.first)
 		}
@@ -246,10 +247,11 @@ func TestPoolOversized(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, poolOversized, []edgeCase{
+	explainEdge(t, find("pool-oversized"), []edgeCase{
 		{
-			name: "T2: four hundred in line", rec: crowd(400, 0.97), found: true, min: 0.8, evidence: "400 connections",
-			against: "wait in any case", fix: "smaller",
+			name: "T2: four hundred in the queue", rec: crowd(400, 0.97), found: true, min: 0.8,
+			evidence: "400 connections",
+			against:  "wait in any case", fix: "smaller",
 		},
 		{name: "fifty: the server has just too much to do", rec: crowd(50, 0.97)},
 		{name: "a server with time to spare", rec: crowd(400, 0.5)},

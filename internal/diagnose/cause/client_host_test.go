@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ var neighbour = &recording.Task{PID: 7, TID: 7, Comm: "stress"}
 
 func TestClientCFSThrottled(t *testing.T) {
 	throttled := func(e edge) edge { return e.waits(30, 80*edgeMs, recording.KindThrottled, nil) }
-	explainEdge(t, clientCFSThrottled, []edgeCase{
+	explainEdge(t, find("client-cfs-throttled"), []edgeCase{
 		{
 			name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true, min: 0.95,
 			evidence: "app[100]", fix: "limits",
@@ -73,7 +73,7 @@ func TestClientCPUSaturated(t *testing.T) {
 	busy := func(e edge, by *recording.Task) edge {
 		return e.waits(30, 80*edgeMs, recording.KindRunQueue, by).client(recording.SourceHost, "cpu_ns", 0, 2e9)
 	}
-	explainEdge(t, clientCPUSaturated, []edgeCase{
+	explainEdge(t, find("client-cpu-saturated"), []edgeCase{
 		{
 			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9,
 			evidence: "100 % of that time threads of its own", fix: "more CPUs",
@@ -98,7 +98,7 @@ func TestClientCPUSaturated(t *testing.T) {
 }
 
 func TestClientEventLoopBlocked(t *testing.T) {
-	explainEdge(t, clientEventLoopBlocked, []edgeCase{
+	explainEdge(t, find("client-eventloop-blocked"), []edgeCase{
 		{
 			name: "T2: it computes", rec: stalls(recording.Receive).threaded(1), found: true, min: 0.7, max: 0.8,
 			evidence: "it computes", against: "garbage collection", fix: "to_thread",
@@ -123,7 +123,7 @@ func TestClientEventLoopBlocked(t *testing.T) {
 }
 
 func TestClientGCPause(t *testing.T) {
-	explainEdge(t, clientGCPause, []edgeCase{
+	explainEdge(t, find("client-gc-pause"), []edgeCase{
 		{
 			name: "T2: one thread", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,
 				recording.KindCollection, nil).client(recording.SourceHost, "rss_bytes", 4e8, 4e8), found: true,

@@ -2,16 +2,19 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE,
-// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas. Catalogue I14.
+// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas.
 var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, " +
 			"NOREPLICAS errors",
@@ -21,26 +24,26 @@ var clientPauseOrWriteBlock = Cause{
 	Explain: explainPause,
 }
 
-func explainPause(n *Node) *Finding {
+func explainPause(n *facts.Node) *Finding {
 	if f := explainNoReplicas(n); f != nil {
 		return f
 	}
-	p := n.pause()
-	stall := n.withheld()
-	if n.refusals() > 0 {
-		stall = Withheld{} // calls without a connection wait for that
+	p := n.Pause()
+	stall := n.Withheld()
+	if n.Refusals() > 0 {
+		stall = facts.Withheld{} // calls without a connection wait for that
 	}
-	share := n.finding(stall.Claim, 0).ExcessShare
-	kept, _ := n.keptBack()
-	writes := kept.matters() && p.certain() || p.writers > 0 && (p.certain() || p.example != "" || !p.byChoice &&
-		n.listed())
-	stalled := stall.matters() && (p.certain() || share >= mostOfExcess)
-	unseen := stall.together && !n.loss().OnPort && (stall.asleep() || !stall.hosted && stall.logged < 0.5 &&
-		p.unnamed >= minStalls)
+	share := finding(n, stall.Claim, 0).ExcessShare
+	kept, _ := n.KeptBack()
+	writes := kept.Matters() && p.Certain() || p.Writers > 0 && (p.Certain() || p.Example != "" || !p.ByChoice &&
+		n.Listed())
+	stalled := stall.Matters() && (p.Certain() || share >= mostOfExcess)
+	unseen := stall.Together && !n.PacketLoss().OnPort && (stall.Asleep() || !stall.Hosted && stall.Logged < 0.5 &&
+		p.Unnamed >= minStalls)
 	switch {
-	case writes && (p.example != "" || p.actions == "write" || !stalled):
+	case writes && (p.Example != "" || p.Actions == "write" || !stalled):
 		return pauseOfWrites(n, p)
-	case stalled && (p.certain() || unseen):
+	case stalled && (p.Certain() || unseen):
 		return pauseOfAll(n, p, stall)
 	case writes:
 		return pauseOfWrites(n, p)
@@ -55,34 +58,35 @@ const minStalls = 2
 const mostOfExcess = 0.5
 
 // pauseOfAll: replies were withheld from everybody.
-func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
-	f := n.finding(w.Claim, 0.5)
+func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
+	f := finding(n, w.Claim, 0.5)
 	f.Title = "CLIENT PAUSE: the server withholds all replies, and then gives them all at once"
 	switch {
-	case p.certain() && w.asleep():
+	case p.Certain() && w.Asleep():
 		f.Confidence = 0.97
-	case p.certain():
+	case p.Certain():
 		f.Confidence = 0.9
-	case w.asleep() && w.together:
+	case w.Asleep() && w.Together:
 		f.Confidence = 0.85
 	}
 	f.supportPause(p)
-	f.supportKeptBack(n.keptBack())
-	f.support(n.caller(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host held "+
-		"up the server", w.Claim.Calls, len(n.Ledger.Slow), dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
-	if w.together {
+	f.supportKeptBack(n.KeptBack())
+	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host "+
+		"held "+
+		"up the server", w.Claim.Calls, len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
+	if w.Together {
 		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did "+
 			"within milliseconds", 0, "")
 	}
-	if w.hosted && w.asleep() {
+	if w.Hosted && w.Asleep() {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up "+
-			"%.0f times per second: the event loop turned, and had nothing that it may do", w.slept*100, w.wakeups),
-			w.slept, "of the time")
-	} else if w.hosted {
-		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.slept*100),
-			w.slept, "of the time")
+			"%.0f times per second: the event loop turned, and had nothing that it may do", w.Slept*100, w.Wakeups),
+			w.Slept, "of the time")
+	} else if w.Hosted {
+		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.Slept*100),
+			w.Slept, "of the time")
 	}
-	if !p.certain() && !since(n, 7, 0) {
+	if !p.Certain() && !facts.Since(n, 7, 0) {
 		f.doubt(recording.SourceServer, "this version does not count CLIENT PAUSE by itself (7.0 and later do)", 0, "")
 	}
 	f.Fix = pauseFix(n, p)
@@ -91,15 +95,15 @@ func pauseOfAll(n *Node, p Pause, w Withheld) *Finding {
 }
 
 // pauseOfWrites: readers, and with them the probe, notice nothing.
-func pauseOfWrites(n *Node, p Pause) *Finding {
-	kept, byOp := n.keptBack()
-	f := n.finding(kept, 0.75)
-	f.ExcessShare = max(p.share, 0.3, f.ExcessShare)
+func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
+	kept, byOp := n.KeptBack()
+	f := finding(n, kept, 0.75)
+	f.ExcessShare = max(p.Share, 0.3, f.ExcessShare)
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
-	case p.example != "" || p.certain() && (!p.byChoice || kept.matters()):
+	case p.Example != "" || p.Certain() && (!p.ByChoice || kept.Matters()):
 		f.Confidence = 0.95
-	case p.byChoice && p.example == "" && p.reason == "":
+	case p.ByChoice && p.Example == "" && p.Reason == "":
 		f.Confidence = 0.6
 		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): "+
 			"how many waited for the pause is not known", 0, "")
@@ -107,12 +111,12 @@ func pauseOfWrites(n *Node, p Pause) *Finding {
 	f.supportPause(p)
 	f.supportKeptBack(kept, byOp)
 	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks "+
-		"(blocked_clients)", p.writers, p.share*100), p.writers, "clients")
-	if p.example != "" {
+		"(blocked_clients)", p.Writers, p.Share*100), p.Writers, "clients")
+	if p.Example != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that "+
-			"never blocks by itself", p.example, p.command), 1, "clients")
+			"never blocks by itself", p.Example, p.Command), 1, "clients")
 	}
-	if !p.byChoice {
+	if !p.ByChoice {
 		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)",
 			0, "clients")
 	}
@@ -121,46 +125,46 @@ func pauseOfWrites(n *Node, p Pause) *Finding {
 	return f
 }
 
-func (f *Finding) supportPause(p Pause) {
-	if p.counted > 0 {
+func (f *Finding) supportPause(p facts.Pause) {
+	if p.Counted > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)",
-			p.counted), p.counted, "calls")
+			p.Counted), p.Counted, "calls")
 	}
-	if p.counted == 0 && p.unnamed >= minStalls {
+	if p.Counted == 0 && p.Unnamed >= minStalls {
 		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, "+
-			"slowpath's own not counted)", p.unnamed), p.unnamed, "calls")
+			"slowpath's own not counted)", p.Unnamed), p.Unnamed, "calls")
 	}
-	if p.reason != "" {
-		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.reason, p.actions),
+	if p.Reason != "" {
+		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.Reason, p.Actions),
 			1, "")
 	}
-	if p.failover {
+	if p.Failover {
 		f.support(recording.SourceServer, "a FAILOVER is under way (master_failover_state)", 1, "")
 	}
 }
 
-func pauseFix(n *Node, p Pause) []string {
+func pauseFix(n *facts.Node, p facts.Pause) []string {
 	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL " +
 		"LOG and the deployment's logs say more than the server"}
-	if since(n, 6, 2) {
+	if facts.Since(n, 6, 2) {
 		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE "+
 			"lets readers go on")
 	} else {
 		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
 	}
-	if since(n, 6, 0) {
+	if facts.Since(n, 6, 0) {
 		fix = append(fix, "To keep it from applications: ACL SETUSER app -client|pause")
 	}
-	if p.failover {
+	if p.Failover {
 		fix = append(fix, "FAILOVER ABORT ends the failover that holds the writers")
 	}
 	return fix
 }
 
 // explainNoReplicas: min-replicas-to-write wants replicas that are not there, and each write is refused.
-func explainNoReplicas(n *Node) *Finding {
+func explainNoReplicas(n *facts.Node) *Finding {
 	refused := n.Growth("errorstat_NOREPLICAS.count")
-	want := max(n.configInt("min-replicas-to-write"), n.configInt("min-slaves-to-write"))
+	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
 	good, known := n.Info("min_slaves_good_slaves").Min()
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
@@ -176,7 +180,7 @@ func explainNoReplicas(n *Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step "+
 			"(lag at most min-replicas-max-lag)", want, good), good, "replicas")
 	}
-	if refused == 0 && since(n, 6, 2) {
+	if refused == 0 && facts.Since(n, 6, 2) {
 		f.doubt(recording.SourceServer, "no write was refused during the watch", 0, "errors")
 		f.Confidence = 0.5
 	}
@@ -185,9 +189,20 @@ func explainNoReplicas(n *Node) *Finding {
 			"repl-backlog-size and the network between them",
 		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want),
 	}
-	if !since(n, 5, 0) {
+	if !facts.Since(n, 5, 0) {
 		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#allow-writes-only-with-n-attached-replicas"}
 	return f
+}
+
+// supportKeptBack names the commands.
+func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
+	if cl.Calls == 0 {
+		return
+	}
+	ops := facts.SortedByNs(byOp)
+	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
+		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
 }

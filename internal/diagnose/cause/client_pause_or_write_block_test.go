@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func paused(server string) edge {
 func TestClientPause(t *testing.T) {
 	asleep := func(e edge) edge { return e.mainThread(0.02, 0.01) }
 	counted := map[string]float64{"cmdstat_client|pause.calls": 10}
-	explainEdge(t, clientPauseOrWriteBlock, []edgeCase{
+	explainEdge(t, find("client-pause-or-write-block"), []edgeCase{
 		{
 			name: "T0: counted since 7.0", rec: paused("redis 7.0.15").info(counted), found: true, min: 0.85, max: 0.92,
 			evidence: "CLIENT PAUSE was called 10 times", fix: "CLIENT UNPAUSE",
@@ -102,7 +102,7 @@ func TestWriteBlock(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, clientPauseOrWriteBlock, []edgeCase{
+	explainEdge(t, find("client-pause-or-write-block"), []edgeCase{
 		{
 			name: "T2: writes were read, and nothing was sent",
 			rec:  withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9,

@@ -1,8 +1,10 @@
-package cause
+package cause_test
 
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -81,7 +83,7 @@ func near(change func(i int, l *life)) edge {
 func gaveUp(i int, l *life) { l.waiting, l.idleNs = 1, 10*edgeMs+int64(i%4)*edgeMs/4 }
 
 func TestPoolIdleReapRedial(t *testing.T) {
-	explainEdge(t, poolIdleReapRedial, []edgeCase{
+	explainEdge(t, find("pool-idle-reap-redial"), []edgeCase{
 		{
 			name: "T2: a call each half second", rec: reaped(nil), found: true, min: 0.9,
 			evidence: "an idle limit of at most 485 ms", fix: "MinIdleConns",
@@ -108,7 +110,7 @@ func TestPoolIdleReapRedial(t *testing.T) {
 }
 
 func TestPoolMaxIdleChurn(t *testing.T) {
-	explainEdge(t, poolMaxIdleChurn, []edgeCase{
+	explainEdge(t, find("pool-maxidle-churn"), []edgeCase{
 		{
 			name: "T2: one is kept", rec: overflowing(nil), found: true, min: 0.85, evidence: "1 to 5 calls on each",
 			fix: "MaxIdle",
@@ -136,7 +138,7 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 }
 
 func TestTimeoutDiscardChurn(t *testing.T) {
-	unheard := overflowing(gaveUp) // the same, but what was given up had been sent again and again
+	unheard := overflowing(gaveUp) // the same, but what was given up had been retransmitted again and again
 	for i := range 200 {
 		at := int64(i+1)*10*edgeMs + 30*edgeMs
 		for k := range int64(2) {
@@ -144,7 +146,7 @@ func TestTimeoutDiscardChurn(t *testing.T) {
 				recording.RetransmitDetail{Client: address(5000 + i), From: recording.Client, State: "established"})
 		}
 	}
-	explainEdge(t, timeoutDiscardChurn, []edgeCase{
+	explainEdge(t, find("timeout-discard-churn"), []edgeCase{
 		{
 			name: "T2: a timeout of 10 ms", rec: overflowing(gaveUp), found: true, min: 0.9,
 			evidence: "a timeout of about 10 ms", fix: "ReadTimeout",
@@ -178,7 +180,7 @@ func TestHandshakeExtraRTTs(t *testing.T) {
 			callNs: callNs,
 		})
 	}
-	explainEdge(t, handshakeExtraRTTs, []edgeCase{
+	explainEdge(t, find("handshake-extra-rtts"), []edgeCase{
 		{
 			name: "T2: a client for each job", rec: jobs(), found: true, min: 0.9, evidence: "took 4 round trips",
 			fix: "DisableIdentity",
@@ -208,7 +210,7 @@ func TestRedialsAreToldApart(t *testing.T) {
 		"jobs":      {jobs(), "handshake-extra-rtts"},
 	} {
 		tt.rec.Index()
-		d := Diagnose(tt.rec.Recording, "test")
+		d := verdict.Diagnose(tt.rec.Recording, "test")
 		if len(d.Findings) == 0 || d.Findings[0].Cause != tt.first {
 			t.Errorf("%s: %+v, want %s first", name, d.Findings, tt.first)
 		}
@@ -222,7 +224,7 @@ func TestPoolTestOnBorrow(t *testing.T) {
 			"total_commands_processed": pings + gets,
 		})
 	}
-	explainEdge(t, poolTestOnBorrow, []edgeCase{
+	explainEdge(t, find("pool-test-on-borrow"), []edgeCase{
 		{
 			name: "T0: as many PINGs as GETs", rec: counted(2000, 2000), found: true, max: 0.8,
 			evidence: "2000 PINGs for 2000", against: "not seen", fix: "TestOnBorrow",
@@ -248,7 +250,7 @@ func TestPoolExhaustedWait(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, poolExhaustedWait, []edgeCase{
+	explainEdge(t, find("pool-exhausted-wait"), []edgeCase{
 		{
 			name: "T2: three of three in use", rec: pool(3, 0.98), found: true, min: 0.75, evidence: "3 connections",
 			against: "one call after the other", fix: "PoolSize",
@@ -306,9 +308,9 @@ func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
 			e.usedAt(otherNode, 7000+i)
 		}
 		e.Index()
-		c := newCase(e.Recording)
-		if f := handshakeExtraRTTs.Explain(c.Nodes[0]); (f != nil) != tt.found {
-			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.lossesOfAll())
+		c := facts.New(e.Recording)
+		if f := find("handshake-extra-rtts").Explain(c.Nodes[0]); (f != nil) != tt.found {
+			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.LostTimeOfAll())
 		}
 	}
 }

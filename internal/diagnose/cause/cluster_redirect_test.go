@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
@@ -6,18 +6,20 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // wholeCase is a recording of a cluster and what a cause must make of all of it.
 type wholeCase edgeCase
 
-func explainWhole(t *testing.T, c Cause, cases []wholeCase) {
+func explainWhole(t *testing.T, c cause.Cause, cases []wholeCase) {
 	t.Helper()
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rec.Index()
-			cs := newCase(tt.rec.Recording)
+			cs := facts.New(tt.rec.Recording)
 			if len(cs.Nodes) != 2 {
 				t.Fatal("a cluster of two")
 			}
@@ -85,7 +87,7 @@ func (e edge) step(name string, by float64) edge {
 func TestAskRedirect(t *testing.T) {
 	const now, old = "redis 7.0.15", "redis 6.0.16"
 	gets := map[string]float64{"cmdstat_get.calls": 2500, "cmdstat_asking.calls": 2500}
-	explainWhole(t, askRedirect, []wholeCase{
+	explainWhole(t, find("ask-redirect-during-migration"), []wholeCase{
 		{
 			name: "ASK", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500, "cmdstat_get.calls": 2500},
 				gets).open(), found: true, min: 0.85,
@@ -125,7 +127,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		}
 	}
 	changing := map[string]float64{"cmdstat_cluster|setslot.calls": 500, "cmdstat_get.calls": 4000}
-	explainWhole(t, movedRefreshStorm, []wholeCase{
+	explainWhole(t, find("moved-refresh-storm"), []wholeCase{
 		{
 			name: "each MOVED makes a client ask", rec: twoNodes(now, slots(800, 700, 30), changing), found: true,
 			min: 0.9, evidence: "0.88 for each MOVED", fix: "CLUSTER MIGRATESLOTS",
@@ -136,7 +138,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		},
 		{
 			name: "go-redis says its name", rec: twoNodes(now, slots(800, 160, 30),
-				changing).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true,
+				changing).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true,
 			fix: "one ClusterClient per process",
 		},
 		{
@@ -219,11 +221,11 @@ func TestInlineRediscovery(t *testing.T) {
 			"cmdstat_cluster|slots.calls": calls, "cmdstat_cluster|slots.usec": calls * usec,
 		}
 	}
-	node, py := Client{Addr: "10.0.0.9:1", LibName: "node-redis", LibVer: "5.8.0"}, Client{
+	node, py := facts.Client{Addr: "10.0.0.9:1", LibName: "node-redis", LibVer: "5.8.0"}, facts.Client{
 		Addr:    "10.0.0.9:1",
 		LibName: "redis-py", LibVer: "8.1.0",
 	}
-	explainWhole(t, inlineRediscovery, []wholeCase{
+	explainWhole(t, find("inline-rediscovery"), []wholeCase{
 		{
 			name: "T0 node-redis", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node), found: true, min: 0.75,
 			max: 0.85, evidence: "lets the call wait", against: "was not seen", fix: "maxCommandRedirections",
@@ -243,7 +245,7 @@ func TestInlineRediscovery(t *testing.T) {
 			min:   0.65, max: 0.75, evidence: "as node-redis does", against: "does not say its name",
 		},
 		{name: "ioredis, by the names of its connections", rec: twoNodes(now, slots(100, 90, 30),
-			nil).forTheMap(90).clientsOf(Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
+			nil).forTheMap(90).clientsOf(facts.Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
 		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("ioredis"))},
 		{name: "ioredis, by the names it gives, of which the client's end misses most", rec: twoNodes(old,
@@ -253,7 +255,10 @@ func TestInlineRediscovery(t *testing.T) {
 		{name: "ioredis, by the names at the server's end", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).allAt(recording.Server, "CLIENT SETNAME", 94, 1e5)},
 		{name: "names that are on all connections tell nothing", rec: twoNodes(old, slots(100, 90, 30),
-			nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(Client{Addr: "10.0.0.9:1", Name: "shop"})},
+			nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(facts.Client{
+			Addr: "10.0.0.9:1",
+			Name: "shop",
+		})},
 		{
 			name: "node-redis, by the process that asks, with names", rec: twoNodes(old, slots(100, 90, 30),
 				nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).process(installed("node-redis")), found: true,
@@ -261,7 +266,7 @@ func TestInlineRediscovery(t *testing.T) {
 			evidence: "the processes that ask for the map: the library is node-redis",
 		},
 		{name: "the process that asks, and another that says its name", rec: twoNodes(now, slots(100, 90, 30),
-			nil).forTheMap(90).process(installed("node-redis")).clientsOf(Client{
+			nil).forTheMap(90).process(installed("node-redis")).clientsOf(facts.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "go-redis",
 		}), found: true, evidence: "the library is node-redis"},
@@ -271,13 +276,16 @@ func TestInlineRediscovery(t *testing.T) {
 			name: "a process with both says which of them by its connections", rec: twoNodes(now, slots(100, 90, 30),
 				nil).forTheMap(90).process(installed("ioredis"), installed("node-redis")).used(app, "node", 6000, 100,
 				0.1).
-				clientsOf(Client{Addr: address(6000), LibName: "node-redis"}, py), found: true, min: 0.9,
+				clientsOf(facts.Client{Addr: address(6000), LibName: "node-redis"}, py), found: true, min: 0.9,
 			evidence: "the library is node-redis",
 		},
 		{name: "most are of a library that waits", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node, py,
-			Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "go-redis as well"},
+			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "go-redis as well"},
 		{name: "most are of one that does not", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node,
-			Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, Client{Addr: "10.0.0.8:2", LibName: "lettuce"})},
+			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, facts.Client{
+				Addr:    "10.0.0.8:2",
+				LibName: "lettuce",
+			})},
 		{
 			name: "T1: Jedis, by its process alone", rec: twoNodes(old, slots(100, 100, 30),
 				nil).process(recording.Library{Name: "jedis", Version: "5.2.0", How: recording.LibraryOpen}),
@@ -285,13 +293,13 @@ func TestInlineRediscovery(t *testing.T) {
 			fix:   "topologyRefreshPeriod",
 		},
 		{name: "a library that does not wait", rec: twoNodes(now, slots(100, 100, 30),
-			nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
+			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
 		{name: "nobody says its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
 		{name: "the map is asked for periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
 		{name: "MOVED, and the map is hardly asked for", rec: twoNodes(now, slots(1000, 2, 30), nil).clientsOf(py)},
 		{name: "nothing moves", rec: twoNodes(now, slots(0, 100, 30), nil).clientsOf(node)},
 	})
-	explainWhole(t, movedRefreshStorm, []wholeCase{
+	explainWhole(t, find("moved-refresh-storm"), []wholeCase{
 		{name: "what waits for the map, and the servers do not feel it", rec: twoNodes(now, slots(100, 100, 30),
 			nil).clientsOf(node)},
 		{
@@ -299,7 +307,7 @@ func TestInlineRediscovery(t *testing.T) {
 			found: true, max: 0.59, against: "that costs as well",
 		},
 		{name: "ioredis asks as seldom, and none waits", rec: twoNodes(now, slots(290, 21, 30),
-			nil).clientsOf(Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true, min: 0.65},
+			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true, min: 0.65},
 		{
 			name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node),
 			found: true, against: "that costs as well",
@@ -315,12 +323,15 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{
 			name: "names on all connections", rec: twoNodes(old, slots(100, 90, 30),
-				nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(Client{Addr: "10.0.0.9:1", Name: "shop"}),
+				nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(facts.Client{
+				Addr: "10.0.0.9:1",
+				Name: "shop",
+			}),
 			found: true, against: "the library is not known",
 		},
 		{name: "node-redis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("node-redis"))},
-		{name: "Lettuce says its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(Client{
+		{name: "Lettuce says its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(facts.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "lettuce",
 		}), found: true, evidence: "the library is lettuce"},
@@ -328,11 +339,11 @@ func TestInlineRediscovery(t *testing.T) {
 }
 
 func TestRestoreIsSentBy(t *testing.T) {
-	c := newCase(twoNodes("redis 7.0.15", nil, map[string]float64{"cmdstat_migrate.calls": 3}).Recording)
+	c := facts.New(twoNodes("redis 7.0.15", nil, map[string]float64{"cmdstat_migrate.calls": 3}).Recording)
 	c.Rec.Index()
-	alone := newCase(newEdge("redis 7.0.15").Recording)
+	alone := facts.New(newEdge("redis 7.0.15").Recording)
 	for _, tt := range []struct {
-		node             *Node
+		node             *facts.Node
 		command, process string
 		want             bool
 	}{
@@ -348,7 +359,7 @@ func TestRestoreIsSentBy(t *testing.T) {
 		},
 		{c.Nodes[1], "RESTORE", "", false},
 	} {
-		if got := tt.node.sentByServer(account.Suspect{
+		if got := cause.SentByServer(tt.node, account.Suspect{
 			Kind: account.KindCommand, Command: tt.command,
 			Process: tt.process,
 		}); got != tt.want {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
 
 // cmdinfoOnceLock: go-redis learns where a command has its keys from COMMAND. Where it cannot read the server's reply,
 // it asks again with every call, under one lock, and closes the connection on which the rest of the reply lies.
-// Catalogue A1.
 var cmdinfoOnceLock = Cause{
 	ID:    "cmdinfo-once-lock",
 	Title: "The client library cannot read the server's reply to COMMAND: every call takes one lock and asks again",
@@ -32,29 +32,29 @@ const (
 	redialsPer      = 0.5 // connections for each COMMAND
 )
 
-// commandLoop is COMMAND beside the other commands of all nodes: a replica is asked for COMMAND alone.
+// commandLoopOf is COMMAND beside the other commands of all nodes: a replica is asked for COMMAND alone.
 type commandLoop struct {
 	asked, usec   float64 // COMMAND
 	data, dataUs  float64 // what applications ask for
 	maps, redials float64
 }
 
-func (c *Case) commandLoop() (l commandLoop) {
+func commandLoopOf(c *facts.Case) (l commandLoop) {
 	for _, n := range c.Nodes {
-		if !n.tellsCommands() {
+		if !tellsCommands(n) {
 			l.add(n)
 			continue
 		}
 		own := n.Growth("self.polls") + 1 // slowpath's own CLUSTER INFO
 		l.asked += n.Growth("cmdstat_command.calls")
 		l.usec += n.Growth("cmdstat_command.usec")
-		l.redials += n.churn().PerSecond * c.Seconds()
+		l.redials += n.Churn().PerSecond * c.Seconds()
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 			base, ok := strings.CutSuffix(name, ".calls")
 			command := strings.TrimPrefix(base, "cmdstat_")
 			switch {
 			case !ok:
-			case dataCommand(command):
+			case facts.DataCommand(command):
 				l.data += n.Growth(name)
 				l.dataUs += n.Growth(base + ".usec")
 			case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
@@ -66,33 +66,33 @@ func (c *Case) commandLoop() (l commandLoop) {
 }
 
 // tellsCommands: INFO commandstats is not refused.
-func (n *Node) tellsCommands() bool {
+func tellsCommands(n *facts.Node) bool {
 	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
 }
 
 // add counts a node's commands by what the kernel source saw at the server's end.
-func (l *commandLoop) add(n *Node) {
+func (l *commandLoop) add(n *facts.Node) {
 	for _, h := range n.Rec.Histograms {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
 		if h.Source != recording.SourceTap || h.Node != n.Address || !ok {
 			continue
 		}
-		count, ns := histogramSum(h.HDR)
+		count, ns := facts.HistogramSum(h.HDR)
 		switch command := strings.ToLower(op); {
 		case command == "command":
 			l.asked, l.usec = l.asked+count, l.usec+float64(ns)/1e3
-		case dataCommand(command):
+		case facts.DataCommand(command):
 			l.data, l.dataUs = l.data+count, l.dataUs+float64(ns)/1e3
 		case strings.HasPrefix(command, "cluster") && command != "cluster info":
 			l.maps += count
 		}
 	}
-	l.redials += float64(n.brokenOff())
+	l.redials += float64(brokenOff(n))
 }
 
 // asked is how often the node was asked for COMMAND, and by which source that is known.
-func (n *Node) askedCommands() (count float64, source string) {
-	if n.tellsCommands() {
+func askedCommands(n *facts.Node) (count float64, source string) {
+	if tellsCommands(n) {
 		return n.Growth("cmdstat_command.calls"), recording.SourceServer
 	}
 	var l commandLoop
@@ -100,12 +100,12 @@ func (n *Node) askedCommands() (count float64, source string) {
 	return l.asked, recording.SourceTap
 }
 
-func explainCommandLoop(n *Node) *Finding {
-	asked, source := n.askedCommands()
-	broken := n.brokenOff()
-	l := n.commandLoop()
+func explainCommandLoop(n *facts.Node) *Finding {
+	asked, source := askedCommands(n)
+	broken := brokenOff(n)
+	l := commandLoopOf(n.Case)
 	// However rarely an application calls: nobody else breaks off what it has asked for itself.
-	often := asked >= commandsRate*n.Seconds() || asked >= minRedials && float64(broken) >= redialsPer*asked
+	often := asked >= commandsRate*n.Seconds() || asked >= facts.MinRedials && float64(broken) >= redialsPer*asked
 	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
 		l.redials < redialsPer*l.asked {
 		return nil
@@ -116,8 +116,8 @@ func explainCommandLoop(n *Node) *Finding {
 		"for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
 		l.asked, l.data, l.asked/l.data), asked, "calls")
 	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s",
-		dur(int64(l.usec*1e3/l.asked)), dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
-	if c := n.churn(); c.PerSecond > 0 {
+		facts.Dur(int64(l.usec*1e3/l.asked)), facts.Dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
+	if c := n.Churn(); c.PerSecond > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND",
 			c.PerSecond), c.PerSecond, "connections per second")
 	}
@@ -129,7 +129,7 @@ func explainCommandLoop(n *Node) *Finding {
 		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the "+
 			"goroutines of the application would tell: --pprof ADDRESS", 0, "")
 	}
-	if version, ok := n.usesBelow("go-redis", 9); ok {
+	if version, ok := n.UsesBelow("go-redis", 9); ok {
 		f.Confidence = max(f.Confidence, 0.9)
 		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for "+
 			"COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
@@ -140,7 +140,7 @@ func explainCommandLoop(n *Node) *Finding {
 }
 
 // brokenOff counts the connections that their client reset, as the server's end saw it.
-func (n *Node) brokenOff() (count int) {
+func brokenOff(n *facts.Node) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if d.Side == recording.Server && d.By == recording.Client && d.Reason == recording.CloseReset {
@@ -154,8 +154,8 @@ func inCommandLock(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" || m.I
 
 // commandLock adds what the goroutines of the applications show, which is enough where the server does not tell of its
 // commands.
-func commandLock(c *Case, f *Finding) *Finding {
-	w, ok := c.worstWait(inCommandLock)
+func commandLock(c *facts.Case, f *Finding) *Finding {
+	w, ok := c.WorstWait(inCommandLock)
 	if !ok {
 		return f
 	}
@@ -165,7 +165,7 @@ func commandLock(c *Case, f *Finding) *Finding {
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil
 	f.Confidence, f.ExcessShare = 0.97, max(f.ExcessShare, w.Share)
-	if waiting, ok := w.App.waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
+	if waiting, ok := w.App.Waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
 		f.supportWait(waiting)
 	}
 	f.supportDelay(w.App, recording.ProfileMutex, "at the lock of (*cmdsInfoCache).Get", inCommandLock)
@@ -175,7 +175,7 @@ func commandLock(c *Case, f *Finding) *Finding {
 }
 
 // commandFix names the version to go to: that of the library in use is the path of its package.
-func commandFix(c *Case, frame string) []string {
+func commandFix(c *facts.Case, frame string) []string {
 	from := "go-redis"
 	switch {
 	case strings.Contains(frame, "go-redis/redis/v8."):
@@ -186,12 +186,12 @@ func commandFix(c *Case, frame string) []string {
 		from = "go-redis v6 (github.com/go-redis/redis)"
 	}
 	for _, n := range c.Nodes {
-		if version, ok := n.usesBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
+		if version, ok := n.UsesBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
 			from += " " + version
 		}
 	}
 	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
-	if n := c.Nodes[0]; !since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") &&
+	if n := c.Nodes[0]; !facts.Since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") &&
 		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of " +
 			"Redis 7 and Valkey"

@@ -1,9 +1,12 @@
-package cause
+package cause_test
 
 import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -30,7 +33,7 @@ func (e edge) brokenOff(count int) edge {
 }
 
 func TestCmdinfoOnceLock(t *testing.T) {
-	explainEdge(t, cmdinfoOnceLock, []edgeCase{
+	explainEdge(t, find("cmdinfo-once-lock"), []edgeCase{
 		{
 			name: "T0: two for each call", rec: asking("redis 6.0.16", 600, 300, 0), found: true, min: 0.7, max: 0.8,
 			evidence: "2 for each", against: "--pprof", fix: "v7.4.0",
@@ -102,8 +105,8 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 		},
 	} {
 		tt.rec.Index()
-		c := newCase(tt.rec.Recording)
-		f := commandLock(c, explainCommandLoop(c.Nodes[0]))
+		c := facts.New(tt.rec.Recording)
+		f := cause.CommandLock(c, cause.ExplainCommandLoop(c.Nodes[0]))
 		if (f != nil) != tt.found {
 			t.Errorf("%s: found %v: %+v", name, f != nil, f)
 			continue
@@ -124,7 +127,7 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 func TestCommandLockComesFirst(t *testing.T) {
 	rec := asking("redis 6.0.16", 6000, 3000, 0).brokenOff(5500).allAlong(map[string]int64{v6Waits: 99, v6Holds: 1})
 	rec.Index()
-	d := Diagnose(rec.Recording, "test")
+	d := verdict.Diagnose(rec.Recording, "test")
 	if len(d.Findings) < 2 || d.Findings[0].Cause != "cmdinfo-once-lock" {
 		t.Fatalf("%+v", d.Findings)
 	}
@@ -156,8 +159,8 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 			0.98).allAlong(map[string]int64{v9Reply: 3}), true},
 	} {
 		tt.rec.Index()
-		d := Diagnose(tt.rec.Recording, "test")
-		var f *Finding
+		d := verdict.Diagnose(tt.rec.Recording, "test")
+		var f *cause.Finding
 		for i := range d.Findings {
 			if d.Findings[i].Cause == "pool-exhausted-wait" {
 				f = &d.Findings[i]
@@ -183,8 +186,8 @@ func TestOwnFrames(t *testing.T) {
 		Name: recording.SnapshotFrames, Body: "ours\tpool-wait\tours\ta lease\tours.(*Pool).Lease\n",
 	})
 	rec.Index()
-	w, ok := newCase(rec.Recording).worstWait(inPool)
-	if !ok || w.Count != 27 || w.Calls != 30 || w.Meaning.Library != "ours" || !w.lasting() {
+	w, ok := facts.New(rec.Recording).WorstWait(facts.InPool)
+	if !ok || w.Count != 27 || w.Calls != 30 || w.Meaning.Library != "ours" || !w.Lasting() {
 		t.Errorf("%+v", w)
 	}
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -40,7 +40,7 @@ func TestCowFaultsAfterFork(t *testing.T) {
 		}
 		return e.info(map[string]float64{"current_cow_size": 80e6})
 	}
-	explainEdge(t, cowFaultsAfterFork, []edgeCase{
+	explainEdge(t, find("cow-faults-after-fork"), []edgeCase{
 		{
 			name: "writes all over while a child saves", rec: saving(true, 30_000, 100), found: true, min: 0.85,
 			evidence: "minor faults per second, without one 100", fix: "BGSAVE",

@@ -1,10 +1,11 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
 	"testing"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -61,7 +62,7 @@ func TestDNSSlow(t *testing.T) {
 		fresh(always, 40*edgeMs)
 		fresh(kept, 40*edgeMs)
 	}
-	explainEdge(t, dnsSlow, []edgeCase{
+	explainEdge(t, find("dns-slow"), []edgeCase{
 		{
 			name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true,
 			min:      0.9,
@@ -92,7 +93,7 @@ func TestLookupsComeFirst(t *testing.T) {
 		rec.lookedUp(app, end-60*edgeMs, 60*edgeMs, true)
 	}
 	rec.Index()
-	d := Diagnose(rec.Recording, "test")
+	d := verdict.Diagnose(rec.Recording, "test")
 	if len(d.Findings) == 0 || d.Findings[0].Cause != "dns-slow" {
 		t.Errorf("%+v", d.Findings)
 	}

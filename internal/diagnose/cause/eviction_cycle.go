@@ -5,15 +5,16 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // evictionCycle: at maxmemory, room is made in the main thread before each write; before 6.2 without a bound of time.
-// Catalogue I6.
 var evictionCycle = Cause{
 	ID:    "eviction-cycle",
 	Title: "The server is at maxmemory: evicting keys holds the event loop",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY " +
 			"eviction-cycle, while calls were slow",
@@ -27,24 +28,24 @@ var evictionCycle = Cause{
 // goes.
 const atMaxmemory = 0.9
 
-func explainEviction(n *Node) *Finding {
+func explainEviction(n *facts.Node) *Finding {
 	evicted := n.Growth("evicted_keys")
 	if evicted == 0 {
 		return nil
 	}
-	h := n.held(func(s account.Suspect) bool {
-		return s.Kind == account.KindEvict || n.commandCause(s) == "eviction-cycle"
+	h := n.Held(func(s account.Suspect) bool {
+		return s.Kind == account.KindEvict || n.KindOf(s) == facts.KindEviction
 	})
 	limit, _ := n.Info("maxmemory").Last()
 	used, _ := n.Info("used_memory").Max()
-	share, d := n.evictionShare(evicted)
-	// Where the thread has no time left, calls wait in line for the evictions of every write, each too short to be
+	share, d := evictionShare(n, evicted)
+	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be
 	// seen.
-	pattern := share >= evictionPattern && d.Wish() >= saturatedWish && used >= atMaxmemory*limit
-	if !h.matters() && !pattern {
+	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
+	if !h.Matters() && !pattern {
 		return nil
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.8))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	if pattern {
 		f.ExcessShare = max(f.ExcessShare, share)
 		f.support(recording.SourceServer, fmt.Sprintf("evicting them takes about %.0f %% of the main thread's work, "+
@@ -82,15 +83,15 @@ const (
 )
 
 // evictionShare estimates the part of the main thread's work that evictions make.
-func (n *Node) evictionShare(evicted float64) (float64, Demand) {
-	d, ok := n.demand()
+func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
+	d, ok := n.Demand()
 	if !ok || d.Run <= 0 {
 		return 0, d
 	}
 	return min(1, evicted*evictedKeyNs/1e9/n.Seconds()/d.Run), d
 }
 
-func evictionFix(n *Node, used float64) []string {
+func evictionFix(n *facts.Node, used float64) []string {
 	fix := []string{
 		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for a doubling "+
 			"of the hash table and for clients' buffers; or add shards", max(used*1.5/1e6, 1)),
@@ -101,7 +102,7 @@ func evictionFix(n *Node, used float64) []string {
 			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity 10   # it is %d: one eviction "+
 				"may take up to %s", t, tenacityLimit(t))}, fix...)
 		}
-	} else if !since(n, 6, 2) {
+	} else if !facts.Since(n, 6, 2) {
 		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is bounded to about 0.5 ms.")
 	}
 	if v, ok := n.Config("lazyfree-lazy-eviction"); ok && v == "no" {
@@ -120,5 +121,5 @@ func tenacityLimit(t int) string {
 	for range t - 10 {
 		us *= 1.15
 	}
-	return dur(int64(us * 1e3))
+	return facts.Dur(int64(us * 1e3))
 }

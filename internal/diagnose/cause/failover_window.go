@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // failoverWindow: a master is gone, and until the others have given it up and elected its replica nobody serves its
-// slots. Catalogue K3.
+// slots.
 var failoverWindow = Cause{
 	ID:    "failover-window",
 	Title: "A master fell silent, and nobody served its slots until a replica had taken over",
@@ -22,25 +24,25 @@ var failoverWindow = Cause{
 	Explain: explainFailover,
 }
 
-func explainFailover(n *Node) *Finding {
-	t, ok := n.takeover()
+func explainFailover(n *facts.Node) *Finding {
+	t, ok := n.Takeover()
 	if !ok {
 		return explainOrphan(n)
 	}
-	if !t.open && t.takenNs == 0 {
+	if !t.Open && t.TakenNs == 0 {
 		return explainReplaced(n, t)
 	}
-	window := span{t.fromNs(n.Case), t.endNs(n.Case)}
-	f := n.finding(n.keptWaiting(t), 0.95)
-	lost := n.lostIn(window)
+	window := facts.Span{From: t.FromNs(n.Case), To: t.EndNs(n.Case)}
+	f := finding(n, keptWaiting(n, t), 0.95)
+	lost := n.LostIn(window)
 	f.ExcessShare = max(f.ExcessShare, float64(lost)/float64(max(lost+n.Ledger.Users.ExcessNs, 1)))
 	if f.ExcessShare == 0 {
 		return nil // it had no callers
 	}
-	if s := n.stuckAfter(t); s.ns > 0 { // for them the window has another end, and another reason
-		f.ExcessShare *= float64(lost) / float64(lost+s.ns)
+	if s := n.StuckAfter(t); s.Ns > 0 { // for them the window has another end, and another reason
+		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
 		f.doubt(recording.SourceTap, fmt.Sprintf("callers waited for the old master for another %s after that, "+
-			"connection by connection", dur(s.ns)), float64(s.ns), "ns")
+			"connection by connection", facts.Dur(s.Ns)), float64(s.Ns), "ns")
 	}
 	f.supportTakeover(n, t)
 	f.supportSilence(n, t)
@@ -57,12 +59,12 @@ var failoverSee = []string{"https://redis.io/docs/latest/operate/oss_and_stack/r
 
 // explainReplaced is of a master that still answered when the watch was prepared, and had been replaced when it began:
 // what waits for it is slowpath's own probe.
-func explainReplaced(n *Node, t takeover) *Finding {
-	cl := n.keptWaiting(t)
-	if cl.Calls == 0 || n.stuckAfter(t).ns > 0 {
+func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
+	cl := keptWaiting(n, t)
+	if cl.Calls == 0 || n.StuckAfter(t).Ns > 0 {
 		return nil
 	}
-	f := n.finding(cl, 0.6)
+	f := finding(n, cl, 0.6)
 	f.Title = "A master had fallen silent and been replaced when the watch began"
 	f.support(recording.SourceServer, "the others hold it for failed, and its slots are another's already (CLUSTER "+
 		"NODES): the failover is over", 0, "")
@@ -74,23 +76,24 @@ func explainReplaced(n *Node, t takeover) *Finding {
 }
 
 // explainOrphan is of a master that could not be reached when the watch began, by what its replica tells.
-func explainOrphan(n *Node) *Finding {
-	t, master, ok := n.orphan()
+func explainOrphan(n *facts.Node) *Finding {
+	t, master, ok := n.Orphan()
 	if !ok {
 		return nil
 	}
-	w := span{t.fromNs(n.Case), t.endNs(n.Case)}
-	lost := w.to - w.from // of at least one caller
+	w := facts.Span{From: t.FromNs(n.Case), To: t.EndNs(n.Case)}
+	lost := w.To - w.From // of at least one caller
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: float64(lost) /
 		float64(max(lost+n.Ledger.Users.ExcessNs, 1))}
-	if t.open {
+	if t.Open {
 		f.Title = "A master fell silent, and nobody has taken over its slots yet"
 		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began, and %s later "+
-			"nobody had taken over its %d slots (INFO master_link_status, role)", master, dur(lost), t.slots),
+			"nobody had taken over its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots),
 			float64(lost), "ns")
 	} else {
 		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began; it was seen as "+
-			"the master of its %d slots itself %s later (INFO role)", master, t.slots, dur(lost)), float64(lost), "ns")
+			"the master of its %d slots itself %s later (INFO role)", master, t.Slots, facts.Dur(lost)), float64(lost),
+			"ns")
 	}
 	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
 		f.Confidence = 0.9
@@ -104,73 +107,57 @@ func explainOrphan(n *Node) *Finding {
 
 // keptWaiting claims what calls to the old master waited while nobody had taken over. Slowpath's own go on after that:
 // it watches that node, and not its slots.
-func (n *Node) keptWaiting(t takeover) Claim {
-	until := t.endNs(n.Case)
-	end := max(until, t.backNs)
-	if t.backNs == 0 {
+func keptWaiting(n *facts.Node, t facts.Takeover) facts.Claim {
+	until := t.EndNs(n.Case)
+	end := max(until, t.BackNs)
+	if t.BackNs == 0 {
 		end = n.EndNs
 	}
-	return n.claimOf(func(a account.Account) (ns int64) {
+	return n.ClaimOf(func(a account.Account) (ns int64) {
 		to := until
 		if a.Call.Source != recording.SourceTap {
 			to = end
 		}
-		return max(0, min(a.Call.EndNs, to)-max(a.Call.IntendedNs, t.fromNs(n.Case)))
+		return max(0, min(a.Call.EndNs, to)-max(a.Call.IntendedNs, t.FromNs(n.Case)))
 	})
 }
 
-// lostIn is the time that callers lost in a stretch: all of it on each connection that they had in use when it began. A
-// call that is tried again at once has no place where it waits, but nor has its caller what it asked for.
-func (n *Node) lostIn(w span) (ns int64) {
-	for _, c := range n.users() {
-		used := 0
-		for _, k := range c.Conns {
-			if k.work() > 0 && k.OpenNs < w.from && (k.CloseNs == 0 || k.CloseNs >= w.from) {
-				used++
-			}
-		}
-		ns += int64(used) * (w.to - w.from)
-	}
-	s := stuck{who: tally{}}
-	n.stuckUnread(w, &s)
-	return max(ns, s.ns)
-}
-
-func (f *Finding) supportTakeover(n *Node, t takeover) {
+func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 	slots := "its place"
-	if t.slots > 0 {
-		slots = fmt.Sprintf("its %d slots", t.slots)
+	if t.Slots > 0 {
+		slots = fmt.Sprintf("its %d slots", t.Slots)
 	}
-	took := t.endNs(n.Case) - t.fromNs(n.Case)
-	if t.open {
+	took := t.EndNs(n.Case) - t.FromNs(n.Case)
+	if t.Open {
 		f.Title, f.Confidence = "A master fell silent, and nobody has taken over its slots yet", 0.7
-		if t.refused {
+		if t.Refused {
 			f.Confidence = 0.85
 		}
 		why := "though others suspect it (cluster_slots_pfail, cluster_slots_fail)"
-		if t.slots == 0 {
+		if t.Slots == 0 {
 			f.Title, f.Confidence = "A master is gone, and no replica that is watched has taken its place", 0.6
 			why = "though it had replicas (INFO connected_slaves)"
 			f.doubt(recording.SourceServer, "whether a replica has taken over is not seen: name its replicas as "+
 				"further targets", 0, "")
 		}
 		f.support(recording.SourceServer, fmt.Sprintf("it has not answered since %s before the end of the watch, and "+
-			"nobody has taken over %s by then, %s", dur(took), slots, why), float64(took), "ns")
+			"nobody has taken over %s by then, %s", facts.Dur(took), slots, why), float64(took), "ns")
 		return
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("it did not answer any more, and its replica %s was seen as the "+
-		"master of %s %s later (INFO role)", t.by.Address, slots, dur(took)), float64(took), "ns")
+		"master of %s %s later (INFO role)", t.By.Address, slots, facts.Dur(took)), float64(took), "ns")
 }
 
 // supportSilence says why it fell silent, and how long the others took to notice.
-func (f *Finding) supportSilence(n *Node, t takeover) {
+func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	switch {
-	case t.stopped > 0:
-		f.support(n.watcher(), fmt.Sprintf("its process was stopped for %s and more of that (a signal, a debugger or "+
-			"the freezer)", dur(t.stopped)), float64(t.stopped), "ns")
-	case t.refused:
+	case t.Stopped > 0:
+		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more of that (a signal, a "+
+			"debugger or "+
+			"the freezer)", facts.Dur(t.Stopped)), float64(t.Stopped), "ns")
+	case t.Refused:
 		f.support(recording.SourceProbe, fmt.Sprintf("nothing listened at its address then: %d connections were "+
-			"refused, so its process had ended", n.turnedAway(t.downNs)), float64(n.turnedAway(t.downNs)),
+			"refused, so its process had ended", n.TurnedAway(t.DownNs)), float64(n.TurnedAway(t.DownNs)),
 			"connections")
 	default:
 		f.doubt(recording.SourceProbe, "why it fell silent is not seen: neither was its port closed, nor its process "+
@@ -185,8 +172,8 @@ const silentConfidence = 0.55
 
 // doubtAfterwards: whoever is refused goes elsewhere, but an old master that only keeps silent may hold its callers
 // long after the window, and a connection to it does not tell.
-func (f *Finding) doubtAfterwards(n *Node, t takeover) {
-	if t.open || t.refused || t.backNs > 0 || t.stopped > 0 || n.Hosted() || n.Rec.Used(recording.SourceTap) {
+func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
+	if t.Open || t.Refused || t.BackNs > 0 || t.Stopped > 0 || n.Hosted() || n.Rec.Used(recording.SourceTap) {
 		return
 	}
 	f.Confidence = min(f.Confidence, silentConfidence)
@@ -194,32 +181,19 @@ func (f *Finding) doubtAfterwards(n *Node, t takeover) {
 		"old map, is seen only with the files of its host or the kernel source", 0, "")
 }
 
-func (f *Finding) supportNodeTimeout(n *Node) {
-	if ms := n.nodeTimeoutMs(); ms > 0 {
+func (f *Finding) supportNodeTimeout(n *facts.Node) {
+	if ms := n.NodeTimeoutMs(); ms > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("cluster-node-timeout is %d ms: only after that do the others "+
 			"suspect a node, then agree and vote, which takes a second or two more", ms), float64(ms), "ms")
 	}
 }
 
-// nodeTimeoutMs is cluster-node-timeout of any node that tells it, in milliseconds; 0 where there is no cluster.
-func (n *Node) nodeTimeoutMs() int {
-	if len(n.views) == 0 && n.slotsBefore() == 0 {
-		return 0
-	}
-	for _, one := range append([]*Node{n}, n.Nodes...) {
-		if ms := one.configInt("cluster-node-timeout"); ms > 0 {
-			return ms
-		}
-	}
-	return 0
-}
-
 // supportClusterDown counts the calls that other nodes refused meanwhile, which they do as long as any slot is without
 // a master.
-func (f *Finding) supportClusterDown(n *Node) bool {
+func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	var refused float64
 	for _, one := range n.Nodes {
-		counted, _ := one.errorsOf("CLUSTERDOWN")
+		counted, _ := one.ErrorsOf("CLUSTERDOWN")
 		refused += counted
 	}
 	if refused > 0 {
@@ -231,11 +205,11 @@ func (f *Finding) supportClusterDown(n *Node) bool {
 }
 
 // supportUsersOf says what became of those who were connected.
-func (f *Finding) supportUsersOf(n *Node, w span) {
-	var callers []*Caller
+func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
+	var callers []*facts.Caller
 	closed, waiting := 0, 0
-	for _, c := range n.users() {
-		gone := c.conns(func(k *Conn) bool { return k.CloseNs >= w.from && k.CloseNs <= w.to+1e9 })
+	for _, c := range n.Users() {
+		gone := c.ConnsWhere(func(k *facts.Conn) bool { return k.CloseNs >= w.From && k.CloseNs <= w.To+1e9 })
 		for _, k := range gone {
 			waiting += k.Waiting
 		}
@@ -244,21 +218,21 @@ func (f *Finding) supportUsersOf(n *Node, w span) {
 		}
 	}
 	if closed > 0 {
-		text := fmt.Sprintf("%d connections of its callers ended with it (%s)", closed, callerNames(callers))
+		text := fmt.Sprintf("%d connections of its callers ended with it (%s)", closed, facts.CallerNames(callers))
 		if waiting > 0 {
 			text += fmt.Sprintf(", and %d calls on them had no reply", waiting)
 		}
 		f.support(recording.SourceTap, text, float64(closed), "connections")
 	}
-	refused := tally{}
+	refused := facts.Tally{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		if d := recording.DetailOf[recording.ConnDetail](e); d.Reason == recording.CloseRefused &&
-			d.Side == recording.Client && e.TimeNs >= w.from && e.TimeNs <= w.to {
+			d.Side == recording.Client && e.TimeNs >= w.From && e.TimeNs <= w.To {
 			refused[fmt.Sprintf("%s[%d]", d.Comm, d.PID)]++
 		}
 	}
-	if all := refused.sum(); all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d new connections were tried in vain (%s)", all, refused.list(3)),
+	if all := refused.Sum(); all > 0 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d new connections failed (%s)", all, refused.List(3)),
 			float64(all), "connections")
 	}
 }
@@ -267,52 +241,38 @@ func (f *Finding) supportUsersOf(n *Node, w span) {
 // s a fork, a slow disk or a long command can be taken for a failure.
 const slowToGiveUpMs = 5000
 
-func failoverFix(n *Node, t takeover) []string {
+func failoverFix(n *facts.Node, t facts.Takeover) []string {
 	var fix []string
 	switch {
-	case t.stopped > 0:
+	case t.Stopped > 0:
 		fix = append(fix, "Find who stopped the process (SIGSTOP, a debugger, docker pause, a snapshot of the machine)")
-	case t.refused:
+	case t.Refused:
 		fix = append(fix, "Find out why the process ended: its log, journalctl -u, dmesg | grep -i 'out of memory'")
 	default:
 		fix = append(fix, "Find out why it fell silent: its host, its network, its log")
 	}
 	fix = append(fix, "Before a planned restart hand over first: CLUSTER FAILOVER at the replica (Sentinel: SENTINEL "+
 		"FAILOVER), which takes milliseconds")
-	switch ms := n.nodeTimeoutMs(); {
+	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
 		fix = append(fix, fmt.Sprintf("CONFIG SET cluster-node-timeout %d at every node, %d ms now: the window is "+
 			"about that and a second or two (not below the longest stall of a node that is well)", slowToGiveUpMs, ms))
-	case ms == 0 && t.by != nil && t.slots == 0:
+	case ms == 0 && t.By != nil && t.Slots == 0:
 		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 at every Sentinel (30 s by default)")
 	}
-	if t.open {
+	if t.Open {
 		fix = append(fix, "See that every master has a replica that may take over (cluster-replica-validity-factor, "+
 			"cluster-replica-no-failover), and that most masters live")
 	}
-	if v, ok := n.coverage(); ok && v == "yes" {
+	if v, ok := coverage(n); ok && v == "yes" {
 		fix = append(fix, "CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own "+
 			"slots meanwhile")
 	}
-	return append(fix, n.library(map[string]string{
-		"lettuce": "Lettuce: ClusterTopologyRefreshOptions.builder().enableAllAdaptiveRefreshTriggers() (from 7.0 " +
-			"on by default), SocketOptions.tcpUserTimeout, and TimeoutOptions.enabled() with commands of some " +
-			"hundred ms",
-		"jedis": "Jedis: a short socketTimeoutMillis, and maxAttempts with maxTotalRetriesDuration longer than " +
-			"the window (JedisCluster, RedisClusterClient)",
-		"go-redis": "go-redis: ReadTimeout some hundred ms; MaxRetries with MinRetryBackoff and MaxRetryBackoff (8 " +
-			"ms and 512 ms) end long before the window does, so that callers must be ready for errors",
-		"redis-py": "redis-py: cluster_error_retry_attempts, or Retry(ExponentialBackoff(cap=1), …) that lasts " +
-			"longer than the window; socket_timeout",
-		"ioredis": "ioredis: retryDelayOnClusterDown, retryDelayOnFailover (100 ms each) and maxRedirections " +
-			"(16): together they must last longer than the window",
-		"node-redis": "node-redis: maxCommandRedirections, and socket.reconnectStrategy",
-		"rueidis":    "rueidis: Dialer.Timeout and ConnWriteTimeout; it tries again until the context ends",
-	}, "lettuce", "jedis", "go-redis", "redis-py", "ioredis", "node-redis", "rueidis")...)
+	return append(fix, remedy.For(n, remedy.SurviveFailover, nil)...)
 }
 
 // coverage is cluster-require-full-coverage of any node that tells it.
-func (n *Node) coverage() (string, bool) {
+func coverage(n *facts.Node) (string, bool) {
 	for _, one := range n.Nodes {
 		if v, ok := one.Config("cluster-require-full-coverage"); ok {
 			return v, true

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"strings"
@@ -160,25 +160,4 @@ func TestFanoutFixNamesTheProxy(t *testing.T) {
 	}
 	f, _ := c.find("fanout-slowest-shard")
 	holds(t, "fix", strings.Join(f.Fix, "\n"), "twemproxy: hash_tag:")
-}
-
-// FuzzFanout: whatever looks say, the share of a fan-out is one.
-func FuzzFanoutShare(f *testing.F) {
-	f.Add(int64(40e6), int64(1e4), int64(3e5), false)
-	f.Add(int64(1), int64(-1), int64(0), true)
-	f.Fuzz(func(t *testing.T, waited, after, took int64, waiting bool) {
-		if waited <= 0 || took < 0 {
-			t.Skip()
-		}
-		o := fanout{nodes: map[string]int{}}
-		for range 10 {
-			o.take(glance{recording.BesideDetail{Others: []recording.Beside{{
-				Node: "a", AfterNs: after, TookNs: took,
-				Waiting: waiting,
-			}}}, waited})
-		}
-		if s := o.share(); !(s >= 0 && s <= 1) {
-			t.Errorf("share %v of %+v", s, o)
-		}
-	})
 }

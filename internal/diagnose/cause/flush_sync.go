@@ -3,14 +3,16 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise. Catalogue I13.
+// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise.
 var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -19,23 +21,23 @@ var flushSync = Cause{
 	Explain: explainFlush,
 }
 
-func explainFlush(n *Node) *Finding {
-	h := n.heldBy("flush-sync")
-	if !h.matters() {
+func explainFlush(n *facts.Node) *Finding {
+	h := n.HeldBy(facts.KindFlush)
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.9))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.9))
 	worst := h.Suspects[0]
 	f.Title = worst.Command + " frees all keys in the main thread, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
-	if fell := n.memoryFell(worst); fell > bigFreeBytes {
+	if fell := n.MemoryFell(worst); fell > facts.BigFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command,
-		n.from(h.Suspects))}
+		n.FromText(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
 		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")
 		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"

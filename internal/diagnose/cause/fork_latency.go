@@ -4,14 +4,16 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// forkLatency: fork() copies the page tables of the whole heap while nobody is served. Catalogue J1.
+// forkLatency: fork() copies the page tables of the whole heap while nobody is served.
 var forkLatency = Cause{
 	ID:    "fork-latency",
 	Title: "The fork for a snapshot stops the server while its page tables are copied",
 	Layer: "persistence",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
 		T1: "the main thread in the kernel without a pause meanwhile",
@@ -20,18 +22,18 @@ var forkLatency = Cause{
 	Explain: explainFork,
 }
 
-// notableForkNs is from where on a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors (redis.io,
-// latency).
+// notableForkNs is the time from which a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors
+// (redis.io, latency).
 const notableForkNs = int64(10e6)
 
-func explainFork(n *Node) *Finding {
-	h := n.held(func(s account.Suspect) bool {
-		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.commandCause(s) == "fork-latency")
+func explainFork(n *facts.Node) *Finding {
+	h := n.Held(func(s account.Suspect) bool {
+		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.KindOf(s) == facts.KindFork)
 	})
 	if h.Ns == 0 {
 		return nil
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.85))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.85))
 	forks, longest, why := 0, int64(0), ""
 	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
 		forks++
@@ -48,12 +50,12 @@ func explainFork(n *Node) *Finding {
 		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)",
-		times(max(forks, 1)), dur(longest), forWhy(why)), float64(longest), "ns")
+		facts.Times(max(forks, 1)), facts.Dur(longest), forWhy(why)), float64(longest), "ns")
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, fmt.Sprintf("the process has %.2f GB resident: %s per GB (9-13 ms is usual)",
-			rss/1e9, dur(int64(perGB))), perGB, "ns/GB")
+			rss/1e9, facts.Dur(int64(perGB))), perGB, "ns/GB")
 	}
 	f.Fix = forkFix(why)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork"}

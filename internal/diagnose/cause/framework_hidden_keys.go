@@ -5,16 +5,18 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // frameworkHiddenKeys: nobody wrote the command that holds the event loop: a framework sends it for a call that looks
-// harmless, such as clearing a cache. Catalogue A13; the mechanism at the server is that of slow-command.
+// harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
 	ID: "framework-hidden-keys",
 	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
 		"calls wait",
 	Layer: "client",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
 			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
@@ -24,67 +26,14 @@ var frameworkHiddenKeys = Cause{
 	Explain: explainFramework,
 }
 
-// walking are commands that walk the keyspace, or a collection in which a framework keeps its keys.
-var walking = words("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION SORT")
-
-// frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
-var frameworkNames = [][2]string{
-	{"spring-data-redis", "Spring Data Redis"},
-	{"spring", "Spring"},
-	{"quarkus", "Quarkus"},
-	{"django", "Django"},
-	{"laravel", "Laravel"},
-	{"celery", "Celery"},
-	{"kombu", "Celery"},
-	{"redisvl", "RedisVL"},
-	{"langchain", "LangChain"},
-	{"bull", "Bull"},
-	{"flask", "Flask-Caching"},
-}
-
-// frameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
-// which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
-// library. Empty where neither tells.
-func (n *Node) frameworkBehind(s account.Suspect) string {
-	name, _, _ := strings.Cut(s.Command, " ")
-	if !walking[name] {
-		return ""
-	}
-	forms, others := tally{}, 0
-	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
-		d := recording.DetailOf[recording.SlowlogDetail](e)
-		switch {
-		case d.Command != s.Command || s.Client != "" && d.Client != s.Client:
-		case d.Framework == "":
-			others++
-		default:
-			forms[d.Framework]++
-		}
-	}
-	if top := forms.top(1); len(top) > 0 && forms[top[0]] > others {
-		return top[0]
-	}
-	for _, c := range n.Clients() {
-		if s.Client == "" || c.Addr != s.Client {
-			continue
-		}
-		for _, f := range frameworkNames {
-			if strings.Contains(strings.ToLower(c.LibName), f[0]) {
-				return f[1]
-			}
-		}
-	}
-	return ""
-}
-
-func explainFramework(n *Node) *Finding {
-	h := n.heldBy("framework-hidden-keys")
-	if !h.matters() {
+func explainFramework(n *facts.Node) *Finding {
+	h := n.HeldBy(facts.KindFrameworkKeys)
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
-	framework := n.frameworkBehind(worst)
+	framework := n.FrameworkBehind(worst)
 	f.Title = fmt.Sprintf("%s sends %s for a call that does not look like it, and all other calls wait", framework,
 		worst.Command)
 	f.supportCommands(n, h.Suspects)
@@ -98,7 +47,7 @@ func explainFramework(n *Node) *Finding {
 }
 
 // supportFramework says by what the framework was known, and what it did with the keys that it found.
-func (f *Finding) supportFramework(n *Node, s account.Suspect, framework string) {
+func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework string) {
 	entries, after := 0, 0
 	found := int64(-1)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
@@ -117,7 +66,7 @@ func (f *Finding) supportFramework(n *Node, s account.Suspect, framework string)
 	}
 	for _, c := range n.Clients() {
 		if c.Addr == s.Client && c.LibName != "" {
-			f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s", c.Addr, library(c)), 0, "")
+			f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c)), 0, "")
 			break
 		}
 	}
@@ -154,17 +103,17 @@ var frameworkFixes = map[string][]string{
 		"set of bindings"},
 }
 
-func frameworkFix(n *Node, framework string, s account.Suspect) []string {
+func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 	fix := append([]string(nil), frameworkFixes[framework]...)
 	if strings.HasPrefix(framework, "Spring") && len(fix) == 0 {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
 		fix = append(fix, fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all "+
-			"of something", framework, n.from([]account.Suspect{s})))
+			"of something", framework, n.FromText([]account.Suspect{s})))
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
-	if since(n, 6, 0) {
+	if facts.Since(n, 6, 0) {
 		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
 			strings.ToLower(name)))
 	}

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func cleared(framework, libName string, own bool) edge {
 }
 
 func TestFrameworkHiddenKeys(t *testing.T) {
-	explainEdge(t, frameworkHiddenKeys, []edgeCase{
+	explainEdge(t, find("framework-hidden-keys"), []edgeCase{
 		{
 			name: "T0: by the form of the pattern", rec: cleared("Spring Cache", "", true), found: true, min: 0.6,
 			evidence: "have the form that Spring Cache gives its keys", fix: "BatchStrategies.scan(1000)",
@@ -50,7 +50,7 @@ func TestFrameworkHiddenKeys(t *testing.T) {
 			0).snapshot(recording.SourceServer, "clients",
 			`{"id":1,"addr":"10.0.0.9:1","lib_name":"jedis(spring-data-redis_v4.0.0)"}`)},
 	})
-	explainEdge(t, slowCommand, []edgeCase{
+	explainEdge(t, find("slow-command"), []edgeCase{
 		{name: "the framework's is not claimed twice", rec: cleared("Spring Cache", "", false)},
 		{name: "KEYS of somebody's own", rec: cleared("", "redis-py", false), found: true},
 	})

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // gomaxprocsOverQuota: the caller's runtime keeps more threads busy than its cgroup's quota has cores. Together they
-// spend the quota early in each period, and all of them stand still for the rest of it. Catalogue E2; what is felt of
+// spend the quota early in each period, and all of them stand still for the rest of it. What is felt of
 // it is client-cfs-throttled.
 var gomaxprocsOverQuota = Cause{
 	ID: "gomaxprocs-over-quota",
@@ -28,7 +29,7 @@ var gomaxprocsOverQuota = Cause{
 	Explain: explainMaxProcs,
 }
 
-// runtimeOf is what the host source read of a process's runtime.
+// runtimeOfOf is what the host source read of a process's runtime.
 type runtimeOf struct {
 	Go         string `json:"go"`
 	HeedsQuota bool   `json:"heeds_quota"`
@@ -38,7 +39,7 @@ type runtimeOf struct {
 	JVM        bool   `json:"jvm"`
 }
 
-func (n *Node) runtimeOf(pid int) (r runtimeOf, ok bool) {
+func runtimeOfOf(n *facts.Node, pid int) (r runtimeOf, ok bool) {
 	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
 		recording.SnapshotRuntime)
 	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil
@@ -54,11 +55,11 @@ func fitting(cores float64) float64 { return max(2, math.Ceil(cores)) }
 const beside = 2
 
 // together is how many threads of a process were throttled at once, on average while any was.
-func (t *threads) together() float64 {
-	return float64(t.throttledNs) / float64(max(t.throttled.ns(), 1))
+func together(t *facts.Threads) float64 {
+	return float64(t.ThrottledNs) / float64(max(t.Throttled.Ns(), 1))
 }
 
-// overQuota is a process whose runtime has more threads than its quota is good for.
+// overQuotaOf is a process whose runtime has more threads than its quota is good for.
 type overQuota struct {
 	pid     int
 	cores   float64
@@ -68,23 +69,23 @@ type overQuota struct {
 	known   bool // the runtime is
 }
 
-// overQuota judges a throttled process; false where nothing shows that its runtime, and not its work, is too wide for
+// overQuotaOf judges a throttled process; false where nothing shows that its runtime, and not its work, is too wide for
 // the quota.
-func (n *Node) overQuota(t *threads) (o overQuota, ok bool) {
-	if t == nil || len(t.throttled) == 0 {
+func overQuotaOf(n *facts.Node, t *facts.Threads) (o overQuota, ok bool) {
+	if t == nil || len(t.Throttled) == 0 {
 		return o, false
 	}
-	q := t.heldBy()
-	o = overQuota{pid: t.pid, cores: q.cores, cgroup: q.cgroup, at: t.together()}
+	q := t.HeldBy()
+	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: together(t)}
 	if o.cores <= 0 {
-		if o.cores, o.cgroup = n.quotaOf(t.pid); o.cores <= 0 {
+		if o.cores, o.cgroup = quotaOf(n, t.PID); o.cores <= 0 {
 			return o, false
 		}
 	}
-	o.runtime, o.known = n.runtimeOf(t.pid)
+	o.runtime, o.known = runtimeOfOf(n, t.PID)
 	switch {
 	case o.known && o.runtime.JVM:
-		return o, o.at > fitting(o.cores)+beside && t.ownThreads() || float64(o.runtime.Procs) > fitting(o.cores)
+		return o, o.at > fitting(o.cores)+beside && ownThreads(t) || float64(o.runtime.Procs) > fitting(o.cores)
 	case o.known: // Go
 		return o, o.at > fitting(o.cores)+beside || o.width(n) > fitting(o.cores)
 	}
@@ -92,7 +93,7 @@ func (n *Node) overQuota(t *threads) (o overQuota, ok bool) {
 }
 
 // width is how many threads a Go program runs at once as far as its files tell; 0 where they do not.
-func (o overQuota) width(n *Node) float64 {
+func (o overQuota) width(n *facts.Node) float64 {
 	if o.runtime.Procs > 0 {
 		return float64(o.runtime.Procs)
 	}
@@ -103,8 +104,8 @@ func (o overQuota) width(n *Node) float64 {
 }
 
 // quotaOf is the quota of a process's cgroup as its files have it.
-func (n *Node) quotaOf(pid int) (cores float64, cgroup string) {
-	path := n.cgroupOf(pid)
+func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
+	path := n.CgroupOf(pid)
 	quota, _ := n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+path, "cpu.quota_us").Last()
 	period, _ := n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+path, "cpu.period_us").Last()
 	if path == "" || quota <= 0 || period <= 0 {
@@ -121,37 +122,37 @@ var runtimeThreads = []string{
 }
 
 // ownThreads reports whether most of the throttled time was that of threads that the runtime made for itself.
-func (t *threads) ownThreads() bool {
+func ownThreads(t *facts.Threads) bool {
 	var own int64
-	for comm, ns := range t.heldComm {
+	for comm, ns := range t.HeldComm {
 		if slices.ContainsFunc(runtimeThreads, func(p string) bool { return strings.HasPrefix(comm, p) }) {
 			own += ns
 		}
 	}
-	return 2*own > t.throttledNs
+	return 2*own > t.ThrottledNs
 }
 
-func explainMaxProcs(n *Node) *Finding {
-	l := n.late(true, throttledOf)
+func explainMaxProcs(n *facts.Node) *Finding {
+	l := n.LateCalls(true, facts.ThrottledOf)
 	if l == nil {
 		return nil
 	}
-	all := n.threadsOf()
-	o, ok := n.overQuota(all[l.PIDs[0]])
+	all := n.ThreadsOf()
+	o, ok := overQuotaOf(n, all[l.PIDs[0]])
 	if !ok {
 		return nil
 	}
-	f := n.finding(l.Claim, 0.93)
+	f := finding(n, l.Claim, 0.93)
 	c := f.lateCalls(n, l, "while its cgroup was throttled")
 	t := all[c.PID]
 	f.support(recording.SourceTap, fmt.Sprintf("its quota is %.2f cores (%s), and when it was spent %.1f of its "+
-		"threads wanted to run, on average of %d times", o.cores, o.cgroup, o.at, len(t.throttled)), o.at, "threads")
+		"threads wanted to run, on average of %d times", o.cores, o.cgroup, o.at, len(t.Throttled)), o.at, "threads")
 	f.supportRuntime(n, o)
 	f.clientQuota(n, o.cgroup)
-	if run := n.process(c.PID, "cpu_ns"); len(run) >= 2 {
-		count, _ := n.process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", rate(run)/1e9, count),
-			rate(run)/1e9, "cores")
+	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
+		count, _ := n.Process(c.PID, "threads").Max()
+		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, count),
+			facts.Rate(run)/1e9, "cores")
 	}
 	if o.cores < 1 {
 		f.Confidence -= 0.05
@@ -166,7 +167,7 @@ func explainMaxProcs(n *Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportRuntime(n *Node, o overQuota) {
+func (f *Finding) supportRuntime(n *facts.Node, o overQuota) {
 	switch w := o.width(n); {
 	case !o.known:
 	case o.runtime.Procs > 0:

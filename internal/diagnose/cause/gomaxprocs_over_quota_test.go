@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func TestGomaxprocsOverQuota(t *testing.T) {
 	const heeds, old, set, jvm = `{"go":"go1.26.1","heeds_quota":true}`,
 		`{"go":"go1.22.4","heeds_quota":false,"why":"go1.22.4"}`, `{"go":"go1.22.4","procs":4,"procs_by":"GOMAXPROCS"}`,
 		`{"jvm":true,"heeds_quota":true}`
-	explainEdge(t, gomaxprocsOverQuota, []edgeCase{
+	explainEdge(t, find("gomaxprocs-over-quota"), []edgeCase{
 		{
 			name: "T2: sixteen threads for one core", rec: overQuotaCase(1, 16, heeds), found: true, min: 0.9,
 			evidence: "16.0 of its threads wanted to run", fix: "GOMAXPROCS=1",
@@ -62,6 +62,9 @@ func TestGomaxprocsOverQuota(t *testing.T) {
 		{name: "a program of which nothing is known", rec: overQuotaCase(1, 16, "")},
 		{name: "not throttled", rec: newEdge("redis 7.0.15").slowCalls(20, 60*edgeMs, recording.RunQueue)},
 	})
-	explainEdge(t, clientCFSThrottled, []edgeCase{{name: "its consequence is still told", rec: overQuotaCase(1, 16,
-		heeds), found: true}})
+	explainEdge(t, find("client-cfs-throttled"), []edgeCase{{
+		name: "its consequence is still told",
+		rec: overQuotaCase(1, 16,
+			heeds), found: true,
+	}})
 }

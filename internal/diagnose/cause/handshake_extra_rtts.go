@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for
-// little more than that. Catalogue C3.
+// little more than that.
 var handshakeExtraRTTs = Cause{
 	ID:    "handshake-extra-rtts",
 	Title: "New connections introduce themselves in a row of round trips before they work",
@@ -24,25 +26,25 @@ var handshakeExtraRTTs = Cause{
 // oneTrip does all that a handshake has to: HELLO 3 AUTH user password SETNAME name, or one pipeline.
 const oneTrip = 1
 
-func explainHandshakes(n *Node) *Finding {
-	callers := n.callers()
-	var found []*Caller
-	var most *Caller
-	var fresh []*Conn
+func explainHandshakes(n *facts.Node) *Finding {
+	callers := n.Callers()
+	var found []*facts.Caller
+	var most *facts.Caller
+	var fresh []*facts.Conn
 	var extra int64
-	driven := n.driven(callers)
+	driven := n.Driven(callers)
 	for _, c := range callers {
-		greeted := c.conns(func(k *Conn) bool { return k.trips() > oneTrip && !k.ahead(c.callNs()) })
-		if len(greeted) < minRedials {
+		greeted := c.ConnsWhere(func(k *facts.Conn) bool { return k.Trips() > oneTrip && !k.Ahead(c.CallNs()) })
+		if len(greeted) < facts.MinRedials {
 			continue
 		}
 		found = append(found, c)
-		habit := n.habit(c)
+		habit := n.Habit(c)
 		for _, k := range greeted {
 			if habit || driven[k] {
-				extra += k.tripNs() * int64(k.trips()-oneTrip)
+				extra += k.TripNs() * int64(k.Trips()-oneTrip)
 			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
-				extra += k.openingNs()
+				extra += k.OpeningNs()
 			}
 		}
 		if len(greeted) > len(fresh) {
@@ -52,26 +54,27 @@ func explainHandshakes(n *Node) *Finding {
 	if most == nil {
 		return nil
 	}
-	f := n.lossesOfAll().finding(n, extra, 0.92)
+	f := findingOfLosses(n.LostTimeOfAll(), n, extra, 0.92)
 	if f == nil {
 		return nil
 	}
-	trips, work := spreadOf(fresh, func(k *Conn) int64 { return int64(k.trips()) }), spreadOf(fresh, (*Conn).work)
+	trips, work := facts.SpreadOf(fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) }), facts.SpreadOf(fresh,
+		(*facts.Conn).Work)
 	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its "+
-		"first command, where one would do: %s", len(fresh), most.Name, trips.mid, greetingOf(fresh)),
-		float64(trips.mid), "round trips")
-	cost := spreadOf(fresh, (*Conn).openingNs)
+		"first command, where one would do: %s", len(fresh), most.Name, trips.Mid, facts.GreetingOf(fresh)),
+		float64(trips.Mid), "round trips")
+	cost := facts.SpreadOf(fresh, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each",
-		dur(cost.mid), dur(most.callNs()), work.mid), float64(cost.mid), "ns")
+		facts.Dur(cost.Mid), facts.Dur(most.CallNs()), work.Mid), float64(cost.Mid), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second",
 		float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
 	f.remote(most)
 	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or " +
-		"request"}, n.greetingFix(greetingOf(fresh))...)
+		"request"}, greetingFix(n, facts.GreetingOf(fresh))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
@@ -80,11 +83,10 @@ func explainHandshakes(n *Node) *Finding {
 }
 
 // greetingFix says which commands can be left out.
-func (n *Node) greetingFix(ops string) []string {
+func greetingFix(n *facts.Node, ops string) []string {
 	var out []string
 	if strings.Contains(ops, "CLIENT SETINFO") {
-		out = append(out, n.library(setInfoFix, "go-redis", "redis-py", "jedis", "lettuce", "rueidis", "node-redis",
-			"ioredis")...)
+		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, fix string }{
 		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
@@ -100,15 +102,4 @@ func (n *Node) greetingFix(ops string) []string {
 		}
 	}
 	return out
-}
-
-// setInfoFix is per library how to leave out CLIENT SETINFO.
-var setInfoFix = map[string]string{
-	"go-redis":   "CLIENT SETINFO: go-redis DisableIdentity: true (spelt DisableIndentity in older versions)",
-	"redis-py":   "CLIENT SETINFO: redis-py driver_info=None; before 8.0 lib_name=None, lib_version=None",
-	"jedis":      "CLIENT SETINFO: Jedis clientSetInfoConfig(ClientSetInfoConfig.DISABLED)",
-	"lettuce":    "CLIENT SETINFO: Lettuce RedisURI with setLibraryName(\"\") and setLibraryVersion(\"\")",
-	"rueidis":    "CLIENT SETINFO: rueidis ClientSetInfo: rueidis.DisableClientSetInfo",
-	"node-redis": "CLIENT SETINFO: node-redis disableClientInfo: true",
-	"ioredis":    "CLIENT SETINFO: ioredis disableClientInfo: true",
 }

@@ -3,8 +3,9 @@ package cause
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -26,23 +27,23 @@ var hiddenRetriesBackoff = Cause{
 	Explain: explainRetries,
 }
 
-// attempts are what a caller tried in vain, and what it tried next.
+// attempts are the attempts of a caller that had no reply, each with the next one.
 type attempts struct {
-	*Caller
-	vain   []*Conn
+	*facts.Caller
+	vain   []*facts.Conn
 	again  []again
 	waitNs int64
 }
 
-// again is an attempt in vain with the connection that came next.
+// again is an attempt without a reply with the connection that came next.
 type again struct {
-	from, to *Conn
+	from, to *facts.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
-// attemptsOf pairs each attempt in vain of a caller with the next connection that began with the same request: same
-// command, same length.
-func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
+// attemptsOf pairs each attempt of a caller that had no reply with the next connection that began with the same
+// request: same command, same length.
+func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
 	a := attempts{Caller: c}
 	for _, k := range c.Conns {
 		if vain[k] {
@@ -50,12 +51,12 @@ func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.vain, func(x, y *Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
-	taken := map[*Conn]bool{}
+	slices.SortStableFunc(a.vain, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	taken := map[*facts.Conn]bool{}
 	for _, k := range a.vain {
 		for _, next := range c.Conns { // in order of their begin
 			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
-				!next.beganWith(k) {
+				!beganWith(next, k) {
 				continue
 			}
 			taken[next] = true
@@ -72,47 +73,47 @@ func attemptsOf(c *Caller, vain map[*Conn]bool) attempts {
 // byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to
 // a connection of the pool.
 func (a attempts) byChance() bool {
-	opened := a.opened()
+	opened := a.Opened()
 	if len(opened) < 2 {
 		return false
 	}
 	// callers have them in order of their begin
 	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1)
-	return 2*a.pause().mid > gap
+	return 2*a.pause().Mid > gap
 }
 
 // pause is the time from giving up to the next dial.
-func (a attempts) pause() spread {
-	var to []*Conn
-	by := map[*Conn]int64{}
+func (a attempts) pause() facts.Spread {
+	var to []*facts.Conn
+	by := map[*facts.Conn]int64{}
 	for _, p := range a.again {
 		to = append(to, p.to)
 		by[p.to] = p.pauseNs
 	}
-	return spreadOf(to, func(k *Conn) int64 { return by[k] })
+	return facts.SpreadOf(to, func(k *facts.Conn) int64 { return by[k] })
 }
 
 // longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known
 // libraries.
 const longestPause = int64(10e9)
 
-// beganWith: the first command of a connection that does work is one that waited on another in vain.
-func (c *Conn) beganWith(k *Conn) bool {
+// beganWith: the first command of a connection that does work is one that had no reply on another.
+func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	if k.WaitOp == "" {
 		return false
 	}
 	if c.Greeting != nil && c.Greeting.Op != "" {
 		return c.Greeting.Op == k.WaitOp && c.Greeting.Bytes == k.WaitBytes
 	}
-	return c.gaveUp() && c.WaitOp == k.WaitOp && c.WaitBytes == k.WaitBytes
+	return c.GaveUp() && c.WaitOp == k.WaitOp && c.WaitBytes == k.WaitBytes
 }
 
 // inARow is the longest chain of attempts.
 func (a attempts) inARow() int {
-	length, most := map[*Conn]int{}, 1
+	length, most := map[*facts.Conn]int{}, 1
 	for _, p := range a.again { // by the end of the first
 		length[p.to] = 2
-		if p.from.work() == 0 { // it was another attempt itself
+		if p.from.Work() == 0 { // it was another attempt itself
 			length[p.to] = max(length[p.from], 1) + 1
 		}
 		most = max(most, length[p.to])
@@ -120,12 +121,12 @@ func (a attempts) inARow() int {
 	return most
 }
 
-func explainRetries(n *Node) *Finding {
-	callers := n.callers()
-	vain := n.inVain(callers)
+func explainRetries(n *facts.Node) *Finding {
+	callers := n.Callers()
+	vain := n.Unanswered(callers)
 	lost := map[string]bool{}
-	for _, s := range n.silences() {
-		if s.Again >= resentInVain {
+	for _, s := range n.Silences() {
+		if s.Again >= facts.UnansweredRetransmits {
 			lost[s.Client] = true // the request itself was not heard of
 		}
 	}
@@ -136,16 +137,16 @@ func explainRetries(n *Node) *Finding {
 	}
 	var worst attempts
 	var cost, paused int64
-	var found []*Caller
+	var found []*facts.Caller
 	for _, c := range callers {
 		a := attemptsOf(c, vain)
-		if len(a.vain) < minRedials {
+		if len(a.vain) < facts.MinRedials {
 			continue
 		}
 		found = append(found, c)
 		cost += a.waitNs
 		for _, p := range a.again {
-			cost += p.to.openingNs()
+			cost += p.to.OpeningNs()
 			paused += p.pauseNs
 		}
 		if len(a.vain) > len(worst.vain) {
@@ -155,15 +156,15 @@ func explainRetries(n *Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	l := n.losses(callers)
-	l.spentNs += paused // on no connection
-	f := l.finding(n, cost+paused, 0.85)
+	l := n.LostTime(callers)
+	l.SpentNs += paused // on no connection
+	f := findingOfLosses(l, n, cost+paused, 0.85)
 	if f == nil {
 		return nil
 	}
 	age := f.attempts(n, worst)
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
 	f.remote(worst.Caller)
@@ -177,15 +178,16 @@ func explainRetries(n *Node) *Finding {
 }
 
 // attempts tells of the waits of one caller, and what followed; it gives the timeout.
-func (f *Finding) attempts(n *Node, a attempts) spread {
-	age := spreadOf(a.vain, func(k *Conn) int64 { return k.IdleNs })
+func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
+	age := facts.SpreadOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their "+
-		"connections; the server answered others meanwhile", a.Name, len(a.vain), dur(age.mid), dur(age.low),
-		dur(age.high)), float64(len(a.vain)), "calls")
-	late, _ := n.justInTime(age.mid)
+		"connections; the server answered others meanwhile", a.Name, len(a.vain), facts.Dur(age.Mid),
+		facts.Dur(age.Low),
+		facts.Dur(age.High)), float64(len(a.vain)), "calls")
+	late, _ := n.JustInTime(age.Mid)
 	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
-		"were not late, their replies never came", late, dur(age.mid/2)), late, "calls")
-	if known := n.retryDefaults(); known != "" {
+		"were not late, their replies never came", late, facts.Dur(age.Mid/2)), late, "calls")
+	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
 	}
 	if len(a.again) == 0 {
@@ -197,11 +199,12 @@ func (f *Finding) attempts(n *Node, a attempts) spread {
 	}
 	pause := a.pause()
 	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with "+
-		"the same command of the same length, %s later (%s to %s)", len(a.again), dur(pause.mid), dur(pause.low),
-		dur(pause.high)), float64(len(a.again)), "calls")
+		"the same command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Mid),
+		facts.Dur(pause.Low),
+		facts.Dur(pause.High)), float64(len(a.again)), "calls")
 	if most := a.inARow(); most > 2 {
 		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most,
-			dur(int64(most-1)*age.mid)), float64(most), "attempts")
+			facts.Dur(int64(most-1)*age.Mid)), float64(most), "attempts")
 	}
 	if 2*len(a.again) < len(a.vain) {
 		f.Confidence = 0.75
@@ -211,52 +214,12 @@ func (f *Finding) attempts(n *Node, a attempts) spread {
 	return age
 }
 
-// retryDefaults says what the library that CLIENT LIST names does by itself.
-func (n *Node) retryDefaults() string {
-	for _, c := range n.clientsWith(func(c Client) bool { return c.LibName != "" }) {
-		for _, r := range retryDefaults {
-			if strings.HasPrefix(strings.ToLower(c.LibName), r.library) && atLeast(c.LibVer, r.major, r.minor) {
-				return c.LibName + " " + c.LibVer + " " + r.what
-			}
-		}
-	}
-	return ""
-}
-
-func retriesFix(n *Node, timeout spread) []string {
+func retriesFix(n *facts.Node, timeout facts.Spread) []string {
 	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
-		"%s and 3 retries it is %s and more", dur(timeout.mid), dur(4*timeout.mid))}
-	fix = append(fix, n.library(map[string]string{
-		"go-redis": "go-redis: MaxRetries: -1 (3 by default; in a cluster MaxRedirects), MinRetryBackoff and " +
-			"MaxRetryBackoff (8 ms to 512 ms; from 9.22 on 10 ms to 1 s), ReadTimeout; a context's deadline bounds " +
-			"all attempts with ContextTimeoutEnabled: true",
-		"redis-py": "redis-py: retry=Retry(NoBackoff(), 1) or Retry(ExponentialBackoff(cap=0.1, base=0.01), 2) and " +
-			"socket_timeout=… (6 and 7: 3 retries, 1 s to 10 s apart; 8: 10 retries, 10 ms to 1 s apart)",
-		"jedis": "Jedis: cluster maxAttempts(…) (5) with maxTotalRetriesDuration(…), socketTimeoutMillis (2 s); " +
-			"its standalone client does not try again",
-		"lettuce": "Lettuce: RedisURI timeout (60 s); after a reconnect it sends again what was open: " +
-			"ClientOptions.autoReconnect, disconnectedBehavior(REJECT_COMMANDS)",
-		"ioredis": "ioredis: maxRetriesPerRequest: 1 (20), retryStrategy, commandTimeout; in a cluster " +
-			"retryDelayOnFailover, maxRedirections (16)",
-		"redisson":   "Redisson: retryAttempts (4), retryDelay (1-2 s), timeout (3 s)",
-		"node-redis": "node-redis: socket.reconnectStrategy, commandOptions({ timeout })",
-	}, "go-redis", "redis-py", "jedis", "lettuce", "ioredis", "redisson", "node-redis")...)
+		"%s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
+	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
 	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
 		"taken for a slow call",
 		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's "+
 			"own address")
-}
-
-// retryDefaults is what libraries do by default, as read in their sources; of each the newest first.
-var retryDefaults = []struct {
-	library      string
-	major, minor int // from this version on
-	what         string
-}{
-	{"go-redis", 9, 22, "tries 3 times again by default, 10 ms to 1 s apart"},
-	{"go-redis", 0, 0, "tries 3 times again by default, 8 to 512 ms apart"},
-	{"redis-py", 8, 0, "tries 10 times again by default, 10 ms to 1 s apart"},
-	{"redis-py", 6, 0, "tries 3 times again by default, 1 to 10 s apart"},
-	{"ioredis", 0, 0, "tries up to 20 times again by default"},
-	{"redisson", 0, 0, "tries 4 times again by default, 1 to 2 s apart"},
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -59,7 +59,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 	busy := func() edge { // as many calls come just in time as come too late
 		return retried(300*edgeMs, 20*edgeMs, nil).all("GET", 20, 200*edgeMs)
 	}
-	explainEdge(t, hiddenRetriesBackoff, []edgeCase{
+	explainEdge(t, find("hidden-retries-backoff"), []edgeCase{
 		{
 			name: "T2: 300 ms, and again", rec: retried(300*edgeMs, 20*edgeMs, nil), found: true, min: 0.8,
 			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not looked at",
@@ -97,7 +97,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 
 // Replies that never come and a timeout that is too short are told apart by what others got meanwhile.
 func TestRetriesAndTimeoutsAreToldApart(t *testing.T) {
-	explainEdge(t, timeoutDiscardChurn, []edgeCase{
+	explainEdge(t, find("timeout-discard-churn"), []edgeCase{
 		{name: "replies that never come", rec: retried(300*edgeMs, 20*edgeMs, nil)},
 		{name: "a server that is late", rec: stalled(300 * edgeMs), found: true},
 	})

@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
-// far more than the others, or the slots are spread unevenly. Catalogue D12.
+// far more than the others, or the slots are spread unevenly.
 var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
-	Title: "One node of the cluster has far more to do than the others, and calls wait in line for it",
+	Title: "One node of the cluster has far more to do than the others, and calls queue for it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
 			"the median of its peers; slots per node (CLUSTER NODES)",
@@ -22,20 +25,19 @@ var hotShard = Cause{
 	Explain: explainHotShard,
 }
 
-// hotTimes: a node that does at least this many times what the median of its peers does is hot, as the catalogue has
-// it.
+// hotTimes: a node that does at least this many times what the median of its peers does is hot.
 const hotTimes = 2.0
 
 // work is what a node of a cluster does, and what share of the slots it has.
 type work struct {
-	node      *Node
+	node      *facts.Node
 	cores     float64 // of its main thread
 	perSecond float64 // commands, without those of this watch
 	slots     int
 }
 
-func explainHotShard(n *Node) *Finding {
-	own, peers := n.workOfCluster()
+func explainHotShard(n *facts.Node) *Finding {
+	own, peers := workOfCluster(n)
 	if len(peers) == 0 {
 		return nil
 	}
@@ -44,7 +46,7 @@ func explainHotShard(n *Node) *Finding {
 	if own.cores < hotTimes*cores {
 		return nil // all have much to do
 	}
-	busy := explainSaturated(n)
+	busy := saturation(n)
 	if busy == nil {
 		return nil
 	}
@@ -60,8 +62,9 @@ func explainHotShard(n *Node) *Finding {
 			own.perSecond, ops), own.perSecond, "per second")
 	default:
 		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f "+
-			"(median): not more commands, but dearer ones: %s per command, %s there", own.perSecond, ops,
-			dur(int64(1e9*own.cores/max(own.perSecond, 1))), dur(int64(1e9*cores/max(ops, 1)))), own.perSecond,
+			"(median): not more commands, but more expensive ones: %s per command, %s there", own.perSecond, ops,
+			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1)))),
+			own.perSecond,
 			"per second")
 	}
 	uneven := f.supportSlots(own, peers, cores)
@@ -81,13 +84,13 @@ func explainHotShard(n *Node) *Finding {
 
 // workOfCluster is what this node of a cluster did in the watch, and its peers: the masters that have slots, or, for a
 // replica, the replicas. Without a peer there is nothing to hold it against.
-func (n *Node) workOfCluster() (own work, peers []work) {
-	primary, in := n.standing()
+func workOfCluster(n *facts.Node) (own work, peers []work) {
+	primary, in := standing(n)
 	if !in {
 		return own, nil
 	}
 	for _, one := range n.Nodes {
-		is, known := one.standing()
+		is, known := standing(one)
 		if !known || is != primary {
 			continue
 		}
@@ -96,8 +99,8 @@ func (n *Node) workOfCluster() (own work, peers []work) {
 			continue
 		}
 		w := work{
-			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.ownPerSecond(), 0),
-			slots: one.slotsBefore(),
+			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.OwnPerSecond(), 0),
+			slots: one.SlotsBefore(),
 		}
 		if one == n {
 			own = w
@@ -113,32 +116,21 @@ func (n *Node) workOfCluster() (own work, peers []work) {
 
 // standing says whether this node is a master with slots, or a replica; known is false where it is neither, or it did
 // not tell.
-func (n *Node) standing() (primary, known bool) {
-	if len(n.views) == 0 {
+func standing(n *facts.Node) (primary, known bool) {
+	if len(n.Views) == 0 {
 		return false, false
 	}
-	v := n.views[len(n.views)-1]
-	me, ok := v.Map.Node(v.me)
+	v := n.Views[len(n.Views)-1]
+	me, ok := v.Map.Node(v.Me)
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
-
-// ownPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after
-// some of the handshake, and of the server source.
-func (n *Node) ownPerSecond() float64 {
-	kept, _ := n.Ledger.Path(n.Address, "kept")
-	fresh, _ := n.Ledger.Path(n.Address, "fresh")
-	return (float64(kept.Calls) + commandsPerFresh*float64(fresh.Calls)) / n.Seconds()
-}
-
-// commandsPerFresh is HELLO, CLIENT SETNAME, and the call itself.
-const commandsPerFresh = 3
 
 func medianWork(ws []work, of func(work) float64) float64 {
 	var all []float64
 	for _, w := range ws {
 		all = append(all, of(w))
 	}
-	return medianOf(all)
+	return facts.MedianOf(all)
 }
 
 func (w work) source() string {
@@ -165,8 +157,8 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 }
 
 // supportHotCommand names what it is asked for and its peers are not.
-func (f *Finding) supportHotCommand(n *Node, own work, peers []work) {
-	top := n.topCommand()
+func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
+	top := n.TopCommand()
 	if top.Calls == 0 {
 		return
 	}
@@ -177,25 +169,25 @@ func (f *Finding) supportHotCommand(n *Node, own work, peers []work) {
 }
 
 // supportWhose names who asks it most.
-func (f *Finding) supportWhose(n *Node) {
-	users := n.users()
+func (f *Finding) supportWhose(n *facts.Node) {
+	users := n.Users()
 	if len(users) == 0 {
 		return
 	}
 	most, all := users[0], int64(0)
 	for _, c := range users {
-		all += c.calls()
-		if c.calls() > most.calls() {
+		all += c.Calls()
+		if c.Calls() > most.Calls() {
 			most = c
 		}
 	}
-	if most.calls() > 0 {
+	if most.Calls() > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s",
-			100*float64(most.calls())/float64(max(all, 1)), most.Name), float64(most.calls()), "calls")
+			100*float64(most.Calls())/float64(max(all, 1)), most.Name), float64(most.Calls()), "calls")
 	}
 }
 
-func hotShardFix(n *Node, uneven bool) []string {
+func hotShardFix(n *facts.Node, uneven bool) []string {
 	if uneven {
 		return []string{
 			"redis-cli --cluster rebalance " + n.Address + ": it has more slots than the others",
@@ -212,25 +204,14 @@ func hotShardFix(n *Node, uneven bool) []string {
 		find,
 		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation " +
 			"(CLIENT TRACKING, Redis >= 6.0):",
-	}, append(n.library(map[string]string{
-		"go-redis": "go-redis: a cache in the process (it has none of its own); for reads ClusterOptions.ReadOnly " +
-			"with RouteRandomly",
-		"rueidis": "rueidis: DoCache with a TTL; for reads SendToReplicas",
-		"lettuce": "Lettuce: ClientSideCaching.enable (standalone connections), or a cache in the process; for " +
-			"reads ReadFrom.REPLICA_PREFERRED",
-		"jedis": "Jedis: CacheConfig (5.2 and later, RESP3)",
-		"redis-py": "redis-py: cache_config=CacheConfig() with protocol=3 (5.1 and later); for reads " +
-			"load_balancing_strategy, before 6.0 read_from_replicas",
-		"node-redis": "node-redis: clientSideCache (5.0 and later, RESP 3); for reads useReplicas: true",
-		"ioredis":    "ioredis: a cache in the process; for reads scaleReads: 'slave'",
-	}, "go-redis", "rueidis", "lettuce", "jedis", "redis-py", "node-redis", "ioredis"),
+	}, append(remedy.For(n, remedy.CacheHotKeys, nil),
 		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag "+
 			"{…} that all keys share",
 		"Reads of a hot key can be spread over replicas of its node; writes cannot")...)
 }
 
 // slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0 on, Redis from 8.2 on.
-func slotStats(n *Node) bool {
+func slotStats(n *facts.Node) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
-	return name == "valkey" && !strings.HasPrefix(version, "7.") || name == "redis" && since(n, 8, 2)
+	return name == "valkey" && !strings.HasPrefix(version, "7.") || name == "redis" && facts.Since(n, 8, 2)
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"maps"
@@ -17,7 +17,7 @@ func (c clusterCase) load(node string, cores, thousands float64) clusterCase {
 		node, "cmdstat_get.usec", cores*15e6)
 }
 
-// queued are the probe's calls that wait in line at a node.
+// queued are the probe's calls that wait in the queue at a node.
 func (c clusterCase) queued(node string) clusterCase {
 	c.probe(node, 0, 1e5, "")
 	for at := int64(50e6); at < clusterEnd; at += 50e6 {

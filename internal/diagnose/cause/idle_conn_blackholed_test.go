@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestIdleConnectionBlackholed(t *testing.T) {
-	// Calls at 5 s on connections that were idle for that long or not; sent again, and given up at 6 s, or answered.
+	// Calls at 5 s on connections that were idle for that long or not; retransmitted, and given up at 6 s, or answered.
 	silent := func(e edge, n int, idle bool, times int64, answered bool) edge {
 		for i, c := range clients(n) {
 			sent := 5000*edgeMs + int64(i)
@@ -42,7 +42,7 @@ func TestIdleConnectionBlackholed(t *testing.T) {
 	busy := func() edge {
 		return newPath().lane(pathOther, 50, edgeMs/2, 19*edgeMs).config(map[string]string{"tcp-keepalive": "300"})
 	}
-	explainEdge(t, idleConnBlackholed, []edgeCase{
+	explainEdge(t, find("idle-conn-blackholed"), []edgeCase{
 		{
 			name: "idle connections are gone", rec: silent(busy(), 4, true, 3, false), found: true, min: 0.9,
 			evidence: "the shortest for 4 s", fix: "tcp-keepalive 2 on the server (now 300)",

@@ -6,15 +6,17 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate,
-// SLOWLOG GET of everything, MEMORY USAGE of big keys. Catalogue I11.
+// SLOWLOG GET of everything, MEMORY USAGE of big keys.
 var introspectionLoad = Cause{
 	ID:    "introspection-load",
 	Title: "Looking at the server is what loads it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -24,21 +26,21 @@ var introspectionLoad = Cause{
 	Explain: explainIntrospection,
 }
 
-func explainIntrospection(n *Node) *Finding {
-	h := n.heldBy("introspection-load")
-	monitors := n.monitors()
-	share := n.monitorShare(len(monitors))
+func explainIntrospection(n *facts.Node) *Finding {
+	h := n.HeldBy(facts.KindIntrospection)
+	monitors := n.Monitors()
+	share := monitorShare(n, len(monitors))
 	if share >= monitorMinShare {
-		h.Claim = h.add(n.monitored(share))
+		h.Claim = add(h.Claim, monitored(n, share))
 	}
-	asked := n.introspectionShare()
-	d, _ := n.demand()
-	// Where the thread has no time left, calls wait in line for what it is asked, each too short to be seen.
-	pattern := d.Wish() >= saturatedWish && (asked >= introspectionPattern || share >= introspectionPattern)
-	if !h.matters() && !pattern {
+	asked := introspectionShare(n)
+	d, _ := n.Demand()
+	// Where the thread has no time left, calls queue for what it is asked, each too short to be seen.
+	pattern := d.Total() >= facts.SaturatedDemand && (asked >= introspectionPattern || share >= introspectionPattern)
+	if !h.Matters() && !pattern {
 		return nil
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.8))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	if pattern {
 		f.ExcessShare = max(f.ExcessShare, asked/max(d.Run, asked), share)
 	}
@@ -69,10 +71,10 @@ func explainIntrospection(n *Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportMonitors(n *Node, monitors []Client, share float64) {
+func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share float64) {
 	c := monitors[0]
 	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s",
-		len(monitors), c.Addr, library(c), c.Age), float64(len(monitors)), "clients")
+		len(monitors), c.Addr, facts.LibraryText(c), c.Age), float64(len(monitors)), "clients")
 	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: "+
 		"about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
 	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic "+
@@ -92,7 +94,7 @@ const (
 )
 
 // monitorShare estimates the part of the main thread's work that MONITOR clients make.
-func (n *Node) monitorShare(monitors int) float64 {
+func monitorShare(n *facts.Node, monitors int) float64 {
 	if monitors == 0 {
 		return 0
 	}
@@ -106,22 +108,22 @@ func (n *Node) monitorShare(monitors int) float64 {
 
 // introspectionShare is the part of the time that went to commands which look at the server, without those of the
 // watch.
-func (n *Node) introspectionShare() float64 {
+func introspectionShare(n *facts.Node) float64 {
 	usec := -n.Growth("self.commands_usec")
-	for _, u := range n.introspection() {
+	for _, u := range introspection(n) {
 		usec += u.Usec
 	}
 	return max(usec, 0) / 1e6 / n.Seconds()
 }
 
 // introspection is what each of these commands took, the most first.
-func (n *Node) introspection() []commandUse {
-	var out []commandUse
+func introspection(n *facts.Node) []facts.CommandUse {
+	var out []facts.CommandUse
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		base, ok := strings.CutSuffix(name, ".usec")
 		command := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " "))
-		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.isCrowdWork(command) {
-			out = append(out, commandUse{command, n.Growth(base + ".calls"), usec})
+		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.IsCrowdWork(command) {
+			out = append(out, facts.CommandUse{Name: command, Calls: n.Growth(base + ".calls"), Usec: usec})
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Usec > out[j].Usec })
@@ -130,28 +132,30 @@ func (n *Node) introspection() []commandUse {
 
 // monitored claims MONITOR's part of the time that calls waited for a loop that was busy with nothing else that is
 // known. Its own output, and that of clients that do not read it fast enough, is among the bytes that were written.
-func (n *Node) monitored(share float64) Claim {
+func monitored(n *facts.Node, share float64) facts.Claim {
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.Suspect >= 0 {
 			return n.Ledger.Suspects[s.Suspect].Kind == account.KindBulk
 		}
-		return isWaiting(s) && (!n.Hosted() || s.State == account.Busy || s.State == account.Unexplained)
+		return facts.IsWaiting(s) && (!n.Hosted() || s.State == account.Busy || s.State == account.Unexplained)
 	})
 	cl.Ns = int64(float64(cl.Ns) * share)
 	return cl
 }
 
-func (c Claim) add(o Claim) Claim {
-	add := func(a, b Felt) Felt {
-		return Felt{max(a.Calls, b.Calls), a.Of, max(a.Share, b.Share), max(a.MaxNs, b.MaxNs)}
+func add(c facts.Claim, o facts.Claim) facts.Claim {
+	add := func(a, b facts.Felt) facts.Felt {
+		return facts.Felt{
+			Calls: max(a.Calls, b.Calls), Of: a.Of, Share: max(a.Share, b.Share), MaxNs: max(a.MaxNs, b.MaxNs),
+		}
 	}
-	return Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,
+	return facts.Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,
 		o.Users), Probe: add(c.Probe, o.Probe)}
 }
 
 // supportTimeOf says how much of the server's time the commands took in the watch.
-func (f *Finding) supportTimeOf(n *Node) {
-	for _, u := range n.introspection() {
+func (f *Finding) supportTimeOf(n *facts.Node) {
+	for _, u := range introspection(n) {
 		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
 			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms",
 				u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
@@ -159,9 +163,9 @@ func (f *Finding) supportTimeOf(n *Node) {
 	}
 }
 
-func introspectionFix(n *Node, ss []account.Suspect) []string {
+func introspectionFix(n *facts.Node, ss []account.Suspect) []string {
 	name, _, _ := strings.Cut(ss[0].Command, " ")
-	from := n.from(ss)
+	from := n.FromText(ss)
 	switch name {
 	case "INFO":
 		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, "+

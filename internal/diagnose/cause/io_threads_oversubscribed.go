@@ -5,15 +5,17 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
-// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin. Catalogue H4.
+// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin.
 var ioThreadsOversubscribed = Cause{
 	ID:    "io-threads-oversubscribed",
 	Title: "The server has as many I/O threads as CPUs or more: its main thread waits for its own threads",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less " +
 			"used_cpu_*_main_thread)",
@@ -23,69 +25,31 @@ var ioThreadsOversubscribed = Cause{
 	Explain: explainIOThreads,
 }
 
-// IOThreads is what the I/O threads were given and what they took.
-type IOThreads struct {
-	Configured int     // with the main thread
-	CPUs       float64 // that the server may use: by its affinity, or fewer by its quota
-	Quota      bool    // the quota is the bound
-	Run, Wait  float64 // cores, all I/O threads together
-	Known      bool    // seen on the host
-}
-
-// Wish is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
-// serve.
-func (t IOThreads) Wish() float64 { return t.Run + t.Wait }
-
-// ioThreads reads CONFIG and the host's figures of each thread.
-func (n *Node) ioThreads() IOThreads {
-	t := IOThreads{Configured: n.configInt("io-threads")}
-	t.CPUs, _ = n.Host("cpus_allowed").Last()
-	for _, l := range n.cgroup.Levels {
-		if l.QuotaUs > 0 && l.PeriodUs > 0 {
-			if q := float64(l.QuotaUs) / float64(l.PeriodUs); t.CPUs == 0 || q < t.CPUs {
-				t.CPUs, t.Quota = q, true
-			}
-		}
-	}
-	for _, name := range n.Rec.Names(recording.SourceHost, n.Address, "thread.io_th") {
-		switch {
-		case strings.HasSuffix(name, ".run_ns"):
-			t.Known = true
-			t.Run += rate(n.Host(name)) / 1e9
-		case strings.HasSuffix(name, ".delay_ns"):
-			t.Wait += rate(n.Host(name)) / 1e9
-		}
-	}
-	return t
-}
-
-// Bounds: threads that hardly run disturb nobody, and threads that get a CPU when they want one are not too many.
 const (
-	ioThreadsRun  = 0.1 // cores, all together
-	ioThreadsWait = 0.2 // of their wish to run
+	ioThreadsWait = 0.2 // of their demand for CPU
 )
 
-func explainIOThreads(n *Node) *Finding {
-	t := n.ioThreads()
+func explainIOThreads(n *facts.Node) *Finding {
+	t := n.IOThreads()
 	if t.Configured <= 1 {
 		return nil
 	}
 	if !t.Known {
 		return ioThreadsByInfo(n, t)
 	}
-	main, _ := n.demand()
-	if float64(t.Configured) < t.CPUs || t.Run < ioThreadsRun || t.Wait/max(t.Wish(), 1e-9) < ioThreadsWait &&
+	main, _ := n.Demand()
+	if float64(t.Configured) < t.CPUs || t.Run < facts.IOThreadsRun || t.Wait/max(t.Total(), 1e-9) < ioThreadsWait &&
 		!t.Quota {
 		return nil
 	}
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.Quota &&
-			main.Run < 0.8*t.CPUs) || isWaiting(s)
+			main.Run < 0.8*t.CPUs) || facts.IsWaiting(s)
 	})
-	f := n.finding(cl, 0.95)
-	others := n.othersCores()
-	mine := t.Wish() / (t.Wish() + others)
-	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Wish(), 1e-9)) * min(1, 2*mine)
+	f := finding(n, cl, 0.95)
+	others := n.OthersCores()
+	mine := t.Total() / (t.Total() + others)
+	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
 	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured,
 		t.CPUs), float64(t.Configured), "threads")
@@ -94,7 +58,7 @@ func explainIOThreads(n *Node) *Finding {
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue "+
 		"%.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
 	f.supportOwnHolders(n)
-	if others > t.Wish() {
+	if others > t.Total() {
 		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads "+
 			"wanted, %.2f cores", others), others, "cores")
 	}
@@ -104,8 +68,8 @@ func explainIOThreads(n *Node) *Finding {
 }
 
 // supportOwnHolders says how much of the main thread's wait for a CPU the server's own threads had it.
-func (f *Finding) supportOwnHolders(n *Node) {
-	all, own := sumOf(n.Exact(account.RunQueue)), int64(0)
+func (f *Finding) supportOwnHolders(n *facts.Node) {
+	all, own := facts.SumOf(n.Exact(account.RunQueue)), int64(0)
 	for _, s := range n.Exact(account.RunQueue) {
 		if strings.HasPrefix(s.Culprit, "io_thd") {
 			own += s.Ns()
@@ -113,32 +77,23 @@ func (f *Finding) supportOwnHolders(n *Node) {
 	}
 	if own > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended "+
-			"with one of its own I/O threads leaving the CPU", dur(all.Ns), 100*float64(own)/float64(all.Ns)),
+			"with one of its own I/O threads leaving the CPU", facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns)),
 			float64(own), "ns")
 	}
 }
 
-// othersCores is what other processes used of the server's CPUs.
-func (n *Node) othersCores() float64 {
-	cores := 0.0
-	for _, w := range n.neighbours() {
-		cores += w.Cores
-	}
-	return cores
-}
-
 // ioThreadsByInfo judges without the host: I/O threads that are active never sleep (redis 6.0 to 7.4), so what they
 // lack of a core each is what they waited for a CPU.
-func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
+func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	active, _ := n.Info("io_threads_active").Max()
-	all := rate(n.Info("used_cpu_user")) + rate(n.Info("used_cpu_sys"))
-	main := rate(n.Info("used_cpu_user_main_thread")) + rate(n.Info("used_cpu_sys_main_thread"))
-	q, ok := n.queue()
-	if active == 0 || main == 0 || all-main < 0.2 || all > 0.7*float64(t.Configured) || !ok || q.share() < 0.5 {
+	all := facts.Rate(n.Info("used_cpu_user")) + facts.Rate(n.Info("used_cpu_sys"))
+	main := facts.Rate(n.Info("used_cpu_user_main_thread")) + facts.Rate(n.Info("used_cpu_sys_main_thread"))
+	q, ok := n.Queue()
+	if active == 0 || main == 0 || all-main < 0.2 || all > 0.7*float64(t.Configured) || !ok || q.Share() < 0.5 {
 		return nil
 	}
-	f := n.finding(n.waited(), 0.5)
-	f.ExcessShare = max(f.ExcessShare, q.share())
+	f := finding(n, n.Waited(), 0.5)
+	f.ExcessShare = max(f.ExcessShare, q.Share())
 	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f "+
 		"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")
 	f.doubt(recording.SourceServer, "how many CPUs the server has was not seen", 0, "")
@@ -146,7 +101,7 @@ func ioThreadsByInfo(n *Node, t IOThreads) *Finding {
 	return f
 }
 
-func ioThreadsFix(n *Node, t IOThreads) []string {
+func ioThreadsFix(n *facts.Node, t facts.IOThreads) []string {
 	fix := fmt.Sprintf("io-threads below the number of CPUs (4 CPUs: 2-3; 2 CPUs: 1): it is %d", t.Configured)
 	if t.CPUs > 0 {
 		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (it is %d)",

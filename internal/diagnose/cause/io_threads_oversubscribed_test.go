@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestIOThreadsOversubscribed(t *testing.T) {
 		"used_cpu_user": 12, "used_cpu_sys": 3, "used_cpu_user_main_thread": 3,
 		"used_cpu_sys_main_thread": 1,
 	}
-	explainEdge(t, ioThreadsOversubscribed, []edgeCase{
+	explainEdge(t, find("io-threads-oversubscribed"), []edgeCase{
 		{name: "T1: more threads than CPUs", rec: neighbour(threads(waiting("8"), 1.2, 4).mainThread(0.2,
 			0.7).level("host", "cpus_allowed", 2), 0.5), found: true, min: 0.9, evidence: "io-threads is 8, while " +
 			"the server has 2 CPUs", fix: "io-threads 1"},

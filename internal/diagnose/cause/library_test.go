@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -26,7 +28,10 @@ func (e edge) process(libraries ...recording.Library) edge {
 
 // listed adds a client that tells its library to the server.
 func (e edge) listed(name, version string) edge {
-	return e.snapshot(recording.SourceServer, "clients", Client{Addr: "10.0.0.1:1", LibName: name, LibVer: version})
+	return e.snapshot(recording.SourceServer, "clients", facts.Client{
+		Addr: "10.0.0.1:1", LibName: name,
+		LibVer: version,
+	})
 }
 
 // greeted adds a connection of a client on another host, with what it begins with.
@@ -42,11 +47,15 @@ func (e edge) greeted(port int, d recording.HandshakeDetail) edge {
 }
 
 func TestLibrary(t *testing.T) {
-	lines := map[string]string{
-		"go-redis": "nine", "go-redis@8": "eight", "jedis": "jedis", "redis-py": "py",
-		"node-redis": "node", "lettuce": "lettuce", "ioredis": "io",
+	rows := []remedy.Row{
+		{Library: "go-redis", Text: "nine"},
+		{Library: "go-redis", Version: "8", Text: "eight"},
+		{Library: "jedis", Text: "jedis"},
+		{Library: "redis-py", Text: "py"},
+		{Library: "node-redis", Text: "node"},
+		{Library: "lettuce", Text: "lettuce"},
+		{Library: "ioredis", Text: "io"},
 	}
-	order := []string{"go-redis", "go-redis@8", "jedis", "redis-py", "node-redis", "lettuce", "ioredis"}
 	all := []string{"nine", "eight", "jedis", "py", "node", "lettuce", "io"}
 	installed := func(name, version string) recording.Library {
 		return recording.Library{Name: name, Version: version, How: recording.LibraryInstalled}
@@ -122,7 +131,8 @@ func TestLibrary(t *testing.T) {
 		"a program that may be of any language": {caller("shop"), all},
 	} {
 		tt.rec.Index()
-		if got := newCase(tt.rec.Recording).Nodes[0].library(lines, order...); !reflect.DeepEqual(got, tt.want) {
+		got := remedy.Choose(facts.New(tt.rec.Recording).Nodes[0], rows)
+		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

@@ -5,14 +5,16 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done. Catalogue I2.
+// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done.
 var luaOrMultiLong = Cause{
 	ID:    "lua-or-multi-long",
 	Title: "A long script or transaction holds the event loop",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
 		T1: "the main thread on the CPU without a pause meanwhile",
@@ -21,16 +23,16 @@ var luaOrMultiLong = Cause{
 	Explain: explainLuaOrMulti,
 }
 
-func explainLuaOrMulti(n *Node) *Finding {
-	h := n.heldBy("lua-or-multi-long")
-	busy := n.errors("BUSY")
-	if !h.matters() && busy == 0 {
+func explainLuaOrMulti(n *facts.Node) *Finding {
+	h := n.HeldBy(facts.KindScriptOrMulti)
+	busy := errors(n, "BUSY")
+	if !h.Matters() && busy == 0 {
 		return nil
 	}
 	if busy > 0 && h.Ns == 0 {
-		h.Claim = n.waited() // the script has not ended, so that no record has it yet
+		h.Claim = n.Waited() // the script has not ended, so that no record has it yet
 	}
-	f := n.finding(h.Claim, max(h.confidence(n), 0.3))
+	f := finding(n, h.Claim, max(h.Confidence(n), 0.3))
 	if busy > 0 {
 		f.Confidence = max(f.Confidence, 0.95)
 		f.Title = "A script runs for so long that the server answers BUSY"
@@ -50,7 +52,7 @@ func explainLuaOrMulti(n *Node) *Finding {
 		f.doubtStopped(n, h)
 		f.doubtStalls(n, h)
 	}
-	f.Fix = append(f.Fix, scriptFix(command, n.from(h.Suspects))...)
+	f.Fix = append(f.Fix, scriptFix(command, n.FromText(h.Suspects))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
 		"https://redis.io/docs/latest/develop/using-commands/transactions/",
@@ -59,16 +61,16 @@ func explainLuaOrMulti(n *Node) *Finding {
 }
 
 // supportInner says how many commands each script or transaction ran: the server counts them beside it.
-func (f *Finding) supportInner(n *Node, s account.Suspect) {
+func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 	outer := "cmdstat_" + strings.ToLower(s.Command)
-	runs := n.rose(outer+".calls", s)
+	runs := n.Rose(outer+".calls", s)
 	if runs == 0 {
 		return
 	}
 	name, most := "", 0.0
 	for _, series := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		command, isCalls := strings.CutSuffix(strings.TrimPrefix(series, "cmdstat_"), ".calls")
-		if d := n.rose(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
+		if d := n.Rose(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
 			name, most = command, d
 		}
 	}
@@ -95,7 +97,7 @@ func scriptFix(command, from string) []string {
 }
 
 // errors counts the error replies with a code that the watch got.
-func (n *Node) errors(code string) int {
+func errors(n *facts.Node, code string) int {
 	count := 0
 	for _, e := range n.Rec.Events {
 		if e.Kind == recording.KindError && e.Subject == n.Address &&

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -20,9 +20,9 @@ func TestMainThreadSaturated(t *testing.T) {
 		return newEdge("redis 7.0.15").kept(edgeMs, 0, 0).fresh(edgeMs/10, 3*edgeMs).info(busy).mainThread(0.97,
 			0.01).call("kept", 1, edgeMs/10).level(recording.SourceServer, "connected_clients", clients)
 	}
-	explainEdge(t, mainThreadSaturated, []edgeCase{
+	explainEdge(t, find("main-thread-saturated"), []edgeCase{
 		{
-			name: "T1: it never sleeps, and calls wait in line",
+			name: "T1: it never sleeps, and calls wait in the queue",
 			rec: waiting("redis 7.0.15").info(busy).mainThread(0.97,
 				0.01).call("kept", 1, edgeMs/10), found: true, min: 0.9,
 			evidence: "slept 2 %", fix: "Send several commands at a time",
@@ -63,12 +63,12 @@ func TestMainThreadSaturated(t *testing.T) {
 			"used_cpu_sys_main_thread":  1,
 		})},
 		{
-			name: "T1: hundreds in line", rec: inLine(600), found: true, min: 0.5, max: 0.59,
-			against: "up to 212 calls stand in line at a time, on 600 connections",
+			name: "T1: hundreds in the queue", rec: inLine(600), found: true, min: 0.5, max: 0.59,
+			against: "up to 212 calls are queued at a time, on 600 connections",
 		},
-		{name: "T1: hundreds of connections, few of them in line", rec: quicker(600), found: true, min: 0.9},
+		{name: "T1: hundreds of connections, few of them in the queue", rec: quicker(600), found: true, min: 0.9},
 		{name: "T1: few connections", rec: inLine(100), found: true, min: 0.9},
-		{name: "T2: hundreds in line, and no pool of them", rec: inLine(600).tapped(), found: true, min: 0.9},
+		{name: "T2: hundreds in the queue, and no pool of them", rec: inLine(600).tapped(), found: true, min: 0.9},
 		{name: "nothing known", rec: waiting("redis 6.2.14")},
 	})
 }

@@ -2,9 +2,9 @@ package cause
 
 import (
 	"fmt"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
@@ -15,6 +15,7 @@ var manyClientsOverhead = Cause{
 	ID:    "many-clients-overhead",
 	Title: "The server has so many connections that their number itself takes its time",
 	Layer: "client",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in " +
 			"line",
@@ -25,42 +26,24 @@ var manyClientsOverhead = Cause{
 }
 
 const (
-	// manyClients is from where on a list of all clients takes milliseconds: one line takes about 1 µs.
-	manyClients = 1000
-	// crowd is how many calls wait in line at a time for their number to be the problem.
+	// crowd is how many calls are queued at a time for their number to be the problem.
 	crowd = 2000
 )
 
-// manyForInfo is from where on INFO counts: up to redis 4 it walked all clients, and where it is slow with so many, it
-// still does.
-const manyForInfo = 10_000
-
-// isCrowdWork reports whether a command's time grew with the connections, and there are many.
-func (n *Node) isCrowdWork(command string) bool {
+func explainManyClients(n *facts.Node) *Finding {
 	clients, _ := n.Info("connected_clients").Max()
-	switch name, sub, _ := strings.Cut(command, " "); name {
-	case "CLIENT":
-		return clients >= manyClients && (sub == "" || sub == "LIST" || sub == "KILL")
-	case "INFO":
-		return clients >= manyForInfo
-	}
-	return false
-}
-
-func explainManyClients(n *Node) *Finding {
-	clients, _ := n.Info("connected_clients").Max()
-	if clients < manyClients {
+	if clients < facts.ManyClients {
 		return nil
 	}
-	h := n.held(func(s account.Suspect) bool { return s.Kind == account.KindCommand && n.isCrowdWork(s.Command) })
-	line := n.inLine()
+	h := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindCommand && n.IsCrowdWork(s.Command) })
+	line := inLine(n)
 	crowded := line >= crowd && line >= clients/4
-	if !h.matters() && !crowded {
+	if !h.Matters() && !crowded {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected", clients), clients, "clients")
-	if h.matters() {
+	if h.Matters() {
 		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time",
 			h.Suspects[0].Command, clients)
 		f.supportCommands(n, h.Suspects)
@@ -69,12 +52,12 @@ func explainManyClients(n *Node) *Finding {
 		f.Confidence = min(f.Confidence+0.03, 0.97)
 	}
 	if crowded {
-		q, _ := n.queue()
-		all := n.finding(n.waited(), 0)
-		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.share()), max(f.SlowCalls, all.SlowCalls)
+		q, _ := n.Queue()
+		all := finding(n, n.Waited(), 0)
+		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls wait in line at a time (%.0f commands per "+
-			"second, %s each)", line, n.CommandsPerSecond(), dur(q.MedianNs)), line, "calls")
+		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls are queued at a time (%.0f commands per "+
+			"second, %s each)", line, n.CommandsPerSecond(), facts.Dur(q.MedianNs)), line, "calls")
 	}
 	f.Fix = []string{
 		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
@@ -82,10 +65,10 @@ func explainManyClients(n *Node) *Finding {
 		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), CLIENT LIST TYPE normal shows " +
 			"idle= and addr=",
 	}
-	if h.matters() {
-		fix := "Ask for CLIENT LIST rarely" + n.from(h.Suspects) + ", or for less"
-		if since(n, 6, 2) {
-			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients in place of CLIENT LIST" + n.from(h.Suspects)
+	if h.Matters() {
+		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for less"
+		if facts.Since(n, 6, 2) {
+			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients in place of CLIENT LIST" + n.FromText(h.Suspects)
 		}
 		f.Fix = append([]string{fix}, f.Fix...)
 	}
@@ -98,8 +81,8 @@ func explainManyClients(n *Node) *Finding {
 
 // inLine is how many calls wait or are served at a time, by Little's law: those per second times how long each takes.
 // It holds for the probe's calls as they stand in the same line.
-func (n *Node) inLine() float64 {
-	q, ok := n.queue()
+func inLine(n *facts.Node) float64 {
+	q, ok := n.Queue()
 	if !ok {
 		return 0
 	}

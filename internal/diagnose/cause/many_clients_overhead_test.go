@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -19,18 +19,18 @@ func TestManyClientsOverhead(t *testing.T) {
 		return e
 	}
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5) }
-	explainEdge(t, manyClientsOverhead, []edgeCase{
+	explainEdge(t, find("many-clients-overhead"), []edgeCase{
 		{
 			name: "T0: CLIENT LIST walks thousands", rec: listed(well()).level("server", "connected_clients", 15_000),
 			found: true, min: 0.8, evidence: "CLIENT LIST took", fix: "CLIENT LIST ID",
 		},
 		{name: "T0: few clients", rec: listed(well()).level("server", "connected_clients", 50)},
 		{
-			name: "T0: thousands wait in line", rec: newEdge("redis 7.0.15").kept(80*edgeMs, 0, 0).call("kept", 1,
+			name: "T0: thousands wait in the queue", rec: newEdge("redis 7.0.15").kept(80*edgeMs, 0, 0).call("kept", 1,
 				edgeMs).fresh(edgeMs/10, 80*edgeMs).
 				info(map[string]float64{"total_commands_processed": 600_000}).level("server", "connected_clients",
 				5000),
-			found: true, min: 0.85, evidence: "wait in line",
+			found: true, min: 0.85, evidence: "calls are queued at a time",
 		},
 		{name: "T0: thousands that are idle", rec: well().level("server", "connected_clients",
 			15_000).info(map[string]float64{"total_commands_processed": 600_000})},

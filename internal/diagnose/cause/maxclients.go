@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c,
-// acceptCommonHandler). Catalogue M1.
+// acceptCommonHandler).
 var maxClients = Cause{
 	ID:    "maxclients",
 	Title: "The server refuses new connections: maxclients is reached",
@@ -24,14 +25,14 @@ var maxClients = Cause{
 	Explain: explainMaxClients,
 }
 
-func explainMaxClients(n *Node) *Finding {
-	refused := n.refusals()
+func explainMaxClients(n *facts.Node) *Finding {
+	refused := n.Refusals()
 	rejected := n.Growth("rejected_connections")
 	if refused == 0 && rejected == 0 {
 		return nil
 	}
-	f := n.finding(n.Claim(func(_ account.Account, s account.Segment) bool {
-		return isWaiting(s) && s.Actor != account.Server || s.State == account.Dial
+	f := finding(n, n.Claim(func(_ account.Account, s account.Segment) bool {
+		return facts.IsWaiting(s) && s.Actor != account.Server || s.State == account.Dial
 	}), 0.95)
 	if refused > 0 {
 		f.Confidence = 0.99
@@ -51,7 +52,7 @@ func explainMaxClients(n *Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch "+
 			"(rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
 	}
-	limit := n.clientLimit()
+	limit := clientLimit(n)
 	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit),
 			connected, "clients")
@@ -63,7 +64,7 @@ func explainMaxClients(n *Node) *Finding {
 			files), used, "files")
 	}
 	f.supportTurnedAway(n)
-	if who := n.crowd(); who != "" {
+	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, "most connections come from "+who, 0, "")
 	}
 	f.Fix = maxClientsFix(n, limit, int(files))
@@ -72,7 +73,7 @@ func explainMaxClients(n *Node) *Finding {
 }
 
 // supportTurnedAway says whose connections the server closed without having answered a command on them.
-func (f *Finding) supportTurnedAway(n *Node) {
+func (f *Finding) supportTurnedAway(n *facts.Node) {
 	away, who := 0, map[string]int64{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
@@ -83,38 +84,20 @@ func (f *Finding) supportTurnedAway(n *Node) {
 	}
 	if away > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before "+
-			"they had a reply, most of %s", away, sortedByNs(who)[0]), float64(away), "connections")
+			"they had a reply, most of %s", away, facts.SortedByNs(who)[0]), float64(away), "connections")
 	}
-}
-
-// refusals counts the connections of this watch that were refused.
-func (n *Node) refusals() int {
-	refused := 0
-	for _, e := range n.Rec.Events {
-		if e.Kind != recording.KindError || e.Subject != n.Address {
-			continue
-		}
-		d := recording.DetailOf[recording.ErrorDetail](e)
-		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath
-		// then gives is no refusal.
-		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message,
-			"max number of clients") {
-			refused++
-		}
-	}
-	return refused
 }
 
 // clientLimit is maxclients: INFO has it since 6.2.
-func (n *Node) clientLimit() int {
+func clientLimit(n *facts.Node) int {
 	if v, ok := n.Info("maxclients").Last(); ok {
 		return int(v)
 	}
-	return n.configInt("maxclients")
+	return n.ConfigInt("maxclients")
 }
 
-// crowd names the addresses with the most connections.
-func (n *Node) crowd() string {
+// crowdOf names the addresses with the most connections.
+func crowdOf(n *facts.Node) string {
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
 	var counts struct {
 		Clients int            `json:"clients"`
@@ -143,7 +126,7 @@ func (n *Node) crowd() string {
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
 const spareFiles = 32
 
-func maxClientsFix(n *Node, limit, files int) []string {
+func maxClientsFix(n *facts.Node, limit, files int) []string {
 	want := max(10_000, 2*limit)
 	raise := fmt.Sprintf("CONFIG SET maxclients %d", want)
 	if files > 0 && files < want+spareFiles {

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestMaxClients(t *testing.T) {
 		return e
 	}
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0) }
-	explainEdge(t, maxClients, []edgeCase{
+	explainEdge(t, find("maxclients"), []edgeCase{
 		{
 			name: "T0: never let in", rec: refused(outside(), recording.SourceProbe), found: true, min: 0.95,
 			evidence: "were refused", fix: "CONFIG SET maxclients",

@@ -5,46 +5,34 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // migrateBigKeyBlocks: MIGRATE writes a whole value to another server and waits there for the reply, in the main
-// thread; RESTORE on the other end builds it in one go. Catalogue D6.
+// thread; RESTORE on the other end builds it in one go.
 var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
 	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
 			"falls on one node and rises on another",
-		T1: "the main thread on the CPU, or asleep in the middle of it",
+		T1: "the main thread on the CPU, or asleep meanwhile",
 		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's " +
 			"process",
 	},
 	Explain: explainMigrate,
 }
 
-// isMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone,
-// in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
-func isMigration(s account.Suspect) bool {
-	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
-		s.Command == "RESTORE")
-}
-
 // sentByServer reports whether it is known that a RESTORE is the other half of a MIGRATE.
-func (n *Node) sentByServer(s account.Suspect) bool {
-	return s.Command != "RESTORE" || isServer(s.Process) || n.migratedElsewhere()
-}
-
-// isServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
-func isServer(process string) bool {
-	comm, _, _ := strings.Cut(process, "[")
-	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
-		"keydb-serv")
+func sentByServer(n *facts.Node, s account.Suspect) bool {
+	return s.Command != "RESTORE" || facts.IsServer(s.Process) || migratedElsewhere(n)
 }
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
-func (n *Node) migratedElsewhere() bool {
+func migratedElsewhere(n *facts.Node) bool {
 	for _, o := range n.Case.Nodes {
 		if o != n && o.Growth("cmdstat_migrate.calls") > 0 {
 			return true
@@ -53,44 +41,45 @@ func (n *Node) migratedElsewhere() bool {
 	return false
 }
 
-func explainMigrate(n *Node) *Finding {
-	h := n.held(isMigration)
-	if !h.matters() {
+func explainMigrate(n *facts.Node) *Finding {
+	h := n.Held(facts.IsMigration)
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	moved := 0.0
 	for _, s := range h.Suspects {
-		moved = max(moved, n.memoryFell(s))
+		moved = max(moved, n.MemoryFell(s))
 	}
-	if moved >= bigFreeBytes {
+	if moved >= facts.BigFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value "+
 			"that went away", moved/1e6), moved, "bytes")
 	}
 	for _, c := range []string{"migrate", "restore-asking", "restore"} {
 		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
 			f.support(recording.SourceServer, fmt.Sprintf("%.0f %s in the watch, %s each on average (commandstats)",
-				calls, strings.ToUpper(c), dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
+				calls, strings.ToUpper(c), facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
 		}
 	}
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
 		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it "+
-			"slept, waiting for the other server", dur(worst.DurationNs), dur(worst.OnCPUNs)), float64(worst.OnCPUNs),
+			"slept, waiting for the other server", facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs)),
+			float64(worst.OnCPUNs),
 			"ns")
 	}
 	if worst.Command != "MIGRATE" { // which may sleep: it waits for the other server
 		f.doubtStalls(n, h)
 	}
-	if !n.sentByServer(worst) {
+	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that takes it"
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of "+
 			"MIGRATE, or a program that copies a database", 0, "")
 	}
-	f.Fix = n.migrateFix()
+	f.Fix = migrateFix(n)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/migrate/", "https://github.com/redis/redis/issues/13122",
 		"https://github.com/valkey-io/valkey/pull/1949",
@@ -98,7 +87,7 @@ func explainMigrate(n *Node) *Finding {
 	return f
 }
 
-func (n *Node) migrateFix() []string {
+func migrateFix(n *facts.Node) []string {
 	fix := []string{
 		"Find the big keys before they are moved (redis-cli --bigkeys or --memkeys on a replica) and split them: " +
 			"below 1 MB or 10 000 elements a move is a matter of milliseconds",

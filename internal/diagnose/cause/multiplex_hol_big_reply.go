@@ -5,11 +5,11 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // multiplexBigReply: all callers of a client share a connection, and a reply of megabytes goes before the small ones.
-// Catalogue A4.
 var multiplexBigReply = Cause{
 	ID:    "multiplex-hol-big-reply",
 	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
@@ -23,7 +23,7 @@ var multiplexBigReply = Cause{
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from where on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
+// bigReply is the size from which on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
 // stay below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big
 // reply itself.
 const (
@@ -31,7 +31,7 @@ const (
 	smaller  = 10 // times
 )
 
-func explainBigReply(n *Node) *Finding {
+func explainBigReply(n *facts.Node) *Finding {
 	big := map[string][]recording.Call{} // by connection, ordered by their begin
 	for _, c := range n.Rec.Calls {
 		if c.Source == recording.SourceTap && c.Node == n.Address && c.ReplyBytes >= bigReply {
@@ -41,14 +41,14 @@ func explainBigReply(n *Node) *Finding {
 	if len(big) == 0 {
 		return nil
 	}
-	behind, longest, bytes := tally{}, recording.Call{}, int64(0)
-	cl := n.tapClaim(func(a account.Account) int64 {
+	behind, longest, bytes := facts.Tally{}, recording.Call{}, int64(0)
+	cl := n.TapClaim(func(a account.Account) int64 {
 		b, ok := ahead(big[a.Call.Conn], a.Call)
 		if !ok {
 			return 0
 		}
 		// Until the last byte of the big one came in; what it took the server to begin with it is the server's time.
-		ns := spans{{b.StartNs, b.EndNs}}.within(a, passing)
+		ns := facts.Spans{{b.StartNs, b.EndNs}}.Within(a, passing)
 		if ns > 0 {
 			behind[a.Call.Conn]++
 			bytes = max(bytes, b.ReplyBytes)
@@ -58,15 +58,15 @@ func explainBigReply(n *Node) *Finding {
 		}
 		return ns
 	})
-	if !cl.matters() {
+	if !cl.Matters() {
 		return nil
 	}
-	f := n.finding(cl, 0.95)
+	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that "+
-		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
-	who := whose(longest.Conn, longest.Client)
+		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	who := facts.Whose(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB",
-		longest.Op, who, float64(longest.ReplyBytes)/1e6, dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
+		longest.Op, who, float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
 		float64(bytes), "bytes")
 	f.weighShared(n, behind)
 	f.Fix = []string{
@@ -108,8 +108,8 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 }
 
 // weighShared says how calls on other connections did meanwhile.
-func (f *Finding) weighShared(n *Node, behind tally) {
-	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.list(3)),
+func (f *Finding) weighShared(n *facts.Node, behind facts.Tally) {
+	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.List(3)),
 		float64(len(behind)), "connections")
 	elsewhere := 0
 	for _, a := range n.Ledger.Slow {
@@ -121,11 +121,11 @@ func (f *Finding) weighShared(n *Node, behind tally) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
 		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection has its replies within %s in 9 of "+
-			"10 calls", dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
+			"10 calls", facts.Dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
 	} else if ok {
 		f.Confidence -= 0.3
 		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
 	}
 	if elsewhere > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d small calls on other connections were slow as well", elsewhere),

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import "testing"
 
@@ -18,7 +18,7 @@ func TestMultiplexBigReply(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, multiplexBigReply, []edgeCase{
+	explainEdge(t, find("multiplex-hol-big-reply"), []edgeCase{
 		{
 			name: "behind 12 MB", rec: shared(pathClient, 12<<20), found: true, min: 0.9,
 			evidence: "GET on 10.0.0.7:51000 (app[7]): a reply of 12.6 MB", fix: "a connection of their own",

@@ -3,11 +3,12 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // nPlusOneRoundtrips: a caller asks for one thing after the other, and waits a round trip for each. No call is slow;
-// what they are made for is. Catalogue A2.
+// what they are made for is.
 var nPlusOneRoundtrips = Cause{
 	ID: "n-plus-one-roundtrips",
 	Title: "Callers ask for one key after the other and wait a round trip for each: the calls are fast, what needs " +
@@ -26,7 +27,7 @@ var nPlusOneRoundtrips = Cause{
 // Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection is just
 // that: a pool that hands out the last one used keeps one busy however independent the requests are.
 const (
-	tripNs      = floorNs
+	tripNs      = facts.FloorNs
 	mostlyWaits = 0.5 // of the time: its caller waits more than it works
 	chainCalls  = 10  // per second: dependent calls that a request may well make
 	oneAtATime  = 0.7 // of the path's round trip that a call takes at least, where calls do not overlap
@@ -34,51 +35,53 @@ const (
 	dependent   = 0.8 // of the calls are sent right after the reply before: it is waited for
 )
 
-func explainNPlusOne(n *Node) *Finding {
+func explainNPlusOne(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < tripNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
 		return nil // not the path is what a call takes
 	}
-	work := n.probeWorkNs()
-	if kept.MinNs < floorOfWork*work {
+	work := n.ProbeWorkNs()
+	if kept.MinNs < facts.FloorOfWork*work {
 		return nil
 	}
-	var chains []lane
+	var chains []facts.Lane
 	var calls, waits, all int64
 	sure, prompt := true, 1.0
-	for _, c := range n.lanes() {
-		k := c.chain(kept.MinNs)
-		share, counted := c.promptShare()
-		if k.calls == 0 || counted && share < dependent {
+	for _, c := range n.Lanes() {
+		k := chain(c, kept.MinNs)
+		share, counted := promptShare(c)
+		if k.Calls == 0 || counted && share < dependent {
 			continue
 		}
 		sure = sure && counted
 		prompt = min(prompt, share)
 		chains = append(chains, c)
-		calls, waits, all = calls+k.calls, waits+k.inFlightNs, all+k.to-k.from
+		calls, waits, all = calls+k.Calls, waits+k.InFlightNs, all+k.To-k.From
 	}
 	if len(chains) == 0 {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.58}
-	f.ExcessShare = min(1, (1-1.0/chainCalls)*float64(waits)/inFlight(n.lanes()))
-	who := tally{}
+	f.ExcessShare = min(1, (1-1.0/chainCalls)*float64(waits)/facts.InFlight(n.Lanes()))
+	who := facts.Tally{}
 	for _, c := range chains {
-		who[c.who()] = int(c.Calls)
+		who[c.Who()] = int(c.Calls)
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections send %.0f calls per second each, one after the other, "+
 		"and wait %.0f %% of the time for replies: %s", len(chains), float64(calls)/(float64(all)/1e9),
-		100*float64(waits)/float64(all), who.list(3)), float64(calls), "calls")
+		100*float64(waits)/float64(all), who.List(3)), float64(calls), "calls")
 	f.support(recording.SourceTap, fmt.Sprintf("a call takes %s on average; 100 in a row take %s, 100 in one MGET or "+
-		"pipeline about %s", dur(waits/calls), dur(100*waits/calls), dur(waits/calls+100*work)), float64(waits/calls),
+		"pipeline about %s", facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work)),
+		float64(waits/calls),
 		"ns")
 	f.support(recording.SourceProbe, fmt.Sprintf("the round trip takes at least %s: it is nearly all of each call",
-		dur(kept.MinNs)), float64(kept.MinNs), "ns")
+		facts.Dur(kept.MinNs)), float64(kept.MinNs), "ns")
 	if work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on such a call (commandstats)", dur(work)),
+		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on such a call (commandstats)",
+			facts.Dur(work)),
 			float64(work), "ns")
 	}
-	if top := n.topCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
+	if top := n.TopCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
 		f.support(recording.SourceServer, fmt.Sprintf("most of them are %s: %.0f calls", top.Name, top.Calls),
 			top.Calls, "calls")
 	}
@@ -106,29 +109,29 @@ func explainNPlusOne(n *Node) *Finding {
 }
 
 // promptShare is how many of a connection's calls were sent right after the reply before.
-func (l lane) promptShare() (share float64, counted bool) {
-	if len(l.use) == 0 || l.use[len(l.use)-1].prompt < 0 {
+func promptShare(l facts.Lane) (share float64, counted bool) {
+	if len(l.Use) == 0 || l.Use[len(l.Use)-1].Prompt < 0 {
 		return 0, false
 	}
-	last := l.use[len(l.use)-1]
-	return float64(last.prompt) / float64(max(last.calls, 1)), true
+	last := l.Use[len(l.Use)-1]
+	return float64(last.Prompt) / float64(max(last.Calls, 1)), true
 }
 
 // chain is the use of a connection if it had one call after the other under way, most of the time from its first to its
 // last second.
-func (l lane) chain(trip int64) (sum laneStep) {
-	if len(l.steps) == 0 {
+func chain(l facts.Lane, trip int64) (sum facts.LaneStep) {
+	if len(l.Steps) == 0 {
 		return sum
 	}
-	sum.from, sum.to = l.steps[0].from, l.steps[len(l.steps)-1].to
-	for _, s := range l.steps {
-		sum.calls, sum.inFlightNs, sum.idleNs = sum.calls+s.calls, sum.inFlightNs+s.inFlightNs, sum.idleNs+s.idleNs
+	sum.From, sum.To = l.Steps[0].From, l.Steps[len(l.Steps)-1].To
+	for _, s := range l.Steps {
+		sum.Calls, sum.InFlightNs, sum.IdleNs = sum.Calls+s.Calls, sum.InFlightNs+s.InFlightNs, sum.IdleNs+s.IdleNs
 	}
-	all := float64(sum.inFlightNs + sum.idleNs)
-	each := float64(sum.inFlightNs) / float64(max(sum.calls, 1))
-	if float64(sum.inFlightNs) < mostlyWaits*all || float64(sum.calls) < chainCalls*float64(sum.to-sum.from)/1e9 ||
+	all := float64(sum.InFlightNs + sum.IdleNs)
+	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
+	if float64(sum.InFlightNs) < mostlyWaits*all || float64(sum.Calls) < chainCalls*float64(sum.To-sum.From)/1e9 ||
 		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
-		return laneStep{}
+		return facts.LaneStep{}
 	}
 	return sum
 }

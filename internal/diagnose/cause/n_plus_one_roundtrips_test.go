@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import "testing"
 
@@ -12,7 +12,7 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 	near := func() edge {
 		return newPath().info(map[string]float64{"cmdstat_get.calls": 300_000, "cmdstat_get.usec": 600_000})
 	}
-	explainEdge(t, nPlusOneRoundtrips, []edgeCase{
+	explainEdge(t, find("n-plus-one-roundtrips"), []edgeCase{
 		{
 			name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs),
 			found: true, min: 0.5, max: 0.6, evidence: "240 calls per second each", against: "inferred", fix: "MGET",

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // nagleDelayedACK: a sender without TCP_NODELAY writes a request by two writes. Its kernel holds the second until the
 // first is acknowledged (RFC 896), which the other side puts off in the hope of a reply that could carry the
-// acknowledgement. Catalogue F2.
+// acknowledgement.
 var nagleDelayedACK = Cause{
 	ID: "nagle-delayed-ack",
 	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of " +
@@ -47,21 +48,21 @@ func delayedOut(a account.Account) int64 {
 
 // Nagled are connections all of whose calls take as long as a delayed acknowledgement.
 type Nagled struct {
-	conns    []lane
+	conns    []facts.Lane
 	calls    int64
 	excessNs int64
 }
 
-func (n *Node) nagled(usualNs int64) (g Nagled) {
-	for _, c := range n.lanes() {
+func nagled(n *facts.Node, usualNs int64) (g Nagled) {
+	for _, c := range n.Lanes() {
 		if c.Calls < nagledCalls {
 			continue
 		}
 		steady, used := 0, 0
-		for _, s := range c.steps {
-			if s.calls > 0 {
+		for _, s := range c.Steps {
+			if s.Calls > 0 {
 				used++
-				if delayed(s.inFlightNs / s.calls) {
+				if delayed(s.InFlightNs / s.Calls) {
 					steady++
 				}
 			}
@@ -75,7 +76,7 @@ func (n *Node) nagled(usualNs int64) (g Nagled) {
 	return g
 }
 
-func explainNagle(n *Node) *Finding {
+func explainNagle(n *facts.Node) *Finding {
 	usual := int64(0)
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		usual = kept.P50Ns
@@ -83,47 +84,47 @@ func explainNagle(n *Node) *Finding {
 	if usual*4 >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms are no sign
 	}
-	who, ops := tally{}, tally{}
-	cl := n.tapClaim(func(a account.Account) int64 {
+	who, ops := facts.Tally{}, facts.Tally{}
+	cl := n.TapClaim(func(a account.Account) int64 {
 		ns := delayedOut(a)
 		if ns > 0 {
-			who[whose(a.Call.Conn, a.Call.Client)]++
+			who[facts.Whose(a.Call.Conn, a.Call.Client)]++
 			ops[a.Call.Op]++
 		}
 		return ns
 	})
-	g := n.nagled(usual)
-	if cl.Calls < healthyMinCalls && len(g.conns) == 0 {
+	g := nagled(n, usual)
+	if cl.Calls < facts.HealthyMinCalls && len(g.conns) == 0 {
 		return nil
 	}
-	f := n.finding(cl, 0.9)
-	if cl.Calls >= healthyMinCalls {
+	f := finding(n, cl, 0.9)
+	if cl.Calls >= facts.HealthyMinCalls {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) arrived 40 ms after their last byte was "+
-			"written, with nothing sent again: %s", cl.Calls, len(n.Ledger.Slow), ops.list(3), who.list(3)),
+			"written, with nothing retransmitted: %s", cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3)),
 			float64(cl.Calls), "calls")
 	}
 	calls := int64(cl.Calls)
 	if len(g.conns) > 0 {
 		calls = max(calls, g.calls)
 		for _, c := range g.conns {
-			who[c.who()] += int(c.Calls)
+			who[c.Who()] += int(c.Calls)
 		}
-		if share := float64(g.excessNs) / inFlight(n.lanes()); share > f.ExcessShare {
+		if share := float64(g.excessNs) / facts.InFlight(n.Lanes()); share > f.ExcessShare {
 			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
 		}
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections take %s for each call, second by second (%d "+
-			"calls), others take %s: %s", len(g.conns), dur(g.meanNs()), g.calls, dur(usual), who.list(3)),
+			"calls), others take %s: %s", len(g.conns), facts.Dur(g.meanNs()), g.calls, facts.Dur(usual), who.List(3)),
 			float64(g.meanNs()), "ns")
 	}
 	f.weighACKs(n, calls)
-	if d, ok := n.demand(); ok && d.Sure && d.Wish() < idleEnough {
+	if d, ok := n.Demand(); ok && d.Sure && d.Total() < facts.IdleEnough {
 		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait",
-			d.Wish()*100), d.Wish(), "of the time")
+			d.Total()*100), d.Total(), "of the time")
 	}
 	f.Fix = []string{
 		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies between: Lettuce < 6.0 "+
 			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; in C "+
-			"setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.list(2)),
+			"setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
 		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
 	}
 	f.See = []string{
@@ -142,7 +143,7 @@ func (g Nagled) meanNs() int64 {
 }
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.
-func (f *Finding) weighACKs(n *Node, calls int64) {
+func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	acks := n.Host("net.DelayedACKs")
 	switch {
 	case len(acks) == 0:

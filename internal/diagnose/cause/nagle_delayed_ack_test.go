@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import "testing"
 
@@ -14,7 +14,7 @@ func TestNagleDelayedACK(t *testing.T) {
 	steady := func(ms int64) edge {
 		return newPath().lane(pathClient, 16, ms*edgeMs, 20*edgeMs).lane(pathOther, 50, edgeMs/5, 20*edgeMs)
 	}
-	explainEdge(t, nagleDelayedACK, []edgeCase{
+	explainEdge(t, find("nagle-delayed-ack"), []edgeCase{
 		{
 			name: "requests arrive 41 ms late", rec: acks(calls("out", 41), 12), found: true, min: 0.9,
 			evidence: "10 of 10 slow calls (SET)", fix: "app[7]",
@@ -33,7 +33,7 @@ func TestNagleDelayedACK(t *testing.T) {
 		},
 		{name: "requests are late by another time", rec: acks(calls("out", 25), 12)},
 		{name: "the server was late for 41 ms", rec: acks(calls("throttled", 41), 12)},
-		{name: "sent again", rec: acks(calls("retransmit", 45), 12)},
+		{name: "retransmitted", rec: acks(calls("retransmit", 45), 12)},
 		{name: "the path itself takes that long", rec: acks(newEdge("redis 7.0.15").kept(41*edgeMs, 0,
 			0).lane(pathClient, 16, 42*edgeMs, 0), 170)},
 		{name: "an ordinary connection", rec: acks(steady(1), 2)},

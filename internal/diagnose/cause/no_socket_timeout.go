@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes
-// a quarter of an hour, or for ever where the request was acknowledged. Catalogue A12.
+// a quarter of an hour, or for ever where the request was acknowledged.
 var noSocketTimeout = Cause{
 	ID:    "no-socket-timeout",
 	Title: "Callers wait without a timeout for replies that will not come",
@@ -20,7 +22,8 @@ var noSocketTimeout = Cause{
 		T0: "nothing: the calls of others are not seen",
 		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
 			"libraries, while the server answers others",
-		T2: "requests that were sent again and again, at intervals that double, on connections that nobody closes",
+		T2: "requests that were retransmitted again and again, at intervals that double, on connections that nobody " +
+			"closes",
 	},
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
 	Explain: explainNoTimeout,
@@ -41,15 +44,15 @@ const (
 type hang struct {
 	client, caller string
 	waitNs         int64
-	again          int // times that the request was sent again, without an answer
+	again          int // times that the request was retransmitted, without an answer
 	source         string
 }
 
 // hangs are the connections that still wait when the watch ends, the longest first.
-func (n *Node) hangs() []hang {
+func hangs(n *facts.Node) []hang {
 	by := map[string]hang{}
-	for _, s := range n.silences() {
-		if wait := n.EndNs - s.SentNs; !s.GivenUp && s.Again >= resentInVain {
+	for _, s := range n.Silences() {
+		if wait := n.EndNs - s.SentNs; !s.GivenUp && s.Again >= facts.UnansweredRetransmits {
 			by[s.Client] = hang{s.Client, s.Caller, wait, s.Again, recording.SourceTap}
 		}
 	}
@@ -67,7 +70,7 @@ func (n *Node) hangs() []hang {
 		client := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
 		h := hang{client, fmt.Sprintf("%s[%d]", w.Comm, w.PID), int64(wait), int(again), recording.SourceHost}
 		if w.PID == 0 {
-			h.caller = hostOf(client)
+			h.caller = facts.HostOf(client)
 		}
 		if int64(wait) >= by[client].waitNs {
 			by[client] = h
@@ -75,7 +78,7 @@ func (n *Node) hangs() []hang {
 	}
 	var out []hang
 	for _, h := range by {
-		if h.waitNs >= timeoutsEndBy && !n.meantToWait(h.client) {
+		if h.waitNs >= timeoutsEndBy && !meantToWait(n, h.client) {
 			out = append(out, h)
 		}
 	}
@@ -88,9 +91,9 @@ func (n *Node) hangs() []hang {
 
 // meantToWait reports whether a connection waits because its command does, as the server tells: BLPOP, a subscription,
 // MONITOR, a replica.
-func (n *Node) meantToWait(address string) bool {
-	for _, c := range n.clients {
-		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") || meantToWait[strings.ToUpper(c.Cmd)]) {
+func meantToWait(n *facts.Node, address string) bool {
+	for _, c := range n.AllClients {
+		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") || facts.MeantToWait[strings.ToUpper(c.Cmd)]) {
 			return true
 		}
 	}
@@ -98,7 +101,7 @@ func (n *Node) meantToWait(address string) bool {
 }
 
 // answersAtEnd reports whether the server answered somebody shortly before the watch ended.
-func (n *Node) answersAtEnd() bool {
+func answersAtEnd(n *facts.Node) bool {
 	if s := n.Info("uptime_in_seconds"); len(s) > 0 && s[len(s)-1].TimeNs >= n.EndNs-stillAnswers {
 		return true
 	}
@@ -110,40 +113,41 @@ func (n *Node) answersAtEnd() bool {
 	return false
 }
 
-func explainNoTimeout(n *Node) *Finding {
-	hangs := n.hangs()
-	if len(hangs) == 0 || !n.answersAtEnd() {
+func explainNoTimeout(n *facts.Node) *Finding {
+	hangs := hangs(n)
+	if len(hangs) == 0 || !answersAtEnd(n) {
 		return nil // a server that answers nobody is another trouble
 	}
 	var lost, waited int64
-	who, again := tally{}, 0
+	who, again := facts.Tally{}, 0
 	for _, h := range hangs {
 		lost += min(h.waitNs, n.EndNs-n.StartNs)
 		who[h.caller]++
 		again = max(again, h.again)
 	}
-	for _, l := range n.lanes() {
+	for _, l := range n.Lanes() {
 		waited += l.InFlightNs
 	}
 	worst := hangs[0]
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited,
 		n.Ledger.ExcessNs))}
 	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s "+
-		"(%s), and nobody gave them up: %s", len(hangs), dur(worst.waitNs), worst.client, who.list(3)),
+		"(%s), and nobody gave them up: %s", len(hangs), facts.Dur(worst.waitNs), worst.client, who.List(3)),
 		float64(len(hangs)), "connections")
 	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 "+
-		"to %s; Lettuce and PHP 60 s)", dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
-	if again >= resentInVain {
+		"to %s; Lettuce and PHP 60 s)", facts.Dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
+	if again >= facts.UnansweredRetransmits {
 		f.Confidence = 0.93
-		f.support(worst.source, fmt.Sprintf("the request was sent again %d times, at intervals that double, without "+
+		f.support(worst.source, fmt.Sprintf("the request was retransmitted %d times, at intervals that double, "+
+			"without "+
 			"an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again),
 			"times")
 	} else {
-		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to send again: without a "+
+		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to retransmit: without a "+
 			"timeout it waits for ever", 0, "")
 	}
 	f.support(recording.SourceServer, "the server answered others until the end", 0, "")
-	if len(n.clients) == 0 {
+	if len(n.AllClients) == 0 {
 		f.Confidence -= 0.25
 		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a "+
 			"subscription) looks the same", 0, "")
@@ -156,25 +160,10 @@ func explainNoTimeout(n *Node) *Finding {
 	return f
 }
 
-func noTimeoutFix(n *Node) []string {
+func noTimeoutFix(n *facts.Node) []string {
 	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind " +
 		"it may take:"}
-	fix = append(fix, n.library(map[string]string{
-		"redis-py": "redis-py: socket_timeout=1, socket_connect_timeout=1 (none before 8.0, 5 s since), " +
-			"health_check_interval=30",
-		"lettuce": "Lettuce: RedisURI.setTimeout(Duration.ofSeconds(1)) (60 s by default), " +
-			"ClientOptions.timeoutOptions(TimeoutOptions.enabled()), SocketOptions.tcpUserTimeout(…) and keepAlive(…)",
-		"ioredis": "ioredis: commandTimeout: 1000 and socketTimeout (none by default), keepAlive: 10000",
-		"node-redis": "node-redis: socket: { socketTimeout: … } (none by default), commandOptions: { timeout: 1000 " +
-			"}, pingInterval",
-		"redigo": "redigo: DialReadTimeout(time.Second), DialWriteTimeout(time.Second) (none by default), or " +
-			"DoWithTimeout",
-		"go-redis": "go-redis: ReadTimeout: time.Second (-1 is none; 3 s by default, 5 s from 9.22 on)",
-		"jedis": "Jedis: socketTimeoutMillis(1000) (2 s by default; 0 is none), blockingSocketTimeoutMillis for " +
-			"blocking commands",
-		"hiredis": "hiredis: redisSetTimeout; redis-rs: set_response_timeout; phpredis: Redis::OPT_READ_TIMEOUT " +
-			"(default_socket_timeout, 60 s)",
-	}, "redis-py", "lettuce", "ioredis", "node-redis", "redigo", "go-redis", "jedis", "hiredis")...)
+	fix = append(fix, remedy.For(n, remedy.ReplyTimeout, nil)...)
 	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
 		"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
 		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")

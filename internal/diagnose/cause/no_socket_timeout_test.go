@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -57,15 +57,15 @@ func TestNoSocketTimeout(t *testing.T) {
 	over := hanging(list(alive(), "N", "get"), client, 9*second, 0)
 	over.Sample(recording.Sample{TimeNs: edgeEnd + 1, Source: recording.SourceHost, Subject: recording.ConnPrefix +
 		client, Name: "waiting_ns", Value: 0})
-	explainEdge(t, noSocketTimeout, []edgeCase{
+	explainEdge(t, find("no-socket-timeout"), []edgeCase{
 		{
 			name: "T1: acknowledged, and never answered", rec: hanging(list(alive(), "N", "get"), client, 30*second, 0),
 			found: true, min: 0.8, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout=1",
 		},
 		{
-			name: "T1: sent again and again", rec: hanging(list(alive(), "N", "get"), client, 30*second, 6),
+			name: "T1: retransmitted again and again", rec: hanging(list(alive(), "N", "get"), client, 30*second, 6),
 			found: true,
-			min:   0.9, evidence: "sent again 6 times",
+			min:   0.9, evidence: "retransmitted 6 times",
 		},
 		{
 			name: "T1: CLIENT LIST is forbidden", rec: hanging(alive(), client, 30*second, 0), found: true, max: 0.65,
@@ -73,7 +73,7 @@ func TestNoSocketTimeout(t *testing.T) {
 		},
 		{
 			name: "T2: seen by the kernel source alone", rec: unheard(), found: true, min: 0.9,
-			evidence: "sent again 5 times",
+			evidence: "retransmitted 5 times",
 		},
 		{name: "a wait that a usual timeout ends", rec: hanging(list(alive(), "N", "get"), client, 4*second, 0)},
 		{name: "BLPOP", rec: hanging(list(alive(), "b", "blpop"), client, 30*second, 0)},

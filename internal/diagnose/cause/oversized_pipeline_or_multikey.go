@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
-// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them. Catalogue A3.
+// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them.
 var oversizedPipeline = Cause{
 	ID: "oversized-pipeline-or-multikey",
 	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +
@@ -26,10 +27,6 @@ var oversizedPipeline = Cause{
 }
 
 const (
-	// oversized is the number of commands, or keys, from where on a batch is one: 1000 take about a millisecond of the
-	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
-	// instance 10k"; measured gains end near 100).
-	oversized = 1000
 	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read that is as long was not the last
 	// of its batch.
 	readBytes = 16 << 10
@@ -38,29 +35,26 @@ const (
 	batchGapNs = int64(250e6)
 )
 
-// multiKey are the commands that take any number of keys, members or fields, at a constant price each.
-var multiKey = words(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)
-
 // batch is what one connection asked at once.
 type batch struct {
 	client, process string
-	ops             tally // commands, by name
+	ops             facts.Tally // commands, by name
 	calls           int
 	args            int // most of one command
 	bytes           int64
-	works           spans
+	works           facts.Spans
 	longestNs       int64 // of one read
 	more            bool  // the last read was full
 	multi           bool  // one command with many keys
 	transaction     bool  // its commands wait in the server until EXEC does all of them at once: lua-or-multi-long
 }
 
-func (b *batch) oversized() bool { return (b.calls >= oversized || b.multi) && !b.transaction }
+func (b *batch) oversized() bool { return (b.calls >= facts.Oversized || b.multi) && !b.transaction }
 
-func (b *batch) who() string { return whose(b.client, b.process) }
+func (b *batch) who() string { return facts.Whose(b.client, b.process) }
 
 func (b *batch) op() string {
-	if top := b.ops.top(1); len(top) > 0 {
+	if top := b.ops.Top(1); len(top) > 0 {
 		return top[0]
 	}
 	return "?"
@@ -84,7 +78,7 @@ func (b *batch) take(d recording.WorkDetail, from, to int64) {
 func (b *batch) lastNs() int64 { return b.works[len(b.works)-1][1] }
 
 // batches joins the work of a server into what came at once on each connection.
-func (n *Node) batches() []*batch {
+func batches(n *facts.Node) []*batch {
 	open := map[string]*batch{}
 	var out []*batch
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) { // in order of time
@@ -94,9 +88,9 @@ func (n *Node) batches() []*batch {
 			continue
 		}
 		name, _, _ := strings.Cut(d.Op, " ")
-		multi := d.Args > oversized && multiKey[name]
+		multi := d.Args > facts.Oversized && facts.MultiKey[name]
 		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
-			b = &batch{client: d.Client, multi: multi, ops: tally{}}
+			b = &batch{client: d.Client, multi: multi, ops: facts.Tally{}}
 			open[d.Client] = b
 			out = append(out, b)
 		}
@@ -105,10 +99,10 @@ func (n *Node) batches() []*batch {
 	return out
 }
 
-func explainOversized(n *Node) *Finding {
-	var works spans
+func explainOversized(n *facts.Node) *Finding {
+	var works facts.Spans
 	var multi, piped []*batch
-	for _, b := range n.batches() {
+	for _, b := range batches(n) {
 		if !b.oversized() {
 			continue
 		}
@@ -119,17 +113,17 @@ func explainOversized(n *Node) *Finding {
 			piped = append(piped, b)
 		}
 	}
-	served := merge(works)
+	served := facts.Merge(works)
 	others, own := 0, map[string]bool{}
 	for _, b := range slices.Concat(multi, piped) {
 		own[b.client] = true
 	}
-	w := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) == "oversized-pipeline-or-multikey" })
-	// What a segment waited for has one cause, this or another, where commandCause knows it.
-	told := n.waitsFor(func(s account.Suspect) bool { return n.commandCause(s) != "" })
-	h := w.held(n.claimOf(func(a account.Account) int64 {
-		ns := w.of(a) + served.within(a, func(s account.Segment) bool {
-			return !told.matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
+	w := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
+	// What a segment waited for has one cause, this or another, where CommandCause knows it.
+	told := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
+	h := w.Held(n.ClaimOf(func(a account.Account) int64 {
+		ns := w.Of(a) + served.Within(a, func(s account.Segment) bool {
+			return !told.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
 		if ns > 0 && !own[a.Call.Conn] {
@@ -137,15 +131,15 @@ func explainOversized(n *Node) *Finding {
 		}
 		return ns
 	}))
-	if !h.matters() {
+	if !h.Matters() {
 		return nil
 	}
 	if len(works) == 0 {
-		return n.loggedMulti(h)
+		return loggedMulti(n, h)
 	}
-	f := n.finding(h.Claim, 0.95)
+	f := finding(n, h.Claim, 0.95)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up "+
-		"to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), dur(h.MaxNs), others),
+		"to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others),
 		float64(h.Calls), "calls")
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
@@ -160,8 +154,8 @@ func explainOversized(n *Node) *Finding {
 }
 
 // loggedMulti is what the server's records alone tell of commands with thousands of keys.
-func (n *Node) loggedMulti(h Held) *Finding {
-	f := n.finding(h.Claim, h.confidence(n))
+func loggedMulti(n *facts.Node, h facts.Held) *Finding {
+	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1),
@@ -170,7 +164,7 @@ func (n *Node) loggedMulti(h Held) *Finding {
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{
-		fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.from(h.Suspects[:1])),
+		fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.FromText(h.Suspects[:1])),
 		batchJobs,
 	}
 	f.See = oversizedSee
@@ -178,7 +172,7 @@ func (n *Node) loggedMulti(h Held) *Finding {
 }
 
 func (f *Finding) supportPipelines(piped []*batch) {
-	conns, largest := tally{}, piped[0]
+	conns, largest := facts.Tally{}, piped[0]
 	for _, b := range piped {
 		conns[b.who()]++
 		if b.calls > largest.calls {
@@ -186,14 +180,15 @@ func (f *Finding) supportPipelines(piped []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in "+
-		"%d reads: %s", times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works),
-		conns.list(3)), float64(largest.calls), "commands")
+		"%d reads: %s", facts.Times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6,
+		len(largest.works),
+		conns.List(3)), float64(largest.calls), "commands")
 	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, "+
-		"with some hundreds of them, took %s", dur(largest.longestNs)), float64(largest.longestNs), "ns")
+		"with some hundreds of them, took %s", facts.Dur(largest.longestNs)), float64(largest.longestNs), "ns")
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
-	conns, largest, longest := tally{}, multi[0], int64(0)
+	conns, largest, longest := facts.Tally{}, multi[0], int64(0)
 	for _, b := range multi {
 		conns[b.who()]++
 		longest = max(longest, b.longestNs)
@@ -202,13 +197,13 @@ func (f *Finding) supportMulti(multi []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(),
-		largest.args-1, times(len(multi)), dur(longest), conns.list(3)), float64(largest.args-1), "keys")
+		largest.args-1, facts.Times(len(multi)), facts.Dur(longest), conns.List(3)), float64(largest.args-1), "keys")
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
-func (f *Finding) doubtBatches(n *Node, piped bool) {
-	h := n.held(func(s account.Suspect) bool {
-		return n.commandCause(s) == "slow-command" && s.ArgCount < oversized
+func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
+	h := n.Held(func(s account.Suspect) bool {
+		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.Oversized
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
 		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",

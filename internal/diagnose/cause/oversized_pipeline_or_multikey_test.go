@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestOversizedPipeline(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, oversizedPipeline, []edgeCase{
+	explainEdge(t, find("oversized-pipeline-or-multikey"), []edgeCase{
 		{
 			name: "a pipeline of 20000", rec: held(30, recording.WorkDetail{
 				Op: "GET", Calls: 680, Args: 2,

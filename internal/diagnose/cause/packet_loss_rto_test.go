@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestPacketLossRTO(t *testing.T) {
 		return e
 	}
 	// Replies that were late on their way back, one each 400 ms, each after a pause of its own; some with a request
-	// that was sent again for nothing.
+	// that was retransmitted for nothing.
 	lateReplies := func(ms, apart int64, resent int) edge {
 		e := newPath()
 		for i := range int64(20) {
@@ -58,32 +58,35 @@ func TestPacketLossRTO(t *testing.T) {
 			"sock.unanswered_resends": resends,
 		}).level(recording.SourceHost, "sock.retransmitting", 6)
 	}
-	explainEdge(t, packetLossRTO, []edgeCase{
+	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{name: "T2: replies were lost before they left the server's host, which counts nothing", rec: lateReplies(206,
 			400, 15), found: true, min: 0.9, evidence: "20 replies arrived 180 ms or later after the server had sent " +
 			"them, up to 206 ms; 15 of them right after"},
-		{name: "T2: replies were late for longer than a timer runs, and nothing was sent again", rec: lateReplies(206,
-			400, 0)},
+		{
+			name: "T2: replies were late for longer than a timer runs, and nothing was retransmitted",
+			rec: lateReplies(206,
+				400, 0),
+		},
 		{name: "T2: replies were late by less than a timer runs", rec: lateReplies(90, 400, 15)},
 		{name: "T2: this machine stood still for a moment, and its timers ran out", rec: lateReplies(206, 1, 20)},
-		{name: "T1: some connections are dead: all that was sent again went to them", rec: dead(24)},
+		{name: "T1: some connections are dead: all that was retransmitted went to them", rec: dead(24)},
 		{
 			name: "T1: some connections are dead, and others lose", rec: dead(9), found: true, max: 0.8,
-			against: "9 more were sent again and again on connections on which nothing came back",
+			against: "9 more were retransmitted again and again on connections on which nothing came back",
 		},
-		{name: "T1: what was sent again was acknowledged at last", rec: dead(0), found: true, min: 0.8},
+		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true, min: 0.8},
 		{
-			name: "T2: replies to other hosts were acknowledged late, after they were sent again",
+			name: "T2: replies to other hosts were acknowledged late, after they were retransmitted",
 			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses were " +
 				"acknowledged late, up to 240 ms",
 		},
 		{
-			name: "T2: replies to other hosts were acknowledged late, and nothing was sent again",
+			name: "T2: replies to other hosts were acknowledged late, and nothing was retransmitted",
 			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were " +
-				"acknowledged late with nothing sent again, the worst 240 ms after 9000 bytes",
+				"acknowledged late with nothing retransmitted, the worst 240 ms after 9000 bytes",
 		},
 		{
-			name: "T0: the probe's socket sent again", rec: resent(slow()), found: true, min: 0.9, max: 0.92,
+			name: "T0: the probe's socket retransmitted", rec: resent(slow()), found: true, min: 0.9, max: 0.92,
 			evidence: "10 of 10 slow calls", fix: "ethtool",
 		},
 		{
@@ -170,7 +173,7 @@ func TestPacketLossRTO(t *testing.T) {
 			found: true, min: 0.9,
 		},
 		{
-			name: "T1: others' segments were sent again twice by mistake",
+			name: "T1: others' segments were retransmitted twice by mistake",
 			rec: others(map[string]float64{
 				"net.RetransSegs": 100, "net.TCPTimeouts": 20, "net.TCPFastRetrans": 80,
 				"net.TCPDSACKRecvSegs": 98,

@@ -2,12 +2,16 @@ package cause
 
 import (
 	"fmt"
+	"strings"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // poolExhaustedWait: all connections of the pool are in use all of the time, and calls wait inside of the client before
-// they are sent. Catalogue B1.
+// they are sent.
 var poolExhaustedWait = Cause{
 	ID:    "pool-exhausted-wait",
 	Title: "The client's connection pool is too small: calls wait in the client for a connection",
@@ -17,14 +21,11 @@ var poolExhaustedWait = Cause{
 		T2: "every connection of a process has a call in flight nearly all of the time, and its next one at once",
 	},
 	// Whatever makes calls long keeps connections in use.
+	AfterClass: []Class{ServerStall},
 	After: []string{
-		"server-cfs-throttled", "server-cpu-contention", "process-frozen", "failover-window",
-		"stale-topology-silent-master", "hot-shard-or-hot-key", "main-thread-saturated", "slow-command",
-		"lua-or-multi-long", "big-key-io",
-		"client-pause-or-write-block", "packet-loss-rto", "client-cfs-throttled", "client-cpu-saturated",
-		"client-eventloop-blocked", "client-gc-pause",
-		"blocking-cmd-on-shared-conn", "pool-test-on-borrow", "cmdinfo-once-lock",
-		"pool-leak",
+		"failover-window", "stale-topology-silent-master", "packet-loss-rto", "client-cfs-throttled",
+		"client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause", "blocking-cmd-on-shared-conn",
+		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak",
 	},
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,
@@ -32,68 +33,56 @@ var poolExhaustedWait = Cause{
 
 // Bounds of a pool that is waited for.
 const (
-	poolConns  = 2   // a single connection that is always in use is a program that makes one call after the other
-	waitLong   = 1.0 // times the call itself: from then on callers lose more in the pool than at the server
-	mostlySlow = 0.5
-	overlaps   = 1.3 // calls in flight on a connection that has any: a pool gives it to one caller at a time
+	poolConns = 2   // a single connection that is always in use is a program that makes one call after the other
+	waitLong  = 1.0 // times the call itself: from then on callers lose more in the pool than at the server
+	overlaps  = 1.3 // calls in flight on a connection that has any: a pool gives it to one caller at a time
 )
-
-// poolUse is how a caller uses its connections.
-type poolUse struct {
-	*Caller
-	used   []*Conn
-	busy   float64 // of the time, with a call in flight: all connections together
-	least  float64 // that of the least used
-	gapNs  int64   // from a reply to the next send, on average
-	callNs int64
-	calls  float64 // per second
-}
 
 // waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls that come at
 // random to as many connections as there are, each in use for the same part of the time.
-func (u poolUse) waits() float64 {
-	busy := min(u.busy, 0.99) // a queue that grows for ever has no mean
-	load := busy * float64(len(u.used))
+func waits(u facts.PoolUse) float64 {
+	busy := min(u.Busy, 0.99) // a queue that grows for ever has no mean
+	load := busy * float64(len(u.Used))
 	b := 1.0
-	for k := 1; k <= len(u.used); k++ {
+	for k := 1; k <= len(u.Used); k++ {
 		b = load * b / (float64(k) + load*b)
 	}
 	c := b / (1 - busy*(1-b))
-	return c / (float64(len(u.used)) * (1 - busy))
+	return c / (float64(len(u.Used)) * (1 - busy))
 }
 
 // hadMore reports whether more connections than there are now were given calls side by side in the watch: the pool puts
 // them away, and may have more than these.
-func (u poolUse) hadMore() bool {
-	used := Caller{Conns: append(u.Caller.conns((*Conn).putAway), u.used...)}
-	return used.atOnce() > len(u.used)
+func hadMore(u facts.PoolUse) bool {
+	used := facts.Caller{Conns: append(u.Caller.ConnsWhere((*facts.Conn).PutAway), u.Used...)}
+	return used.AtOnce() > len(u.Used)
 }
 
-func explainPoolWait(n *Node) *Finding {
-	callers := n.callers()
-	if n.overlap(callers) > overlaps {
+func explainPoolWait(n *facts.Node) *Finding {
+	callers := n.Callers()
+	if overlap(n, callers) > overlaps {
 		return nil
 	}
-	if d, ok := n.demand(); ok && d.Wish() >= saturatedWish {
+	if d, ok := n.Demand(); ok && d.Total() >= facts.SaturatedDemand {
 		return nil // with more connections calls would wait at the server instead
 	}
-	var worst poolUse
+	var worst facts.PoolUse
 	var waiting, all float64 // seconds of waiting per second, and of waiting and calling
-	var found []*Caller
+	var found []*facts.Caller
 	for _, c := range callers {
-		u, ok := n.poolUseOf(c)
+		u, ok := n.PoolUseOf(c)
 		if !ok {
 			continue
 		}
-		each := float64(u.callNs) / 1e9
-		all += u.calls * each
-		if len(u.used) < poolConns || u.hadMore() || u.waits() < waitLong || clientTools[c.Comm] ||
-			n.slowShare(c) >= mostlySlow {
+		each := float64(u.CallNs) / 1e9
+		all += u.Calls * each
+		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
+			slowShare(n, c) >= facts.MostlySlow {
 			continue
 		}
-		waiting += u.calls * each * u.waits()
+		waiting += u.Calls * each * waits(u)
 		found = append(found, c)
-		if worst.Caller == nil || u.calls*each*u.waits() > worst.calls*float64(worst.callNs)/1e9*worst.waits() {
+		if worst.Caller == nil || u.Calls*each*waits(u) > worst.Calls*float64(worst.CallNs)/1e9*waits(worst) {
 			worst = u
 		}
 	}
@@ -102,24 +91,26 @@ func explainPoolWait(n *Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
 	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of "+
-		"the time, on the least used %.1f %%", worst.Name, len(worst.used), worst.busy*100, worst.least*100),
-		worst.busy, "of the time")
+		"the time, on the least used %.1f %%", worst.Name, len(worst.Used), worst.Busy*100, worst.Least*100),
+		worst.Busy, "of the time")
 	f.support(recording.SourceTap, fmt.Sprintf("after a reply the next call was sent on the same connection within "+
-		"%s on average, and a call takes %s: the next one was there already", dur(worst.gapNs), dur(worst.callNs)),
-		float64(worst.gapNs), "ns")
+		"%s on average, and a call takes %s: the next one was there already", facts.Dur(worst.GapNs),
+		facts.Dur(worst.CallNs)),
+		float64(worst.GapNs), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("at %.4g calls per second that come at random, such a pool makes them "+
-		"wait about %s before they are sent (Erlang C)", worst.calls, dur(int64(float64(worst.callNs)*worst.waits()))),
-		float64(worst.callNs)*worst.waits(), "ns")
-	if fresh := len(worst.opened()); fresh == 0 {
+		"wait about %s before they are sent (Erlang C)", worst.Calls,
+		facts.Dur(int64(float64(worst.CallNs)*waits(worst)))),
+		float64(worst.CallNs)*waits(worst), "ns")
+	if fresh := len(worst.Opened()); fresh == 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("it opened no other connection in %.0f s: %d are all it may have",
-			n.Seconds(), len(worst.used)), float64(len(worst.used)), "connections")
+			n.Seconds(), len(worst.Used)), float64(len(worst.Used)), "connections")
 	} else {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceTap, fmt.Sprintf("it opened %d connections during the watch: its pool may have room",
 			fresh), float64(fresh), "connections")
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
 	f.doubt(recording.SourceTap, "as many workers as connections that each make one call after the other look the "+
@@ -133,74 +124,81 @@ func explainPoolWait(n *Node) *Finding {
 	return f
 }
 
-// poolUseOf sums up the connections of a caller that were used until the end; ok is false where too little was seen.
-func (n *Node) poolUseOf(c *Caller) (u poolUse, ok bool) {
-	u = poolUse{Caller: c, least: 1}
-	var flight, gaps, calls int64
-	var seconds, longest float64
-	for _, k := range c.Conns {
-		if len(k.use) < 2 || k.CloseNs > 0 {
-			continue
-		}
-		a, b := k.use[0], k.use[len(k.use)-1]
-		in, s := b.inFlightNs-a.inFlightNs, float64(b.at-a.at)/1e9
-		if b.calls == a.calls || s <= 0 {
-			continue
-		}
-		u.used = append(u.used, k)
-		u.least = min(u.least, float64(in)/1e9/s)
-		flight, gaps, calls, seconds, longest = flight+in, gaps+b.idleNs-a.idleNs, calls+b.calls-a.calls, seconds+s,
-			max(longest, s)
-	}
-	if len(u.used) == 0 || calls == 0 {
-		return u, false
-	}
-	u.busy, u.gapNs, u.callNs, u.calls = float64(flight)/1e9/seconds, gaps/calls, flight/calls, float64(calls)/longest
-	return u, true
-}
-
 // overlap is how many calls are in flight on a connection that has any: more than one where calls are pipelined or
 // share it.
-func (n *Node) overlap(callers []*Caller) float64 {
+func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	var ns int64
 	for _, h := range n.Rec.Histograms {
 		if h.Source == recording.SourceTap && h.Node == n.Address && len(h.Op) > 7 && h.Op[:7] == recording.Client+" " {
-			_, sum := histogramSum(h.HDR)
+			_, sum := facts.HistogramSum(h.HDR)
 			ns += sum
 		}
 	}
 	var flight int64
 	for _, c := range callers {
-		flight += c.inFlightNs()
+		flight += c.InFlightNs()
 	}
 	return float64(ns) / float64(max(flight, 1))
 }
 
 // slowShare is the part of a caller's time in flight that its slow calls took more than they usually do: what makes
 // those slow keeps the connections in use, and there is no need for more of them.
-func (n *Node) slowShare(c *Caller) float64 {
+func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	var ns int64
 	for _, a := range n.Ledger.Slow {
-		if c.PID != 0 && pidOf(a.Call.Client) == c.PID {
+		if c.PID != 0 && facts.PIDOf(a.Call.Client) == c.PID {
 			ns += a.ExcessNs
 		}
 	}
-	return float64(ns) / float64(max(c.inFlightNs(), 1))
+	return float64(ns) / float64(max(c.InFlightNs(), 1))
 }
 
-func poolWaitFix(n *Node, u poolUse) []string {
-	size := int(u.calls*float64(u.callNs)/1e9*2) + 2
+func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
+	size := int(u.Calls*float64(u.CallNs)/1e9*2) + 2
 	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in "+
-		"use, and twice that leaves room for bursts: %d", len(u.used), u.calls, dur(u.callNs),
-		u.calls*float64(u.callNs)/1e9, max(size, 2*len(u.used)))}
-	fix = append(fix, n.library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default), MinIdleConns",
-			max(size, 2*len(u.used))),
-		"redigo": fmt.Sprintf("redigo: MaxActive and MaxIdle: %d", max(size, 2*len(u.used))),
-		"jedis": fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), setMaxWait",
-			max(size, 2*len(u.used)), max(size, 2*len(u.used))),
-		"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d)", max(size, 2*len(u.used))),
-	}, "go-redis", "redigo", "jedis", "redis-py")...)
+		"use, and twice that leaves room for bursts: %d", len(u.Used), u.Calls, facts.Dur(u.CallNs),
+		u.Calls*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
+	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
+	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
+		"commands (BLPOP, XREAD BLOCK) from the same pool")
+}
+
+// poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
+func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
+	w, ok := c.WorstWait(facts.InPool)
+	if !ok || w.Share < facts.PoolWaitLeast {
+		if f != nil && len(c.Apps) > 0 && c.SameCallers(c.Apps) {
+			return nil // all who call were looked at, and none of them waits
+		}
+		return f
+	}
+	if f == nil {
+		f = &Finding{
+			Of: len(c.Ledger.Slow), Fix: poolSeenFix(w),
+			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
+		}
+	}
+	rest := f.Evidence
+	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
+	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
+	f.supportWait(w)
+	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
+		return m.State == stacks.Reply ||
+			m.State == stacks.Send
+	}); ok {
+		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
+			"connections are in use", w.App.Called(), n.Count), float64(n.Count), w.App.Units())
+	}
+	f.Evidence = append(f.Evidence, rest...)
+	return f
+}
+
+// poolSeenFix is what can be done where goroutines or threads were seen that wait for a connection.
+func poolSeenFix(w facts.Wait) []string {
+	fix := []string{fmt.Sprintf("Give the pool room for those who wait: %d are in calls at a time", w.Calls)}
+	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
+		fix = append(fix, line)
+	}
 	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
 		"commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"slices"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // poolIdleReapRedial: the pool closes connections that were idle for a while, and the next call pays for a new one.
-// Catalogue B2, incident 001.
 var poolIdleReapRedial = Cause{
 	ID:    "pool-idle-reap-redial",
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
@@ -20,44 +21,37 @@ var poolIdleReapRedial = Cause{
 	Explain: explainIdleReap,
 }
 
-// limitSharp: a limit closes nothing earlier. Where what ends connections is something else that happens now and then,
-// a tenth of them ends within a sixth of the median (exponential times).
-const limitSharp = 0.5
-
 // limitNear: bounds so near to each other, as a part of the greater, are one figure.
 const limitNear = 0.1
 
-// spareOften: where a new connection is opened for most calls while another of the same process lies idle, they are not
-// of one pool.
-const spareOften = 0.5
-
-func explainIdleReap(n *Node) *Finding {
-	callers := n.callers()
-	found, all, cost := mostOf(slices.DeleteFunc(n.pooled(callers), func(r redial) bool { return !r.limited() }))
+func explainIdleReap(n *facts.Node) *Finding {
+	callers := n.Callers()
+	found, all, cost := facts.MostOf(slices.DeleteFunc(n.Pooled(callers),
+		func(r facts.Redial) bool { return !r.Limited() }))
 	if len(found) == 0 {
 		return nil
 	}
-	f := n.losses(callers).finding(n, cost, 0.93)
+	f := findingOfLosses(n.LostTime(callers), n, cost, 0.93)
 	if f == nil {
 		return nil
 	}
-	idle := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs })
-	work := spreadOf(all.ended, (*Conn).work)
+	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
+	work := facts.SpreadOf(all.Ended, (*facts.Conn).Work)
 	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without "+
-		"one (median %s): an idle limit of %s", all.Name, len(all.ended),
-		dur(idle.low), dur(idle.high), dur(idle.mid), limitText(all.limit())), float64(idle.low), "ns")
+		"one (median %s): an idle limit of %s", all.Name, len(all.Ended),
+		facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid), limitText(limit(all))), float64(idle.Low), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.fresh), len(all.opened())),
-		float64(len(all.fresh)), "connections")
+		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())),
+		float64(len(all.Fresh)), "connections")
 	f.opening(all)
 	f.support(recording.SourceTap, fmt.Sprintf("%d calls were made on each; %s opens %d connections at once at most, "+
-		"and makes %.2g calls per second", work.mid, all.Name, all.atOnce(),
-		float64(all.calls())/n.Seconds()), float64(work.mid), "calls")
+		"and makes %.2g calls per second", work.Mid, all.Name, all.AtOnce(),
+		float64(all.Calls())/n.Seconds()), float64(work.Mid), "calls")
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
-	if spare := all.spare(); spare > 0 {
+	if spare := all.Spare(); spare > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of the new connections another one of this process lay "+
 			"idle: it may have several pools", spare*100), spare, "of them")
 	}
@@ -67,27 +61,7 @@ func explainIdleReap(n *Node) *Finding {
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: the pool has to outlast pauses "+
-		"of %s and more", dur(idle.mid))}, n.library(map[string]string{
-		"go-redis": "go-redis v9: MinIdleConns: 2 and ConnMaxIdleTime: -1 (30 min by default, looked at when a " +
-			"call takes a connection)",
-		"go-redis@8": "go-redis v8: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"go-redis@7": "go-redis v7: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"go-redis@6": "go-redis v6: MinIdleConns: 2 and IdleTimeout: -1 (5 min by default, looked at each minute: " +
-			"IdleCheckFrequency)",
-		"redigo": "redigo: IdleTimeout: 0 (never), or longer than the pauses",
-		"jedis": "Jedis: setMinIdle(2), setMinEvictableIdleDuration(Duration.ofMinutes(30)); its " +
-			"ConnectionPoolConfig evicts after 60 s idle",
-		"redisson": "Redisson: idleConnectionTimeout (10 s), connectionMinimumIdleSize",
-		"rueidis": "rueidis: BlockingPoolCleanup: 0 (off, the default) and BlockingPoolMinSize, for blocking and " +
-			"dedicated calls; the others share connections that stay",
-		"node-redis": "node-redis: createClientPool with minimum: 2, cleanupDelay (3 s by default) longer than the " +
-			"pauses",
-		"lettuce": "Lettuce with commons-pool: setMinIdle(2), setTimeBetweenEvictionRuns(Duration.ofMillis(-1)); or " +
-			"no pool: its one connection stays",
-	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redigo", "jedis", "redisson", "rueidis", "node-redis",
-		"lettuce")...)
+		"of %s and more", facts.Dur(idle.Mid))}, remedy.For(n, remedy.KeepIdle, nil)...)
 	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS "+
 		"NLB), or send a keepalive")
 	f.See = []string{
@@ -98,18 +72,18 @@ func explainIdleReap(n *Node) *Finding {
 }
 
 // limit is what the pool's idle limit lies between: it kept what had been idle for as long as a connection was on
-// average between its calls, and closed what had been for as long as one was at its end. atLeast is 0 where each had
+// average between its calls, and closed what had been for as long as one was at its end. AtLeast is 0 where each had
 // one call only.
-func (r redial) limit() (atLeast, atMost int64) {
-	atMost = r.ended[0].IdleNs
-	for _, k := range r.ended {
+func limit(r facts.Redial) (atLeast, atMost int64) {
+	atMost = r.Ended[0].IdleNs
+	for _, k := range r.Ended {
 		atMost = min(atMost, k.IdleNs)
-		if gaps := k.work() - 1; gaps > 0 && k.OpenNs > 0 {
+		if gaps := k.Work() - 1; gaps > 0 && k.OpenNs > 0 {
 			atLeast = max(atLeast, (k.CloseNs-k.OpenNs-k.IdleNs-k.InFlightNs)/gaps)
 		}
 	}
 	if atLeast > atMost { // something else closed some
-		return 0, spreadOf(r.ended, func(k *Conn) int64 { return k.IdleNs }).low
+		return 0, facts.SpreadOf(r.Ended, func(k *facts.Conn) int64 { return k.IdleNs }).Low
 	}
 	return atLeast, atMost
 }
@@ -117,33 +91,9 @@ func (r redial) limit() (atLeast, atMost int64) {
 func limitText(atLeast, atMost int64) string {
 	switch {
 	case 2*atLeast < atMost:
-		return "at most " + dur(atMost)
+		return "at most " + facts.Dur(atMost)
 	case float64(atMost-atLeast) <= limitNear*float64(atMost):
-		return "about " + dur((atLeast+atMost)/2)
+		return "about " + facts.Dur((atLeast+atMost)/2)
 	}
-	return dur(atLeast) + " to " + dur(atMost)
-}
-
-// limited: the connections were put away after the same time without a call, and were missed.
-func (r redial) limited() bool { return r.afterSameTime() && r.spare() <= spareOften }
-
-func (r redial) afterSameTime() bool {
-	idle := spreadOf(r.ended, func(k *Conn) int64 { return k.IdleNs })
-	return float64(idle.low) >= limitSharp*float64(idle.mid) && idle.mid > r.callNs()
-}
-
-// spare is the part of the new connections that were opened while another of the same process lay idle, and went on to.
-func (r redial) spare() float64 {
-	spare := 0
-	for _, k := range r.fresh {
-		// until then the pool may be closing what it did not use
-		from, ready := k.OpenNs-k.DialNs, k.OpenNs+max(k.openingNs(), r.callNs())
-		for _, o := range r.Conns {
-			if o != k && o.CloseNs > ready && o.CloseNs-o.IdleNs <= from {
-				spare++
-				break
-			}
-		}
-	}
-	return float64(spare) / float64(max(len(r.fresh), 1))
+	return facts.Dur(atLeast) + " to " + facts.Dur(atMost)
 }

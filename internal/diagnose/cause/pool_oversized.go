@@ -3,19 +3,21 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // poolOversized: a process calls on many times as many connections as the server can have use for: its calls wait in
 // line at the server instead of in the pool, and each connection costs both ends switches, buffers and turns of their
-// loops. Catalogue B9, incident 003.
+// loops.
 var poolOversized = Cause{
 	ID: "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls wait in line at the server at a time, where a " +
+	Title: "The client's pool is far too large: hundreds of its calls are queued at the server at a time, where a " +
 		"few tens do the same work",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing sure: whose calls stand in line is not seen",
+		T0: "nothing sure: whose calls are queued is not seen",
 		T1: "the main thread with work all of the time",
 		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +
 			"times what it takes alone",
@@ -25,72 +27,63 @@ var poolOversized = Cause{
 
 // Bounds of a pool that is too large.
 const (
-	oversizedConns = 256  // of one process, in use
 	oversizedTimes = 10.0 // as many calls under way as are needed for the same calls per second
-	oversizedLine  = 128  // of them at a time
 	roomForBursts  = 2.0
 	poolUsual      = 10 // connections that any pool may have
 )
 
-func explainOversizedPool(n *Node) *Finding {
-	d, ok := n.demand()
-	alone := n.aloneNs(d)
+func explainOversizedPool(n *facts.Node) *Finding {
+	d, ok := n.Demand()
+	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
-	if !ok || !known || alone == 0 || d.Wish() < saturatedWish || n.heavyShare() >= mostlyOther*d.Run ||
+	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand || n.HeavyShare() >= facts.MostlyOther*d.Run ||
 		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if callers, strangers := n.onItsCPUs(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < saturatedWish {
+	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
+		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs there would be no line
 	}
-	var worst poolUse
+	var worst facts.PoolUse
 	var line, all float64
-	for _, c := range n.callers() {
-		u, ok := n.poolUseOf(c)
+	for _, c := range n.Callers() {
+		u, ok := n.PoolUseOf(c)
 		if !ok {
 			continue
 		}
-		under := u.calls * float64(u.callNs) / 1e9
+		under := u.Calls * float64(u.CallNs) / 1e9
 		all += under
-		if len(u.used) < oversizedConns || clientTools[c.Comm] || under < oversizedLine ||
-			float64(u.callNs) < oversizedTimes*float64(alone) {
+		if len(u.Used) < facts.OversizedConns || facts.ClientTools[c.Comm] || under < facts.OversizedLine ||
+			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}
 		line += under
-		if worst.Caller == nil || len(u.used) > len(worst.used) {
+		if worst.Caller == nil || len(u.Used) > len(worst.Used) {
 			worst = u
 		}
 	}
 	if worst.Caller == nil {
 		return nil
 	}
-	under := worst.calls * float64(worst.callNs) / 1e9
-	needed := max(roomForBursts*worst.calls*float64(alone)/1e9, poolUsual)
+	under := worst.Calls * float64(worst.CallNs) / 1e9
+	needed := max(roomForBursts*worst.Calls*float64(alone)/1e9, poolUsual)
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
 		(1 - needed/max(under, needed))}
 	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a "+
-		"time: %.3g calls per second of %s each", worst.Name, len(worst.used), under, worst.calls, dur(worst.callNs)),
+		"time: %.3g calls per second of %s each", worst.Name, len(worst.Used), under, worst.Calls,
+		facts.Dur(worst.CallNs)),
 		under, "calls")
 	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time "+
-		"would do for as many per second", dur(alone), worst.calls*float64(alone)/1e9), float64(alone), "ns")
+		"would do for as many per second", facts.Dur(alone), worst.Calls*float64(alone)/1e9), float64(alone), "ns")
 	f.supportDemand(n, d)
 	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second",
-		worst.calls/float64(len(worst.used))), worst.calls/float64(len(worst.used)), "per second")
+		worst.Calls/float64(len(worst.Used))), worst.Calls/float64(len(worst.Used)), "per second")
 	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in "+
 		"the pool then, where they cost the server nothing", 0, "")
 	size := int(needed + 0.5)
 	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it "+
 		"step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)},
-		n.library(map[string]string{
-			"go-redis": fmt.Sprintf("go-redis: PoolSize: %d (10 per CPU by default); or AutoPipeline", size),
-			"redigo":   fmt.Sprintf("redigo: MaxActive: %d with Wait: true, MaxIdle the same", size),
-			"jedis": fmt.Sprintf("Jedis: setMaxTotal(%d), setMaxIdle(%d) (8 by default), with setMaxWait", size,
-				size),
-			"redis-py": fmt.Sprintf("redis-py: BlockingConnectionPool(max_connections=%d) (100 by default since 8.0, "+
-				"before without a limit)", size),
-			"lettuce": "Lettuce: share one connection, no pool",
-		}, "go-redis", "redigo", "jedis", "redis-py", "lettuce")...)
+		remedy.For(n, remedy.SmallerPool, remedy.Values{"connections": size})...)
 	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
 		"turns of the server's loop for the same work")
 	f.See = []string{
@@ -101,8 +94,8 @@ func explainOversizedPool(n *Node) *Finding {
 }
 
 // aloneNs is what a call takes that waits for nobody: a round trip, as the kernels alone make it when they connect, and
-// what the main thread works on a call on average. Where hundreds are in line not even the fastest call is alone.
-func (n *Node) aloneNs(d Demand) int64 {
+// what the main thread works on a call on average. Where hundreds are queued not even the fastest call is alone.
+func aloneNs(n *facts.Node, d facts.Demand) int64 {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	ops := n.CommandsPerSecond()
 	if !ok || fresh.ConnectMinNs == 0 || ops <= 0 {

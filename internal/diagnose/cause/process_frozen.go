@@ -5,15 +5,17 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // processFrozen: the server was stopped by SIGSTOP, a debugger or the freezer. Its kernel still accepts connections and
-// acknowledges data, nobody answers. Catalogue H5.
+// acknowledges data, nobody answers.
 var processFrozen = Cause{
 	ID:    "process-frozen",
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that " +
 			"INFO shows)",
@@ -23,15 +25,15 @@ var processFrozen = Cause{
 	Explain: explainFrozen,
 }
 
-func explainFrozen(n *Node) *Finding {
-	if t, ok := n.takeover(); ok && t.stopped > 0 && (t.by != nil || t.takenNs == 0 && !t.open) {
+func explainFrozen(n *facts.Node) *Finding {
+	if t, ok := n.Takeover(); ok && t.Stopped > 0 && (t.By != nil || t.TakenNs == 0 && !t.Open) {
 		return nil // while it stood another took over: what callers wait for since is not that it goes on
 	}
 	cl := n.InState(account.Frozen)
 	if cl.Ns == 0 {
 		return nil
 	}
-	f := n.finding(cl, 0.98)
+	f := finding(n, cl, 0.98)
 	stops, cgroup, pid := 0, "", "PID"
 	for _, e := range n.Events(recording.SourceHost, recording.KindFrozen) {
 		stops++
@@ -43,15 +45,15 @@ func explainFrozen(n *Node) *Finding {
 			pid = strconv.Itoa(d.TID) // of the main thread: the process's own
 		}
 	}
-	if w := sumOf(n.Exact(account.Frozen)); w.Count > 0 {
+	if w := facts.SumOf(n.Exact(account.Frozen)); w.Count > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time",
-			times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Count), "stops")
+			facts.Times(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Count), "stops")
 	} else {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops,
-			dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
+			facts.Dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
 	}
-	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow),
-		dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow),
+		facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{

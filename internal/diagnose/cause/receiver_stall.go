@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // receiverStall: the client does not read what it asked for. Its receive buffer fills, the window closes, and the rest
-// of the reply waits in the server's kernel and its output buffer. Catalogue F6.
+// of the reply waits in the server's kernel and its output buffer.
 var receiverStall = Cause{
 	ID:    "receiver-stall",
 	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
@@ -32,30 +33,21 @@ const (
 	limitedPart = 0.3
 )
 
-// windowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the
-// watch.
-func (n *Node) windowLimited() (ns float64) {
-	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // falls are connections that ended
-		ns += st.Delta
-	}
-	return ns
-}
-
-func explainReceiver(n *Node) *Finding {
-	limited, acks := n.windowLimited(), n.acks()
+func explainReceiver(n *facts.Node) *Finding {
+	limited, acks := n.WindowLimited(), n.Acks()
 	if limited == 0 && len(acks.ShutConns) == 0 {
 		return nil
 	}
-	byConn, who, bytes, calls := map[string]int64{}, tally{}, int64(0), int64(0)
+	byConn, who, bytes, calls := map[string]int64{}, facts.Tally{}, int64(0), int64(0)
 	longest := account.Account{}
-	cl := n.tapClaim(func(a account.Account) int64 {
+	cl := n.TapClaim(func(a account.Account) int64 {
 		if a.Call.ReplyBytes < windowBytes {
 			return 0
 		}
 		var ns int64
 		for _, s := range a.Segments {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
-				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && unread(s) {
+				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && facts.Unread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] ||
@@ -64,7 +56,7 @@ func explainReceiver(n *Node) *Finding {
 			}
 		}
 		byConn[a.Call.Conn] += ns
-		who[whose(a.Call.Conn, a.Call.Client)]++
+		who[facts.Whose(a.Call.Conn, a.Call.Client)]++
 		bytes, calls = bytes+a.Call.ReplyBytes, calls+1
 		if a.DurationNs() > longest.DurationNs() {
 			longest = a
@@ -77,15 +69,15 @@ func explainReceiver(n *Node) *Finding {
 			most = max(most, ns)
 		}
 	}
-	if !cl.matters() || limited < limitedPart*float64(most) {
+	if !cl.Matters() || limited < limitedPart*float64(most) {
 		return nil
 	}
-	f := n.finding(cl, 0.95)
+	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited for a reply of %.1f MB on average to be "+
 		"taken, up to %s in one call: %s", cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6,
-		dur(cl.MaxNs), who.list(3)), float64(cl.Calls), "calls")
+		facts.Dur(cl.MaxNs), who.List(3)), float64(cl.Calls), "calls")
 	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second",
-		longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, dur(longest.DurationNs()),
+		longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, facts.Dur(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9)), float64(longest.DurationNs()), "ns")
 	if len(acks.ShutConns) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged "+
@@ -94,7 +86,8 @@ func explainReceiver(n *Node) *Finding {
 	}
 	if limited > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, "+
-			"the worst for %s of %.0f s (TCP_INFO rwnd_limited)", dur(int64(limited)), n.Seconds()), limited, "ns")
+			"the worst for %s of %.0f s (TCP_INFO rwnd_limited)", facts.Dur(int64(limited)), n.Seconds()), limited,
+			"ns")
 	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("%.0f times a receiver in this network namespace closed its "+
@@ -102,10 +95,10 @@ func explainReceiver(n *Node) *Finding {
 	}
 	f.supportPiles(n)
 	if resent := n.Host("net.RetransSegs").Growth(); resent > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were sent again: into a closed window that is a "+
+		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were retransmitted: into a closed window that is a "+
 			"question whether it has opened, not a loss", resent), resent, "segments")
 	}
-	reader := who.top(1)[0]
+	reader := who.Top(1)[0]
 	f.Fix = []string{
 		fmt.Sprintf("Look at what %s does while it reads: a reply must be read in one go and worked on afterwards, "+
 			"by another thread where that takes long.", reader),
@@ -121,12 +114,12 @@ func explainReceiver(n *Node) *Finding {
 }
 
 // supportPiles shows replies that wait at the server's end.
-func (f *Finding) supportPiles(n *Node) {
+func (f *Finding) supportPiles(n *facts.Node) {
 	if q, ok := n.Host("sock.sendq_max_bytes").Max(); ok && q >= windowBytes {
 		f.support(recording.SourceHost, fmt.Sprintf("up to %.1f MB waited in the send queue of one socket", q/1e6), q,
 			"bytes")
 	}
-	var worst Client
+	var worst facts.Client
 	for _, c := range n.Clients() {
 		if c.OMem > worst.OMem {
 			worst = c
@@ -134,7 +127,8 @@ func (f *Finding) supportPiles(n *Node) {
 	}
 	if worst.OMem >= windowBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting in the server, "+
-			"last command %s", worst.Addr, library(worst), float64(worst.OMem)/1e6, worst.Cmd), float64(worst.OMem),
+			"last command %s", worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd),
+			float64(worst.OMem),
 			"bytes")
 	}
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestReceiverStall(t *testing.T) {
 		return e
 	}
 	limited := map[string]float64{"sock.rwnd_limited_max_ns": 3e9, "net.TCPToZeroWindowAdv": 900}
-	explainEdge(t, receiverStall, []edgeCase{
+	explainEdge(t, find("receiver-stall"), []edgeCase{
 		{
 			name: "the window closes", rec: slow(2 << 20).host(limited), found: true, min: 0.9,
 			evidence: "900 times a receiver", fix: "app[7]",

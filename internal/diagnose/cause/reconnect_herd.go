@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
-// handshake, while calls wait. Catalogue K4.
+// handshake, while calls wait.
 var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
 	Title: "All clients lost their connections at once, and all come back at the same moment",
@@ -24,54 +26,58 @@ var reconnectHerd = Cause{
 	Explain: explainReconnectHerd,
 }
 
-func explainReconnectHerd(n *Node) *Finding {
-	callers := n.callers()
+func explainReconnectHerd(n *facts.Node) *Finding {
+	callers := n.Callers()
 	if len(callers) == 0 {
-		return n.herdByCounters()
+		return herdByCounters(n)
 	}
-	var herds []loss
-	var back []*Conn
-	var spells spans
-	for _, l := range n.lossesAtOnce(callers) {
-		if len(l.conns) < herdLeast || len(l.back) < herdLeast || sideBySide(openingsOf(l.back)) < herdAtOnce {
+	var herds []facts.MassLoss
+	var back []*facts.Conn
+	var spells facts.Spans
+	for _, l := range n.MassLosses(callers) {
+		if len(l.Conns) < facts.HerdLeast || len(l.Back) < facts.HerdLeast ||
+			facts.SideBySide(facts.OpeningsOf(l.Back)) < facts.HerdAtOnce {
 			continue
 		}
-		herds, back = append(herds, l), append(back, l.back...)
-		spells = append(spells, [2]int64{l.from, l.untilBack()})
+		herds, back = append(herds, l), append(back, l.Back...)
+		spells = append(spells, [2]int64{l.From, untilBack(&l)})
 	}
 	if len(herds) == 0 {
 		return nil
 	}
 	var cost int64
 	for _, k := range back {
-		if k.Greeting != nil && !k.ahead(meanCallNs(callers)) {
-			cost += k.openingNs()
+		if k.Greeting != nil && !k.Ahead(meanCallNs(callers)) {
+			cost += k.OpeningNs()
 		}
 	}
-	opening := spreadOf(introduced(back), func(k *Conn) int64 { return k.opening().to - k.opening().from })
-	f, felt := n.openedTogether(callers, merge(spells), cost, opening.high, 0.93)
+	opening := facts.SpreadOf(introduced(back), func(k *facts.Conn) int64 { return k.Opening().To - k.Opening().From })
+	f, felt := openedTogether(n, callers, facts.Merge(spells), cost, opening.High, 0.93)
 	if f == nil {
 		return nil
 	}
 	f.supportHerds(n, herds)
 	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten "+
-		"%s and more; a call takes %s", dur(opening.mid), dur(opening.high), dur(meanCallNs(callers))),
-		float64(opening.mid), "ns")
-	if ops := greetingOf(back); ops != "" {
+		"%s and more; a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High),
+		facts.Dur(meanCallNs(callers))),
+		float64(opening.Mid), "ns")
+	if ops := facts.GreetingOf(back); ops != "" {
 		f.support(recording.SourceTap, "each introduces itself: "+ops, float64(len(back)), "connections")
 	}
 	if felt.Calls > 0 {
-		f.support(n.caller(), fmt.Sprintf("%d of %d slow calls were under way between a loss and the last connection "+
-			"that was back, up to %s of one", felt.Calls, len(n.Ledger.Slow), dur(felt.MaxNs)), float64(felt.Calls),
+		f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls were under way between a loss and the last "+
+			"connection "+
+			"that was back, up to %s of one", felt.Calls, len(n.Ledger.Slow), facts.Dur(felt.MaxNs)),
+			float64(felt.Calls),
 			"calls")
 	}
-	f.Fix = n.herdFix()
+	f.Fix = herdFix(n)
 	f.See = []string{"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html", "https://github.com/redis/redis/pull/12178"}
 	return f
 }
 
 // introduced are those whose handshake was seen; the others were opened ahead, and not used in the watch.
-func introduced(conns []*Conn) (out []*Conn) {
+func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 	for _, k := range conns {
 		if k.Greeting != nil || k.IntroNs > 0 {
 			out = append(out, k)
@@ -81,44 +87,46 @@ func introduced(conns []*Conn) (out []*Conn) {
 }
 
 // untilBack is when the last of those that came back had its first reply.
-func (l *loss) untilBack() int64 {
-	to := l.to
-	for _, k := range l.back {
-		to = max(to, k.opening().to)
+func untilBack(l *facts.MassLoss) int64 {
+	to := l.To
+	for _, k := range l.Back {
+		to = max(to, k.Opening().To)
 	}
 	return to
 }
 
 // meanCallNs is the mean time of a round trip of some callers.
-func meanCallNs(callers []*Caller) int64 {
+func meanCallNs(callers []*facts.Caller) int64 {
 	var ns, calls int64
 	for _, c := range callers {
-		ns, calls = ns+c.callNs()*c.calls(), calls+c.calls()
+		ns, calls = ns+c.CallNs()*c.Calls(), calls+c.Calls()
 	}
 	return ns / max(calls, 1)
 }
 
-func (f *Finding) supportHerds(n *Node, herds []loss) {
+func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassLoss) {
 	worst := herds[0]
 	for _, h := range herds {
-		if len(h.back) > len(worst.back) {
+		if len(h.Back) > len(worst.Back) {
 			worst = h
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were closed by the server's end within %s, %d "+
-		"of them with a call under way", len(worst.conns), callerNames(worst.callers), dur(worst.to-worst.from),
-		worst.busy),
-		float64(len(worst.conns)), "connections")
-	openings := openingsOf(worst.back)
+		"of them with a call under way", len(worst.Conns), facts.CallerNames(worst.Callers),
+		facts.Dur(worst.To-worst.From),
+		worst.Busy),
+		float64(len(worst.Conns)), "connections")
+	openings := facts.OpeningsOf(worst.Back)
 	f.support(recording.SourceTap, fmt.Sprintf("the same callers opened %d within %s, up to %d at the same moment",
-		len(openings), dur(worst.untilBack()-openings[0].from), sideBySide(openings)), float64(len(openings)),
+		len(openings), facts.Dur(untilBack(&worst)-openings[0].From), facts.SideBySide(openings)),
+		float64(len(openings)),
 		"connections")
 	if len(herds) > 1 {
 		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch", len(herds)),
 			float64(len(herds)), "times")
 	}
-	switch refused := n.refused(span{worst.from, worst.untilBack()}); {
-	case n.restarted(worst.span):
+	switch refused := n.Refused(facts.Span{From: worst.From, To: untilBack(&worst)}); {
+	case n.Restarted(worst.Span):
 		f.support(recording.SourceServer, "the server was restarted then (run_id)", 1, "restarts")
 		fallthrough
 	case refused > 0:
@@ -131,7 +139,7 @@ func (f *Finding) supportHerds(n *Node, herds []loss) {
 }
 
 // herdByCounters judges by what the server and slowpath's own connections tell.
-func (n *Node) herdByCounters() *Finding {
+func herdByCounters(n *facts.Node) *Finding {
 	received := n.Info("total_connections_received")
 	if len(received) < 3 {
 		return nil
@@ -140,8 +148,8 @@ func (n *Node) herdByCounters() *Finding {
 	for i := 1; i < len(received); i++ {
 		usual = append(usual, max(received[i].Value-received[i-1].Value, 0))
 	}
-	typical := medianOf(usual)
-	var spells spans
+	typical := facts.MedianOf(usual)
+	var spells facts.Spans
 	most, restarts := 0.0, 0
 	for i := 1; i < len(received); i++ {
 		from, to := received[i-1].TimeNs, received[i].TimeNs
@@ -151,7 +159,10 @@ func (n *Node) herdByCounters() *Finding {
 			came = received[i].Value
 		}
 		open, _ := n.Info("connected_clients").At(to)
-		if came < herdLeast+3*typical || open < came/3 || !restarted && !n.ownCut(span{from, to}) {
+		if came < facts.HerdLeast+3*typical || open < came/3 || !restarted && !ownCut(n, facts.Span{
+			From: from,
+			To:   to,
+		}) {
 			continue
 		}
 		if most = max(most, came); restarted {
@@ -162,7 +173,8 @@ func (n *Node) herdByCounters() *Finding {
 	if len(spells) == 0 {
 		return nil
 	}
-	f := n.finding(n.claimOf(func(a account.Account) int64 { return spells.in(a.Call.IntendedNs, a.Call.EndNs) }), 0.65)
+	f := finding(n, n.ClaimOf(func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }),
+		0.65)
 	if f.SlowCalls == 0 {
 		return nil
 	}
@@ -177,40 +189,27 @@ func (n *Node) herdByCounters() *Finding {
 	}
 	f.doubt(recording.SourceServer, "whether callers waited for these connections, and whose they are, was not seen", 0,
 		"")
-	f.Fix = n.herdFix()
+	f.Fix = herdFix(n)
 	f.See = []string{"https://github.com/redis/redis/pull/12178"}
 	return f
 }
 
 // ownCut reports whether a connection of slowpath was closed by the other end in a stretch of time.
-func (n *Node) ownCut(s span) bool {
+func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.from && e.TimeNs <= s.to &&
-			cutOff(recording.DetailOf[recording.ErrorDetail](e)) {
+		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.From && e.TimeNs <= s.To &&
+			facts.CutOff(recording.DetailOf[recording.ErrorDetail](e)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (n *Node) herdFix() []string {
+func herdFix(n *facts.Node) []string {
 	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try " +
 		"(jitter), growing from try to try"}
-	fix = append(fix, n.library(map[string]string{
-		"go-redis": "go-redis: MinRetryBackoff and MaxRetryBackoff (they are random up to that); " +
-			"MaxConcurrentDials (v9.17) well below PoolSize; MinIdleConns no larger than is in use",
-		"jedis": "Jedis: setMinIdle(…) with setTimeBetweenEvictionRuns: the pool refills in the background; " +
-			"clusters: setMaxTotalRetriesDuration, and maxAttempts small",
-		"lettuce": "Lettuce: ClientResources.builder().reconnectDelay(Delay.fullJitter(Duration.ofMillis(100), " +
-			"Duration.ofSeconds(10), 100, TimeUnit.MILLISECONDS))",
-		"redis-py": "redis-py: retry=Retry(ExponentialWithJitterBackoff(base=0.1, cap=10), 5)",
-		"node-redis": "node-redis: socket.reconnectStrategy: retries => Math.min(2 ** retries * 50, 5000) + " +
-			"Math.random() * 1000",
-		"ioredis": "ioredis: retryStrategy: times => Math.min(times * 50, 5000) + Math.random() * 1000 (the default " +
-			"has no random part)",
-		"redigo": "redigo: it has no backoff: sleep a random time before the next pool.Get after an error of Dial",
-	}, "go-redis", "jedis", "lettuce", "redis-py", "node-redis", "ioredis", "redigo")...)
-	if since(n, 7, 4) {
+	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
+	if facts.Since(n, 7, 4) {
 		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd "+
 			"from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
 	} else {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -40,30 +42,30 @@ const (
 // refused is what callers were refused by a node for one reason.
 type refused struct {
 	code    string
-	calls   float64 // of users, by the server's count; where it has none, those that the kernel source kept
-	down    float64 // of them with CLUSTERDOWN, because it loads
-	counted bool    // by the server
-	of      float64 // all of the users' calls at this node, served or not
-	when    spans   // it was in that state
+	calls   float64     // of users, by the server's count; where it has none, those that the kernel source kept
+	down    float64     // of them with CLUSTERDOWN, because it loads
+	counted bool        // by the server
+	of      float64     // all of the users' calls at this node, served or not
+	when    facts.Spans // it was in that state
 }
 
 func (r refused) share() float64 { return r.calls / max(r.of, r.calls, 1) }
 
-func explainRouting(n *Node) *Finding {
+func explainRouting(n *facts.Node) *Finding {
 	var worst refused
 	for _, code := range []string{codeLoading, codeMasterDown, codeReadOnly} {
-		if r := n.turnedDown(code); r.calls > worst.calls {
+		if r := turnedDown(n, code); r.calls > worst.calls {
 			worst = r
 		}
 	}
-	if worst.calls < healthyMinCalls || worst.share() <= healthyMaxShare {
+	if worst.calls < facts.HealthyMinCalls || worst.share() <= facts.HealthyMaxShare {
 		return nil
 	}
-	var cl Claim
+	var cl facts.Claim
 	if worst.code != codeReadOnly { // what it does meanwhile delays those whom it answers
-		cl = n.claimOf(func(a account.Account) int64 { return worst.when.in(a.Call.IntendedNs, a.Call.EndNs) })
+		cl = n.ClaimOf(func(a account.Account) int64 { return worst.when.In(a.Call.IntendedNs, a.Call.EndNs) })
 	}
-	f := n.finding(cl, 0.93)
+	f := finding(n, cl, 0.93)
 	f.ExcessShare = max(f.ExcessShare, worst.share())
 	f.supportRefused(n, worst)
 	f.supportState(n, worst)
@@ -87,50 +89,50 @@ var routingTitle = map[string]string{
 
 // turnedDown counts what users were refused for a reason: the server's count of such errors without those of slowpath's
 // own calls.
-func (n *Node) turnedDown(code string) refused {
-	r := refused{code: code, when: n.whenRefusing(code)}
-	served := max(n.Info("total_commands_processed").Growth()-n.ownPerSecond()*n.Seconds(), 0)
-	if r.calls, r.counted = n.errorsOf(code); r.counted {
-		r.calls = max(r.calls-n.ownRefused(code), 0)
+func turnedDown(n *facts.Node, code string) refused {
+	r := refused{code: code, when: whenRefusing(n, code)}
+	served := max(n.Info("total_commands_processed").Growth()-n.OwnPerSecond()*n.Seconds(), 0)
+	if r.calls, r.counted = n.ErrorsOf(code); r.counted {
+		r.calls = max(r.calls-ownRefused(n, code), 0)
 		if code == codeLoading {
-			r.down = n.downByLoading(r.when)
+			r.down = downByLoading(n, r.when)
 			r.calls += r.down
 		}
 		r.of = served + r.calls
 		return r
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.in(c.IntendedNs,
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.In(c.IntendedNs,
 			c.EndNs) > 0 {
 			r.calls++
 		}
 	}
-	r.of = r.calls + float64(n.usersWellIn(r.when))
+	r.of = r.calls + float64(usersWellIn(n, r.when))
 	return r
 }
 
 // downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the
 // others refuse them as well: then it is the cluster that is down.
-func (n *Node) downByLoading(loading spans) float64 {
-	if loading.ns() == 0 {
+func downByLoading(n *facts.Node, loading facts.Spans) float64 {
+	if loading.Ns() == 0 {
 		return 0
 	}
 	for _, other := range n.Nodes {
-		if calls, _ := other.errorsOf(codeClusterDown); other != n && calls > 0 {
+		if calls, _ := other.ErrorsOf(codeClusterDown); other != n && calls > 0 {
 			return 0
 		}
 	}
 	calls := 0.0
-	for _, step := range n.risesOf(codeClusterDown) {
-		if loading.in(step.FromNs, step.ToNs) > 0 {
+	for _, step := range risesOf(n, codeClusterDown) {
+		if loading.In(step.FromNs, step.ToNs) > 0 {
 			calls += step.Delta
 		}
 	}
-	return max(calls-n.ownRefused(codeClusterDown), 0)
+	return max(calls-ownRefused(n, codeClusterDown), 0)
 }
 
 // risesOf are the rises of the server's count of an error, also of one that it began anew.
-func (n *Node) risesOf(code string) (out []recording.Step) {
+func risesOf(n *facts.Node, code string) (out []recording.Step) {
 	s := n.Info("errorstat_" + code + ".count")
 	for i, p := range s[min(1, len(s)):] {
 		before := s[i]
@@ -145,12 +147,12 @@ func (n *Node) risesOf(code string) (out []recording.Step) {
 
 // ownRefused is how many of slowpath's own calls were refused, at most: of the probe's a fresh connection's handshake
 // as well, and of the server source one in each round (CLUSTER INFO).
-func (n *Node) ownRefused(code string) (own float64) {
+func ownRefused(n *facts.Node, code string) (own float64) {
 	for _, c := range n.Rec.Calls {
 		switch {
 		case c.Node != n.Address || c.Source != recording.SourceProbe || c.Error != code:
 		case c.Conn == "fresh":
-			own += commandsPerFresh
+			own += facts.CommandsPerFresh
 		default:
 			own++
 		}
@@ -161,28 +163,10 @@ func (n *Node) ownRefused(code string) (own float64) {
 	return own
 }
 
-// errorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
-// server tells again after a start.
-func (n *Node) errorsOf(code string) (float64, bool) {
-	s := n.Info("errorstat_" + code + ".count")
-	if len(s) > 0 {
-		all := s.Growth()
-		for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
-			if e.TimeNs <= s[0].TimeNs {
-				return all + s[0].Value, true // since its start, in the watch
-			}
-		}
-		return all, true
-	}
-	// It has others, so it counts them: or it is of a version that does.
-	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 ||
-		len(n.Info("total_error_replies")) > 0
-}
-
 // usersWellIn counts the users' calls that were kept, and had no error, in some stretches.
-func (n *Node) usersWellIn(when spans) (count int) {
+func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.in(c.IntendedNs,
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.In(c.IntendedNs,
 			c.EndNs) > 0 {
 			count++
 		}
@@ -191,24 +175,25 @@ func (n *Node) usersWellIn(when spans) (count int) {
 }
 
 // whenRefusing is when the node was in the state in which it gives an error, as INFO told.
-func (n *Node) whenRefusing(code string) spans {
+func whenRefusing(n *facts.Node, code string) facts.Spans {
 	switch code {
 	case codeLoading:
-		return merge(append(n.probeRefused(code), n.spansOf(n.Info("loading"), func(v float64) bool { return v > 0 },
+		return facts.Merge(append(probeRefused(n, code), spansOf(n, n.Info("loading"),
+			func(v float64) bool { return v > 0 },
 			false)...))
 	case codeMasterDown:
-		return merge(append(n.probeRefused(code), n.spansOf(n.Info("master_link_down_since_seconds"),
+		return facts.Merge(append(probeRefused(n, code), spansOf(n, n.Info("master_link_down_since_seconds"),
 			func(float64) bool { return true }, true)...))
 	}
-	if n.wasReplica() {
-		return spans{{n.StartNs, n.EndNs}}
+	if wasReplica(n) {
+		return facts.Spans{{n.StartNs, n.EndNs}}
 	}
 	return nil
 }
 
 // probeRefused is when the probe's own calls were refused: from one to the next, as long as none came through between
 // them.
-func (n *Node) probeRefused(code string) (out spans) {
+func probeRefused(n *facts.Node, code string) (out facts.Spans) {
 	last := int64(0) // end of the refused call before; 0: none since one that came through
 	for _, c := range n.Rec.Calls {
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
@@ -226,12 +211,12 @@ func (n *Node) probeRefused(code string) (out spans) {
 		}
 		out, last = append(out, [2]int64{from, c.EndNs}), c.EndNs
 	}
-	return merge(out)
+	return facts.Merge(out)
 }
 
 // spansOf are the stretches from a point of a series that matches to the next one, or to the end of the watch; the
 // points of a field that is only there while it is so hold for the next look, a second later.
-func (n *Node) spansOf(s recording.Series, match func(float64) bool, vanishes bool) (out spans) {
+func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanishes bool) (out facts.Spans) {
 	for i, p := range s {
 		if !match(p.Value) {
 			continue
@@ -241,20 +226,17 @@ func (n *Node) spansOf(s recording.Series, match func(float64) bool, vanishes bo
 			to = s[i+1].TimeNs
 		}
 		if vanishes {
-			to = min(to, p.TimeNs+int64(pollEvery))
+			to = min(to, p.TimeNs+int64(facts.PollEvery))
 		}
 		out = append(out, [2]int64{p.TimeNs, to})
 	}
-	return merge(out)
+	return facts.Merge(out)
 }
 
-// pollEvery is how often the server source asks, in nanoseconds.
-const pollEvery = 1e9
-
 // wasReplica reports whether the node said that it is a replica, at any time.
-func (n *Node) wasReplica() bool {
+func wasReplica(n *facts.Node) bool {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && stringField(s.Body,
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && facts.StringField(s.Body,
 			"role") == "slave" {
 			return true
 		}
@@ -262,7 +244,7 @@ func (n *Node) wasReplica() bool {
 	return false
 }
 
-func (f *Finding) supportRefused(n *Node, r refused) {
+func (f *Finding) supportRefused(n *facts.Node, r refused) {
 	if r.down > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it "+
 			"loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
@@ -285,66 +267,56 @@ func (f *Finding) supportRefused(n *Node, r refused) {
 }
 
 // supportState says what the node itself told of its state.
-func (f *Finding) supportState(n *Node, r refused) {
-	ns := r.when.ns()
+func (f *Finding) supportState(n *facts.Node, r refused) {
+	ns := r.when.Ns()
 	switch {
-	case r.code == codeReadOnly && n.wasReplica():
+	case r.code == codeReadOnly && wasReplica(n):
 		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)",
 			0, "")
 	case r.code == codeLoading && ns > 0:
 		f.support(recording.SourceServer, fmt.Sprintf("it was loading its data for %s of the watch (INFO loading:1)",
-			dur(ns)), float64(ns), "ns")
+			facts.Dur(ns)), float64(ns), "ns")
 	case r.code == codeMasterDown && ns > 0:
 		f.support(recording.SourceServer, fmt.Sprintf("its link to its master was down for %s and more of the watch "+
-			"(INFO master_link_status)", dur(ns)), float64(ns), "ns")
+			"(INFO master_link_status)", facts.Dur(ns)), float64(ns), "ns")
 	default:
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "INFO was not seen to show that state, which then lasted less than a second "+
 			"at a time", 0, "")
 	}
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", times(restarts)),
+		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", facts.Times(restarts)),
 			float64(restarts), "restarts")
 	}
 }
 
 // supportRefusedUsers says who asks it.
-func (f *Finding) supportRefusedUsers(n *Node, r refused) {
-	who := tally{}
+func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
+	who := facts.Tally{}
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && c.Client != "" {
 			who[c.Client]++
 		}
 	}
 	if len(who) == 0 {
-		for _, c := range n.users() {
-			if c.calls() > 0 {
-				who[c.Name] += int(c.calls())
+		for _, c := range n.Users() {
+			if c.Calls() > 0 {
+				who[c.Name] += int(c.Calls())
 			}
 		}
 	}
 	if len(who) > 0 {
-		f.support(recording.SourceTap, "who asks it: "+who.list(3), float64(len(who)), "callers")
+		f.support(recording.SourceTap, "who asks it: "+who.List(3), float64(len(who)), "callers")
 	}
 }
 
-func routingFix(n *Node, r refused) []string {
+func routingFix(n *facts.Node, r refused) []string {
 	switch r.code {
 	case codeReadOnly:
 		return append([]string{
 			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; " +
 				"behind a name or a load balancer, see that it follows a failover",
-		}, n.library(map[string]string{
-			"go-redis": "go-redis: NewFailoverClient (Sentinel) or NewClusterClient and not NewClient with the " +
-				"address of one node; it tries a READONLY reply again MaxRetries times (3)",
-			"lettuce": "Lettuce: MasterReplica.connect with redis-sentinel://, and ReadFrom for reads only; for a " +
-				"cluster RedisClusterClient",
-			"jedis":    "Jedis: JedisSentinelPool or RedisSentinelClient, JedisCluster or RedisClusterClient",
-			"redis-py": "redis-py: Sentinel(...).master_for(NAME), or RedisCluster",
-			"ioredis": "ioredis: sentinels and name, or Redis.Cluster; reconnectOnError: e => " +
-				"e.message.startsWith('READONLY') && 2 leaves a master that has become a replica",
-			"rueidis": "rueidis: ClientOption.Sentinel; SendToReplicas only for reads",
-		}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "rueidis")...)
+		}, remedy.For(n, remedy.FollowMaster, nil)...)
 	case codeMasterDown:
 		return append([]string{
 			"Mend the link to the master: INFO replication of both, client-output-buffer-limit replica and " +
@@ -354,7 +326,7 @@ func routingFix(n *Node, r refused) []string {
 	}
 	fix := []string{"Let a node have its data before callers are sent to it: a readiness probe that asks INFO for " +
 		"loading:0 and master_link_status:up, and not PING only"}
-	if n.wasReplica() {
+	if wasReplica(n) {
 		fix = append(fix, "Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), "+
 			"client-output-buffer-limit replica larger than the data; a replica with its own RDB or AOF needs only "+
 			"what it missed",
@@ -364,18 +336,6 @@ func routingFix(n *Node, r refused) []string {
 	return append(fix, routeByHealth(n)...)
 }
 
-func routeByHealth(n *Node) []string {
-	return n.library(map[string]string{
-		"go-redis": "go-redis: ClusterOptions.RouteByLatency or ReadOnly leave such a node alone for " +
-			"FailingTimeoutSeconds (15) after the first refusal; MaxRetries, MinRetryBackoff",
-		"lettuce": "Lettuce: ReadFrom.REPLICA_PREFERRED or ANY hand the error to the caller: try again at " +
-			"ReadFrom.UPSTREAM",
-		"jedis": "Jedis: try again at the master; maxAttempts counts these, too",
-		"redis-py": "redis-py: load_balancing_strategy PRIMARIES_AND_REPLICAS sends reads there in turn: without " +
-			"it they go to masters; a refusal costs 0.25 s and the map of the cluster",
-		"ioredis": "ioredis: maxLoadingRetryTime (10 s by default) bounds how long it waits for a node that " +
-			"loads; scaleReads: 'master'",
-		"node-redis": "node-redis: useReplicas: false while replicas come and go",
-		"rueidis":    "rueidis: SendToReplicas that leaves the node out",
-	}, "go-redis", "lettuce", "jedis", "redis-py", "ioredis", "node-redis", "rueidis")
+func routeByHealth(n *facts.Node) []string {
+	return remedy.For(n, remedy.AvoidUnreadyNode, nil)
 }

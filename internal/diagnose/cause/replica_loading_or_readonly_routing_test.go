@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
@@ -75,7 +75,7 @@ func TestReplicaRouting(t *testing.T) {
 		return e
 	}
 	down := func(e edge) edge { return e.info(map[string]float64{"master_link_down_since_seconds": 10}) }
-	explainEdge(t, replicaRouting, []edgeCase{
+	explainEdge(t, find("replica-loading-or-readonly-routing"), []edgeCase{
 		{
 			name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true,
 			min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe",

@@ -3,10 +3,11 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// rttFloor: the way to the server takes long, each time the same. Catalogue F4.
+// rttFloor: the way to the server takes long, each time the same.
 var rttFloor = Cause{
 	ID: "rtt-floor",
 	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
@@ -19,57 +20,52 @@ var rttFloor = Cause{
 		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",
 	},
-	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be mended, their length seldom
+	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be fixed, their length seldom
 	Explain: explainFloor,
 }
 
-// Bounds of a floor. Within a data centre a round trip takes 0.05-0.5 ms, between the zones of a region up to 1 ms.
 const (
-	floorNs      = int64(1e6)
-	floorOfWork  = 10 // times the server's own time
-	floorSteady  = 2  // the median is at most this times the fastest call
-	floorCalls   = 20 // calls that a floor is judged by
 	usualRTTNs   = int64(0.5e6)
-	idleEnough   = 0.5
 	throughTCP   = 0.5 // part of the floor that a TCP connect takes as well, where it is distance
 	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop
 )
 
-func explainFloor(n *Node) *Finding {
+func explainFloor(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < facts.FloorNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
 		return nil
 	}
-	workNs := n.probeWorkNs()
-	d, known := n.demand()
+	workNs := n.ProbeWorkNs()
+	d, known := n.Demand()
 	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
-	if kept.MinNs < floorOfWork*workNs || known && d.Wish() > idleEnough || blocked >= blockedOften {
+	if kept.MinNs < facts.FloorOfWork*workNs || known && d.Total() > facts.IdleEnough || blocked >= blockedOften {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
-	if part := n.losses(n.callers()).part(); part > 0 {
+	if part := n.LostTime(n.Callers()).Part(); part > 0 {
 		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
-		if part >= minShare {
+		if part >= facts.MinShare {
 			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections "+
 				"before and beside their calls: in new ones, tests and calls that they give up", part*100), part,
 				"of their time")
 		}
 	}
 	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a "+
-		"floor and no tail", dur(kept.MinNs), dur(kept.P50Ns), dur(kept.P90Ns)), float64(kept.MinNs), "ns")
+		"floor and no tail", facts.Dur(kept.MinNs), facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns)), float64(kept.MinNs),
+		"ns")
 	if workNs > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)",
-			dur(workNs)), float64(workNs), "ns")
+			facts.Dur(workNs)), float64(workNs), "ns")
 	}
 	if known {
-		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Wish()*100), d.Wish(),
+		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Total()*100), d.Total(),
 			"of the time")
 	}
-	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
+	if p50 := n.Ledger.Users.P50Ns; p50 >= facts.FloorNs && n.Ledger.Users.FromClient {
 		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
-			n.Ledger.Users.Calls, dur(p50)), float64(p50), "ns")
+			n.Ledger.Users.Calls, facts.Dur(p50)), float64(p50), "ns")
 	}
 	f.weighDistance(n)
 	f.whereFloor(n)
@@ -79,7 +75,7 @@ func explainFloor(n *Node) *Finding {
 }
 
 // whereFloor tells distance, which a TCP connect takes too, from something between that answers connects itself.
-func (f *Finding) whereFloor(n *Node) {
+func (f *Finding) whereFloor(n *facts.Node) {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	far := []string{
@@ -90,12 +86,12 @@ func (f *Finding) whereFloor(n *Node) {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Confidence = 0.95
 		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is "+
-			"asked for it", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+			"asked for it", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
 		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
 		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and "+
-			"passes calls on slowly or to far away", dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+			"passes calls on slowly or to far away", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
 		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor " +
 			"PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, " +
 			"default 3 ms)"}, far...)
@@ -105,7 +101,7 @@ func (f *Finding) whereFloor(n *Node) {
 	}
 }
 
-func (f *Finding) doubtFloor(n *Node, known bool) {
+func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	if !n.Rec.Used(recording.SourceTap) {
 		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, "+
 			"by new connections or in their pools, was not seen", 0, "")
@@ -123,15 +119,15 @@ func (f *Finding) doubtFloor(n *Node, known bool) {
 	}
 }
 
-// probeWorkNs is the server's own time for a call such as the probe makes.
-func (n *Node) probeWorkNs() int64 {
-	usec, calls := 0.0, 0.0
-	for _, c := range []string{"ping", "get"} {
-		usec += n.Growth("cmdstat_" + c + ".usec")
-		calls += n.Growth("cmdstat_" + c + ".calls")
+// weighDistance compares a floor with the round trips of clients at other addresses.
+func (f *Finding) weighDistance(n *facts.Node) {
+	a := n.Acks()
+	switch {
+	case a.LeastNs >= facts.FloorNs:
+		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
+			"too (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+	case a.Conns > 0:
+		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
+			"best (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
 	}
-	if calls == 0 {
-		return 0
-	}
-	return int64(usec / calls * 1000)
 }

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestRTTFloor(t *testing.T) {
 		cut.conn(life{port: 5000 + i, from: at, to: at + 150*edgeMs, work: 1, ops: greets, trips: 2, callNs: 20 *
 			edgeMs, idleNs: 90 * edgeMs, by: recording.Server, dialNs: 20 * edgeMs})
 	}
-	explainEdge(t, rttFloor, []edgeCase{
+	explainEdge(t, find("rtt-floor"), []edgeCase{
 		{
 			name: "T2: other clients are as far", rec: withClient(far(19*edgeMs).info(idle), 18*edgeMs), found: true,
 			min: 0.9, evidence: "round trip of 18 ms at its best, too",

@@ -6,15 +6,17 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // serverCFSThrottled: the server's cgroup had used its CPU quota, and the kernel does not run it until the next period
-// (kernel/sched/fair.c, throttle_cfs_rq). Catalogue H1, incident 004.
+// (kernel/sched/fair.c, throttle_cfs_rq).
 var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never " +
 			"a proof)",
@@ -24,30 +26,32 @@ var serverCFSThrottled = Cause{
 	Explain: explainThrottled,
 }
 
-func explainThrottled(n *Node) *Finding {
+func explainThrottled(n *facts.Node) *Finding {
 	cl := n.InState(account.Throttled)
 	if cl.Ns == 0 {
 		return nil
 	}
-	f := n.finding(cl, 0.99)
-	f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in one "+
-		"call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)),
+	f := finding(n, cl, 0.99)
+	f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in "+
+		"one "+
+		"call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)),
 		float64(cl.Calls), "calls")
-	if w := sumOf(n.Exact(account.Throttled)); w.Count > 0 {
+	if w := facts.SumOf(n.Exact(account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s "+
-			"in all, up to %s at a time", times(w.Count), dur(w.Ns), dur(w.MaxNs)), float64(w.Ns), "ns")
+			"in all, up to %s at a time", facts.Times(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Ns),
+			"ns")
 	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		periods := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth()
 		throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
 		ns := n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()
-		if throttled == 0 || !n.inCgroup(subject) {
+		if throttled == 0 || !inCgroup(n, subject) {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
 		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all",
-			path, throttled, periods, dur(int64(ns))), throttled, "periods")
+			path, throttled, periods, facts.Dur(int64(ns))), throttled, "periods")
 		quota, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 		period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
 		if quota > 0 && period > 0 {
@@ -68,31 +72,31 @@ func explainThrottled(n *Node) *Finding {
 }
 
 // inCgroup reports whether a CPU cgroup is one of the levels that the server runs under.
-func (n *Node) inCgroup(subject string) bool {
-	for _, l := range n.cgroup.Levels {
+func inCgroup(n *facts.Node, subject string) bool {
+	for _, l := range n.Cgroup.Levels {
 		if recording.CgroupPrefix+l.Path == subject {
 			return true
 		}
 	}
-	return len(n.cgroup.Levels) == 0
+	return len(n.Cgroup.Levels) == 0
 }
 
 // throttleFix gives the commands for where the limit was set: a pod, a systemd unit, or a bare cgroup.
-func throttleFix(n *Node, path string) []string {
+func throttleFix(n *facts.Node, path string) []string {
 	cores := 1.0
 	if c, _, ok := n.MainCores(); ok {
 		cores = max(cores, math.Ceil(c)+1)
 	}
 	var fix []string
 	switch {
-	case n.cgroup.Pod != "":
+	case n.Cgroup.Pod != "":
 		fix = append(fix, fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
-			"(keep requests.cpu), or set it to at least %.0f:", n.cgroup.Pod, cores+1),
+			"(keep requests.cpu), or set it to at least %.0f:", n.Cgroup.Pod, cores+1),
 			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0")
-	case n.cgroup.Unit != "":
+	case n.Cgroup.Unit != "":
 		fix = append(fix, fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
-			n.cgroup.Unit, (cores+1)*100))
-	case n.cgroup.Version == 2 && path != "":
+			n.Cgroup.Unit, (cores+1)*100))
+	case n.Cgroup.Version == 2 && path != "":
 		fix = append(fix, fmt.Sprintf("echo max > '/sys/fs/cgroup%s/cpu.max'", path))
 	case path != "":
 		fix = append(fix, fmt.Sprintf("echo -1 > '/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us'", path))

@@ -2,19 +2,20 @@ package cause
 
 import (
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others. Catalogue H2.
+// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others.
 var serverCPUContention = Cause{
 	ID:    "server-cpu-contention",
 	Title: "Other processes have the server's CPU: its main thread is ready to run and must wait",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
 		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of " +
@@ -30,36 +31,35 @@ var serverCPUContention = Cause{
 const (
 	// waitsMore: the thread waits at least as long for a CPU as it uses one. Sharing a CPU fairly with one other gives
 	// a half.
-	waitsMore = 0.5
-	// waitsSome is the least part of its wish to run that it must spend waiting before slow calls are laid on the
-	// scheduler: on a machine that is merely busy a few calls are held up now and then.
-	waitsSome     = 0.3
+	waitsMore     = 0.5
 	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls
 )
 
-func explainContention(n *Node) *Finding {
+func explainContention(n *facts.Node) *Finding {
 	cl := n.InState(account.RunQueue)
 	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
-	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.pattern()) && waits >= waitsSome
-	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && n.noticed()
-	if !slow && !always && !(waits >= waitsSome && n.crowded()) {
+	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.Pattern()) && waits >= facts.WaitsSome
+	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && noticed(n)
+	if !slow && !always && !(waits >= facts.WaitsSome && crowded(n)) {
 		return nil
 	}
-	f := n.finding(cl, 0.95)
+	f := finding(n, cl, 0.95)
 	if cl.Calls > 0 {
-		f.support(n.watcher(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run queue, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run "+
+			"queue, "+
+			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
 	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; "+
-		"%s in %.0f s (/proc/PID/schedstat)", dur(int64(delay/max(run, 1)*1e9)), dur(int64(delay)), n.Seconds()), delay,
+		"%s in %.0f s (/proc/PID/schedstat)", facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)),
+		n.Seconds()), delay,
 		"ns")
 	f.supportHolders(n)
-	who := n.neighbours()
+	who := n.Neighbours()
 	if len(who) > 0 {
 		var names []string
 		for _, w := range who[:min(3, len(who))] {
@@ -75,7 +75,7 @@ func explainContention(n *Node) *Finding {
 		"or a cpuset for the neighbours"}
 	for _, w := range who {
 		// to take the CPU from those who ask would only make the load smaller
-		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, ksoftirqd) {
+		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.Ksoftirqd) {
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
 				w.Command, w.PID, w.PID)}, f.Fix...)
 			break
@@ -86,9 +86,9 @@ func explainContention(n *Node) *Finding {
 }
 
 // supportHolders names who had the CPU when the main thread got it back, by the part of its waits.
-func (f *Finding) supportHolders(n *Node) {
+func (f *Finding) supportHolders(n *facts.Node) {
 	waits := n.Exact(account.RunQueue)
-	all, by := sumOf(waits), map[string]int64{}
+	all, by := facts.SumOf(waits), map[string]int64{}
 	for _, s := range waits {
 		by[s.Culprit] += s.Ns()
 	}
@@ -96,14 +96,14 @@ func (f *Finding) supportHolders(n *Node) {
 		return
 	}
 	var names []string
-	for _, name := range sortedByNs(by) {
+	for _, name := range facts.SortedByNs(by) {
 		share := 100 * float64(by[name]) / float64(all.Ns)
 		if name != "" && share >= 1 && len(names) < 4 {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
 	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time",
-		times(all.Count), dur(all.Ns), dur(all.MaxNs))
+		facts.Times(all.Count), facts.Dur(all.Ns), facts.Dur(all.MaxNs))
 	if len(names) > 0 {
 		text += "; until then its CPU had " + strings.Join(names, ", ")
 	}
@@ -112,17 +112,17 @@ func (f *Finding) supportHolders(n *Node) {
 
 // noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a
 // fifth of what counts as slow.
-func (n *Node) noticed() bool {
+func noticed(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
 }
 
 // crowded reports whether strangers use at least half of the CPUs that the server may use, and the slowest hundredth of
 // calls shows it: a thread that sleeps often is let in first most times, and pays now and then.
-func (n *Node) crowded() bool {
+func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
-	callers, strangers := n.onItsCPUs()
+	callers, strangers := n.OnItsCPUs()
 	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
@@ -132,22 +132,22 @@ func (n *Node) crowded() bool {
 const crowdedTail = 10
 
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
-func (f *Finding) doubtOwnThreads(n *Node) {
-	t := n.ioThreads()
-	if t.Run < ioThreadsRun || float64(t.Configured) < t.CPUs {
+func (f *Finding) doubtOwnThreads(n *facts.Node) {
+	t := n.IOThreads()
+	if t.Run < facts.IOThreadsRun || float64(t.Configured) < t.CPUs {
 		return
 	}
-	own := t.Wish() / (t.Wish() + n.othersCores())
+	own := t.Total() / (t.Total() + n.OthersCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
 	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of "+
-		"what it waits for is itself", t.Configured, t.Wish(), t.CPUs, own*100), t.Wish(), "cores")
+		"what it waits for is itself", t.Configured, t.Total(), t.CPUs, own*100), t.Total(), "cores")
 }
 
 // doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine
-// makes the load dearer, but what they ask for is the first thing to look at.
-func (f *Finding) doubtCallers(n *Node) {
-	if share, waited := n.callersHeld(); waited > 0 {
+// makes the load more expensive, but what they ask for is the first thing to look at.
+func (f *Finding) doubtCallers(n *facts.Node) {
+	if share, waited := callersHeld(n); waited > 0 {
 		if share > 0.5 {
 			f.ExcessShare *= 1 - share
 			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or "+
@@ -155,7 +155,7 @@ func (f *Finding) doubtCallers(n *Node) {
 		}
 		return
 	}
-	callers, strangers := n.onItsCPUs()
+	callers, strangers := n.OnItsCPUs()
 	if callers <= strangers {
 		return
 	}
@@ -166,12 +166,12 @@ func (f *Finding) doubtCallers(n *Node) {
 
 // callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it
 // until the end, and how long these waits were in all; 0 where the kernel source did not see them.
-func (n *Node) callersHeld() (share float64, waitedNs int64) {
+func callersHeld(n *facts.Node) (share float64, waitedNs int64) {
 	callers := map[string]bool{}
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {
 		callers[strings.TrimPrefix(subject, recording.ProcessPrefix)] = true
 	}
-	for _, w := range n.neighbours() {
+	for _, w := range n.Neighbours() {
 		if w.Caller || w.Self() {
 			callers[strconv.Itoa(w.PID)] = true
 		}
@@ -180,7 +180,7 @@ func (n *Node) callersHeld() (share float64, waitedNs int64) {
 	for _, s := range n.Exact(account.RunQueue) {
 		waitedNs += s.Ns()
 		comm, pid, _ := strings.Cut(strings.TrimSuffix(s.Culprit, "]"), "[")
-		if callers[pid] || clientTools[comm] {
+		if callers[pid] || facts.ClientTools[comm] {
 			held += s.Ns()
 		}
 	}
@@ -189,81 +189,39 @@ func (n *Node) callersHeld() (share float64, waitedNs int64) {
 
 // doubtSoftirqs tells other processes from the kernel's own work on the CPU: where softirqs had it for most of the
 // waits, the waits are theirs; where they had it for less, other processes have it with or without them.
-func (f *Finding) doubtSoftirqs(n *Node) {
-	q, ok := n.softirq()
+func (f *Finding) doubtSoftirqs(n *facts.Node) {
+	q, ok := n.Softirq()
 	if !ok {
 		return
 	}
-	share, how := q.part(), "of what the server did not have of it"
+	share, how := q.Part(), "of what the server did not have of it"
 	if waits := n.Exact(account.RunQueue); len(waits) > 0 {
 		var had int64
 		for _, s := range waits {
-			had += q.of(s)
+			had += q.Of(s)
 		}
-		share, how = float64(had)/float64(max(sumOf(waits).Ns, 1)), "of the waits of the main thread"
+		share, how = float64(had)/float64(max(facts.SumOf(waits).Ns, 1)), "of the waits of the main thread"
 	}
 	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time "+
-		"(/proc/stat) and %.0f %% %s", q.daemon(), q.cpu, 100*q.share(n), 100*share, how)
-	if f.apart = !q.heavy(n) || share < 0.5; f.apart {
+		"(/proc/stat) and %.0f %% %s", q.Daemon(), q.CPU, 100*q.Share(n), 100*share, how)
+	if f.Independent = !q.Heavy(n) || share < 0.5; f.Independent {
 		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
 	} else {
 		f.doubt(recording.SourceHost, text, share, "of the waits")
 	}
-	if q.heavy(n) {
+	if q.Heavy(n) {
 		f.ExcessShare *= 1 - share
 	}
 }
 
 // doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides'
 // kernels busy.
-func (f *Finding) doubtChurn(n *Node) {
-	c := n.churn()
-	if !c.many() {
+func (f *Finding) doubtChurn(n *facts.Node) {
+	c := n.Churn()
+	if !c.Many() {
 		return
 	}
-	f.ExcessShare *= 1 - c.share()
+	f.ExcessShare *= 1 - c.Share()
 	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of "+
-		"their time with or without a free CPU", c.PerSecond, c.share()*100), c.PerSecond, "per second")
-}
-
-// onItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
-// for the command line tools, which may live too short to be seen with one, by name.
-func (n *Node) onItsCPUs() (callers, strangers float64) {
-	for _, w := range n.neighbours() {
-		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID),
-			"cpu_ns")) > 0
-		if w.Caller || listed || w.Self() || clientTools[w.Command] {
-			callers += w.Cores
-		} else {
-			strangers += w.Cores
-		}
-	}
-	return callers, strangers
-}
-
-var clientTools = map[string]bool{
-	"redis-cli": true, "valkey-cli": true, "redis-benchmark": true,
-	"valkey-benchmark": true, "memtier_benchmark": true,
-}
-
-// neighbours are the processes that used most of the server's CPUs over the watch, largest first.
-func (n *Node) neighbours() []recording.Neighbour {
-	byPID := map[int]recording.Neighbour{}
-	events := n.Events(recording.SourceHost, recording.KindNeighbours)
-	for _, e := range events {
-		for _, w := range recording.DetailOf[[]recording.Neighbour](e) {
-			sum := byPID[w.PID]
-			w.Cores = sum.Cores + w.Cores/float64(len(events))
-			w.Caller = w.Caller || sum.Caller
-			byPID[w.PID] = w
-		}
-	}
-	out := make([]recording.Neighbour, 0, len(byPID))
-	for _, w := range byPID {
-		if w.Cores >= 0.02 {
-			out = append(out, w)
-		}
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Cores > out[j].Cores })
-	return out
+		"their time with or without a free CPU", c.PerSecond, c.Share()*100), c.PerSecond, "per second")
 }

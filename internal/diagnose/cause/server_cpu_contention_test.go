@@ -1,9 +1,10 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -63,7 +64,7 @@ func TestServerCPUContentionAndSoftirqs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rec.Index()
-			d := Diagnose(tt.rec.Recording, "test")
+			d := verdict.Diagnose(tt.rec.Recording, "test")
 			if len(d.Findings) == 0 || d.Findings[0].Cause != tt.first {
 				t.Fatalf("findings %v, want %s first", names(d), tt.first)
 			}

@@ -1,8 +1,10 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
 	"testing"
+
+	"slowpath/internal/diagnose/verdict"
 )
 
 // comeAndGo adds connections that are used for so many calls each.
@@ -18,7 +20,7 @@ func (e edge) comeAndGo(count int, calls int64) edge {
 func TestShortLivedConnections(t *testing.T) {
 	probed := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5) }
 	churn := map[string]float64{"total_connections_received": 10_020, "total_commands_processed": 10_300}
-	explainEdge(t, shortLivedConnections, []edgeCase{
+	explainEdge(t, find("short-lived-connections"), []edgeCase{
 		{
 			name: "T0: a connection per call", rec: probed().info(churn).level("server", "connected_clients", 5),
 			found: true, min: 0.85, max: 0.92, evidence: "1000 connections per second were opened and closed",
@@ -93,7 +95,7 @@ func BenchmarkChurn(b *testing.B) {
 			}
 			e.Index()
 			for b.Loop() {
-				Diagnose(e.Recording, "test")
+				verdict.Diagnose(e.Recording, "test")
 			}
 		})
 	}

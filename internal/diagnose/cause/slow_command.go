@@ -5,14 +5,16 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// slowCommand: a command whose work grows with the data holds the only thread, and all others wait. Catalogue I1.
+// slowCommand: a command whose work grows with the data holds the only thread, and all others wait.
 var slowCommand = Cause{
 	ID:    "slow-command",
 	Title: "A slow command holds the event loop, and all other calls wait for it",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",
@@ -22,12 +24,12 @@ var slowCommand = Cause{
 	Explain: explainSlowCommand,
 }
 
-func explainSlowCommand(n *Node) *Finding {
-	h, copiesNs := n.heldBySlowCommands()
-	if !h.matters() {
+func explainSlowCommand(n *facts.Node) *Finding {
+	h, copiesNs := heldBySlowCommands(n)
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.Title = worst.Command + " holds the event loop, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)
@@ -40,7 +42,8 @@ func explainSlowCommand(n *Node) *Finding {
 	f.doubtStalls(n, h)
 	if copiesNs > 0 {
 		f.doubt(recording.SourceHost, fmt.Sprintf("while a child saved, copies of pages (minor faults of the main "+
-			"thread) made up to %s of what one of these held a call: that part is not counted here", dur(copiesNs)),
+			"thread) made up to %s of what one of these held a call: that part is not counted here",
+			facts.Dur(copiesNs)),
 			float64(copiesNs), "ns")
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
@@ -52,32 +55,18 @@ func explainSlowCommand(n *Node) *Finding {
 // heldBySlowCommands leaves out what the copies of pages took of these commands while a child saved: without it they
 // would have been as much shorter, and cow-faults-after-fork claims it. mostNs is the longest that was left out of one
 // wait.
-func (n *Node) heldBySlowCommands() (h Held, mostNs int64) {
-	c := n.copies()
-	if !c.felt() {
-		return n.heldBy("slow-command"), 0
+func heldBySlowCommands(n *facts.Node) (h facts.Held, mostNs int64) {
+	c := n.Copies()
+	if !c.Felt() {
+		return n.HeldBy(facts.KindSlowCommand), 0
 	}
-	h = n.heldLess(func(s account.Suspect) bool { return n.commandCause(s) == "slow-command" },
+	h = n.HeldLess(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindSlowCommand },
 		func(s account.Segment) int64 {
-			ns := c.in(s.FromNs, s.ToNs)
+			ns := c.In(s.FromNs, s.ToNs)
 			mostNs = max(mostNs, ns)
 			return ns
 		})
 	return h, mostNs
-}
-
-// doubtStopped says where the thread was also kept from running: then the command took longer than its work.
-func (f *Finding) doubtStopped(n *Node, h Held) {
-	stopped := 0
-	for _, s := range h.Suspects {
-		if s.Stopped {
-			stopped++
-		}
-	}
-	if stopped > 0 && n.watcher() != recording.SourceServer {
-		f.doubt(n.watcher(), fmt.Sprintf("the main thread was also kept from running about the time of %d of these: "+
-			"not all of their time was work", stopped), float64(stopped), "commands")
-	}
 }
 
 // instead says per command what to use in its place.
@@ -110,7 +99,7 @@ var instead = map[string]string{
 	"RANDOMKEY": "a set of the keys, with SRANDMEMBER",
 }
 
-func slowCommandFix(n *Node, name string, s account.Suspect) []string {
+func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 	use, known := instead[name]
 	if !known {
 		use = "smaller keys, or the same work in steps"
@@ -120,11 +109,11 @@ func slowCommandFix(n *Node, name string, s account.Suspect) []string {
 				"the client"
 		}
 	}
-	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.from([]account.Suspect{s}), use)}
+	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.FromText([]account.Suspect{s}), use)}
 	if name != "CLUSTER" && name != "SAVE" {
 		fix = append(fix, "Send what must walk everything to a replica of its own.")
 	}
-	if since(n, 6, 0) {
+	if facts.Since(n, 6, 0) {
 		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s",
 			strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
 	} else {

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -39,7 +39,7 @@ func TestSoftirqOnRedisCore(t *testing.T) {
 		}
 		return e
 	}
-	explainEdge(t, softirqOnRedisCore, []edgeCase{
+	explainEdge(t, find("softirq-on-redis-core"), []edgeCase{
 		{
 			name: "ksoftirqd has the CPU", rec: cpu(calls("ksoftirqd/0[14]"), 0.5, 0.7, 10_000), found: true, min: 0.9,
 			evidence: "50 % of the time in softirqs", fix: "smp_affinity_list",

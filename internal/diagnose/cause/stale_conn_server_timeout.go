@@ -3,6 +3,8 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -22,51 +24,24 @@ var staleConnServerTimeout = Cause{
 	Explain: explainStale,
 }
 
-// stale are the callers whose connections the other end closed for being idle, and that opened others when they wanted
-// to call.
-func (n *Node) stale(callers []*Caller) []redial {
-	once := map[*Conn]bool{}
-	for _, l := range n.lossesAtOnce(callers) {
-		if len(l.conns) >= herdLeast {
-			for _, k := range l.conns {
-				once[k] = true
-			}
-		}
-	}
-	var out []redial
-	limit := n.idleLimitNs()
-	seen := 0
-	for _, c := range callers {
-		r := redialOf(c, func(k *Conn) bool { return k.CutNs > 0 && k.Waiting == 0 && k.work() > 0 && !once[k] })
-		idle := spreadOf(r.ended, func(k *Conn) int64 { return k.CutIdleNs })
-		same := float64(idle.low) >= limitSharp*float64(idle.mid) && idle.mid > r.callNs()
-		if same && len(r.fresh) > 0 && (limit == 0 || idle.low >= limit*9/10) {
-			out, seen = append(out, r), seen+min(len(r.ended), len(r.fresh))
-		}
-	}
-	if seen < minRedials {
-		return nil // of all callers together: each may call seldom
-	}
-	return out
-}
-
-func explainStale(n *Node) *Finding {
-	callers := n.callers()
+func explainStale(n *facts.Node) *Finding {
+	callers := n.Callers()
 	if len(callers) == 0 {
-		return n.staleByCounters()
+		return staleByCounters(n)
 	}
-	found, all, cost := mostOf(n.stale(callers))
+	found, all, cost := facts.MostOf(n.Stale(callers))
 	if len(found) == 0 {
 		return nil
 	}
-	f := n.losses(callers).finding(n, cost, 0.88)
+	f := findingOfLosses(n.LostTime(callers), n, cost, 0.88)
 	if f == nil {
 		return nil
 	}
-	idle := spreadOf(all.ended, func(k *Conn) int64 { return k.CutIdleNs })
+	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.CutIdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
-		"after %s to %s without one", len(all.ended), all.Name, dur(idle.low), dur(idle.high)), float64(idle.mid), "ns")
-	limit := n.idleLimitNs()
+		"after %s to %s without one", len(all.Ended), all.Name, facts.Dur(idle.Low), facts.Dur(idle.High)),
+		float64(idle.Mid), "ns")
+	limit := n.IdleLimitNs()
 	switch _, told := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
@@ -79,20 +54,20 @@ func explainStale(n *Node) *Finding {
 		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
 			"what stands before it", 0, "")
 	}
-	if late := lateNotice(all.ended); late.mid > 0 {
+	if late := lateNotice(all.Ended); late.Mid > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
-			"next call met it", dur(late.mid)), float64(late.mid), "ns")
+			"next call met it", facts.Dur(late.Mid)), float64(late.Mid), "ns")
 	}
 	f.opening(all)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.fresh), len(all.opened())), float64(len(all.fresh)),
+		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())), float64(len(all.Fresh)),
 		"connections")
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
 	f.remote(all.Caller)
-	f.Fix = n.staleFix(limit, idle.low)
+	f.Fix = staleFix(n, limit, idle.Low)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
 		"https://github.com/redis/node-redis/issues/247",
@@ -101,14 +76,14 @@ func explainStale(n *Node) *Finding {
 }
 
 // lateNotice is how long after the other end had closed them the clients' sockets were closed.
-func lateNotice(ended []*Conn) spread {
-	var known []*Conn
+func lateNotice(ended []*facts.Conn) facts.Spread {
+	var known []*facts.Conn
 	for _, k := range ended {
 		if k.CloseNs > k.CutNs {
 			known = append(known, k)
 		}
 	}
-	return spreadOf(known, func(k *Conn) int64 { return k.CloseNs - k.CutNs })
+	return facts.SpreadOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.CutNs })
 }
 
 // Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the
@@ -119,24 +94,24 @@ const (
 	staleShare   = 0.3
 )
 
-func (n *Node) staleByCounters() *Finding {
-	limit := n.idleLimitNs()
-	c := n.churn()
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < herdLeast/2 ||
-		c.PerSecond >= churnSome || c.Commands > staleCalls || c.share() < staleShare {
+func staleByCounters(n *facts.Node) *Finding {
+	limit := n.IdleLimitNs()
+	c := n.Churn()
+	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < facts.HerdLeast/2 ||
+		c.PerSecond >= facts.ChurnSome || c.Commands > staleCalls || c.Share() < staleShare {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.share(), Confidence: 0.5}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Confidence: 0.5}
 	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, "+
 		"with %.3g commands on each", limit/1e9, c.PerSecond, c.Commands), c.PerSecond, "per second")
 	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look "+
 		"the same", 0, "")
-	f.Fix = n.staleFix(limit, limit)
+	f.Fix = staleFix(n, limit, limit)
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
 }
 
-func (n *Node) staleFix(limit, idleNs int64) []string {
+func staleFix(n *facts.Node, limit, idleNs int64) []string {
 	var fix []string
 	half := max(idleNs/2e9, 1)
 	if limit > 0 {
@@ -144,19 +119,9 @@ func (n *Node) staleFix(limit, idleNs int64) []string {
 			"same", limit/1e9))
 	} else {
 		fix = append(fix, fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
-			"client and timeout server; AWS NLB 350 s) above %s", dur(idleNs)))
+			"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
 	}
 	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, "+
-		"with some connections kept ready", dur(idleNs))), n.library(map[string]string{
-		"go-redis": fmt.Sprintf("go-redis v9: ConnMaxIdleTime: %d * time.Second (30 min by default) with "+
-			"MinIdleConns; v8 and before: IdleTimeout and IdleCheckFrequency; v8 does not look at the socket before "+
-			"it uses it", half),
-		"jedis": fmt.Sprintf("Jedis: setMinEvictableIdleDuration(Duration.ofSeconds(%d)) with "+
-			"setTimeBetweenEvictionRuns and setMinIdle; setTestOnBorrow(true) turns errors into new connections", half),
-		"redis-py": fmt.Sprintf("redis-py: health_check_interval=%d keeps what is used; there is no idle limit: "+
-			"only the server's side can change", half),
-		"redigo":     fmt.Sprintf("redigo: IdleTimeout: %d * time.Second (0 by default: never)", half),
-		"node-redis": fmt.Sprintf("node-redis: pingInterval: %d", half*1000),
-		"lettuce":    "Lettuce: its connection is shared and comes back by itself; keep it busy, or timeout 0",
-	}, "go-redis", "jedis", "redis-py", "redigo", "node-redis", "lettuce")...)
+		"with some connections kept ready", facts.Dur(idleNs))), remedy.For(n, remedy.CloseFirst,
+		remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
 }

@@ -5,15 +5,17 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // swapped: a part of the data is not in memory but in swap, and the main thread waits for the disk when a command
-// touches it. Catalogue L1.
+// touches it.
 var swapped = Cause{
 	ID:    "swap",
 	Title: "Memory of the server is swapped out: commands wait until their keys are read from the swap device",
 	Layer: "server-host",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "used_memory_rss below used_memory (a hint)",
 		T1: "major faults of the main thread, and swap in use by the process (smaps)",
@@ -25,11 +27,11 @@ var swapped = Cause{
 // pageFault is the culprit of a thread that is blocked outside of any system call.
 const pageFault = "page fault"
 
-// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from where on it is named without
+// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from which on it is named without
 // having been seen blocked.
 const mostlyKernel = 0.3
 
-// isFault: the server waits for memory. A page that is not there is fetched in the middle of whatever a thread does: of
+// isFault: the server waits for memory. A page that is not there is fetched during whatever a thread does: of
 // its own code, or of a system call that never sleeps by itself and copies from or to the page. Waits that are too
 // short to be reported have no name.
 func isFault(s account.Segment) bool {
@@ -39,7 +41,7 @@ func isFault(s account.Segment) bool {
 	return s.Culprit == pageFault || s.Culprit == "" || s.Culprit == "read" || s.Culprit == "epoll_wait"
 }
 
-func explainSwap(n *Node) *Finding {
+func explainSwap(n *facts.Node) *Finding {
 	faults := n.Host("main.majflt").Growth()
 	inSwap, _ := n.Host("process.swap_bytes").Max()
 	smaps, _ := n.Host("process.smaps_swap_bytes").Max()
@@ -48,8 +50,8 @@ func explainSwap(n *Node) *Finding {
 		return nil // faults without swap are pages of files
 	}
 	// To fetch a page and to make room for it is work as well, which all others wait for.
-	work := n.kernelShare()
-	cl := n.claimOf(func(a account.Account) (ns int64) {
+	work := n.KernelShare()
+	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
 			switch {
 			case isFault(s):
@@ -61,17 +63,18 @@ func explainSwap(n *Node) *Finding {
 		return ns
 	})
 	blocked := n.Claim(func(_ account.Account, s account.Segment) bool { return isFault(s) })
-	if !cl.matters() || blocked.Ns == 0 && work < mostlyKernel {
+	if !cl.Matters() || blocked.Ns == 0 && work < mostlyKernel {
 		return nil
 	}
-	f := n.finding(cl, 0.95)
+	f := finding(n, cl, 0.95)
 	f.support(recording.SourceHost, fmt.Sprintf("%.1f MB of the server are in swap, %.1f MB are in memory", inSwap/1e6,
-		last(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
+		facts.Last(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread waited for %.0f pages to be read (major faults), "+
 		"%.0f per second", faults, faults/n.Seconds()), faults, "faults")
 	if blocked.Calls > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it was blocked in page faults, "+
-			"up to %s in one call", blocked.Calls, len(n.Ledger.Slow), dur(blocked.MaxNs)), float64(blocked.Calls),
+			"up to %s in one call", blocked.Calls, len(n.Ledger.Slow), facts.Dur(blocked.MaxNs)),
+			float64(blocked.Calls),
 			"calls")
 	}
 	if work > 0 {
@@ -81,14 +84,14 @@ func explainSwap(n *Node) *Finding {
 	}
 	if some := n.Machine("psi.memory.some_us").Growth(); some > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("for %s of %.0f s tasks of this host waited for memory (PSI)",
-			dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
+			facts.Dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
 	}
-	used, rss := last(n.Info("used_memory")), last(n.Info("used_memory_rss"))
+	used, rss := facts.Last(n.Info("used_memory")), facts.Last(n.Info("used_memory_rss"))
 	if used > 0 && rss > 0 && rss < used {
 		f.support(recording.SourceServer, fmt.Sprintf("INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6,
 			rss/1e6), rss, "bytes")
 	}
-	limit := n.memoryLimit(f)
+	limit := memoryLimit(n, f)
 	if children, _ := n.Host("children.count").Max(); children > 0 {
 		f.doubt(recording.SourceHost, "a child process lived meanwhile: first writes to shared pages fault as well, "+
 			"but without reading (minor faults)", children, "processes")
@@ -98,17 +101,12 @@ func explainSwap(n *Node) *Finding {
 	return f
 }
 
-func last(s recording.Series) float64 {
-	v, _ := s.Last()
-	return v
-}
-
 // memoryLimit finds the cgroup whose limit pushed the server out, if one is nearly full, and says so.
-func (n *Node) memoryLimit(f *Finding) (path string) {
+func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		series := func(name string) recording.Series { return n.Rec.Series(recording.SourceHost, subject, name) }
-		limit, usage := last(series("memory.limit_bytes")), last(series("memory.usage_bytes"))
-		if high := last(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
+		limit, usage := facts.Last(series("memory.limit_bytes")), facts.Last(series("memory.usage_bytes"))
+		if high := facts.Last(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
 		if limit <= 0 || usage < 0.9*limit {
@@ -121,9 +119,9 @@ func (n *Node) memoryLimit(f *Finding) (path string) {
 	return path
 }
 
-func swapFix(n *Node, limit string) []string {
+func swapFix(n *facts.Node, limit string) []string {
 	var fix []string
-	used := last(n.Info("used_memory"))
+	used := facts.Last(n.Info("used_memory"))
 	if limit != "" {
 		fix = append(fix, fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data "+
 			"(%.0f MB now), buffers, and as much as is written during a snapshot", limit, used/1e6))

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestSwap(t *testing.T) {
 		"used_cpu_sys_main_thread": 1.3, "used_cpu_user_main_thread": 0.1,
 		"total_reads_processed": 2000, "total_writes_processed": 2000,
 	}
-	explainEdge(t, swapped, []edgeCase{
+	explainEdge(t, find("swap"), []edgeCase{
 		{
 			name: "blocked in page faults, most of it in swap", rec: swap(calls("page fault"), 20_000, 600e6),
 			found: true,

@@ -1,8 +1,9 @@
-package cause
+package cause_test
 
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -43,7 +44,7 @@ func objects() edge {
 
 // TestSweeps: what a garbage collector closes together was lost. What a pool or an application closes was not.
 func TestSweeps(t *testing.T) {
-	explainEdge(t, poolLeak, []edgeCase{
+	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
 			name: "T2: swept twice", rec: collectedAt(nil, 3*second, 5500*edgeMs), found: true, min: 0.85,
 			evidence: "a garbage collector that finds them lost", fix: "defer conn.Close()",
@@ -68,14 +69,14 @@ func TestSweeps(t *testing.T) {
 		{name: "too few kept", rec: overflowing(nil)},
 	})
 	swept := func() edge { return collectedAt(nil, 3*second, 5500*edgeMs) }
-	explainEdge(t, poolMaxIdleChurn, []edgeCase{
+	explainEdge(t, find("pool-maxidle-churn"), []edgeCase{
 		{name: "swept: no pool put them away", rec: swept()},
 		{name: "jobs with objects of their own", rec: objects()},
 	})
-	explainEdge(t, poolIdleReapRedial, []edgeCase{{name: "swept: no limit", rec: swept()}})
+	explainEdge(t, find("pool-idle-reap-redial"), []edgeCase{{name: "swept: no limit", rec: swept()}})
 	tt := swept()
 	tt.Index()
-	if d := Diagnose(tt.Recording, "test"); len(d.Findings) == 0 || d.Findings[0].Cause != "pool-leak" {
+	if d := verdict.Diagnose(tt.Recording, "test"); len(d.Findings) == 0 || d.Findings[0].Cause != "pool-leak" {
 		t.Errorf("%+v, want pool-leak first", d.Findings)
 	}
 }

@@ -5,15 +5,17 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
 // syncFreeOfBigKey: deleting, overwriting, expiring or evicting one big key frees millions of elements in the main
-// thread. Catalogue I4.
+// thread.
 var syncFreeOfBigKey = Cause{
 	ID:    "sync-free-of-big-key",
 	Title: "A big key is freed in the main thread, element by element",
 	Layer: "server",
+	Class: ServerStall,
 	Needs: Needs{
 		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
 			"used_memory falling; or memory falling by much for few expired or evicted keys",
@@ -24,15 +26,14 @@ var syncFreeOfBigKey = Cause{
 	Explain: explainSyncFree,
 }
 
-func explainSyncFree(n *Node) *Finding {
-	const id = "sync-free-of-big-key"
-	h := n.held(func(s account.Suspect) bool {
-		return s.Kind == account.KindFree && !n.lazy(s) || n.commandCause(s) == id
+func explainSyncFree(n *facts.Node) *Finding {
+	h := n.Held(func(s account.Suspect) bool {
+		return s.Kind == account.KindFree && !lazy(n, s) || n.KindOf(s) == facts.KindFree
 	})
-	if !h.matters() {
+	if !h.Matters() {
 		return nil
 	}
-	f := n.finding(h.Claim, h.confidence(n))
+	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	what := worst.Text
 	if worst.Kind == account.KindCommand {
@@ -43,7 +44,7 @@ func explainSyncFree(n *Node) *Finding {
 			"big that it frees", float64(worst.DurationNs), "ns")
 	}
 	f.supportWaits(n, h, what)
-	if fell := n.memoryFell(worst); fell >= bigFreeBytes {
+	if fell := n.MemoryFell(worst); fell >= facts.BigFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB between two polls", fell/1e6), fell,
 			"bytes")
 	} else {
@@ -61,7 +62,7 @@ func explainSyncFree(n *Node) *Finding {
 }
 
 // lazy reports whether the server frees expired or evicted keys in the background.
-func (n *Node) lazy(s account.Suspect) bool {
+func lazy(n *facts.Node, s account.Suspect) bool {
 	name := "lazyfree-lazy-expire"
 	if strings.Contains(s.Text, "evicted") {
 		name = "lazyfree-lazy-eviction"
@@ -72,7 +73,7 @@ func (n *Node) lazy(s account.Suspect) bool {
 
 // freeFix says how to free it in the background, by the parameters that this server has (6.0 for user-del, 4.0 for the
 // others).
-func freeFix(n *Node, s account.Suspect) []string {
+func freeFix(n *facts.Node, s account.Suspect) []string {
 	name, _, _ := strings.Cut(s.Command, " ")
 	userDel := "CONFIG SET lazyfree-lazy-user-del yes"
 	switch {
@@ -80,12 +81,12 @@ func freeFix(n *Node, s account.Suspect) []string {
 		return []string{"CONFIG SET lazyfree-lazy-eviction yes"}
 	case s.Kind == account.KindFree:
 		return []string{"CONFIG SET lazyfree-lazy-expire yes"}
-	case name == "DEL" && since(n, 6, 0):
+	case name == "DEL" && facts.Since(n, 6, 0):
 		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
-			n.from([]account.Suspect{s})), "Or for all callers: " + userDel}
+			n.FromText([]account.Suspect{s})), "Or for all callers: " + userDel}
 	case name == "DEL":
 		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
-			n.from([]account.Suspect{s}))}
+			n.FromText([]account.Suspect{s}))}
 	case strings.Contains(name, "EXPIRE") || name == "GETDEL":
 		return []string{
 			"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes",
@@ -94,7 +95,7 @@ func freeFix(n *Node, s account.Suspect) []string {
 	default:
 		return []string{
 			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s replaces a big value, and frees "+
-				"the old one itself.", name, n.from([]account.Suspect{s})),
+				"the old one itself.", name, n.FromText([]account.Suspect{s})),
 			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements.",
 		}
 	}

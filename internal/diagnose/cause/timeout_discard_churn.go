@@ -3,11 +3,13 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be
-// taken for that of the next call, and dials again. Catalogue B4.
+// taken for that of the next call, and dials again.
 var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
 	Title: "The client gives calls up after too short a time, closes their connections and dials again",
@@ -28,83 +30,69 @@ var timeoutDiscardChurn = Cause{
 // deadlineSharp: a timeout ends no call early. Timers may be late on a busy machine, but most are not.
 const deadlineSharp = 0.7
 
-func explainTimeouts(n *Node) *Finding {
-	callers := n.callers()
-	var found []*Caller
-	var all redial
+func explainTimeouts(n *facts.Node) *Finding {
+	callers := n.Callers()
+	var found []*facts.Caller
+	var all facts.Redial
 	var cost, given int64
 	lost := map[string]bool{} // requests that were never acknowledged: no timeout would have been long enough
-	for _, s := range n.silences() {
-		lost[s.Client] = lost[s.Client] || s.Again >= resentInVain
+	for _, s := range n.Silences() {
+		lost[s.Client] = lost[s.Client] || s.Again >= facts.UnansweredRetransmits
 	}
-	vain := n.inVain(callers) // no timeout would have been long enough for those either
-	for _, r := range n.redials(callers, func(k *Conn) bool { return k.gaveUp() && !lost[k.Client] && !vain[k] }) {
-		found, cost = append(found, r.Caller), cost+r.costNs()
-		for _, k := range r.ended {
+	vain := n.Unanswered(callers) // no timeout would have been long enough for those either
+	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
+		return k.GaveUp() && !lost[k.Client] &&
+			!vain[k]
+	}) {
+		found, cost = append(found, r.Caller), cost+r.CostNs()
+		for _, k := range r.Ended {
 			given += k.IdleNs // since the request was sent: waited for nothing
 		}
-		if len(r.ended) > len(all.ended) {
+		if len(r.Ended) > len(all.Ended) {
 			all = r
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	f := n.losses(callers).finding(n, cost+given, 0.93)
+	f := findingOfLosses(n.LostTime(callers), n, cost+given, 0.93)
 	if f == nil {
 		return nil
 	}
-	age := spreadOf(all.ended, func(k *Conn) int64 { return k.IdleNs })
+	age := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it "+
-		"closed: %.2g %% of its calls were given up", all.Name, len(all.ended),
-		len(all.conns(func(k *Conn) bool { return k.By == recording.Client })),
-		100*float64(len(all.ended))/float64(max(all.calls(), 1))), float64(len(all.ended)), "connections")
-	if float64(age.low) >= deadlineSharp*float64(age.mid) {
+		"closed: %.2g %% of its calls were given up", all.Name, len(all.Ended),
+		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.By == recording.Client })),
+		100*float64(len(all.Ended))/float64(max(all.Calls(), 1))), float64(len(all.Ended)), "connections")
+	if float64(age.Low) >= deadlineSharp*float64(age.Mid) {
 		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of "+
-			"about %s", dur(age.low), dur(age.high), dur(age.mid), dur(age.low)), float64(age.low), "ns")
+			"about %s", facts.Dur(age.Low), facts.Dur(age.High), facts.Dur(age.Mid), facts.Dur(age.Low)),
+			float64(age.Low), "ns")
 	} else {
 		f.Confidence = 0.8
 		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers "+
-			"that go away, or deadlines of whole requests", dur(age.low), dur(age.high)), float64(age.mid), "ns")
+			"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High)), float64(age.Mid),
+			"ns")
 	}
 	f.opening(all)
 	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections",
-		dur(given), dur(cost)), float64(cost+given), "ns")
+		facts.Dur(given), facts.Dur(cost)), float64(cost+given), "ns")
 	longest := int64(0)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
-	if longest >= age.low {
+	if longest >= age.Low {
 		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is "+
-			"given up", dur(longest)), float64(longest), "ns")
+			"given up", facts.Dur(longest)), float64(longest), "ns")
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), callerNames(found)),
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
 			float64(len(found)), "processes")
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", dur(age.low))}, n.library(map[string]string{
-		"go-redis": "go-redis v9: ReadTimeout: 3 * time.Second (its default up to 9.21, then 5 s) and " +
-			"ContextTimeoutEnabled: false; MaxConcurrentDials (9.17) bounds the dials",
-		"go-redis@8": "go-redis v8: ReadTimeout: 3 * time.Second (its default), and contexts that end later; " +
-			"MaxRetries: 1 (3 by default)",
-		"go-redis@7": "go-redis v7: ReadTimeout: 3 * time.Second (its default), and contexts that end later",
-		"go-redis@6": "go-redis v6: ReadTimeout: 3 * time.Second (its default)",
-		"redis-py":   "redis-py: socket_timeout=5 (its default since 8.0); not asyncio.wait_for around single commands",
-		"jedis": "Jedis: socketTimeoutMillis (soTimeout) of DefaultJedisClientConfig, 2 s by default; in a " +
-			"cluster maxAttempts (5) bounds what follows",
-		"lettuce": "Lettuce: RedisURI timeout (60 s by default), which ends the call and keeps the connection",
-		"redigo": "redigo: DialReadTimeout (none by default), or DoWithTimeout for single commands; a deadline " +
-			"of DoContext costs the connection",
-		"rueidis": "rueidis: ConnWriteTimeout (10 s by default); contexts that end earlier only give up their own " +
-			"call",
-		"node-redis": "node-redis: socketTimeout (off by default) ends the connection with all of its calls: " +
-			"commandOptions timeout for single ones",
-		"ioredis": "ioredis: commandTimeout (none by default) gives up the call and keeps the connection; " +
-			"socketTimeout does not keep it",
-	}, "go-redis", "go-redis@8", "go-redis@7", "go-redis@6", "redis-py", "jedis", "lettuce", "redigo", "rueidis",
-		"node-redis", "ioredis")...)
+		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))}, remedy.For(n, remedy.LongerTimeout,
+		nil)...)
 	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
 		"dials")
 	f.See = []string{

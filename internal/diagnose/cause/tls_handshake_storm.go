@@ -5,11 +5,13 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
 // tlsHandshakeStorm: the main thread itself makes each handshake, with a signature that costs as much as a hundred
-// commands, before it serves anybody else. Catalogue C2.
+// commands, before it serves anybody else.
 var tlsHandshakeStorm = Cause{
 	ID:    "tls-handshake-storm",
 	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
@@ -25,7 +27,7 @@ var tlsHandshakeStorm = Cause{
 
 // Bounds of a storm.
 const (
-	// A few new connections per second are a pool that breathes (catalogue C2: 50 per second and core).
+	// A few new connections per second are a pool that breathes .
 	stormRate = 20.0
 	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that
 	// makes it busy, and not only their callers who wait for their own.
@@ -45,75 +47,38 @@ const (
 	dearestNs = 10e6
 )
 
-// handshakeWork is what new connections took of the main thread.
+// handshakeWorkOf is what new connections took of the main thread.
 type handshakeWork struct {
-	spans  spans   // of the kernel source: the first turn of each new connection
-	count  float64 // new connections of others
-	costNs float64 // of the main thread's CPU time, each
+	spans  facts.Spans // of the kernel source: the first turn of each new connection
+	count  float64     // new connections of others
+	costNs float64     // of the main thread's CPU time, each
 	cores  float64
 	source string
 }
 
 // speaksTLS: the probe does, or the server says so.
-func (n *Node) speaksTLS() bool {
-	if _, _, tls := n.prices(); tls {
+func speaksTLS(n *facts.Node) bool {
+	if _, _, tls := n.Prices(); tls {
 		return true
 	}
 	port, ok := n.Config("tls-port")
 	return ok && port != "0" && port != ""
 }
 
-// hellos are the turns of the main thread in which a new connection's first bytes were read: the server's signature is
-// made in it.
-type hellos struct {
-	spans   spans
-	count   float64
-	onCPUNs float64
-	from    map[int64]bool // when each began
-}
-
-// hellos are found once: every suspect is asked about them.
-func (n *Node) hellos() *hellos {
-	if n.greeted != nil {
-		return n.greeted
-	}
-	n.greeted = &hellos{from: map[int64]bool{}}
-	opened := n.openTimes()
-	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
-		d := recording.DetailOf[recording.WorkDetail](e)
-		list, at := opened[d.Client], opened.last(d.Client, e.TimeNs+e.DurationNs)
-		if d.Op != "?" || at < 0 {
-			continue
-		}
-		opened[d.Client] = append(list[:at:at], list[at+1:]...) // what it does later is no handshake
-		n.greeted.spans = append(n.greeted.spans, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
-		n.greeted.count++
-		n.greeted.onCPUNs += float64(d.OnCPUNs)
-		n.greeted.from[e.TimeNs] = true
-	}
-	n.greeted.spans = merge(n.greeted.spans)
-	return n.greeted
-}
-
-// isHello: what the kernel source has no name for was a handshake.
-func (n *Node) isHello(s account.Suspect) bool {
-	return s.Source == recording.SourceTap && s.Command == "?" && n.hellos().from[s.FromNs]
-}
-
-func (n *Node) handshakeWork() (h handshakeWork, ok bool) {
+func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 	received := n.Info("total_connections_received")
-	if len(received) < 2 || !n.speaksTLS() {
+	if len(received) < 2 || !speaksTLS(n) {
 		return h, false
 	}
 	from, to := received[0].TimeNs, received[len(received)-1].TimeNs
 	seconds := max(float64(to-from)/1e9, 1e-9)
-	h.count = received.Growth() - n.ownCalls(from, to).fresh
+	h.count = received.Growth() - n.OwnCalls(from, to).Fresh
 	if h.count < stormRate*seconds {
 		return h, false
 	}
-	if seen := n.hellos(); seen.count >= h.count/4 {
-		h.spans, h.costNs, h.source = seen.spans, seen.onCPUNs/seen.count, recording.SourceTap
-	} else if d, known := n.demand(); known {
+	if seen := n.TLSHandshakes(); seen.Count >= h.count/4 {
+		h.spans, h.costNs, h.source = seen.Spans, seen.OnCPUNs/seen.Count, recording.SourceTap
+	} else if d, known := n.Demand(); known {
 		usec := 0.0
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 			if len(name) > 5 && name[len(name)-5:] == ".usec" {
@@ -127,47 +92,47 @@ func (n *Node) handshakeWork() (h handshakeWork, ok bool) {
 	return h, h.costNs >= plainAcceptNs && h.costNs <= dearestNs
 }
 
-func explainHandshakeStorm(n *Node) *Finding {
-	h, ok := n.handshakeWork()
+func explainHandshakeStorm(n *facts.Node) *Finding {
+	h, ok := handshakeWorkOf(n)
 	if !ok {
 		return nil
 	}
 	behind := func(a account.Account) int64 {
-		return h.spans.within(a, func(s account.Segment) bool { return s.Actor != account.Client })
+		return h.spans.Within(a, func(s account.Segment) bool { return s.Actor != account.Client })
 	}
-	cl := n.claimOf(behind)
+	cl := n.ClaimOf(behind)
 	if h.cores < stormCores { // who opens a connection waits for its handshake anyway: others have to wait for it, too
-		begun := n.openTimes()
-		cl = n.claimOf(func(a account.Account) int64 {
-			if begun.within(a.Call, freshNs) {
+		begun := n.OpenTimes()
+		cl = n.ClaimOf(func(a account.Account) int64 {
+			if begun.Within(a.Call, freshNs) {
 				return 0
 			}
 			return behind(a)
 		})
 	}
-	f := n.finding(cl, 0.75)
-	if h.cores < stormCores && (!cl.matters() || f.ExcessShare < stormExcess) {
+	f := finding(n, cl, 0.75)
+	if h.cores < stormCores && (!cl.Matters() || f.ExcessShare < stormExcess) {
 		return nil
 	}
 	if h.source == recording.SourceTap {
 		f.Confidence = 0.93
 	}
-	if d, known := n.demand(); known && h.cores >= stormCores {
+	if d, known := n.Demand(); known && h.cores >= stormCores {
 		part := min(h.cores/max(d.Run, 1e-9), 1)
-		if q, known := n.queue(); known {
-			f.ExcessShare = max(f.ExcessShare, q.share()*part)
+		if q, known := n.Queue(); known {
+			f.ExcessShare = max(f.ExcessShare, q.Share()*part)
 		}
-		f.ExcessShare = max(f.ExcessShare, n.finding(n.waited(), 0).ExcessShare*part, part/2)
+		f.ExcessShare = max(f.ExcessShare, finding(n, n.Waited(), 0).ExcessShare*part, part/2)
 		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)",
 			part*100, h.cores, d.Run), part, "of its time")
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f new connections per second (total_connections_received; "+
 		"slowpath's own are not counted), under TLS", h.count/n.Seconds()), h.count/n.Seconds(), "per second")
 	f.support(h.source, fmt.Sprintf("each takes %s of the main thread's CPU time before its first command",
-		dur(int64(h.costNs))), h.costNs, "ns")
+		facts.Dur(int64(h.costNs))), h.costNs, "ns")
 	if cl.Calls > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it made handshakes of others, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), dur(cl.MaxNs)), float64(cl.Calls), "calls")
+			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
@@ -185,7 +150,7 @@ func explainHandshakeStorm(n *Node) *Finding {
 
 // supportTLSPhase holds the probe's handshakes against its dials: the kernel answers a SYN, the main thread a
 // ClientHello.
-func (f *Finding) supportTLSPhase(n *Node) {
+func (f *Finding) supportTLSPhase(n *facts.Node) {
 	var dials, phases []int64
 	for _, c := range n.Rec.Calls {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
@@ -206,28 +171,29 @@ func (f *Finding) supportTLSPhase(n *Node) {
 	sort.Slice(dials, func(i, j int) bool { return dials[i] < dials[j] })
 	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
 	f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for its TLS handshake, up "+
-		"to %s, and %s for TCP's", dur(phases[len(phases)/2]), dur(phases[len(phases)-1]), dur(dials[len(dials)/2])),
+		"to %s, and %s for TCP's", facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]),
+		facts.Dur(dials[len(dials)/2])),
 		float64(phases[len(phases)/2]), "ns")
 }
 
-func handshakeStormFix(n *Node) []string {
+func handshakeStormFix(n *facts.Node) []string {
 	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
-		"for a random time before it connects, and let retries back off with jitter"}, n.library(keepFix,
-		keepOrder...)...)
-	fix = append(fix, "Wait longer than a handshake takes while many are in line (dial timeouts of 5 s and more): "+
-		"who gives up and dials again only makes the line longer")
+		"for a random time before it connects, and let retries back off with jitter"},
+		remedy.For(n, remedy.KeepConnections, nil)...)
+	fix = append(fix, "Wait longer than a handshake takes while many are queued (dial timeouts of 5 s and more): "+
+		"who gives up and dials again only makes the queue longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
 	case len(valkey) > 6 && valkey[:6] == "valkey":
 		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs",
 			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it "+
 				"only with CPUs to spare")
-	case since(n, 7, 4):
+	case facts.Since(n, 7, 4):
 		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; "+
 			"look whether it was raised")
 	default:
 		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
-			"(max-new-tls-connections-per-cycle): up to then all that stand in line go first")
+			"(max-new-tls-connections-per-cycle): up to then all that are queued go first")
 	}
 	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; "+
 		"or a TLS proxy (stunnel, Envoy) beside the server")

@@ -1,4 +1,4 @@
-package cause
+package cause_test
 
 import (
 	"testing"
@@ -42,7 +42,7 @@ func (e edge) hello(count int, ns int64, waits bool) edge {
 
 func TestTLSHandshakeStorm(t *testing.T) {
 	quiet := func(e edge) edge { return e.kept(edgeMs/10, 0, 0) }
-	explainEdge(t, tlsHandshakeStorm, []edgeCase{
+	explainEdge(t, find("tls-handshake-storm"), []edgeCase{
 		{
 			name: "T0: the main thread's time goes into new connections", rec: quiet(greetedBy(6000, 20_000, 0.8)),
 			found: true, max: 0.8, evidence: "600 new connections per second", against: "follows from", fix: "ECDSA",

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/topology/cost"
 )
 
 // topologyRefreshStorm: clients ask again and again for the map of a cluster that does not change, and writing it takes
-// the main thread's time. Catalogue D1, incident 002.
+// the main thread's time.
 var topologyRefreshStorm = Cause{
 	ID:    "topology-refresh-storm",
 	Title: "Clients ask for the map of the cluster again and again: writing it takes the main thread's time",
@@ -25,39 +26,29 @@ var topologyRefreshStorm = Cause{
 	Explain: explainRefreshStorm,
 }
 
-// Bounds of a storm.
-const (
-	// refreshShare of the main thread's time is more than bookkeeping may take: incident 002 was noticed at 18 %.
-	refreshShare = 0.05
-	// refreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
-	refreshRate = 1.0 // per second
-	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
-	perMoved = 1.0
-)
-
-func explainRefreshStorm(n *Node) *Finding {
-	r := n.refreshing()
-	if r.byEvents() || r.command == "" || r.moved < 0 && n.Case.ownersChanged() >= redirectMin {
+func explainRefreshStorm(n *facts.Node) *Finding {
+	r := n.Refreshing()
+	if r.ByEvents() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= facts.RedirectMin {
 		return nil
 	}
-	h := n.held(func(s account.Suspect) bool {
-		return s.Kind == account.KindCommand && (!s.Stopped || s.Busy) && isMapCommand(s.Command)
+	h := n.Held(func(s account.Suspect) bool {
+		return s.Kind == account.KindCommand && (!s.Stopped || s.Busy) && facts.IsMapCommand(s.Command)
 	})
-	pattern := n.refreshPattern(r)
-	if !h.matters() && pattern == 0 || r.calls < refreshRate*n.Seconds() {
+	pattern := n.RefreshPattern(r)
+	if !h.Matters() && pattern == 0 || r.Calls < facts.RefreshRate*n.Seconds() {
 		return nil
 	}
-	f := n.finding(h.Claim, 0.9)
+	f := finding(n, h.Claim, 0.9)
 	if pattern > f.ExcessShare*n.Ledger.Slowness() {
 		f.ExcessShare, f.SlowCalls = pattern, 0
 	}
 	f.supportRefreshes(n, r)
-	if h.matters() {
+	if h.Matters() {
 		f.supportCommands(n, h.Suspects)
-		f.supportWaits(n, h, r.command.String())
+		f.supportWaits(n, h, r.Command.String())
 	}
 	f.doubtRefreshes(n, r)
-	f.Fix = n.refreshFix(r)
+	f.Fix = refreshFix(n, r)
 	f.See = []string{
 		"https://github.com/redis/redis/pull/8182", "https://github.com/redis/lettuce/issues/2468",
 		"https://redis.github.io/lettuce/ha-sharding/#refreshing-the-cluster-topology-view",
@@ -65,97 +56,34 @@ func explainRefreshStorm(n *Node) *Finding {
 	return f
 }
 
-// byEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
-// that asks all nodes each is asked once.
-func (r refreshing) byEvents() bool { return r.moved > 0 && r.calls <= perMoved*r.moved }
-
-// refreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
-// little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
-// (M/G/1), and a thread without time left makes them wait in line for each other.
-func (n *Node) refreshPattern(r refreshing) float64 {
-	if r.share < refreshShare {
-		return 0
-	}
-	wait := r.share * float64(r.perCall()) / 2 / max(1-r.share, 0.05)
-	alone := wait
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		alone = float64(kept.P50Ns)
-	}
-	share := wait / max(wait+alone, 1)
-	if d, ok := n.demand(); ok && d.Wish() >= saturatedWish {
-		if q, known := n.queue(); known {
-			share = max(share, q.share()*r.work)
-		}
-		share = max(share, r.work*saturatedRun)
-	}
-	return min(share, 1)
-}
-
-func (f *Finding) supportRefreshes(n *Node, r refreshing) {
-	what := r.command.String()
-	if r.lumped {
-		what = "CLUSTER"
-	}
-	text := fmt.Sprintf("%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)",
-		what, r.share*100, r.calls/n.Seconds(), dur(int64(r.perCall())))
-	f.support(recording.SourceServer, text, r.share, "of the time")
-	if r.work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("that is %.0f %% of all the CPU time that the thread used",
-			r.work*100), r.work, "of its work")
-	}
-	size, _ := n.mapSize()
-	f.support(recording.SourceServer, fmt.Sprintf("the map has %d nodes and %d ranges of slots; on %s a call costs "+
-		"by its size", size.Nodes, size.Ranges, n.Rec.Meta[recording.MetaServer]), float64(size.Nodes), "nodes")
-	if k := n.tapCalls(r.command.String()); r.lumped && k > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them are %s", k, r.command), float64(k), "calls")
-	}
-	if r.fresh {
-		more := ""
-		if about(r.infos, r.calls) {
-			more = ", and with each goes an INFO: so refreshes Lettuce"
-		}
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f connections were opened meanwhile, about as many as the "+
-			"map was asked for%s", r.opened, more), r.opened, "connections")
-	}
-	if len(r.by) > 0 {
-		who := r.by.list(3)
-		if r.library != "" && !strings.Contains(strings.ToLower(who), r.library) {
-			who += " (" + r.library + ")"
-		}
-		f.support(n.watcher(), "it is asked for by "+who, float64(len(r.by)), "callers")
-	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients that ask this node once a minute would ask as often",
-		r.calls/n.Seconds()*60), r.calls/n.Seconds()*60, "clients")
-}
-
 // doubtRefreshes weighs whether something else makes them ask.
-func (f *Finding) doubtRefreshes(n *Node, r refreshing) {
+func (f *Finding) doubtRefreshes(n *facts.Node, r facts.Refreshing) {
 	switch {
-	case r.moved < 0 && n.mapChanged():
+	case r.Moved < 0 && mapChanged(n):
 		f.Confidence -= 0.35
 		f.doubt(recording.SourceServer, "the map changed during the watch, and this version does not count MOVED "+
 			"replies: clients may have asked because of it", 0, "")
-	case r.moved > 0:
+	case r.Moved > 0:
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED, which makes clients ask, too: a "+
-			"part of the %.0f questions at most", r.moved, r.calls), r.moved, "replies")
-	case r.moved == 0:
+			"part of the %.0f questions at most", r.Moved, r.Calls), r.Moved, "replies")
+	case r.Moved == 0:
 		f.support(recording.SourceServer, "no call was answered MOVED: nothing moved that they would have to learn", 0,
 			"replies")
 	}
-	if r.fresh && !r.lettuce {
+	if r.Fresh && !r.Lettuce {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceServer, "each question comes with a new connection: clients that are made for each "+
-			"job ask for the map when they begin", r.opened, "connections")
+			"job ask for the map when they begin", r.Opened, "connections")
 	}
-	if r.lumped && n.tapCalls(r.command.String()) == 0 && !r.lettuce {
+	if r.Lumped && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "this version counts all subcommands of CLUSTER as one: that it "+
-			"is "+r.command.String()+" is a guess by its cost", 0, "")
+			"is "+r.Command.String()+" is a guess by its cost", 0, "")
 	}
 }
 
 // mapChanged reports whether the cluster's epoch or the owners of slots changed during the watch.
-func (n *Node) mapChanged() bool {
+func mapChanged(n *facts.Node) bool {
 	maps := 0
 	for _, s := range n.Rec.Snapshots {
 		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "cluster-nodes" {
@@ -163,17 +91,17 @@ func (n *Node) mapChanged() bool {
 		}
 	}
 	return maps > 1 || n.Info("cluster_current_epoch").Growth() > 0 || n.Growth("cmdstat_cluster|setslot.calls") > 0 ||
-		n.tapCalls("CLUSTER SETSLOT") > 0
+		n.TapCalls("CLUSTER SETSLOT") > 0
 }
 
-// refreshFix are the ways out of incident 002, each with what it saves.
-func (n *Node) refreshFix(r refreshing) []string {
-	size, replicas := n.mapSize()
-	habit, known := cost.HabitOf(r.library)
+// refreshFix are the options: upgrade, fewer refreshes, replicas only; each with what it saves.
+func refreshFix(n *facts.Node, r facts.Refreshing) []string {
+	size, replicas := n.MapSize()
+	habit, known := cost.HabitOf(r.Library)
 	a := cost.Asked{
-		Server: n.Rec.Meta[recording.MetaServer], Command: r.command, Size: size, Replicas: replicas,
-		PerSecond: r.calls / n.Seconds(), PerCall: r.perCall(),
-		Everyone: habit.Everyone || !known && r.command == cost.Nodes, Library: r.library,
+		Server: n.Rec.Meta[recording.MetaServer], Command: r.Command, Size: size, Replicas: replicas,
+		PerSecond: r.Calls / n.Seconds(), PerCall: r.PerCall(),
+		Everyone: habit.Everyone || !known && r.Command == cost.Nodes, Library: r.Library,
 	}
 	var fix []string
 	for _, w := range a.WaysOut() {

@@ -1,10 +1,12 @@
-package cause
+package cause_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -35,7 +37,7 @@ func refreshed(server, stat string, calls, usecEach float64) edge {
 func TestTopologyRefreshStorm(t *testing.T) {
 	lettuce := map[string]float64{"cmdstat_info.calls": 1000, "total_connections_received": 1000}
 	const old, now = "redis 6.0.16", "redis 7.0.15"
-	explainEdge(t, topologyRefreshStorm, []edgeCase{
+	explainEdge(t, find("topology-refresh-storm"), []edgeCase{
 		{
 			name: "T0: Lettuce on an old server", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
 			found: true, min: 0.85, evidence: "so refreshes Lettuce", fix: "dynamicRefreshSources(false)",
@@ -55,7 +57,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 		},
 		{
 			name: "T0: go-redis says its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
-				2400).clientsOf(Client{
+				2400).clientsOf(facts.Client{
 				Addr: "10.0.0.9:1", Cmd: "cluster|slots", LibName: "go-redis",
 				LibVer: "9.17.0",
 			}),
@@ -106,7 +108,7 @@ func TestRefreshStormComesFirst(t *testing.T) {
 	}).
 		kept(3e6, 0, 0).level(recording.SourceServer, "connected_clients", 20)
 	rec.Index()
-	d := Diagnose(rec.Recording, "test")
+	d := verdict.Diagnose(rec.Recording, "test")
 	if len(d.Findings) < 2 || d.Findings[0].Cause != "topology-refresh-storm" || d.Findings[0].ExcessShare < 0.4 {
 		t.Fatalf("%+v", d.Findings)
 	}
@@ -121,7 +123,7 @@ func TestRefreshStormComesFirst(t *testing.T) {
 func TestSlowMapIsNoSlowCommand(t *testing.T) {
 	rec := newLoopCase().busy().logged("CLUSTER NODES", 2, 20).counted("cluster|nodes", 1, 60_000)
 	rec.Index()
-	d := Diagnose(rec.Recording, "test")
+	d := verdict.Diagnose(rec.Recording, "test")
 	for _, f := range d.Findings {
 		if f.Cause == "slow-command" || f.Cause == "introspection-load" {
 			t.Errorf("%+v", f)
@@ -139,7 +141,7 @@ func (e edge) asked(op, process string) edge {
 }
 
 // clientsOf are lines of CLIENT LIST.
-func (e edge) clientsOf(list ...Client) edge {
+func (e edge) clientsOf(list ...facts.Client) edge {
 	var b strings.Builder
 	for _, c := range list {
 		b.WriteString(recording.Detail(c) + "\n")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestProgramsInGoAreClean vets them, which go vet of the main module passes over, and looks at their go.mod.
+// TestProgramsInGoAreClean runs go vet, since go vet of the main module ignores them.
 func TestProgramsInGoAreClean(t *testing.T) {
 	for _, c := range Catalogue() {
 		if c.Language != "Go" {
@@ -28,11 +28,11 @@ func TestProgramsInGoAreClean(t *testing.T) {
 	}
 }
 
-// TestVersionsAreThoseOfTheLockFiles: the catalogue says what is built.
+// TestVersionsAreThoseOfTheLockFiles: the versions of the catalogue are those that are built.
 func TestVersionsAreThoseOfTheLockFiles(t *testing.T) {
 	for _, c := range Catalogue() {
 		if c.Name == PyAsync {
-			continue // whatever Debian has
+			continue // the version of Debian's package
 		}
 		s, err := c.recipe.source(c.Name)
 		if err != nil {
@@ -56,7 +56,7 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 	}
 	for _, client := range Catalogue() {
 		if client.Language == "Python" {
-			continue // is also looked for at its place in Debian
+			continue // is also searched in /usr/bin
 		}
 		_, err := c.Get(t.Context(), client.Name, nil)
 		if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "https://go.dev/dl/") &&
@@ -68,7 +68,7 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(c.dir, "*")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left: %v", left)
 	}
 }
 
@@ -87,15 +87,15 @@ func TestUnknownClients(t *testing.T) {
 }
 
 func TestPythonWithoutTheLibrary(t *testing.T) {
-	// a shell has none either
+	// a shell has no such module either
 	_, err := findPython(t.Context(), "redis.asyncio", "apt-get install python3-redis", "no-such-python", "sh")
 	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "apt-get install python3-redis") {
 		t.Error(err)
 	}
 }
 
-// TestRegistryIsToldApart: what cannot be downloaded is no fault of the program.
-func TestRegistryIsToldApart(t *testing.T) {
+// TestRegistryErrors: a download that fails is not an error of the program.
+func TestRegistryErrors(t *testing.T) {
 	if err := download(t.Context(), t.TempDir(), nil, "sh", "-c", "echo no route; exit 1"); !errors.Is(err,
 		ErrRegistry) || !strings.Contains(err.Error(), "no route") {
 		t.Error(err)

@@ -14,13 +14,13 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Reasons outside of this program for which a client cannot be had are those of servers.
+// Reasons outside of this program why a client is not available. They are the same as those of servers.
 var (
 	ErrTool     = servers.ErrTool
 	ErrRegistry = servers.ErrRegistry
 )
 
-// Cache is a directory of programs: one subdirectory per name and source. Several processes may share it.
+// Cache is a directory with one subdirectory for each name and source of a program. Several processes may share it.
 type Cache struct{ dir string }
 
 // OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/clients, else
@@ -49,11 +49,11 @@ type Program struct {
 	Argv []string
 }
 
-// Get returns a program, building it first when the cache does not have it. Progress may be nil. Errors match ErrTool,
-// with the package to install, or ErrRegistry where the cause lies outside.
+// Get returns a program, and builds it first if the cache does not have it. Progress may be nil. Errors match ErrTool
+// if a package is missing, which they name, or ErrRegistry if a download failed.
 func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Program, error) {
 	if strings.Contains(string(name), "/") {
-		return own(name)
+		return userProgram(name)
 	}
 	client, err := Lookup(name)
 	if err != nil {
@@ -64,16 +64,16 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Program
 	}
 	p := Program{Name: name}
 	if p.Argv, err = c.get(ctx, client, progress); err != nil {
-		return p, fmt.Errorf("obtaining the client %s: %w", name, err)
+		return p, fmt.Errorf("getting the client %s: %w", name, err)
 	}
 	return p, nil
 }
 
-// own is somebody's own program.
-func own(name Name) (Program, error) {
+// userProgram finds the program of a user by its path.
+func userProgram(name Name) (Program, error) {
 	path, err := exec.LookPath(string(name))
 	if err == nil {
-		path, err = filepath.Abs(path) // it is started in another directory
+		path, err = filepath.Abs(path) // it runs in another directory
 	}
 	if err != nil {
 		return Program{}, fmt.Errorf("finding the client %s: %w", name, err)
@@ -100,7 +100,7 @@ func (c *Cache) get(ctx context.Context, client Client, progress io.Writer) ([]s
 	return client.recipe.argv(found, dir, client.Name), nil
 }
 
-// Built says whether the cache has the program.
+// Built reports whether the cache has the program.
 func (c *Cache) Built(client Client) bool {
 	s, err := client.recipe.source(client.Name)
 	if err != nil {
@@ -110,20 +110,20 @@ func (c *Cache) Built(client Client) bool {
 	return err == nil
 }
 
-// Tool is nil where the client's toolchain is on this host; else it matches ErrTool and says what to install.
+// Tool returns nil if this host has the client's toolchain, and otherwise an error that matches ErrTool and says what
+// to install.
 func (c Client) Tool(ctx context.Context) error {
 	_, err := c.recipe.find(ctx)
 	return err
 }
 
-// place is where the program of a source lies.
+// place is the directory of the program of a source.
 func (c *Cache) place(name Name, s source) string {
 	return filepath.Join(c.dir, string(name)+"-"+s.hash())
 }
 
-// install returns the directory of a source in the cache. It is made beside its place and renamed there when build has
-// succeeded, so that a killed attempt is never taken for a program; of two processes that do this at once the first
-// one's stays.
+// install returns the directory of a source in the cache. It builds in a temporary directory and renames that, so that
+// a build that was killed is never used as a program. Of two processes that build at once the first one wins.
 func (c *Cache) install(name Name, s source, build func(dir string) error) (string, error) {
 	final := c.place(name, s)
 	if _, err := os.Stat(final); err == nil {
@@ -133,7 +133,7 @@ func (c *Cache) install(name Name, s source, build func(dir string) error) (stri
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp) // gone when it was renamed
+	defer os.RemoveAll(tmp) // does nothing after the rename
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return "", err
 	}

@@ -1,8 +1,7 @@
-// Package clients builds, starts and listens to the lab's client programs: real client libraries, each in a process of
-// its own. A load in the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own to
-// look at.
+// Package clients builds and runs the lab's client programs: real client libraries, each in a process of its own. A
+// load in the lab's own process (package traffic) has no pool, no garbage collector and no CPU of its own.
 //
-// The programs are sources (slowpath/internal/lab/clients/programs), built on first use with pinned versions.
+// The programs are sources (slowpath/internal/lab/clients/programs) that are built on first use, with pinned versions.
 // docs/clients.md has their protocol.
 package clients
 
@@ -14,7 +13,7 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// Name is the name of a client program. One with a slash in it is the path of somebody's own program.
+// Name is the name of a client program. A name with a slash is the path of a program of the user.
 type Name string
 
 // The client programs.
@@ -35,7 +34,7 @@ const (
 	SpringCache Name = "spring-cache"
 )
 
-// The protocol's types, as users of this package need them.
+// Types of the protocol that users of this package need.
 type (
 	Options = protocol.Options
 	Command = protocol.Command
@@ -46,16 +45,16 @@ type (
 type Client struct {
 	Name     Name
 	Library  string // as its project calls it
-	Version  string // that is built; the source, where it is not pinned here
+	Version  string // that is built; or where it comes from, if it is not pinned
 	Language string
 	Modes    []protocol.Mode
 	HTTP     bool // has the HTTP service
-	Pprof    bool // which has profiles under /debug/pprof/
+	Pprof    bool // the HTTP service has profiles under /debug/pprof/
 
 	recipe recipe
 }
 
-// Has says whether the library has the mode.
+// Has reports whether the library has a mode.
 func (c Client) Has(m protocol.Mode) bool { return m == "" || slices.Contains(c.Modes, m) }
 
 var (
@@ -64,8 +63,8 @@ var (
 	ringed     = []protocol.Mode{protocol.Standalone, protocol.Cluster, protocol.Ring}
 )
 
-// catalogue is in the order in which clients are listed. Versions are those of the module and lock files beside the
-// sources, as a test sees to.
+// catalogue is in the order in which clients are listed. The versions are those of the module and lock files of the
+// sources; a test checks that.
 var catalogue = []Client{
 	{
 		Name: GoRedis6, Library: "go-redis", Version: "6.15.9", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
@@ -125,7 +124,7 @@ var catalogue = []Client{
 // Catalogue lists the clients.
 func Catalogue() []Client { return slices.Clone(catalogue) }
 
-// Known lists their names.
+// Known lists the names of the clients.
 func Known() []Name {
 	names := make([]Name, len(catalogue))
 	for i, c := range catalogue {
@@ -134,7 +133,7 @@ func Known() []Name {
 	return names
 }
 
-// Lookup returns the catalogue's entry. The error lists the known names.
+// Lookup returns the client with a name. The error lists the known names.
 func Lookup(name Name) (Client, error) {
 	for _, c := range catalogue {
 		if c.Name == name {

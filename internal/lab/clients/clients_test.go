@@ -26,8 +26,8 @@ func cluster(t *testing.T, name servers.Name) *fleet.Cluster {
 	return fleettest.StartCluster(t, name, 3, 0, fleet.Spec{})
 }
 
-// program builds a program in the user's cache, as the lab does. Where its toolchain is missing or has no network, the
-// test is skipped.
+// program builds a program in the user's cache, as the lab does. It skips the test if the toolchain is missing or has
+// no network.
 func program(t *testing.T, name Name) Program {
 	t.Helper()
 	c, err := OpenCache("")
@@ -45,15 +45,15 @@ func program(t *testing.T, name Name) Program {
 }
 
 // start starts a program that ends with the test.
-func start(t *testing.T, name Name, o Options, lead ...string) *Process {
+func start(t *testing.T, name Name, o Options, prefix ...string) *Process {
 	t.Helper()
-	run, err := program(t, name).Start(t.TempDir(), o, lead...)
+	run, err := program(t, name).Start(t.TempDir(), o, prefix...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := run.Stop(endPatience); err != nil {
-			run.Kill() // stopped by the test already, or not to be stopped otherwise
+		if _, err := run.Stop(endTimeout); err != nil {
+			run.Kill() // the test has stopped it already, or Stop does not
 		}
 	})
 	return run
@@ -64,14 +64,14 @@ var mix = []Command{{Args: []string{"SET", "k{n}", "[1,2]"}}, {Args: []string{"G
 
 func ready(t *testing.T, run *Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 	defer cancel()
 	if err := run.AwaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestProgramsCallAndSumUp(t *testing.T) {
+func TestProgramsCallAndSummarise(t *testing.T) {
 	s := serve(t)
 	o := Options{
 		Addresses: []string{s.Addr}, Password: "secret", Name: "lab", DB: 1, Workers: 2, Rate: 200, Keys: 10,
@@ -87,7 +87,7 @@ func TestProgramsCallAndSumUp(t *testing.T) {
 				" db=1 ") {
 				t.Errorf("CLIENT LIST does not show it (%v):\n%v", err, list)
 			}
-			sum, err := run.Stop(endPatience)
+			sum, err := run.Stop(endTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,8 +105,8 @@ func TestProgramsCallAndSumUp(t *testing.T) {
 	}
 }
 
-// TestProgramsRouteInACluster also lets each end by itself after its duration. A client that does not route would count
-// replies of MOVED.
+// TestProgramsRouteInACluster also lets each program end by itself after its duration. A client that does not route
+// would count MOVED as errors.
 func TestProgramsRouteInACluster(t *testing.T) {
 	nodes := cluster(t, servers.Redis7015).Addrs()
 	o := Options{
@@ -116,7 +116,7 @@ func TestProgramsRouteInACluster(t *testing.T) {
 	}
 	for _, c := range Catalogue() {
 		if c.Name == GoRedis6 || c.Name == GoRedis8 {
-			continue // they fail at the reply of CLUSTER SLOTS of Redis 7, which has a fourth element: TestOldClients
+			continue // cannot parse CLUSTER SLOTS of Redis 7, which has a fourth element; see TestOldClients
 		}
 		t.Run(string(c.Name), func(t *testing.T) {
 			sum, err := program(t, c.Name).Run(t.Context(), t.TempDir(), o)
@@ -138,7 +138,7 @@ func TestHTTPServices(t *testing.T) {
 	o := Options{Addresses: []string{s.Addr}, Password: "secret", Keys: 10, PoolSize: 4, MaxIdle: 4, Commands: mix}
 	for _, c := range Catalogue() {
 		if !c.HTTP || c.Name == Lettuce6 {
-			continue // which is the program of Lettuce7: JVMs take seconds
+			continue // the same program as Lettuce7, and JVMs take seconds
 		}
 		t.Run(string(c.Name), func(t *testing.T) {
 			service, err := program(t, c.Name).Serve(t.Context(), t.TempDir(), o)
@@ -146,10 +146,10 @@ func TestHTTPServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer service.Kill()
-			ctx, cancel := context.WithTimeout(t.Context(), readyPatience)
+			ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 			defer cancel()
-			// a JVM takes its time for the first
-			if err := ask(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil {
+			// the first request of a JVM takes long
+			if err := get(ctx, http.DefaultTransport, "http://"+service.Addr()+"/"); err != nil {
 				t.Fatal(err)
 			}
 			seen, err := Requests{Connections: 3, Duration: 200 * time.Millisecond}.Make(t.Context(), service.Addr())
@@ -159,18 +159,18 @@ func TestHTTPServices(t *testing.T) {
 			if c.Pprof {
 				wantProfile(t, service.Addr())
 			}
-			own, err := service.Stop(endPatience)
+			own, err := service.Stop(endTimeout)
 			if err != nil || own.Calls < seen.Calls+1 || own.Errors > 0 {
-				t.Errorf("the users saw %v, the service %v (%v)", seen, own, err)
+				t.Errorf("the HTTP clients saw %v, the service %v (%v)", seen, own, err)
 			}
 		})
 	}
 }
 
-// onePerLanguage is for what is in the part that the programs of a language have in common.
+// onePerLanguage is for tests of the common part of the programs of a language.
 var onePerLanguage = []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
 
-// TestProgramsEndWithTheLab: the end of a killed lab closes the programs' standard input.
+// TestProgramsEndWithTheLab: when a lab is killed, the standard input of its programs is closed.
 func TestProgramsEndWithTheLab(t *testing.T) {
 	s := serve(t)
 	for _, name := range onePerLanguage {
@@ -184,8 +184,8 @@ func TestProgramsEndWithTheLab(t *testing.T) {
 			}
 			select {
 			case <-run.Exited():
-			case <-time.After(readyPatience):
-				t.Errorf("process %d is still there", run.PID)
+			case <-time.After(readyTimeout):
+				t.Errorf("process %d still runs", run.PID)
 			}
 		})
 	}

@@ -30,12 +30,11 @@ func wantProfile(t *testing.T, addr string) {
 	}
 }
 
-// TestOldClients is incident 000 in small: the old client asks the old server for its commands again before each call,
-// in one lock. The figures differ by two orders of magnitude; what is asserted is the server's own count of what it was
-// asked.
+// TestOldClients is the mechanism of the incident cmdinfo-once-lock: go-redis v6 sends COMMAND to Redis 6.0 again
+// before each call, under one lock. It checks the server's own count of COMMAND.
 func TestOldClients(t *testing.T) {
 	c := cluster(t, servers.Redis6016)
-	asked := func() int {
+	commandCalls := func() int {
 		n := 0
 		for _, node := range c.Nodes {
 			text, err := node.Do(t.Context(), "INFO", "commandstats")
@@ -52,12 +51,12 @@ func TestOldClients(t *testing.T) {
 	}
 	perCall := map[Name]float64{}
 	for _, name := range []Name{GoRedis6, GoRedis8, GoRedis9} {
-		before := asked()
+		before := commandCalls()
 		sum, err := program(t, name).Run(t.Context(), t.TempDir(), o)
 		if err != nil || sum.Calls == 0 {
 			t.Fatalf("%s: %v, %v", name, err, sum)
 		}
-		perCall[name] = float64(asked()-before) / float64(sum.Calls)
+		perCall[name] = float64(commandCalls()-before) / float64(sum.Calls)
 		t.Logf("%s: %.0f calls/s, %.3f COMMAND per call, %v", name, sum.PerSecondMean(), perCall[name], sum)
 	}
 	if perCall[GoRedis6] < 1 || perCall[GoRedis8] > 0.5 || perCall[GoRedis9] > 0.5 {
@@ -65,7 +64,7 @@ func TestOldClients(t *testing.T) {
 	}
 }
 
-// calls reads one line of INFO commandstats.
+// calls returns the number of calls of one command in INFO commandstats.
 func calls(info, name string) int {
 	_, rest, _ := strings.Cut(info, name+":calls=")
 	n := 0
@@ -78,7 +77,7 @@ func calls(info, name string) int {
 	return n
 }
 
-// TestBadInput: programs refuse what is no line of options, in one line.
+// TestBadInput: programs refuse a line that is not options, with an error of one line.
 func TestBadInput(t *testing.T) {
 	for _, name := range onePerLanguage {
 		t.Run(string(name), func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestBadInput(t *testing.T) {
 				cmd.Stdin = strings.NewReader(line)
 				cmd.Dir = t.TempDir()
 				out, err := cmd.CombinedOutput()
-				if said := strings.TrimSpace(string(out)); err == nil || !strings.Contains(said, "options") ||
-					strings.Contains(said, "\n") {
+				if text := strings.TrimSpace(string(out)); err == nil || !strings.Contains(text, "options") ||
+					strings.Contains(text, "\n") {
 					t.Errorf("%q: %v: %s", line, err, out)
 				}
 			}
@@ -100,8 +99,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a server that is not there makes errors that are connections', or the program says at its start that
-// it cannot connect.
+// TestUnreachable: without a server the errors are of kind connection, or the program says at its start that it cannot
+// connect.
 func TestUnreachable(t *testing.T) {
 	for _, c := range Catalogue() {
 		if c.Name == Lettuce6 {
@@ -124,7 +123,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestRefusedHello: libraries that speak RESP3 alone say so of a server that does not, and do not try for ever.
+// TestRefusedHello: libraries that speak RESP3 only fail with HELLO at a server without it, and do not retry for ever.
 func TestRefusedHello(t *testing.T) {
 	i := fleettest.Start(t, servers.Redis506, fleet.Spec{})
 	for _, name := range []Name{NodeRedis, RedisPy} {
@@ -145,8 +144,8 @@ func TestRefusedHello(t *testing.T) {
 	}
 }
 
-// TestAClientThatDies: its end is told with what it said, and its pid is not touched any more.
-func TestAClientThatDies(t *testing.T) {
+// TestKilledClient: the error says how it ended, and its pid is not used any more.
+func TestKilledClient(t *testing.T) {
 	run := start(t, GoRedis9, Options{
 		Addresses: []string{"127.0.0.1:1"}, Workers: 1, Rate: 10,
 		Commands: []Command{{Args: []string{"PING"}}},
@@ -161,14 +160,14 @@ func TestAClientThatDies(t *testing.T) {
 	}
 }
 
-// script is a client program of one's own: it reads its options, and then does what the text says.
+// script is a program of the user: a shell script that reads its options and then runs text.
 func script(t *testing.T, text string) Program {
 	t.Helper()
 	c, err := OpenCache(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "mine")
+	path := filepath.Join(t.TempDir(), "own")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nread line\n"+text+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -179,16 +178,16 @@ func script(t *testing.T, text string) Program {
 	return p
 }
 
-// plain is what a script is asked to do; it does not look.
+// plain is options for scripts, which ignore them.
 var plain = Options{
 	Addresses: []string{"127.0.0.1:1"}, Workers: 1, Commands: []Command{{Args: []string{"PING"}}},
 	Duration: time.Millisecond,
 }
 
-const nothing = `{"schema":"slowpath.client/v1","library":"none","calls":0,"errors":0,"start_unix_ns":0,"ran_ns":0,"per_second":[],` +
-	`"histogram":[],"max_ns":0,"cpu_ns":0,"dials":0,"pool":{"connections":0,"idle":0}}`
+const nothing = `{"schema":"slowpath.client/v1","library":"none","calls":0,"errors":0,"start_unix_ns":0,` +
+	`"ran_ns":0,"per_second":[],"histogram":[],"max_ns":0,"cpu_ns":0,"dials":0,"pool":{"connections":0,"idle":0}}`
 
-func TestProgramsOfOnesOwn(t *testing.T) {
+func TestUserPrograms(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, says string
 		is         error
@@ -197,7 +196,7 @@ func TestProgramsOfOnesOwn(t *testing.T) {
 		"ready twice":          {"echo ready >&2; echo ready >&2; echo '" + nothing + "'", "", nil},
 		"a missing library":    {"echo no such library >&2; exit 1", "no such library", nil},
 		"an unsupported mode":  {"echo no ring >&2; exit 3", "no ring", ErrUnsupported},
-		"nobody there":         {"echo refused >&2; exit 4", "refused", ErrConnect},
+		"no server":            {"echo refused >&2; exit 4", "refused", ErrConnect},
 		"silence":              {"cat >/dev/null", "printed nothing", protocol.ErrSummary},
 		"something else":       {"echo 12 calls", "invalid character", protocol.ErrSummary},
 		"too much":             {"yes | head -c 20000000", "", errAny},
@@ -209,7 +208,7 @@ func TestProgramsOfOnesOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer run.Kill()
-			sum, err := run.Stop(endPatience)
+			sum, err := run.Stop(endTimeout)
 			switch {
 			case test.says == "" && test.is == nil && (err != nil || sum.Library != "none"):
 				t.Errorf("%v, %v", err, sum)
@@ -217,14 +216,14 @@ func TestProgramsOfOnesOwn(t *testing.T) {
 				test.is == errAny && err == nil, test.is != nil && test.is != errAny && !errors.Is(err, test.is):
 				t.Errorf("%v, want %q", err, test.says)
 			}
-			if err != nil && len(err.Error()) > 2*saidLimit {
+			if err != nil && len(err.Error()) > 2*stderrLimit {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 		})
 	}
 }
 
-// errAny stands for an error without a name.
+// errAny stands for any error.
 var errAny = errors.New("any")
 
 func TestStartRefuses(t *testing.T) {
@@ -240,12 +239,12 @@ func TestStartRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := (Requests{}).Make(t.Context(), "127.0.0.1:1"); err == nil {
-		t.Error("a load of no connections")
+		t.Error("a load without connections")
 	}
 }
 
-// TestServiceThatIsNotOne: answers that are no 200 are counted as such.
-func TestServiceThatIsNotOne(t *testing.T) {
+// TestServiceWithErrors: responses other than 200 are errors of kind HTTP.
+func TestServiceWithErrors(t *testing.T) {
 	service, err := program(t, Redigo).Serve(t.Context(), t.TempDir(), Options{
 		Addresses: []string{"127.0.0.1:1"},
 		Commands:  []Command{{Args: []string{"GET", "k"}}},

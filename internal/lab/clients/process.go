@@ -18,32 +18,32 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// Why a program ended early, where its exit code tells.
+// Why a program ended early, according to its exit code.
 var (
 	ErrUnsupported = errors.New("the library cannot do this")
 	ErrConnect     = errors.New("cannot connect")
 )
 
-// Process is a client program that runs. It ends by itself when its standard input is closed, and so with whoever
-// started it.
+// Process is a client program that runs. It ends by itself when its standard input is closed, and so when the process
+// that started it ends.
 type Process struct {
 	PID    int
 	name   Name
 	stdin  io.Closer
-	out    output // its summary; valid after exited
-	said   strings.Builder
-	once   sync.Once     // closes ready
-	addr   string        // of its HTTP service; valid after ready
-	ready  chan struct{} // closed at its first successful call, or when it listens
-	exited chan struct{} // closed when the child was waited for
-	err    error         // valid after exited
+	stdout output          // the summary; valid after exited
+	stderr strings.Builder // valid after exited
+	once   sync.Once       // closes ready
+	addr   string          // of the HTTP service; valid after ready
+	ready  chan struct{}   // closed at the first successful call, or when the service listens
+	exited chan struct{}   // closed when the process has ended
+	err    error           // valid after exited
 }
 
-// saidLimit bounds what is kept of what a program complains about, in bytes.
-const saidLimit = 4 << 10
+// stderrLimit bounds what is kept of the standard error output, in bytes.
+const stderrLimit = 4 << 10
 
-// output keeps what a program prints, of a bounded size. The buffer is not embedded: io.Copy would use its ReadFrom,
-// past the bound.
+// output keeps the standard output up to a limit. The buffer is not embedded, since io.Copy would call its ReadFrom,
+// which has no limit.
 type output struct{ buf bytes.Buffer }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -53,10 +53,10 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// Start runs the program in a directory and tells it its options. The command lead, if any, is executed first and must
-// execute what follows it, keeping the pid; it is where a program is put into a cgroup or on a CPU before it has
+// Start runs the program in a directory and sends it its options. The command prefix, if any, is executed first. It
+// must execute its further arguments and keep the pid; it puts the program into a cgroup or on a CPU before it has
 // threads.
-func (p Program) Start(dir string, o Options, lead ...string) (*Process, error) {
+func (p Program) Start(dir string, o Options, prefix ...string) (*Process, error) {
 	failed := func(err error) (*Process, error) { return nil, fmt.Errorf("starting the client %s: %w", p.Name, err) }
 	o.Schema = protocol.Schema
 	if err := o.Check(); err != nil {
@@ -66,12 +66,12 @@ func (p Program) Start(dir string, o Options, lead ...string) (*Process, error) 
 	if err != nil {
 		return failed(err)
 	}
-	argv := append(lead, p.Argv...)
+	argv := append(prefix, p.Argv...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C for the lab does not reach it: its end has an order
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C does not end it: the lab ends it in order
 	run := &Process{name: p.Name, ready: make(chan struct{}), exited: make(chan struct{})}
-	cmd.Stdout = &run.out
+	cmd.Stdout = &run.stdout
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return failed(err)
@@ -93,12 +93,12 @@ func (p Program) Start(dir string, o Options, lead ...string) (*Process, error) 
 	if writeErr != nil {
 		_ = cmd.Process.Kill()
 		<-run.exited
-		return failed(fmt.Errorf("%w: %s", writeErr, run.said.String()))
+		return failed(fmt.Errorf("%w: %s", writeErr, run.stderr.String()))
 	}
 	return run, nil
 }
 
-// listen waits for the line "ready" or "ready HOST:PORT" and keeps what else the program says, until it ends.
+// listen reads standard error until it ends: it waits for the line "ready" or "ready HOST:PORT" and keeps other lines.
 func (r *Process) listen(stderr io.Reader) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
@@ -107,15 +107,15 @@ func (r *Process) listen(stderr io.Reader) {
 		switch {
 		case word == "ready":
 			r.once.Do(func() { r.addr = rest; close(r.ready) })
-		case r.said.Len()+len(line) < saidLimit:
-			r.said.WriteString(line + "; ")
+		case r.stderr.Len()+len(line) < stderrLimit:
+			r.stderr.WriteString(line + "; ")
 		}
 	}
-	_, _ = io.Copy(io.Discard, stderr) // a line too long for the scanner
+	_, _ = io.Copy(io.Discard, stderr) // if a line was too long for the scanner
 }
 
 // AwaitReady waits until the program has made its first successful call, or listens for HTTP requests. Errors match
-// ErrUnsupported or ErrConnect where the program says so.
+// ErrUnsupported or ErrConnect if the program says so.
 func (r *Process) AwaitReady(ctx context.Context) error {
 	select {
 	case <-r.ready:
@@ -127,7 +127,7 @@ func (r *Process) AwaitReady(ctx context.Context) error {
 	}
 }
 
-// Addr is where the program's HTTP service listens, HOST:PORT; "" before it is ready, and where there is none.
+// Addr is HOST:PORT of the program's HTTP service; "" before it is ready, or without a service.
 func (r *Process) Addr() string {
 	select {
 	case <-r.ready:
@@ -137,56 +137,56 @@ func (r *Process) Addr() string {
 	}
 }
 
-// ended says how the program ended; the process is gone.
+// ended returns an error that says how the program ended. Call it after exited.
 func (r *Process) ended(when string) error {
-	said := strings.TrimSuffix(r.said.String(), "; ")
+	text := strings.TrimSuffix(r.stderr.String(), "; ")
 	var exit *exec.ExitError
 	if errors.As(r.err, &exit) {
 		switch exit.ExitCode() {
 		case protocol.UnsupportedExit:
-			return fmt.Errorf("the client %s: %w: %s", r.name, ErrUnsupported, said)
+			return fmt.Errorf("the client %s: %w: %s", r.name, ErrUnsupported, text)
 		case protocol.ConnectExit:
-			return fmt.Errorf("the client %s: %w: %s", r.name, ErrConnect, said)
+			return fmt.Errorf("the client %s: %w: %s", r.name, ErrConnect, text)
 		}
 	}
 	why := "exit status 0"
 	if r.err != nil {
 		why = r.err.Error()
 	}
-	return fmt.Errorf("the client %s ended %s (%s): %s", r.name, when, why, said)
+	return fmt.Errorf("the client %s ended %s (%s): %s", r.name, when, why, text)
 }
 
-// Exited is closed when the process is gone.
+// Exited is closed when the process has ended.
 func (r *Process) Exited() <-chan struct{} { return r.exited }
 
-// Kill ends a program that does not end by itself, and waits until it is gone.
+// Kill ends a program that does not end by itself, and waits for its end.
 func (r *Process) Kill() {
 	if p, err := os.FindProcess(r.PID); err == nil {
 		select {
-		case <-r.exited: // the pid may be another's by now
+		case <-r.exited: // another process may have the pid now
 		default:
-			_ = p.Kill() // gone meanwhile
+			_ = p.Kill() // may have ended meanwhile
 		}
 	}
 	<-r.exited
 }
 
-// Stop closes the program's standard input, waits for its end and returns what it has measured. A program that does not
-// end within the time is the caller's to kill: Stop fails and can be called again. Errors match ErrUnsupported,
-// ErrConnect or protocol.ErrSummary.
-func (r *Process) Stop(patience time.Duration) (Summary, error) {
-	_ = r.stdin.Close() // closed already, or the process is gone
+// Stop closes the program's standard input, waits for its end and returns its summary. If the program does not end
+// within the timeout Stop fails, and the caller may call it again or Kill. Errors match ErrUnsupported, ErrConnect or
+// protocol.ErrSummary.
+func (r *Process) Stop(timeout time.Duration) (Summary, error) {
+	_ = r.stdin.Close() // may be closed already, or the process may have ended
 	select {
 	case <-r.exited:
-	case <-time.After(patience):
-		return Summary{}, fmt.Errorf("the client %s did not end within %v", r.name, patience)
+	case <-time.After(timeout):
+		return Summary{}, fmt.Errorf("the client %s did not end within %v", r.name, timeout)
 	}
 	if r.err != nil {
 		return Summary{}, r.ended("with an error")
 	}
-	s, err := protocol.ParseSummary(r.out.buf.Bytes())
+	s, err := protocol.ParseSummary(r.stdout.buf.Bytes())
 	if err != nil {
-		return s, fmt.Errorf("reading what the client %s measured: %w", r.name, err)
+		return s, fmt.Errorf("reading the summary of the client %s: %w", r.name, err)
 	}
 	return s, nil
 }

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// recipe is how the programs of one toolchain are made and started.
+// recipe builds and starts the programs of one toolchain.
 type recipe struct {
 	source func(Name) (source, error)
-	// find looks for the tools; errors match ErrTool and say what to install.
+	// find finds the tools. Errors match ErrTool and say what to install.
 	find func(context.Context) (tools, error)
-	// build makes the program in a directory that has its source.
+	// build builds the program in a directory that has its source.
 	build func(ctx context.Context, t tools, dir string, name Name) error
 	argv  func(t tools, dir string, name Name) []string
 }
 
-// tools are the paths of programs by their name.
+// tools maps names of programs to their paths.
 type tools map[string]string
 
-// look finds programs in PATH. install says how one gets what is missing.
-func look(install string, names ...string) (tools, error) {
+// inPath finds programs in PATH. install says how to install what is missing.
+func inPath(install string, names ...string) (tools, error) {
 	t := tools{}
 	for _, name := range names {
 		path, err := exec.LookPath(name)
@@ -37,11 +37,11 @@ func look(install string, names ...string) (tools, error) {
 	return t, nil
 }
 
-// said bounds what an error repeats of a tool's output, in bytes.
-const said = 1000
+// outputLimit bounds how much of a tool's output an error contains, in bytes.
+const outputLimit = 1000
 
-// run executes a command in a directory. It is a process group of its own, so that a cancelled context also ends
-// compilers under it.
+// run executes a command in a directory. It has a process group of its own, so that a cancelled context also ends the
+// compilers that it starts.
 func run(ctx context.Context, dir string, env []string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -57,11 +57,11 @@ func run(ctx context.Context, dir string, env []string, argv ...string) error {
 		err = ctx.Err()
 	}
 	end := bytes.TrimSpace(out)
-	end = end[max(0, len(end)-said):]
+	end = end[max(0, len(end)-outputLimit):]
 	return fmt.Errorf("%s %s: %w: %s", argv[0], argv[1], err, strings.Join(strings.Fields(string(end)), " "))
 }
 
-// download is run for what only fails when a registry does.
+// download is run for a command that fails only if a registry does.
 func download(ctx context.Context, dir string, env []string, argv ...string) error {
 	err := run(ctx, dir, env, argv...)
 	if err != nil && ctx.Err() == nil {

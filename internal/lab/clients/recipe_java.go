@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// mavenProject lets Maven fetch the library, by versions that pom.xml pins, and compiles the program with the JDK.
+// mavenProject downloads the library with Maven, in the versions that pom.xml pins, and compiles the program with the
+// JDK.
 var mavenProject = recipe{
 	source: func(name Name) (source, error) {
 		pairs := [][2]string{{"", "_java/program"}, {"", "_java/" + string(name)}}
@@ -17,7 +18,7 @@ var mavenProject = recipe{
 		return gather(pairs...)
 	},
 	find: func(context.Context) (tools, error) {
-		return look("apt-get install default-jdk-headless maven", "java", "javac", "mvn")
+		return inPath("apt-get install default-jdk-headless maven", "java", "javac", "mvn")
 	},
 	build: func(ctx context.Context, t tools, dir string, _ Name) error {
 		if err := download(ctx, dir, nil, t["mvn"], "--batch-mode", "--quiet",

@@ -6,19 +6,19 @@ import (
 	"path/filepath"
 )
 
-// nodePackage installs what package-lock.json pins beside the program.
+// nodePackage installs what package-lock.json pins into the directory of the program.
 var nodePackage = recipe{
 	source: func(name Name) (source, error) {
 		return gather([2]string{"", "_node/program"}, [2]string{"", "_node/" + string(name)})
 	},
 	find: func(ctx context.Context) (tools, error) {
-		const install = "Node 20 or newer with npm: https://nodejs.org/, or apt-get install nodejs npm from Debian " +
-			"13 on"
-		t, err := look(install, "node", "npm")
+		const install = "Node 20 or newer with npm: https://nodejs.org/, or on Debian 13 or newer apt-get install " +
+			"nodejs npm"
+		t, err := inPath(install, "node", "npm")
 		if err != nil {
 			return nil, err
 		}
-		// Both libraries declare "engines": node >= 20; an older one fails at their syntax, without saying so.
+		// Both libraries declare "engines": node >= 20; an older Node fails with a syntax error.
 		if run(ctx, "", nil, t["node"], "-e",
 			`process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)`) != nil {
 			return nil, fmt.Errorf("%w: %s is too old; %s", ErrTool, t["node"], install)

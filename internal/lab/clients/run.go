@@ -7,52 +7,51 @@ import (
 	"time"
 )
 
-// How long a program may take until its first call, and after its end: a JVM or a Python starts, and connections are
-// closed.
+// How long a program may take to its first call, in which a JVM or Python starts, and to its end, in which it closes
+// its connections.
 const (
-	readyPatience = 30 * time.Second
-	endPatience   = 10 * time.Second
+	readyTimeout = 30 * time.Second
+	endTimeout   = 10 * time.Second
 )
 
-// ErrDuration says that a run needs a time to end.
+// ErrDuration says that a run needs a duration.
 var ErrDuration = errors.New("a run needs a duration")
 
-// Run lets the program make its calls for Options.Warmup and Duration, and returns what it has measured. What does not
-// end in time is killed. A context that ends first ends the run; the summary is then of the time until there. Without
-// any successful call there is a summary, too: of errors.
-func (p Program) Run(ctx context.Context, dir string, o Options, lead ...string) (Summary, error) {
+// Run runs the program for Options.Warmup and Duration and returns its summary. It kills a program that does not end in
+// time. If ctx ends first, the summary is of the time until then. There is also a summary if all calls failed.
+func (p Program) Run(ctx context.Context, dir string, o Options, prefix ...string) (Summary, error) {
 	if o.Duration <= 0 {
 		return Summary{}, fmt.Errorf("running the client %s: %w", p.Name, ErrDuration)
 	}
-	r, err := p.Start(dir, o, lead...)
+	r, err := p.Start(dir, o, prefix...)
 	if err != nil {
 		return Summary{}, err
 	}
-	late := time.NewTimer(readyPatience + o.Warmup + o.Duration + endPatience)
+	late := time.NewTimer(readyTimeout + o.Warmup + o.Duration + endTimeout)
 	defer late.Stop()
 	select {
 	case <-r.Exited():
 	case <-ctx.Done():
 	case <-late.C:
 	}
-	s, err := r.Stop(endPatience)
+	s, err := r.Stop(endTimeout)
 	if err != nil {
 		r.Kill()
 	}
 	return s, err
 }
 
-// Serve starts the program as an HTTP service on loopback, at a port that is free, and waits until it listens: one
-// client for all, a call of the mix per request. Stop it with Process.Stop.
-func (p Program) Serve(ctx context.Context, dir string, o Options, lead ...string) (*Process, error) {
+// Serve starts the program as an HTTP service on a free port of loopback and waits until it listens. All requests share
+// one client, and each makes a call of the mix. End it with Process.Stop.
+func (p Program) Serve(ctx context.Context, dir string, o Options, prefix ...string) (*Process, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
-	r, err := p.Start(dir, o, lead...)
+	r, err := p.Start(dir, o, prefix...)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := r.AwaitReady(ctx); err != nil {
 		r.Kill()

@@ -15,11 +15,10 @@ import (
 	programs "slowpath/internal/lab/clients/programs"
 )
 
-// source is the files of a program by their path in its directory.
+// source is the files of a program, by their path in its directory.
 type source map[string][]byte
 
-// add reads a file, or the files of a directory, of the embedded sources to a directory of the program. Tests are left
-// out.
+// add adds a file or a directory of the embedded sources, without tests, to a directory of the program.
 func (s source) add(to, from string) error {
 	return fs.WalkDir(programs.Sources, from, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") {
@@ -38,11 +37,11 @@ func (s source) add(to, from string) error {
 	})
 }
 
-// hash changes with every file's name and content; the first 48 bits tell the sources of one program apart.
+// hash depends on the names and contents of all files. 48 bits are enough to tell the sources of one program apart.
 func (s source) hash() string {
 	h := sha256.New()
 	for _, file := range slices.Sorted(maps.Keys(s)) {
-		fmt.Fprintf(h, "%s %d\n%s", file, len(s[file]), s[file]) // a hash takes all writes
+		fmt.Fprintf(h, "%s %d\n%s", file, len(s[file]), s[file]) // a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
@@ -60,7 +59,7 @@ func (s source) write(dir string) error {
 	return nil
 }
 
-// gather makes a source of pairs: where files go, and where they are.
+// gather makes a source of pairs of a directory in the program and a path in the embedded sources.
 func gather(pairs ...[2]string) (source, error) {
 	s := source{}
 	for _, p := range pairs {

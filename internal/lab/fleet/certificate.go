@@ -26,8 +26,8 @@ const (
 	clockSkew       = time.Hour
 )
 
-// newKey makes the server's key: RSA costs a server several times as much for each handshake as ECDSA, the more the
-// longer it is.
+// newKey makes the server's key. A handshake with RSA costs a server several times as much as one with ECDSA, and more
+// with a longer key.
 func newKey(bits int) (crypto.Signer, error) {
 	if bits > 0 {
 		return rsa.GenerateKey(rand.Reader, bits)

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// release lists, for both versions of cgroups, the files that hold a process back and what to write to let it go
+// limits lists, for both versions of cgroups, the files that freeze or limit processes, and the value that ends that
 // (kernel Documentation/admin-guide/cgroup-v1/*.rst and cgroup-v2.rst).
-var release = []struct{ file, value string }{
+var limits = []struct{ file, value string }{
 	{"freezer.state", "THAWED"},
 	{"cgroup.freeze", "0"},
 	{"cpu.cfs_quota_us", "-1"},
 	{"cpu.max", "max"},
 }
 
-// releaseDevices lists files with one line per device, and what to write after its number.
-var releaseDevices = []struct{ file, value string }{
+// deviceLimits lists files with one line per device, and the value to write after its number.
+var deviceLimits = []struct{ file, value string }{
 	{"blkio.throttle.read_bps_device", "0"},
 	{"blkio.throttle.write_bps_device", "0"},
 	{"blkio.throttle.read_iops_device", "0"},
@@ -31,15 +31,15 @@ var releaseDevices = []struct{ file, value string }{
 	{"io.max", "rbps=max wbps=max riops=max wiops=max"},
 }
 
-// relax lets go the processes of the cgroups, so that they can be ended: a frozen one does not even die of SIGKILL
-// (version 1), a throttled one may take seconds. It does what it can; what it cannot shows when the cgroup is removed.
-func (h Host) relax(dirs []string) {
+// unlimit lifts the limits of cgroups, so that their processes can end: not even SIGKILL ends a frozen process (version
+// 1), and a throttled one may take seconds. It ignores errors: they show when the cgroup is removed.
+func (h Host) unlimit(dirs []string) {
 	for _, top := range dirs {
 		for _, dir := range cgroupTree(top) {
-			for _, r := range release {
+			for _, r := range limits {
 				h.rewrite(filepath.Join(dir, r.file), r.value)
 			}
-			for _, r := range releaseDevices {
+			for _, r := range deviceLimits {
 				body, _ := os.ReadFile(filepath.Join(dir, r.file))
 				for line := range strings.Lines(string(body)) {
 					if f := strings.Fields(line); len(f) > 0 {
@@ -58,7 +58,7 @@ func (h Host) rewrite(path, value string) {
 		return
 	}
 	defer f.Close()
-	_, _ = f.WriteString(value) // see relax
+	_, _ = f.WriteString(value) // see unlimit
 }
 
 // cgroupTree lists dir and the cgroups below, the deepest first.
@@ -68,7 +68,7 @@ func cgroupTree(dir string) []string {
 		if err == nil && d.IsDir() {
 			out = append(out, path)
 		}
-		return nil // what vanishes meanwhile need not be removed
+		return nil // what was removed meanwhile is no error
 	})
 	slices.Reverse(out)
 	return out
@@ -76,10 +76,10 @@ func cgroupTree(dir string) []string {
 
 const cgroupPoll = 10 * time.Millisecond
 
-// removeCgroups kills what is left in the cgroups and removes them. This process itself and the
-// kernel's threads are moved to the parent instead.
+// removeCgroups kills the processes that are left in the cgroups and removes them. It moves this process and kernel
+// threads to the parent instead.
 func (h Host) removeCgroups(ctx context.Context, dirs []string) error {
-	h.relax(dirs)
+	h.unlimit(dirs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
 	defer cancel()
 	var errs []error
@@ -112,7 +112,7 @@ func (h Host) emptyCgroup(ctx context.Context, dir string) error {
 			found = append(found, p)
 		}
 	}
-	still := cgroupPIDs(dir) // who is listed before and after was identified rightly
+	still := cgroupPIDs(dir) // a pid that is listed before and after is that of the process that was identified
 	for _, p := range found {
 		if !slices.Contains(still, p.PID) {
 			continue
@@ -124,9 +124,9 @@ func (h Host) emptyCgroup(ctx context.Context, dir string) error {
 	return nil
 }
 
-// isKernelThread tells the kernel's threads, which no signal ends: a journal's, put there so that the limit of a disk
-// holds for it too. They run no program, so that their command line is empty; a zombie's is as well, but it is in no
-// cgroup any more.
+// isKernelThread reports whether a pid is that of a kernel thread, which no signal ends. The lab puts the thread of a
+// journal into a cgroup to limit it. A kernel thread has no program, and its command line is empty; that of a zombie is
+// empty too, but a zombie is in no cgroup.
 func (h Host) isKernelThread(pid int) bool {
 	body, err := os.ReadFile(filepath.Join(h.Proc, strconv.Itoa(pid), "cmdline"))
 	_, noProgram := os.Readlink(filepath.Join(h.Proc, strconv.Itoa(pid), "exe"))

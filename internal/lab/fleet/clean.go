@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// clean removes the thing of one entry. After a reboot only directories are left; the rest lived in the kernel.
+// clean removes the thing of one entry. After a reboot only directories can be left.
 func (r *Registry) clean(ctx context.Context, e Entry) error {
 	if err := e.check(r.host.Cgroup); err != nil {
 		return err
@@ -53,7 +52,7 @@ func (r *Registry) cleanProcess(ctx context.Context, e Entry) error {
 	return errors.Join(errs...)
 }
 
-// runUnless runs a command and takes an output that says the thing is gone for success.
+// runUnless runs a command. An output that says that the thing is gone counts as success.
 func (h Host) runUnless(ctx context.Context, gone string, argv ...string) error {
 	out, err := h.Run(ctx, argv...)
 	if err != nil && strings.Contains(out, gone) {
@@ -62,7 +61,7 @@ func (h Host) runUnless(ctx context.Context, gone string, argv ...string) error 
 	return err
 }
 
-// unmount removes all that is stacked on the mount point; lazily, because a process may still hold it.
+// unmount removes all mounts on a mount point, lazily, since a process may still use them.
 func (h Host) unmount(ctx context.Context, path string) error {
 	mounts, err := h.mountPoints()
 	if err != nil {
@@ -78,7 +77,7 @@ func (h Host) unmount(ctx context.Context, path string) error {
 	return nil
 }
 
-// detach detaches every loop device on the file, so a device that serves another file by now is left alone.
+// detach detaches the loop devices of a file, but not a device that has another file now.
 func (h Host) detach(ctx context.Context, file string) error {
 	for _, device := range h.loopsOf(file) {
 		if _, err := h.Run(ctx, "losetup", "-d", device); err != nil {
@@ -88,8 +87,7 @@ func (h Host) detach(ctx context.Context, file string) error {
 	return nil
 }
 
-// swapOff takes a swap file out of use. /proc/swaps writes a blank in its path as \040, which
-// no path of the lab has.
+// swapOff stops the use of a swap file. /proc/swaps escapes blanks in paths, which the lab's paths do not have.
 func (h Host) swapOff(ctx context.Context, file string) error {
 	body, err := os.ReadFile(filepath.Join(h.Proc, "swaps"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without swap has no such file
@@ -113,11 +111,10 @@ func (h Host) removeDir(path string) error {
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(mounts, func(m string) bool {
-		return m == path || strings.HasPrefix(m,
-			path+string(filepath.Separator))
-	}); i >= 0 {
-		return fmt.Errorf("%s is still mounted; umount it first", mounts[i])
+	for _, m := range mounts {
+		if m == path || strings.HasPrefix(m, path+string(filepath.Separator)) {
+			return fmt.Errorf("%s is still mounted; umount it first", m)
+		}
 	}
 	return os.RemoveAll(path)
 }

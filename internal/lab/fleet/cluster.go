@@ -20,7 +20,7 @@ type Cluster struct {
 	Masters int
 }
 
-// startsAtOnce bounds how many servers are started side by side.
+// startsAtOnce bounds how many servers start at a time.
 const startsAtOnce = 4
 
 // StartCluster starts masters × (1 + replicas) nodes, makes them a cluster with all slots served, and waits until every
@@ -50,7 +50,7 @@ func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, r
 
 func (f *Fleet) startNodes(ctx context.Context, bin servers.Binary, c *Cluster, n int, spec Spec) error {
 	g := newGroup()
-	if spec.TLS { // made before the nodes start side by side
+	if spec.TLS { // made before the nodes start concurrently
 		if _, err := g.certificates(spec); err != nil {
 			return err
 		}

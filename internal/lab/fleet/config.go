@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// config is the redis.conf of a server. Lines that only newer versions know are left to Spec.Config.
+// config is the redis.conf of a server. It has only lines that all versions know; others can be in Spec.Config.
 func (s Spec) config(i Info) string {
 	if s.sentinelOf != nil {
 		return s.sentinelConfig(i)
@@ -20,7 +20,7 @@ func (s Spec) config(i Info) string {
 		b.WriteString("\n")
 	}
 	line("bind", s.bind())
-	line("protected-mode", "no") // with an address of a namespace there may be no password
+	line("protected-mode", "no") // a server in a namespace may have no password
 	line("daemonize", "no")
 	line("logfile", "") // standard output, which is the log file
 	line("dir", i.Dir)

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// conn speaks just enough RESP2 to bring a server up: the lab must not depend on the code that it tests.
+// conn speaks just enough RESP2 to start a server: the lab must not depend on the code that it tests.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-// replyTimeout bounds one exchange; a server that starts answers within it or is asked again.
+// replyTimeout bounds one command and its reply; a server that starts is asked again after it.
 const replyTimeout = 5 * time.Second
 
 // refusal is an error reply of the server.
@@ -59,7 +59,7 @@ func wrapConn(c net.Conn, err error) (*conn, error) {
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-// ask sends one command and reads its reply: string, int64, []any, nil, or a refusal as the error.
+// ask sends one command and reads its reply: a string, int64, []any or nil. An error reply is a refusal.
 func (c *conn) ask(ctx context.Context, args ...string) (any, error) {
 	deadline := time.Now().Add(replyTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {

@@ -11,8 +11,8 @@ import (
 // Kind is what kind of thing an entry of the registry stands for; it decides how the thing is removed.
 type Kind string
 
-// The kinds, in the order of their removal: a process may hold all others, a mount its loop device, swap or
-// a loop device a file in a directory.
+// The kinds, in the order of their removal: a process may use all others, a mount its loop device, and swap or a loop
+// device a file in a directory.
 const (
 	KindProcess Kind = "process" // Process, or found by its working directory Path when the pid was not yet known
 	KindCgroup  Kind = "cgroup"  // Paths: directories below /sys/fs/cgroup, one per controller with version 1
@@ -73,14 +73,14 @@ func (e Entry) check(cgroupRoot string) error {
 	return nil
 }
 
-// isWord holds for names that no command takes for an option.
+// isWord reports whether a name is safe as an argument of a command: not an option, and without special characters.
 func isWord(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '.' && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
 	}) < 0
 }
 
-// inRemovalOrder sorts by kind, and within a kind the newest first: what was made last may lie in what was made before.
+// inRemovalOrder sorts by kind, and within a kind the newest first, since it may be inside an older one.
 func inRemovalOrder(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	slices.SortStableFunc(out, func(a, b Entry) int {

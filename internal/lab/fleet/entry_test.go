@@ -67,7 +67,7 @@ func TestRegistryDirectory(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", base)
 	r, err := OpenRegistry("")
-	if err != nil || r.Dir() != filepath.Join(base, "slowpath", "lab") {
+	if err != nil || r.dir != filepath.Join(base, "slowpath", "lab") {
 		t.Errorf("%v, %v", r, err)
 	}
 	open := filepath.Join(base, "open")
@@ -78,7 +78,7 @@ func TestRegistryDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(base, "link")
-	if err := os.Symlink(r.Dir(), link); err != nil {
+	if err := os.Symlink(r.dir, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{open, link} {
@@ -95,12 +95,12 @@ func TestForeignFilesInTheRegistry(t *testing.T) {
 		"broken.json": "{",
 		"evil.json":   `{"id":"evil","kind":"dir","path":"/home"}`, "moved.json": `{"id":"x"}`, "note": "",
 	} {
-		if err := os.WriteFile(filepath.Join(r.Dir(), name), []byte(body), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(body), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := r.Entries()
-	if err == nil || strings.Count(err.Error(), "look at it and remove it") != 3 || len(got) != 1 || got[0].ID != e.ID {
+	if err == nil || strings.Count(err.Error(), "inspect it and remove it") != 3 || len(got) != 1 || got[0].ID != e.ID {
 		t.Errorf("%v, %v", got, err)
 	}
 }

@@ -1,8 +1,8 @@
-// Package fleet starts and stops real servers for the lab: single ones, with replicas, and clusters, each with its data
-// in a directory of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
+// Package fleet starts and stops real servers for the lab: single ones, replicas and clusters, each with its data in a
+// directory of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
 //
-// Everything that is made is first written down in a Registry of small files, so that a lab which was killed is cleaned
-// up after by the next one, and never anything else: a process is known by its pid and its start time.
+// Everything is recorded in a Registry of small files before it is made, so that the next lab removes what a killed lab
+// left, and nothing else: a process is identified by its pid and its start time.
 package fleet
 
 import (
@@ -16,7 +16,7 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Fleet starts servers and writes them down in its registry.
+// Fleet starts servers and records them in its registry.
 type Fleet struct {
 	Registry *Registry
 	tmp      string // where data directories are made, without symlinks
@@ -24,14 +24,14 @@ type Fleet struct {
 
 // New returns a fleet on a registry. Data directories are made in os.TempDir.
 func New(r *Registry) (*Fleet, error) {
-	tmp, err := filepath.EvalSymlinks(os.TempDir()) // /proc/PID/cwd has none either
+	tmp, err := filepath.EvalSymlinks(os.TempDir()) // as in /proc/PID/cwd
 	if err != nil {
 		return nil, err
 	}
 	return &Fleet{Registry: r, tmp: tmp}, nil
 }
 
-// Deadlines that hold when the caller's context has none.
+// Timeouts for contexts without a deadline.
 const (
 	startTimeout   = 30 * time.Second
 	clusterTimeout = 90 * time.Second
@@ -54,7 +54,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// poll calls done every interval until it says true or an error, or the context ends.
+// poll calls done every interval until it returns true or an error, or the context ends.
 func poll(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func poll(ctx context.Context, interval time.Duration, done func() (bool, error)
 	}
 }
 
-// Info describes a server that was started; it is what the registry keeps for `lab list`. It holds no password.
+// Info describes a server that was started. The registry keeps it for `lab list`. It has no password.
 type Info struct {
 	Group   string       `json:"group"` // what was started together
 	Server  servers.Name `json:"server"`

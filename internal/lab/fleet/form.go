@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// form makes the running nodes a cluster, in the order of redis-cli --cluster create: slots, epochs, meet, replicate.
+// form makes a cluster of the nodes, in the order of redis-cli --cluster create: slots, epochs, meet, replicate.
 func (c *Cluster) form(ctx context.Context) error {
 	nodes, err := c.connect(ctx)
 	defer func() {
@@ -26,7 +26,7 @@ func (c *Cluster) form(ctx context.Context) error {
 				return err
 			}
 		}
-		// Distinct epochs from the start spare the nodes the resolution of collisions, which costs seconds.
+		// With distinct epochs the nodes need not resolve collisions, which takes seconds.
 		if _, err := n.ask(ctx, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(k+1)); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (c *Cluster) connect(ctx context.Context) ([]node, error) {
 // slotsAtOnce keeps ADDSLOTS commands small.
 const slotsAtOnce = 1000
 
-// addSlots uses ADDSLOTSRANGE (Redis ≥ 7.0), and ADDSLOTS where the server does not know that.
+// addSlots uses ADDSLOTSRANGE (Redis ≥ 7.0), or ADDSLOTS if the server does not know it.
 func (n node) addSlots(ctx context.Context, from, to int) error {
 	_, err := n.ask(ctx, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to))
 	var r refusal
@@ -101,7 +101,7 @@ func (n node) addSlots(ctx context.Context, from, to int) error {
 // clusterPoll is shorter than the time between two gossip rounds (100 ms).
 const clusterPoll = 50 * time.Millisecond
 
-// replicate gives every node after the masters its master.
+// replicate makes every node after the masters a replica of its master.
 func (c *Cluster) replicate(ctx context.Context, nodes []node) error {
 	for k, n := range nodes[c.Masters:] {
 		id, err := nodes[k%c.Masters].text(ctx, "CLUSTER", "MYID")

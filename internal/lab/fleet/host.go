@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Host is the part of the machine that the registry looks at and acts on; tests hand in another.
+// Host is the part of the machine that the registry reads and changes. Tests use another one.
 type Host struct {
 	Proc   string // usually /proc
 	Sys    string // usually /sys
@@ -39,13 +39,13 @@ func runCommand(ctx context.Context, argv ...string) (string, error) {
 	return string(out), nil
 }
 
-// bootID tells the boots of the machine apart: after a reboot no recorded process is alive.
+// bootID identifies the boot of the machine: after a reboot no recorded process is alive.
 func (h Host) bootID() string {
 	body, _ := os.ReadFile(filepath.Join(h.Proc, "sys/kernel/random/boot_id"))
 	return strings.TrimSpace(string(body))
 }
 
-// mountPoints lists where something is mounted, in the order of /proc/self/mountinfo (proc(5): field 5, octal escapes).
+// mountPoints lists the mount points in the order of /proc/self/mountinfo (proc(5): field 5, octal escapes).
 func (h Host) mountPoints() ([]string, error) {
 	body, err := os.ReadFile(filepath.Join(h.Proc, "self/mountinfo"))
 	if err != nil {

@@ -19,12 +19,12 @@ type Instance struct {
 	registry *Registry
 	process  Entry // with the pid once it is started
 	dir      Entry
-	exited   chan struct{} // closed when the child was waited for
+	exited   chan struct{} // closed when the process has ended
 	exitErr  error         // valid after exited
 }
 
-// exec starts the process in its directory, as the leader of its own session: neither Ctrl-C for the lab nor its end
-// reaches it.
+// exec starts the process in its directory, as the leader of its own session, so that neither Ctrl-C nor the end of the
+// lab ends it.
 func (i *Instance) exec() error {
 	log, err := os.OpenFile(i.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -38,7 +38,7 @@ func (i *Instance) exec() error {
 		return err
 	}
 	i.PID, i.exited = cmd.Process.Pid, make(chan struct{})
-	process, identErr := i.registry.host.process(i.PID) // cannot be reused: nobody has waited for it yet
+	process, identErr := i.registry.host.process(i.PID) // the pid cannot be reused yet: nobody has waited for it
 	exited := i.exited
 	go func() {
 		i.exitErr = cmd.Wait()
@@ -52,7 +52,7 @@ func (i *Instance) exec() error {
 	return i.registry.Update(i.process)
 }
 
-// Stop ends the server with SIGTERM, after two seconds with SIGKILL, and removes its directory. Stopping twice is no
+// Stop ends the server with SIGTERM, after two seconds with SIGKILL, and removes its directory. To stop it twice is no
 // error.
 func (i *Instance) Stop(ctx context.Context) error {
 	made := slices.DeleteFunc([]Entry{i.process, i.dir}, func(e Entry) bool { return e.ID == "" })
@@ -91,7 +91,7 @@ func (i *Instance) Restart(ctx context.Context) error {
 	return i.awaitReady(ctx)
 }
 
-// Running says whether the process is there.
+// Running reports whether the process is alive.
 func (i *Instance) Running() bool { return i.registry.host.alive(i.process.Process) }
 
 // Do sends one command on a fresh connection, logged in with the password of the Spec. The reply is string, int64,
@@ -121,7 +121,7 @@ func (i *Instance) login(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// logLines is how many of the last lines of the log an error carries.
+// logLines is how many lines of the end of the log an error contains.
 const logLines = 4
 
 // logTail is the end of the log on one line.

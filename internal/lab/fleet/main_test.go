@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// helperEnv makes the test binary act as a lab that is killed (see TestSweepAfterTheLabWasKilled).
+// helperEnv makes the test binary a lab that is killed (see TestSweepAfterTheLabWasKilled).
 const helperEnv = "SLOWPATH_FLEET_HELPER"
 
 var skipped struct {
@@ -63,7 +63,7 @@ func get(t *testing.T, name servers.Name) servers.Binary {
 	return b
 }
 
-// newFleet has a registry of its own, and the test fails when something is left in it.
+// newFleet has a registry of its own. The test fails if anything is left in it.
 func newFleet(t *testing.T) *Fleet {
 	t.Helper()
 	f := openFleet(t, t.TempDir())
@@ -90,7 +90,7 @@ func checkNothingLeft(t *testing.T, r *Registry) {
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the registry: %v, %v", entries, err)
 	}
-	if files, _ := filepath.Glob(filepath.Join(r.Dir(), ".new-*")); len(files) != 0 {
+	if files, _ := filepath.Glob(filepath.Join(r.dir, ".new-*")); len(files) != 0 {
 		t.Errorf("left in the registry: %v", files)
 	}
 }

@@ -8,22 +8,22 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// MapSpec is the map of a cluster of which one node runs: what a command that writes the map costs does not depend on
-// who answers.
+// MapSpec is the map of a cluster of which only one node runs. The cost of a command that writes the map does not
+// depend on the other nodes.
 type MapSpec struct {
 	Masters          int // 1 … 9999; the first is the server that runs
 	Replicas         int // per master
-	RangesPerMaster  int // of slots; 0 is 1. As many as there are slots for makes every slot a range of its own
-	MigratingSlots   int // of the server that runs, on their way to the second master
-	UncoveredSlots   int // the last ones, which nobody has
-	BusTimeoutMillis int // cluster-node-timeout; 0 is a day, so that nobody is held for failed
+	RangesPerMaster  int // of slots; 0 is 1
+	MigratingSlots   int // of the server that runs: they migrate to the second master
+	UncoveredSlots   int // the last ones, which no node has
+	BusTimeoutMillis int // cluster-node-timeout; 0 is a day, so that no node counts as failed
 }
 
 const dayMillis = 86_400_000
 
-// StartMap starts one server which knows a cluster of spec.Masters × (1 + spec.Replicas) nodes. The others are at
-// addresses of 127.77.0.0/16 where nobody listens, so that it costs a few file descriptors and no process to have a map
-// of hundreds of nodes. Otherwise as Start.
+// StartMap starts one server which knows a cluster of spec.Masters × (1 + spec.Replicas) nodes. The others have
+// addresses of 127.77.0.0/16 where nobody listens, so that a map of hundreds of nodes needs no further process.
+// Otherwise it is like Start.
 func (f *Fleet) StartMap(ctx context.Context, bin servers.Binary, m MapSpec, spec Spec) (*Instance, error) {
 	if m.RangesPerMaster == 0 {
 		m.RangesPerMaster = 1
@@ -34,7 +34,7 @@ func (f *Fleet) StartMap(ctx context.Context, bin servers.Binary, m MapSpec, spe
 	if m.Masters < 1 || m.Replicas < 0 || m.Masters*(1+m.Replicas) > 9999 || m.RangesPerMaster < 1 ||
 		m.Masters > Slots ||
 		m.MigratingSlots > 0 && m.Masters < 2 || m.MigratingSlots > Slots/m.Masters || m.UncoveredSlots >= Slots {
-		return nil, fmt.Errorf("starting %s with a map: %d masters with %d replicas and %d ranges each cannot be",
+		return nil, fmt.Errorf("starting %s with a map: %d masters with %d replicas and %d ranges each are impossible",
 			bin.Name, m.Masters, m.Replicas, m.RangesPerMaster)
 	}
 	spec.cluster, spec.nodes = true, &m
@@ -42,8 +42,8 @@ func (f *Fleet) StartMap(ctx context.Context, bin servers.Binary, m MapSpec, spe
 	return f.start(ctx, bin, spec, newGroup(), "master")
 }
 
-// shardIDs are in nodes.conf since Redis 7.2; without them CLUSTER SHARDS of 8.0.2 and of Valkey 8.1.1 ends the server
-// by an assertion.
+// hasShardIDs reports whether nodes.conf has shard ids, as from Redis 7.2. Without them CLUSTER SHARDS ends the servers
+// 8.0.2 and Valkey 8.1.1 with an assertion.
 func (i Info) hasShardIDs() bool {
 	return strings.HasPrefix(string(i.Server), "valkey-") || i.Version >= "7.2"
 }
@@ -83,7 +83,7 @@ func (m MapSpec) nodesConf(i Info) string {
 	return b.String()
 }
 
-// slots deals the slots out in as many stripes as there are ranges, one after the other to each master.
+// slots divides the slots into as many stripes as there are ranges and gives them to the masters in turn.
 func (m MapSpec) slots() []string {
 	owned := make([]string, m.Masters)
 	stripes, end := min(m.Masters*m.RangesPerMaster, Slots), Slots-m.UncoveredSlots

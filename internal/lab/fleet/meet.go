@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// meetAgain is how often introductions are repeated. One may get lost, and each carries the slots and the role of its
-// sender, so repeating them spreads these faster than gossip, where a node may wait half of cluster-node-timeout for
-// its turn.
+// meetAgain is the period of repeated introductions. One may get lost. Each also has the slots and the role of its
+// sender, so that repeating them is faster than gossip, in which a node may wait half of cluster-node-timeout.
 const meetAgain = time.Second
 
-// meetAll is up to how many nodes every pair is introduced; it takes n² commands.
+// meetAll is the largest number of nodes of which every pair is introduced, which takes n² commands.
 const meetAll = 64
 
-// meet introduces the nodes to each other, in a large cluster each to the first one only; gossip does the rest. The
-// count includes nodes in handshake, so this is only the start.
+// meet introduces the nodes to each other; in a large cluster each to the first one only, and gossip does the rest. It
+// waits until each knows all, where nodes in handshake count.
 func meet(ctx context.Context, nodes []node) error {
 	introduce := introductions(nodes)
 	return each(ctx, nodes, "a view of all nodes", func(n node) (bool, error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// said is a connection whose other end has said text.
-func said(text string) *conn {
+// connWith is a connection from which text can be read.
+func connWith(text string) *conn {
 	return &conn{r: bufio.NewReader(strings.NewReader(text))}
 }
 
@@ -38,7 +38,7 @@ func TestReply(t *testing.T) {
 		{"", nil, nil},
 		{strings.Repeat("x", 9000), nil, bufio.ErrBufferFull},
 	} {
-		got, err := said(test.text).reply(0)
+		got, err := connWith(test.text).reply(0)
 		if test.err != nil && !errors.Is(err, test.err) || err == nil && !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%.20q: %v, %v", test.text, got, err)
 		}

@@ -12,8 +12,8 @@ const (
 	portTries   = 1000
 )
 
-// freePorts finds n ports below portCeiling which are free together with their bus ports. All are held until the last
-// is found, so they differ. They are only free now: who starts a server on one must be ready to find it taken.
+// freePorts finds n different ports below portCeiling which are free together with their bus ports. They may be taken
+// again before a server starts on them.
 func freePorts(n int) ([]int, error) {
 	var held []net.Listener
 	defer func() {
@@ -28,7 +28,7 @@ func freePorts(n int) ([]int, error) {
 		}
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
 		held = append(held, l)
 		port := l.Addr().(*net.TCPAddr).Port

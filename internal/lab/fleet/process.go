@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Process names one process for ever: a pid is reused, a pid with its start time is not.
+// Process identifies a process: a pid may be reused, but not together with the start time.
 type Process struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"start_ticks"` // field 22 of /proc/PID/stat: clock ticks after boot
@@ -60,7 +60,8 @@ func (h Host) process(pid int) (Process, error) {
 	return Process{PID: pid, StartTicks: st.start}, nil
 }
 
-// alive is false for a zombie: it holds nothing any more, and its parent may be slow to reap it.
+// alive reports whether a process is alive. A zombie is not: it holds nothing any more, and its parent may be slow to
+// reap it.
 func (h Host) alive(p Process) bool {
 	st, err := h.stat(p.PID)
 	return err == nil && st.start == p.StartTicks && st.state != 'Z' && st.state != 'X'
@@ -81,8 +82,8 @@ func (h Host) pids() []int {
 	return pids
 }
 
-// inDirectory finds processes which work in dir and have no terminal: what a killed lab had started there, but had no
-// time to write the pid down. A user's shell in the same directory has a terminal.
+// inDirectory finds processes that work in dir and have no terminal: those that a killed lab had started but not yet
+// recorded. A user's shell in the same directory has a terminal.
 func (h Host) inDirectory(dir string) []Process {
 	var out []Process
 	for _, pid := range h.pids() {
@@ -97,7 +98,7 @@ func (h Host) inDirectory(dir string) []Process {
 	return out
 }
 
-// sessionOf finds what is left of the session that the dead process p led, such as the child of a BGSAVE.
+// sessionOf finds the other processes of the session of p, which has ended, such as the child of a BGSAVE.
 func (h Host) sessionOf(p Process) []Process {
 	if st, err := h.stat(p.PID); err == nil && st.start != p.StartTicks {
 		return nil // the pid was reused, and the session id with it
@@ -112,14 +113,14 @@ func (h Host) sessionOf(p Process) []Process {
 	return out
 }
 
-// How long a server may take to end by itself, and how long a killed process may take to be gone.
+// How long a server may take to end after SIGTERM, and after SIGKILL.
 const (
 	termGrace = 2 * time.Second
 	killGrace = 10 * time.Second
 	exitPoll  = 5 * time.Millisecond
 )
 
-// end makes p and what is left of its session go away: SIGTERM, then SIGKILL.
+// end ends p and its session: with SIGTERM, then SIGKILL.
 func (h Host) end(ctx context.Context, p Process) error {
 	if err := h.signal(p, syscall.SIGTERM); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (h Host) end(ctx context.Context, p Process) error {
 	return nil
 }
 
-// kill waits on its own clock: a cancelled caller must not leave a process behind.
+// kill ends p even if ctx has ended: a cancelled caller must not leave a process.
 func (h Host) kill(ctx context.Context, p Process) error {
 	if err := h.signal(p, syscall.SIGKILL); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (h Host) kill(ctx context.Context, p Process) error {
 	defer cancel()
 	if err := h.awaitExit(ctx, p); err != nil {
 		st, _ := h.stat(p.PID)
-		return fmt.Errorf("process %d is still there %v after SIGKILL, in state %c", p.PID, killGrace, st.state)
+		return fmt.Errorf("process %d still exists %v after SIGKILL, in state %c", p.PID, killGrace, st.state)
 	}
 	return nil
 }
@@ -160,8 +161,8 @@ func (h Host) awaitExit(ctx context.Context, p Process) error {
 	return poll(ctx, exitPoll, func() (bool, error) { return !h.alive(p), nil })
 }
 
-// signal goes through a pidfd (os.FindProcess) that is opened before the start time is compared, so it cannot hit a
-// reused pid. A process that is gone is no error.
+// signal goes through a pidfd (os.FindProcess) that is opened before the start time is compared, so that it
+// cannot reach another process with the same pid. A process that has ended is no error.
 func (h Host) signal(p Process, sig syscall.Signal) error {
 	if p.PID <= 1 {
 		return fmt.Errorf("refusing to signal process %d", p.PID)

@@ -17,7 +17,7 @@ import (
 // ErrNoProxy says that a proxy's Debian package is not installed.
 var ErrNoProxy = errors.New("the proxy is not installed")
 
-// proxy is a program that stands before servers.
+// proxy is a proxy program.
 type proxy struct {
 	program, pkg string
 	config       func(i Info, backends []string) string
@@ -36,7 +36,7 @@ var twemproxy = proxy{
 		return b.String()
 	},
 	func(i Info, conf string) []string {
-		// Its page of statistics has a port too, which cannot be switched off.
+		// Its statistics have a port too, which cannot be disabled.
 		return []string{
 			"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p",
 			filepath.Join(i.Dir, "pid"),
@@ -58,14 +58,14 @@ var haproxy = proxy{
 	func(_ Info, conf string) []string { return []string{"-db", "-f", conf} },
 }
 
-// StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. Where it is not installed the error is
-// ErrNoProxy.
+// StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. The error is ErrNoProxy if it is not
+// installed.
 func (f *Fleet) StartTwemproxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, twemproxy, backends)
 }
 
-// StartHAProxy starts an HAProxy that passes connections on to servers in turn. Where it is not installed the error is
-// ErrNoProxy.
+// StartHAProxy starts an HAProxy that passes connections on to servers in turn. The error is ErrNoProxy if it is not
+// installed.
 func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, haproxy, backends)
 }
@@ -73,7 +73,7 @@ func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Insta
 func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
-	path, err := lookProgram(p.program)
+	path, err := findProgram(p.program)
 	if err != nil {
 		return nil, fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
 	}
@@ -106,8 +106,8 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (
 	return i, nil
 }
 
-// lookProgram finds what Debian has in /usr/sbin, which is not in the PATH of users.
-func lookProgram(name string) (string, error) {
+// findProgram also searches /usr/sbin, which is not in the PATH of Debian's users.
+func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if sbin, sbinErr := exec.LookPath("/usr/sbin/" + name); sbinErr == nil {
@@ -117,7 +117,7 @@ func lookProgram(name string) (string, error) {
 	return path, err
 }
 
-// awaitPassing waits until a read comes through.
+// awaitPassing waits until the proxy passes on a read.
 func (i *Instance) awaitPassing(ctx context.Context) error {
 	last := errors.New("not asked yet")
 	err := poll(ctx, readyPoll, func() (bool, error) {

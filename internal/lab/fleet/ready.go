@@ -43,7 +43,7 @@ func (i *Instance) exitError() error {
 	return fmt.Errorf("the server ended (%v); %s", i.exitErr, tail)
 }
 
-// ping asks once. Who answers must be our process: another server may have got the port first.
+// ping sends PING once. Our process must answer: another server may have taken the port.
 func (i *Instance) ping(ctx context.Context) error {
 	c, err := i.dial(ctx)
 	if err != nil {
@@ -69,8 +69,8 @@ func (i *Instance) ping(ctx context.Context) error {
 	return i.identify(text)
 }
 
-// serving recognises the refusals of a server that is up: it wants a password, loads its data, or the user may not do
-// that.
+// serving recognises the error replies of a server that is up: it requires a password, loads its data, or the user may
+// not do that.
 func serving(err error) bool {
 	var r refusal
 	if !errors.As(err, &r) {
@@ -98,7 +98,7 @@ func (i *Instance) identify(info string) error {
 	return nil
 }
 
-// infoField takes one field out of a reply of INFO or CLUSTER INFO, "" when it is not there.
+// infoField returns a field of a reply to INFO or CLUSTER INFO, or "" if there is none.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {
@@ -108,8 +108,7 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// AwaitLoaded waits until the server has loaded its data, which Start does not: an incident may want to see the
-// LOADING.
+// AwaitLoaded waits until the server has loaded its data. Start does not, since an incident may need LOADING.
 func (i *Instance) AwaitLoaded(ctx context.Context) error {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()

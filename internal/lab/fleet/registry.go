@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Registry is a directory with one JSON file for each thing that the lab made and has not yet removed. Several labs may
-// share it.
+// Registry is a directory with one JSON file for each thing that labs made and have not removed. Several labs may share
+// it.
 type Registry struct {
 	dir  string
 	host Host
 	me   Process
 }
 
-// OpenRegistry opens the registry of this user, making its directory when missing. An empty dir means
-// $XDG_STATE_HOME/slowpath/lab, else /tmp/slowpath-lab-UID. The directory must belong to the user alone, because
-// whoever can write there decides what Sweep removes.
+// OpenRegistry opens the registry of this user and makes its directory if there is none. An empty dir means
+// $XDG_STATE_HOME/slowpath/lab, else /tmp/slowpath-lab-UID. Only the user may write to the directory, because its files
+// decide what Sweep removes.
 func OpenRegistry(dir string) (*Registry, error) {
 	return openRegistry(dir, RealHost())
 }
@@ -52,10 +52,7 @@ func openRegistry(dir string, host Host) (*Registry, error) {
 	return &Registry{dir: dir, host: host, me: me}, nil
 }
 
-// Dir is the directory of the registry.
-func (r *Registry) Dir() string { return r.dir }
-
-// Add writes e down, owned by this process, and returns it completed. Call it before making the thing.
+// Add records e, owned by this process, and returns it with its id. Call it before the thing is made.
 func (r *Registry) Add(e Entry) (Entry, error) {
 	e.ID, e.Owner, e.BootID, e.Created = newID(), r.me, r.host.bootID(), time.Now().UTC()
 	if err := e.check(r.host.Cgroup); err != nil {
@@ -64,7 +61,7 @@ func (r *Registry) Add(e Entry) (Entry, error) {
 	return e, r.Update(e)
 }
 
-// Update writes an entry again, for instance when the pid of its process is known. The change is atomic.
+// Update replaces an entry atomically, for instance when the pid of its process is known.
 func (r *Registry) Update(e Entry) error {
 	body, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
@@ -80,7 +77,7 @@ func (r *Registry) Update(e Entry) error {
 	return nil
 }
 
-// Forget removes the entry, not the thing. An entry that is not there is no error.
+// Forget removes the entry, not the thing. An entry that does not exist is no error.
 func (r *Registry) Forget(id string) error {
 	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forgetting %s: %w", id, err)
@@ -90,8 +87,7 @@ func (r *Registry) Forget(id string) error {
 
 func (r *Registry) path(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// Entries reads all entries, oldest first. Files that cannot be read as entries are reported in the error, beside the
-// others.
+// Entries reads all entries, oldest first. The error reports files that are not entries.
 func (r *Registry) Entries() ([]Entry, error) {
 	files, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -105,11 +101,11 @@ func (r *Registry) Entries() ([]Entry, error) {
 			continue
 		}
 		e, err := r.read(id)
-		if errors.Is(err, os.ErrNotExist) { // another lab was faster
+		if errors.Is(err, os.ErrNotExist) { // another lab has removed it
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("reading %s of the lab's registry: %w; look at it and remove it", f.Name(),
+			errs = append(errs, fmt.Errorf("reading %s of the lab's registry: %w; inspect it and remove it", f.Name(),
 				err))
 			continue
 		}
@@ -134,8 +130,8 @@ func (r *Registry) read(id string) (Entry, error) {
 	return e, e.check(r.host.Cgroup)
 }
 
-// current says whether the entry was made since the last boot.
+// current reports whether the entry was made since the last boot.
 func (r *Registry) current(e Entry) bool { return e.BootID == r.host.bootID() }
 
-// orphaned says whether the lab that made the entry is dead.
+// orphaned reports whether the lab that made the entry has ended.
 func (r *Registry) orphaned(e Entry) bool { return !r.current(e) || !r.host.alive(e.Owner) }

@@ -10,11 +10,11 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// SentinelMaster is the name under which sentinels of the lab watch their master.
+// SentinelMaster is the name of the master for sentinels of the lab.
 const SentinelMaster = "mymaster"
 
-// StartSentinel starts a sentinel that watches a master alone (quorum 1), and waits until it knows so many of the
-// master's replicas. It takes the master for down after one second. Without a deadline in ctx it waits 30 s. On error
+// StartSentinel starts a single sentinel (quorum 1) for a master, and waits until it knows the number of replicas. It
+// considers the master down after one second. Without a deadline in ctx it waits 30 s. On error
 // nothing is left.
 func (f *Fleet) StartSentinel(ctx context.Context, bin servers.Binary, master *Instance, replicas int) (*Instance,
 	error,

@@ -16,7 +16,7 @@ import (
 type Spec struct {
 	Bind       string   // address to listen on; empty means 127.0.0.1
 	Port       int      // 0 means a free one below 55000, whose cluster bus port (+10000) is free too
-	Config     []string // lines of redis.conf, which come last and so win
+	Config     []string // lines of redis.conf, which come last and so override others
 	AOF        bool     // appendonly yes
 	TLS        bool     // the port speaks TLS only; a CA and a certificate are made for it
 	RSA        int      // with TLS: bits of the certificate's RSA key; 0: it is an ECDSA key
@@ -26,11 +26,11 @@ type Spec struct {
 
 	CgroupProcs []string // files cgroup.procs (or tasks) that the process joins before it is executed
 	CPUs        []int    // run on these CPUs only
-	Nice        int      // -20 … 19
-	// run in this network namespace (`ip netns`); implies UnixSocket, which is the way in from outside
+	Nice        int      // is added to that of the lab: -20 … 19
+	// run in this network namespace (`ip netns`); implies UnixSocket, by which the lab connects
 	NetNS string
 
-	Persistent bool // stays when the lab ends, until `lab down`
+	Persistent bool // keeps running when the lab ends, until `lab down`
 
 	cluster    bool
 	nodes      *MapSpec
@@ -45,7 +45,7 @@ func (s Spec) bind() string {
 	return s.Bind
 }
 
-// check finds what could only fail later and less clearly.
+// check finds errors that would be harder to understand later.
 func (s Spec) check(bin servers.Binary) error {
 	lines := slices.Concat(s.Config, s.ACL, []string{s.Password})
 	switch {
@@ -58,7 +58,7 @@ func (s Spec) check(bin servers.Binary) error {
 	case s.Nice < -20 || s.Nice > 19:
 		return fmt.Errorf("nice %d is not in -20 … 19", s.Nice)
 	case s.NetNS != "" && !isWord(s.NetNS):
-		return fmt.Errorf("%q is no name of a network namespace", s.NetNS)
+		return fmt.Errorf("%q is not a name of a network namespace", s.NetNS)
 	case slices.ContainsFunc(lines, func(l string) bool { return strings.ContainsAny(l, "\r\n\x00") }):
 		return fmt.Errorf("a line of the configuration contains a line break or NUL")
 	}
@@ -70,13 +70,14 @@ func (s Spec) check(bin servers.Binary) error {
 	return nil
 }
 
-// joinCgroups is a shell program: its first argument is how many of the next are cgroup.procs files to join, the rest
-// is executed.
-const joinCgroups = `n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1" || exit 70; shift; n=$((n-1)); done; exec "$@"`
+// joinCgroups is a script of sh(1). Its first argument is a number n of files, the next n are files cgroup.procs to
+// which it writes its pid, and the rest is a command that it executes.
+const joinCgroups = `n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1" || exit 70; shift; n=$((n-1)); done; ` +
+	`exec "$@"`
 
-// argv is the command line of the server with all that must happen before it. Each step executes the next, so that the
-// pid stays the same. The environment of the server goes through env(1), as it may name libraries that would break the
-// steps before.
+// argv is the command line of the server, after the commands that must run before it. Each executes the next, so that
+// the pid stays the same. env(1) sets the environment of the server, since its libraries could break the commands
+// before.
 func (s Spec) argv(bin servers.Binary, args ...string) []string {
 	var argv []string
 	if len(s.CgroupProcs) > 0 {

@@ -13,12 +13,12 @@ import (
 )
 
 // Start starts one server and waits until it answers PING. Without a deadline in ctx it waits 30 s. The error ends with
-// the last lines of the server's log, and then nothing is left behind.
+// the last lines of the server's log, and then nothing is left.
 func (f *Fleet) Start(ctx context.Context, bin servers.Binary, spec Spec) (*Instance, error) {
 	return f.start(ctx, bin, spec, newGroup(), "standalone")
 }
 
-// group is what is started together.
+// group is servers that are started together.
 type group struct {
 	id    string
 	certs *certificates
@@ -38,7 +38,7 @@ func (g *group) certificates(s Spec) (certificates, error) {
 	return *g.certs, nil
 }
 
-// portRaces is how often another free port is tried when somebody else was faster.
+// portRaces is how often Start tries another port if another process has taken the free one.
 const portRaces = 5
 
 func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string) (*Instance, error) {
@@ -96,7 +96,7 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 	return i, nil
 }
 
-// prepare writes the registry, the directory and what the server reads from it.
+// prepare records the server in the registry and writes its directory and files.
 func (i *Instance) prepare(g *group, conf string) error {
 	var err error
 	if i.dir, err = i.registry.Add(Entry{

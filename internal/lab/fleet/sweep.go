@@ -13,19 +13,15 @@ func (r *Registry) Sweep(ctx context.Context) ([]Entry, error) {
 	return r.removeIf(ctx, func(e Entry) bool { return !e.Persistent && r.orphaned(e) })
 }
 
-// DownAll removes all that `lab up` made, and nothing else.
-func (r *Registry) DownAll(ctx context.Context) ([]Entry, error) {
-	return r.Down(ctx)
-}
-
-// Down removes what `lab up` made in the given groups, or in all when none is given.
+// Down removes what `lab up` made in the given groups, or all of it if none is given.
 func (r *Registry) Down(ctx context.Context, groups ...string) ([]Entry, error) {
 	return r.removeIf(ctx, func(e Entry) bool {
 		return e.Persistent && (len(groups) == 0 || slices.Contains(groups, e.Group))
 	})
 }
 
-// Release removes the things of the entries, in the right order, and forgets them. Things that are gone are no error.
+// Release removes the things of the entries, in the right order, and then the entries. A thing that does not exist is
+// no error.
 func (r *Registry) Release(ctx context.Context, entries ...Entry) error {
 	_, err := r.remove(ctx, entries)
 	return err
@@ -43,7 +39,7 @@ func (r *Registry) remove(ctx context.Context, entries []Entry) ([]Entry, error)
 	var errs []error
 	for _, e := range entries { // a frozen, throttled or stalled process cannot die
 		if e.Kind == KindCgroup && r.current(e) {
-			r.host.relax(e.Paths)
+			r.host.unlimit(e.Paths)
 		}
 	}
 	for _, e := range inRemovalOrder(entries) {

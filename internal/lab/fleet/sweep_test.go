@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// helper is a lab: it starts one server of its own and one that is to stay, says so, and waits to be killed.
+// helper is a lab: it starts a server of its own and a persistent one, prints that, and waits to be killed.
 func helper(dir string) {
 	ctx := context.Background()
 	fail := func(err error) {
@@ -45,7 +45,7 @@ func TestSweepAfterTheLabWasKilled(t *testing.T) {
 	get(t, servers.Redis7015)
 	f := newFleet(t)
 	lab := exec.CommandContext(t.Context(), os.Args[0])
-	lab.Env = append(os.Environ(), helperEnv+"="+f.Registry.Dir())
+	lab.Env = append(os.Environ(), helperEnv+"="+f.Registry.dir)
 	out, err := lab.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestSweepAfterTheLabWasKilled(t *testing.T) {
 	if err := lab.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _, _ = f.Registry.DownAll(context.Background()) }()
+	defer func() { _, _ = f.Registry.Down(context.Background()) }()
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Up starts what stays when the lab ends: a cluster when masters ≥ 1 (replicas is per master), else one server and its
-// replicas. Without a deadline in ctx it waits 90 s. On error nothing is left.
+// Up starts servers that keep running when the lab ends: a cluster if masters ≥ 1 (replicas is per master), else one
+// server and its replicas. Without a deadline in ctx it waits 90 s. On error nothing is left.
 func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) ([]Info, error) {
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -81,10 +81,10 @@ func infos(instances []*Instance) []Info {
 type Listed struct {
 	Info
 	Persistent bool `json:"persistent"` // started by `lab up`
-	Running    bool `json:"running"`    // its process is there
+	Running    bool `json:"running"`    // its process is alive
 }
 
-// List shows the servers in the registry, oldest first.
+// List returns the servers in the registry, oldest first.
 func (f *Fleet) List() ([]Listed, error) {
 	entries, err := f.Registry.Entries()
 	var out []Listed

@@ -11,8 +11,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Start runs a server of that version until the test ends. Where the version cannot be had, since a registry or a tool
-// is missing, the test is skipped. SLOWPATH_TEST_SERVERS names the folder of the versions; empty: the lab's own.
+// Start runs a server of a version until the test ends. It skips the test if the version is not available, since a
+// registry or a tool is missing. SLOWPATH_TEST_SERVERS is the directory of the servers; empty: the lab's own.
 func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
 	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
@@ -20,7 +20,7 @@ func Start(t testing.TB, name servers.Name, spec fleet.Spec) *fleet.Instance {
 	})
 }
 
-// StartMap is Start for a server that knows the map of a cluster, of which it is the only node that runs.
+// StartMap is Start for a server with the map of a cluster of which no other node runs.
 func StartMap(t testing.TB, name servers.Name, m fleet.MapSpec, spec fleet.Spec) *fleet.Instance {
 	t.Helper()
 	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Instance, error) {
@@ -36,7 +36,7 @@ func StartCluster(t testing.TB, name servers.Name, masters, replicas int, spec f
 	})
 }
 
-// started gives what start made of that version, and stops it at the end of the test.
+// started returns what start starts, and stops it at the end of the test.
 func started[T interface{ Stop(context.Context) error }](t testing.TB, name servers.Name, start func(*fleet.Fleet,
 	servers.Binary) (T, error),
 ) T {

@@ -1,67 +1,41 @@
-// Package grade makes incidents, asks a doctor about each, and compares the verdict with the truth.
+// Package grade makes incidents, lets doctor diagnose each, and compares the first finding with the truth.
 package grade
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"time"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )
 
-// Doctor asks for the verdict on a target. The real one is a process of its own, so that the lab's load does not weigh
-// on it.
-type Doctor func(ctx context.Context, args []string) (cause.Diagnosis, error)
-
-// Process is the doctor that runs an executable of slowpath.
-func Process(executable string) Doctor {
-	return func(ctx context.Context, args []string) (cause.Diagnosis, error) {
-		var d cause.Diagnosis
-		var out, errOut bytes.Buffer
-		c := exec.CommandContext(ctx, executable, append([]string{"doctor", "--json"}, args...)...)
-		c.Stdout, c.Stderr = &out, &errOut
-		err := c.Run()
-		var exit *exec.ExitError
-		if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-			return d, fmt.Errorf("doctor: %w: %s", err, bytes.TrimSpace(errOut.Bytes()))
-		}
-		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
-			return d, fmt.Errorf("doctor printed no diagnosis: %w", err)
-		}
-		return d, nil
-	}
-}
-
 // Result is one graded run.
 type Result struct {
-	Incident   string          `json:"incident"`
-	Truth      string          `json:"truth"`
-	Server     string          `json:"server"`
-	Got        string          `json:"got"`  // first finding's cause, or the verdict where there are no findings
-	Rank       int             `json:"rank"` // place of the truth among the findings, from 1; 0 where it was not named
-	Confidence float64         `json:"confidence"`
-	Share      float64         `json:"excess_share"`
-	Excess     cause.Excess    `json:"excess"` // of the slow calls; nothing for a healthy load, which is to have none
-	Seconds    float64         `json:"seconds"`
-	Others     []string        `json:"others"`            // causes of the further findings
-	Skipped    string          `json:"skipped,omitempty"` // why this machine could not make it
-	Error      string          `json:"error,omitempty"`
-	Diagnosis  cause.Diagnosis `json:"-"`
+	Incident   string            `json:"incident"`
+	Truth      string            `json:"truth"`
+	Server     string            `json:"server"`
+	Got        string            `json:"got"`  // cause of the first finding, or the verdict if there is none
+	Rank       int               `json:"rank"` // number of the finding that is the truth, from 1; 0 if none is
+	Confidence float64           `json:"confidence"`
+	Share      float64           `json:"excess_share"`
+	Excess     verdict.Excess    `json:"excess"` // of the slow calls; empty for a healthy load
+	Seconds    float64           `json:"seconds"`
+	Others     []string          `json:"others"`            // causes of the further findings
+	Skipped    string            `json:"skipped,omitempty"` // why this machine cannot make it
+	Error      string            `json:"error,omitempty"`
+	Diagnosis  verdict.Diagnosis `json:"-"`
 }
 
-// Right reports whether the first thing said was the truth.
+// Right reports whether the first finding, or the verdict without findings, is the truth.
 func (r Result) Right() bool { return r.Skipped == "" && r.Error == "" && r.Got == r.Truth }
 
-// One makes an incident, diagnoses it, and undoes it.
-func One(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) (r Result) {
+// Run makes an incident, lets the doctor diagnose it, and ends it.
+func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) (r Result) {
 	start := time.Now()
 	if in.Server != "" {
 		server = in.Server
@@ -81,7 +55,7 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 		}
 	}()
 	scene, err := in.Make(ctx, l)
-	if errors.Is(err, incident.ErrCannot) {
+	if errors.Is(err, fault.ErrCannot) {
 		r.Skipped = err.Error()
 		return r
 	}
@@ -103,7 +77,7 @@ func One(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	return r
 }
 
-func (r *Result) judge(d cause.Diagnosis) {
+func (r *Result) judge(d verdict.Diagnosis) {
 	r.Diagnosis = d
 	r.Got = d.Verdict
 	if r.Truth != incident.HealthyCause {
@@ -119,60 +93,7 @@ func (r *Result) judge(d cause.Diagnosis) {
 			r.Rank = i + 1
 		}
 	}
-	if r.Truth == incident.HealthyCause && d.Verdict == cause.Healthy {
+	if r.Truth == incident.HealthyCause && d.Verdict == verdict.Healthy {
 		r.Rank = 1
 	}
-}
-
-// Summary is a whole grading.
-type Summary struct {
-	Schema       string                    `json:"schema"`
-	Results      []Result                  `json:"results"`
-	Named        int                       `json:"named_first"` // incidents whose cause was named first
-	Incidents    int                       `json:"incidents"`
-	Healthy      int                       `json:"healthy_kept"` // healthy loads that were called healthy
-	HealthyTotal int                       `json:"healthy"`
-	Skipped      int                       `json:"skipped"`
-	Confusion    map[string]map[string]int `json:"confusion"` // truth → said → count
-	Unexplained  Unexplained               `json:"unexplained"`
-}
-
-// Schema names the JSON of a Summary.
-const Schema = "slowpath.grade/v1"
-
-// Sum adds up results.
-func Sum(rs []Result) Summary {
-	s := Summary{Schema: Schema, Results: rs, Confusion: map[string]map[string]int{}}
-	for _, r := range rs {
-		if r.Skipped != "" {
-			s.Skipped++
-			continue
-		}
-		if r.Truth == incident.HealthyCause {
-			s.HealthyTotal++
-			if r.Right() {
-				s.Healthy++
-			}
-		} else {
-			s.Incidents++
-			if r.Right() {
-				s.Named++
-			}
-		}
-		said := r.Got
-		if r.Error != "" {
-			said = "error"
-		}
-		if s.Confusion[r.Truth] == nil {
-			s.Confusion[r.Truth] = map[string]int{}
-		}
-		s.Confusion[r.Truth][said]++
-	}
-	s.Unexplained = unexplainedOf(rs)
-	return s
-}
-
-// Passed reports whether all that could be made was named rightly.
-func (s Summary) Passed() bool {
-	return !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Skipped == "" && !r.Right() })
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Line prints a result on one line.
+// Line prints a result as one line.
 func Line(w io.Writer, r Result) {
 	switch {
 	case r.Skipped != "":
@@ -27,7 +27,7 @@ func Line(w io.Writer, r Result) {
 			fmt.Fprintf(w, ", then %s", strings.Join(r.Others, ", "))
 		}
 		if !r.Right() && r.Rank > 0 {
-			fmt.Fprintf(w, "; the truth stood at place %d", r.Rank)
+			fmt.Fprintf(w, "; the truth is finding %d", r.Rank)
 		}
 		if share, ok := r.Unexplained(); ok {
 			fmt.Fprintf(w, "; %.1f %% unexplained", share*100)
@@ -36,8 +36,8 @@ func Line(w io.Writer, r Result) {
 	}
 }
 
-// Table prints the confusion matrix, a row per truth with what was said instead of it, and how much of the excess
-// stayed unexplained.
+// Table prints the confusion matrix, which has a row for each truth with the other verdicts on it, and how much of the
+// excess is unexplained.
 func Table(w io.Writer, s Summary) {
 	truths := make([]string, 0, len(s.Confusion))
 	for t := range s.Confusion {
@@ -59,7 +59,7 @@ func Table(w io.Writer, s Summary) {
 		slices.Sort(instead)
 		fmt.Fprintf(w, "%-30s %6d %6d  %s\n", t, right, wrong, strings.Join(instead, ", "))
 	}
-	fmt.Fprintf(w, "\nnamed first: %d of %d incidents; healthy stayed healthy: %d of %d; skipped: %d\n", s.Named,
-		s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
+	fmt.Fprintf(w, "\nfirst finding right: %d of %d incidents; verdict healthy: %d of %d healthy loads; skipped: %d\n",
+		s.Named, s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
 	unexplainedTable(w, s)
 }

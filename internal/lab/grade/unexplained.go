@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"slowpath/internal/stats"
 )
 
-// Unexplained is how much of the excess of slow calls no source explained, over the runs that had any.
+// Unexplained is the share of the excess of slow calls that no source explained, over the runs with slow calls.
 type Unexplained struct {
 	Runs     int     `json:"runs"`
 	Share    float64 `json:"share"`  // of the excess of all runs together
-	Median   float64 `json:"median"` // of the runs' own shares; of an even number the higher of the two
+	Median   float64 `json:"median"` // of the shares of the runs; of an even number of runs the higher one of two
 	MedianOf string  `json:"median_of"`
 	Worst    float64 `json:"worst"`
 	WorstOf  string  `json:"worst_of"` // incident
 }
 
-// Unexplained is the share of a run's excess that no source explained; ok is false where it had none.
+// Unexplained returns the share of the excess that no source explained; ok is false without excess.
 func (r Result) Unexplained() (share float64, ok bool) {
 	if r.Excess.Ns <= 0 {
 		return 0, false
@@ -25,7 +27,7 @@ func (r Result) Unexplained() (share float64, ok bool) {
 	return float64(r.Excess.UnexplainedNs) / float64(r.Excess.Ns), true
 }
 
-// withExcess are the runs that had slow calls, the best explained first.
+// withExcess returns the runs that had slow calls, the best explained first.
 func withExcess(rs []Result) []Result {
 	rs = slices.DeleteFunc(slices.Clone(rs), func(r Result) bool { return r.Excess.Ns <= 0 })
 	slices.SortStableFunc(rs, func(a, b Result) int {
@@ -47,7 +49,7 @@ func unexplainedOf(rs []Result) Unexplained {
 		all.Excess.Ns += r.Excess.Ns
 		all.Excess.UnexplainedNs += r.Excess.UnexplainedNs
 	}
-	median, worst := rs[len(rs)/2], rs[len(rs)-1]
+	median, worst := stats.MedianUpper(rs), rs[len(rs)-1]
 	u.Share, _ = all.Unexplained()
 	u.Median, _ = median.Unexplained()
 	u.Worst, _ = worst.Unexplained()
@@ -55,7 +57,7 @@ func unexplainedOf(rs []Result) Unexplained {
 	return u
 }
 
-// unexplainedTable prints the share of each run, the worst first, and what it amounts to.
+// unexplainedTable prints the share of each run, the worst first, and that of all.
 func unexplainedTable(w io.Writer, s Summary) {
 	rs := withExcess(s.Results)
 	if len(rs) == 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/recording"
 )
@@ -15,8 +15,8 @@ const (
 	ms   = int64(1e6)
 )
 
-// run is a graded recording of calls of 1 ms, the usual, and of slow ones: of each its time, and how much of that the
-// server was throttled.
+// run is a graded recording of calls of 1 ms, which is the baseline, and of slow ones: of each its time, and how long
+// of that the server was throttled.
 func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 	t.Helper()
 	rec := recording.New()
@@ -39,7 +39,7 @@ func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 	}
 	rec.Index()
 	r := Result{Incident: in, Truth: truth}
-	r.judge(cause.Diagnose(rec, "test"))
+	r.judge(verdict.Diagnose(rec, "test"))
 	return r
 }
 
@@ -51,7 +51,7 @@ func TestUnexplainedShareOfTheExcess(t *testing.T) {
 	}{
 		{"all of the excess seen", [][2]int64{{101 * ms, 101 * ms}}, 100 * ms, 0},
 		{"half of it", [][2]int64{{101 * ms, 51 * ms}}, 100 * ms, 50 * ms},
-		{"nothing seen: the usual part of the call is no excess", [][2]int64{{101 * ms, 0}}, 100 * ms, 100 * ms},
+		{"nothing seen: the baseline is no excess", [][2]int64{{101 * ms, 0}}, 100 * ms, 100 * ms},
 		{"several calls add up", [][2]int64{{101 * ms, 51 * ms}, {51 * ms, 51 * ms}}, 150 * ms, 50 * ms},
 		{"no slow call", nil, 0, 0},
 	} {
@@ -65,7 +65,7 @@ func TestUnexplainedShareOfTheExcess(t *testing.T) {
 }
 
 func TestUnexplainedOfAGrading(t *testing.T) {
-	s := Sum([]Result{
+	s := Summarise([]Result{
 		run(t, "half", "x", [2]int64{101 * ms, 51 * ms}),
 		run(t, "seen", "x", [2]int64{301 * ms, 301 * ms}),
 		run(t, "tenth", "x", [2]int64{101 * ms, 91 * ms}),
@@ -93,7 +93,7 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 }
 
 func TestNoExcessNoShare(t *testing.T) {
-	s := Sum([]Result{run(t, "healthy-idle", incident.HealthyCause)})
+	s := Summarise([]Result{run(t, "healthy-idle", incident.HealthyCause)})
 	var out bytes.Buffer
 	Table(&out, s)
 	if s.Unexplained != (Unexplained{}) || strings.Contains(out.String(), "unexplained") {

@@ -19,13 +19,14 @@ var activeExpireCycle = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		// First without: what expires while the others are made is gone before the watch.
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','token:'..i,'v','PX','600000') end",
+		// First without the expiry: keys that expire while others are made are gone before doctor watches.
+		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','token:'..i,'v','PX','600000') end",
 			2_000_000); err != nil {
 			return Scene{}, err
 		}
 		at := strconv.FormatInt(time.Now().Add(5*time.Second).UnixMilli(), 10)
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,ARGV[3]) end", 2_000_000,
+		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,ARGV[3]) end",
+			2_000_000,
 			at); err != nil {
 			return Scene{}, err
 		}
@@ -37,8 +38,8 @@ var activeExpireCycle = Incident{
 	},
 }
 
-// sleepUntil waits for a moment in milliseconds since the epoch, the expiry of keys; no state can be polled for that is
-// not expiry itself.
+// sleepUntil waits for the expiry of keys, in milliseconds since the epoch. There is no state to poll for but the
+// expiry itself.
 func sleepUntil(ctx context.Context, unixMilli string) error {
 	ms, err := strconv.ParseInt(unixMilli, 10, 64)
 	if err != nil {

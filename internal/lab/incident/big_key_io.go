@@ -12,7 +12,7 @@ import (
 var bigKeyIO = Incident{
 	ID:    "big-key-io",
 	Cause: "big-key-io",
-	Title: "GET of 32 MB values on eight connections",
+	Title: "GET of 32 MB values on eight connections at once",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -22,16 +22,14 @@ var bigKeyIO = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 8, Command: func(r *rand.Rand,
-			_ int,
-		) []string {
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 8, Command: func(r *rand.Rand, _ int) []string {
 			return []string{"GET", "blob:" + itoa(r.IntN(8))}
 		}})
 		return Scene{Target: s.Addr}, nil
 	},
 }
 
-// bigKeyIOCollection reads hashes whose few fields are big.
+// bigKeyIOCollection reads hashes of few big fields.
 var bigKeyIOCollection = Incident{
 	ID:    "big-key-io-collection",
 	Cause: "big-key-io",
@@ -44,14 +42,12 @@ var bigKeyIOCollection = Incident{
 		for h := range 4 {
 			script := "for i=ARGV[1],ARGV[2] do " +
 				"redis.call('HSET',ARGV[3],'field:'..i,string.rep('0123456789',10000)) end"
-			if err := steps(ctx, s, script, 500, "doc:"+itoa(h)); err != nil {
+			if err := evalSteps(ctx, s, script, 500, "doc:"+itoa(h)); err != nil {
 				return Scene{}, err
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand,
-			_ int,
-		) []string {
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand, _ int) []string {
 			return []string{"HGETALL", "doc:" + itoa(r.IntN(4))}
 		}})
 		return Scene{Target: s.Addr}, nil

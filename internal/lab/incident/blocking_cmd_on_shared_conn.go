@@ -10,26 +10,26 @@ import (
 )
 
 // blockingOnSharedConn waits for the entries of a stream on the connection that all callers of a client share. The
-// server serves nobody else on it meanwhile; its loop is well, and other connections are.
+// server serves no other command of it meanwhile. Its event loop and other connections are not affected.
 var blockingOnSharedConn = Incident{
 	ID:    "blocking-cmd-on-shared-conn",
 	Cause: "blocking-cmd-on-shared-conn",
-	Title: "XREAD BLOCK 300 now and then on a connection that 20 callers share",
+	Title: "XREAD BLOCK 300 on a connection that 20 callers share",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		c, err := l.share(ctx, s.Addr)
+		c, err := l.shareConn(ctx, s.Addr)
 		if err != nil {
 			return Scene{}, err
 		}
 		took, others := l.timings("small calls on the shared connection"),
 			l.timings("callers with connections of their own")
-		l.callers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
+		l.startCallers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
 			return took.time(func() error { return c.do(ctx, "GET", "lab:"+itoa(rand.IntN(10_000))) })
 		})
-		l.callers(ctx, 1, 700*time.Millisecond, func(ctx context.Context) error {
+		l.startCallers(ctx, 1, 700*time.Millisecond, func(ctx context.Context) error {
 			return c.do(ctx, "XREAD", "BLOCK", "300", "STREAMS", "events", "$")
 		})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})

@@ -2,23 +2,22 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// clientCFSThrottled is the twin of server-cfs-throttled: the client's container may use a fifth of a core, and its
-// replies want more.
+// clientCFSThrottled is server-cfs-throttled at the client: its cgroup may use a fifth of a core, and decoding its
+// replies takes more.
 var clientCFSThrottled = Incident{
 	ID:    "client-cfs-throttled",
 	Cause: "client-cfs-throttled",
-	Title: "a go-redis client in a cgroup with a quota of 20 ms per 100 ms, decoding its replies",
+	Title: "a go-redis client that decodes its replies, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		g, err := l.CPUCgroup(ctx, "client")
+		g, err := fault.CPUCgroup(l, "client", 20*time.Millisecond)
 		if err != nil {
-			return Scene{}, err
-		}
-		if err := g.Quota(20_000, 100_000); err != nil {
 			return Scene{}, err
 		}
 		s, err := l.Start(ctx, fleet.Spec{})

@@ -6,18 +6,19 @@ import (
 	"runtime"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// clientCPUSaturated gives a client with thirty callers one CPU for eight threads, and each reply work that its caller
-// does at once. The server has the other CPU to itself.
+// clientCPUSaturated gives a client with 30 callers and eight threads one CPU. Each caller decodes its reply at once.
+// The server has the other CPU.
 var clientCPUSaturated = Incident{
 	ID:    "client-cpu-saturated",
 	Cause: "client-cpu-saturated",
 	Title: "a go-redis client with 30 callers that decode their replies, on one CPU",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if runtime.NumCPU() < 2 {
-			return Scene{}, fmt.Errorf("%w: it needs a CPU for the client and one for the server", ErrCannot)
+			return Scene{}, fmt.Errorf("%w: it needs a CPU for the client and one for the server", fault.ErrCannot)
 		}
 		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientEventLoopBlocked computes a report on the event loop, for 50 to 150 ms, while replies lie in the sockets.
+// clientEventLoopBlocked computes on the event loop of the client for 50 to 150 ms, while replies wait in the sockets.
 var clientEventLoopBlocked = Incident{
 	ID:    "client-eventloop-blocked",
 	Cause: "client-eventloop-blocked",

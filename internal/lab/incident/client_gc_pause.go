@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientGCPause keeps a cache of 200 000 containers in a Python process and replaces entries with what each reply
-// brings. Once a quarter is new CPython walks it all and nothing else runs: some 60 to 100 ms, about once a second.
+// clientGCPause keeps a cache of 200 000 containers in a Python process and replaces some with each reply. When a
+// quarter is new CPython walks all of them, and nothing else runs: 60 to 100 ms, about once a second.
 var clientGCPause = Incident{
 	ID:    "client-gc-pause",
 	Cause: "client-gc-pause",

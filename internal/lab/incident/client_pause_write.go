@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// clientPauseWrite pauses writes only: reads, and with them the probe, do not notice.
+// clientPauseWrite pauses writes only. Reads, and so the probe, are not affected.
 var clientPauseWrite = Incident{
 	ID:    "client-pause-write",
 	Cause: "client-pause-or-write-block",
 	Title: "CLIENT PAUSE 700 WRITE, once per second",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if strings.HasPrefix(string(l.Server), "redis-5") || strings.HasPrefix(string(l.Server), "redis-6.0") {
-			return Scene{}, fmt.Errorf("%w: CLIENT PAUSE … WRITE needs 6.2", ErrCannot)
+			return Scene{}, fmt.Errorf("%w: CLIENT PAUSE … WRITE needs 6.2", fault.ErrCannot)
 		}
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// cmdinfoOnceLock is incident 000: go-redis v6 cannot read what Redis 6 answers to COMMAND, asks again for each call,
-// and does so under one lock. Doctor is not told of the application's profiles.
+// cmdinfoOnceLock: go-redis v6 cannot parse the reply of Redis 6 to COMMAND, so it sends COMMAND again for each call,
+// and does so under one lock. Doctor does not read the profiles of the application.
 var cmdinfoOnceLock = Incident{
 	ID:     "cmdinfo-once-lock",
 	Cause:  "cmdinfo-once-lock",
-	Title:  "a go-redis v6 cluster client with 50 callers, at a cluster of Redis 6.0",
+	Title:  "a go-redis v6 cluster client with 50 callers and a cluster of Redis 6.0",
 	Server: servers.Redis6016,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
@@ -30,11 +30,11 @@ var cmdinfoOnceLock = Incident{
 	},
 }
 
-// cmdinfoOnceLockProfile is the same behind an HTTP service whose profiles doctor may read.
+// cmdinfoOnceLockProfile is the same in an HTTP service whose profiles doctor may read.
 var cmdinfoOnceLockProfile = Incident{
 	ID:     "cmdinfo-once-lock-profile",
 	Cause:  "cmdinfo-once-lock",
-	Title:  "a service on a go-redis v6 cluster client at a cluster of Redis 6.0, with its profiles",
+	Title:  "an HTTP service with go-redis v6 and a cluster of Redis 6.0, whose profiles doctor reads",
 	Server: servers.Redis6016,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
@@ -52,8 +52,7 @@ var cmdinfoOnceLockProfile = Incident{
 	},
 }
 
-// ringLock is the same library two major versions later, which spreads keys over servers by itself (a ring), at servers
-// newer than it.
+// ringLock is go-redis v8, which spreads keys over servers by itself (a ring). The servers are newer than it.
 func ringLock(suffix string, server servers.Name, shards, workers int, rate float64) Incident {
 	calls := "as fast as they can"
 	if rate > 0 {
@@ -62,7 +61,7 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 	return Incident{
 		ID:    "cmdinfo-once-lock-" + suffix,
 		Cause: "cmdinfo-once-lock",
-		Title: fmt.Sprintf("a go-redis v8 ring over %d servers (%s), with %d callers that call %s", shards, server,
+		Title: fmt.Sprintf("a go-redis v8 ring over %d servers (%s), %d callers that call %s", shards, server,
 			workers, calls),
 		Server: server,
 		Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -89,8 +88,3 @@ var (
 	cmdinfoOnceLockRing       = ringLock("ring", servers.Redis7015, 2, 20, 0)
 	cmdinfoOnceLockRingValkey = ringLock("ring-valkey", servers.Valkey811, 3, 10, 100)
 )
-
-// mixedReads are reads and a few writes of small values.
-func mixedReads() []clients.Command {
-	return []clients.Command{{Args: []string{"GET", "doc:{n}"}, Weight: 9}, {Args: []string{"SET", "doc:{n}", "x"}}}
-}

@@ -12,19 +12,19 @@ import (
 
 const (
 	bitmaps     = 24
-	bitmapBytes = 32 << 20 // 8192 pages; 768 MB in all, and at most as much again while a snapshot is saved
+	bitmapBytes = 32 << 20 // 8192 pages; 768 MB together, and at most twice that while a snapshot is saved
 	bitsPerCall = 2000
-	saveTakes   = 4 * time.Second // most pages were written to by then
+	saveTakes   = 4 * time.Second // by then most pages have been written to
 )
 
 // cowFaultsAfterFork sets bits all over 768 MB while a snapshot is saved: after the fork the first write to a page
-// faults, and the kernel copies it. 2 000 bits that are otherwise set within 2 ms take three times as long, and so do
-// the callers behind. The saving child sleeps most of its time, so that it uses neither the CPUs nor the disk; only
-// from Redis 6.0 on it can be told to.
+// faults, and the kernel copies it. Setting 2 000 bits takes 2 ms otherwise and three times as long now; other callers
+// wait for it. The child that saves sleeps most of the time (rdb-key-save-delay, from Redis 6.0), so that it uses
+// neither the CPUs nor the disk.
 var cowFaultsAfterFork = Incident{
 	ID:    "cow-faults-after-fork",
 	Cause: "cow-faults-after-fork",
-	Title: "BITFIELDs that write all over 768 MB of bitmaps while a snapshot of them is saved",
+	Title: "BITFIELD writes all over 768 MB of bitmaps while a snapshot is saved",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		delay := fmt.Sprintf("rdb-key-save-delay %d", (saveTakes / bitmaps).Microseconds())
 		s, err := l.Start(ctx, fleet.Spec{Config: append(l.since(6, 0, delay), "stop-writes-on-bgsave-error no")})
@@ -38,7 +38,7 @@ var cowFaultsAfterFork = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 40, Took: writes.add, Command: scatter})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 100, Took: others.add, Command: traffic.Mixed(10_000)})
 		l.Every(ctx, saveTakes/4, func(ctx context.Context) error {
-			_, _ = s.Do(ctx, "BGSAVE") // refused while the last one goes on
+			_, _ = s.Do(ctx, "BGSAVE") // refused while the last one runs
 			return nil
 		})
 		return Scene{Target: s.Addr}, nil

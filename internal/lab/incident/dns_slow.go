@@ -5,25 +5,25 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// dnsSlow looks its server up for each new connection, at a name server that takes its time.
-var dnsSlow = namesIncident("", "a redigo pool with MaxIdle 1 for 8 callers, that looks its server up at a name "+
-	"server of 60 ms",
+// dnsSlow resolves the name of its server for each new connection, with a slow name server.
+var dnsSlow = slowNames("", "a redigo pool with MaxIdle 1 for 8 callers, and DNS that takes 60 ms",
 	clients.Redigo, 60*time.Millisecond, 0, clients.Options{Workers: 8, Rate: 80, Random: true, MaxIdle: 1})
 
-// dnsSlowJob has no pool, and more to do for a connection than to look it up.
-var dnsSlowJob = namesIncident("-job", "a job that makes itself a go-redis client for every two calls, with names "+
-	"that take 30 ms",
+// dnsSlowJob has no pool, and its handshake takes time besides the DNS query.
+var dnsSlowJob = slowNames("-job", "a job with a new go-redis client for every two calls, and DNS that takes 30 ms",
 	clients.GoRedis9, 30*time.Millisecond, 0, clients.Options{Workers: 4, Rate: 40, CallsPerClient: 2})
 
-// dnsSlowLost is the way that name servers are slow in most clusters of Kubernetes: some questions get lost, and the
-// resolver asks again after 5 s.
-var dnsSlowLost = namesIncident("-lost", "the same, where the name server is quick and each sixth question gets lost",
+// dnsSlowLost is how DNS is slow in many Kubernetes clusters: some queries are lost, and the resolver retries after 5
+// s.
+var dnsSlowLost = slowNames("-lost", "a job with a new go-redis client for every two calls, and DNS that loses every "+
+	"sixth query",
 	clients.GoRedis9, 0, 6, clients.Options{Workers: 12, Rate: 40, CallsPerClient: 2, DialTimeout: 20 * time.Second})
 
-func namesIncident(suffix, title string, program clients.Name, delay time.Duration, lose int,
+func slowNames(suffix, title string, program clients.Name, delay time.Duration, loseEvery int,
 	o clients.Options,
 ) Incident {
 	return Incident{
@@ -36,12 +36,12 @@ func namesIncident(suffix, title string, program clients.Name, delay time.Durati
 			if err != nil {
 				return Scene{}, err
 			}
-			lead, err := l.slowNames(delay, lose)
+			prefix, err := fault.NameServer{Delay: delay, LoseEvery: loseEvery}.Start(l)
 			if err != nil {
 				return Scene{}, err
 			}
-			o.Addresses, o.Commands, o.Keys = []string{byName(s.Addr)}, mixedReads(), documents
-			return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, Lead: lead, Options: o})
+			o.Addresses, o.Commands, o.Keys = []string{fault.ByName(s.Addr)}, mixedReads(), documents
+			return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, Prefix: prefix, Options: o})
 		},
 	}
 }

@@ -9,19 +9,18 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// evictionCycle writes values of 8 MB into a server that is full of small keys: each must wait for some 50 000
-// evictions.
+// evictionCycle writes values of 8 MB into a server that is full of small keys: each write evicts about 50 000 of them.
 var evictionCycle = Incident{
 	ID:    "eviction-cycle",
 	Cause: "eviction-cycle",
-	Title: "maxmemory reached by small keys, then writes of 8 MB values",
+	Title: "writes of 8 MB values at maxmemory, which evict 50 000 small keys each",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory-policy allkeys-lru"},
 			l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fill(ctx, s, 4_000_000); err != nil { // a script may not write above maxmemory
+		if err := fillKeys(ctx, s, 4_000_000); err != nil { // a script may not write above maxmemory
 			return Scene{}, err
 		}
 		if _, err := s.Do(ctx, "CONFIG", "SET", "maxmemory", "300mb"); err != nil {

@@ -5,18 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// fanoutPipeline: a page that needs keys of all nodes asks for them in one pipeline, which ends with the node that is
-// slow now and then.
+// fanoutPipeline reads keys of all nodes in one pipeline, which takes as long as the slowest node.
 var fanoutPipeline = Incident{
 	ID:    "fanout-slowest-shard",
 	Cause: "fanout-slowest-shard",
-	Title: "pipelines of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
+	Title: "pipelines of go-redis v9 over six masters, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8,
@@ -25,11 +26,11 @@ var fanoutPipeline = Incident{
 	},
 }
 
-// fanoutMGET has a library that splits one command.
+// fanoutMGET has a library that splits one command over the nodes.
 var fanoutMGET = Incident{
 	ID:    "fanout-slowest-shard-mget",
 	Cause: "fanout-slowest-shard",
-	Title: "rueidis.MGet of 48 keys over three masters, of which one has a CPU quota that it uses up",
+	Title: "rueidis.MGet of 48 keys over three masters, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 3, clientSpec{Program: clients.Rueidis, Options: clients.Options{
 			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true,
@@ -37,11 +38,11 @@ var fanoutMGET = Incident{
 	},
 }
 
-// fanoutProxy has a proxy that splits it, whose clients see one server.
+// fanoutProxy has a proxy that splits the command; its clients see one server.
 var fanoutProxy = Incident{
 	ID:    "fanout-slowest-shard-twemproxy",
 	Cause: "fanout-slowest-shard",
-	Title: "MGET of 48 keys through twemproxy over four servers, of which one has a CPU quota that it uses up",
+	Title: "MGET of 48 keys through twemproxy over four servers, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		var shards []*fleet.Instance
 		for range 4 {
@@ -53,7 +54,7 @@ var fanoutProxy = Incident{
 		}
 		proxy, err := l.Fleet.StartTwemproxy(ctx, shards...)
 		if errors.Is(err, fleet.ErrNoProxy) {
-			return Scene{}, fmt.Errorf("%w: %w", ErrCannot, err)
+			return Scene{}, fmt.Errorf("%w: %w", fault.ErrCannot, err)
 		}
 		if err != nil {
 			return Scene{}, err
@@ -77,20 +78,7 @@ var fanoutProxy = Incident{
 	},
 }
 
-// throttledShardAlone is none: each call is to one node.
-var throttledShardAlone = Incident{
-	ID:    "server-cfs-throttled-shard",
-	Cause: "server-cfs-throttled",
-	Title: "single GETs of go-redis v9 over six masters, of which one has a CPU quota that it uses up",
-	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Workers: 8, PoolSize: 8, Rate: 6000,
-			Random: true,
-		}})
-	},
-}
-
-// throttledShard starts a client of a cluster of masters of which one is throttled.
+// throttledShard starts a cluster of masters, one of which is throttled, and a client.
 func (l *Lab) throttledShard(ctx context.Context, masters int, s clientSpec) (Scene, error) {
 	c, err := l.Cluster(ctx, masters, 0, fleet.Spec{})
 	if err != nil {
@@ -103,19 +91,16 @@ func (l *Lab) throttledShard(ctx context.Context, masters int, s clientSpec) (Sc
 	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, s)
 }
 
-// throttle gives a server that runs a quota of 1 % of a core, of which its load uses up more.
+// throttle gives a running server a CPU quota of 1 % of a core. Its load needs more.
 func (l *Lab) throttle(ctx context.Context, s *fleet.Instance) error {
-	g, err := l.CPUCgroup(ctx, "shard")
+	g, err := fault.CPUCgroup(l, "shard", time.Millisecond)
 	if err != nil {
 		return err
 	}
-	if err := g.Quota(1_000, 100_000); err != nil {
-		return err
-	}
-	return g.write("cgroup.procs", itoa(s.PID))
+	return g.Add(s.PID)
 }
 
-// mget reads so many keys of a name.
+// mget is an MGET of a number of random keys.
 func mget(keys int, name string) []string {
 	return append([]string{"MGET"}, slices.Repeat([]string{name}, keys)...)
 }

@@ -12,7 +12,7 @@ import (
 var flushSync = Incident{
 	ID:    "flush-sync",
 	Cause: "flush-sync",
-	Title: "FLUSHDB of databases with 300 000 keys",
+	Title: "FLUSHDB of one database of 300 000 keys after the other",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"databases 16"},
 			l.since(6, 2, "lazyfree-lazy-user-flush no")...)})
@@ -20,7 +20,7 @@ var flushSync = Incident{
 			return Scene{}, err
 		}
 		for db := 1; db < 13; db++ {
-			if err := steps(ctx, s, "redis.call('SELECT',ARGV[3]) for i=ARGV[1],ARGV[2] do "+
+			if err := evalSteps(ctx, s, "redis.call('SELECT',ARGV[3]) for i=ARGV[1],ARGV[2] do "+
 				"redis.call('SET','key:'..i,'v') end", 300_000, itoa(db)); err != nil {
 				return Scene{}, err
 			}
@@ -28,7 +28,7 @@ var flushSync = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
 		batch := [][]string{{"SELECT", ""}, {"FLUSHDB"}}
 		if !l.before(8, 0) {
-			// From 8.0 a FLUSHDB alone waits for a background thread, but one in a transaction does its work at once.
+			// From 8.0 FLUSHDB waits for a background thread, except in a transaction.
 			batch = [][]string{{"SELECT", ""}, {"MULTI"}, {"FLUSHDB"}, {"EXEC"}}
 		}
 		l.Load(ctx, traffic.Spec{

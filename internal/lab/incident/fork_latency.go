@@ -13,12 +13,12 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// forkLatency begins a snapshot of 1.5 GB of memory every 600 ms; each fork copies its page tables. The child is ended
-// at once: it is the fork that is to be seen, and not the child's use of CPU and disk.
+// forkLatency starts a snapshot of 1.5 GB of memory every 600 ms; each fork copies the page tables. The child is killed
+// at once, so that calls wait for the fork and not for the child's use of CPU and disk.
 var forkLatency = Incident{
 	ID:    "fork-latency",
 	Cause: "fork-latency",
-	Title: "BGSAVE of 1.5 GB, again and again",
+	Title: "BGSAVE of 1.5 GB every 600 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"stop-writes-on-bgsave-error no"}})
 		if err != nil {
@@ -30,7 +30,7 @@ var forkLatency = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(10_000)})
 		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
 			if _, err := s.Do(ctx, "BGSAVE"); err != nil {
-				return nil // refused: the server has not yet noticed that the last child is gone
+				return nil // refused: the server has not noticed yet that the last child has ended
 			}
 			return endChildren(s.PID)
 		})
@@ -38,7 +38,7 @@ var forkLatency = Incident{
 	},
 }
 
-// endChildren ends the children of a server of the lab, which it forked for snapshots.
+// endChildren kills the children that a server of the lab forked for snapshots.
 func endChildren(pid int) error {
 	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {

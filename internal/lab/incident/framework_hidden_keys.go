@@ -8,18 +8,19 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// frameworkHiddenKeys has a Spring application clear a cache now and then, as @CacheEvict(allEntries = true) does. What
-// Spring Data Redis sends for that is KEYS, over all keys that others have in the same database.
+// frameworkHiddenKeys has a Spring application that clears a cache now and then, as @CacheEvict(allEntries = true)
+// does. Spring Data Redis sends KEYS for that, which visits all keys of the database, also those of others.
 var frameworkHiddenKeys = Incident{
 	ID:    "framework-hidden-keys",
 	Cause: "framework-hidden-keys",
-	Title: "a Spring application that clears a cache of some entries, in a database of 500 000 keys",
+	Title: "a Spring application that clears a small cache in a database of 500 000 keys",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"slowlog-log-slower-than 10000"}})
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 500_000); err != nil {
+		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end",
+			500_000); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
@@ -28,10 +29,7 @@ var frameworkHiddenKeys = Incident{
 			Commands: []clients.Command{
 				{Args: []string{"GET", "prices:{n}"}, Weight: 150},
 				{Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48},
-				{
-					Args:   []string{"DEL", "prices"},
-					Weight: 2,
-				},
+				{Args: []string{"DEL", "prices"}, Weight: 2},
 			},
 		}})
 	},

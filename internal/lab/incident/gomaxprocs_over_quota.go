@@ -2,40 +2,37 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// gomaxprocsOverQuota gives a client half a core, and its runtime 16 threads that may run at once. They spend the quota
-// of a period early, and all of them stand still for the rest of it.
+// gomaxprocsOverQuota gives a client half a core, and its runtime 16 threads that may run at a time. They use up the
+// quota early in each period, and all of them are throttled for the rest of it.
 var gomaxprocsOverQuota = Incident{
 	ID:    "gomaxprocs-over-quota",
 	Cause: "gomaxprocs-over-quota",
-	Title: "a go-redis client with GOMAXPROCS 16 in a cgroup with a quota of half a core, and 30 callers that decode " +
-		"their replies",
-	Make: manyProcs(50_000, 16, 30),
+	Title: "a go-redis client with GOMAXPROCS 16 and 30 callers that decode replies, with a quota of half a core",
+	Make:  manyProcs(50*time.Millisecond, 16, 30),
 }
 
 // gomaxprocsOverQuotaCore is the same with 8 threads and one core: with GOMAXPROCS=1 the same work would never be
-// throttled. It needs a machine with two CPUs that are not busy otherwise.
+// throttled. It needs two CPUs that are idle otherwise.
 var gomaxprocsOverQuotaCore = Incident{
 	ID:    "gomaxprocs-over-quota-core",
 	Cause: "gomaxprocs-over-quota",
-	Title: "a go-redis client with GOMAXPROCS 8 in a cgroup with a quota of one core, and 30 callers that decode " +
-		"their replies",
-	Make: manyProcs(100_000, 8, 30),
+	Title: "a go-redis client with GOMAXPROCS 8 and 30 callers that decode replies, with a quota of one core",
+	Make:  manyProcs(100*time.Millisecond, 8, 30),
 }
 
-// manyProcs runs a client whose runtime has more threads than its cgroup has cores; the quota is in microseconds of
-// each 100 ms.
-func manyProcs(quotaUs, procs, workers int) func(context.Context, *Lab) (Scene, error) {
+// manyProcs runs a client whose runtime has more threads than its cgroup has cores. The quota is CPU time in each 100
+// ms.
+func manyProcs(quota time.Duration, procs, workers int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
-		g, err := l.CPUCgroup(ctx, "client")
+		g, err := fault.CPUCgroup(l, "client", quota)
 		if err != nil {
-			return Scene{}, err
-		}
-		if err := g.Quota(quotaUs, 100_000); err != nil {
 			return Scene{}, err
 		}
 		s, err := l.Start(ctx, fleet.Spec{})

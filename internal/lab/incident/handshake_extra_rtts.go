@@ -2,20 +2,21 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// handshakeExtraRTTs makes connections that are used for two calls and pay for it with a series of round trips: HELLO
-// with AUTH, SELECT and CLIENT SETNAME, CLIENT SETINFO, … of go-redis, 5 ms each.
+// handshakeExtraRTTs opens a connection for every two calls. The handshake of go-redis (HELLO with AUTH, SELECT and
+// CLIENT SETNAME, CLIENT SETINFO, …) takes several round trips of 5 ms.
 var handshakeExtraRTTs = Incident{
 	ID:    "handshake-extra-rtts",
 	Cause: "handshake-extra-rtts",
-	Title: "a job that makes itself a go-redis client for every two calls, 5 ms from its server",
+	Title: "a job that makes a new go-redis client for every two calls, 5 ms from its server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 5)
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 5*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}

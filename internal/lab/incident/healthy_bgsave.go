@@ -10,8 +10,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// healthyBGSave saves a small keyspace in the background, time and again: the fork takes a millisecond, the disk has
-// time.
+// healthyBGSave saves a small keyspace in the background: the fork takes a millisecond, and the disk is not busy.
 var healthyBGSave = Incident{
 	ID:    "healthy-bgsave",
 	Cause: HealthyCause,
@@ -21,7 +20,7 @@ var healthyBGSave = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fill(ctx, s, 20_000); err != nil {
+		if err := fillKeys(ctx, s, 20_000); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Mixed(10_000)})

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// healthyBigValues reads and writes values of 100 kB to 1 MB, at a rate that a server serves with ease.
+// healthyBigValues reads and writes values of 100 kB to 1 MB, at a low rate.
 var healthyBigValues = Incident{
 	ID:    "healthy-big-values",
 	Cause: HealthyCause,

@@ -9,14 +9,13 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// healthyCluster is a cluster whose clients fetch the map as they should: often enough to be seen, and too cheap to be
-// felt.
+// healthyCluster is a cluster whose clients refresh the map at a harmless rate.
 var healthyCluster = Incident{
 	ID:    "healthy-cluster",
 	Cause: HealthyCause,
-	Title: "three masters, go-redis that refreshes its map each second, and node-redis",
+	Title: "three masters, go-redis with a map refresh each second, and node-redis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		c, err := l.startCluster(ctx, l.Server, 3, fleet.Spec{})
+		c, err := l.Cluster(ctx, 3, 0, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}

@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// healthyIdle is a server that nobody asks anything.
+// healthyIdle is a server without clients.
 var healthyIdle = Incident{
 	ID:    "healthy-idle",
 	Cause: HealthyCause,

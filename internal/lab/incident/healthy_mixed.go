@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// healthyMixed is an everyday load: busy, and far from the limit.
+// healthyMixed is a busy server, far from saturation.
 var healthyMixed = Incident{
 	ID:    "healthy-mixed",
 	Cause: HealthyCause,

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// healthyPipelined sends many commands in few packets, which is how it should be done.
+// healthyPipelined sends many commands in few packets, as it should be.
 var healthyPipelined = Incident{
 	ID:    "healthy-pipelined",
 	Cause: HealthyCause,

@@ -5,33 +5,32 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// hiddenRetriesBackoff loses one reply of fifty on its way. The server answers each call at once, and no caller gets an
-// error: the library waits for its timeout, closes the connection, sleeps and tries again, on another one. What callers
-// see is a call of a third of a second and more, or of several of them.
+// hiddenRetriesBackoff loses one reply of 50. The server answers each call at once, and no caller gets an error: the
+// library waits for its timeout, closes the connection, sleeps and retries on another one. A caller sees a call that
+// takes 300 ms and more, or several times that.
 var hiddenRetriesBackoff = Incident{
 	ID:    "hidden-retries-backoff",
 	Cause: "hidden-retries-backoff",
-	Title: "a go-redis client with ReadTimeout 300 ms that tries again by itself, behind a proxy that loses one " +
-		"reply of fifty",
+	Title: "go-redis with ReadTimeout 300 ms and its own retries, behind a proxy that loses one reply of 50",
 	Make: lostReplies(clients.GoRedis9, clients.Options{Workers: 20, Rate: 300, Random: true, ReadTimeout: 300 *
 		time.Millisecond}, 50),
 }
 
-// hiddenRetriesBackoffRedisPy is the same by redis-py, whose ten retries wait up to a second in between.
+// hiddenRetriesBackoffRedisPy is the same with redis-py, which retries ten times with up to a second in between.
 var hiddenRetriesBackoffRedisPy = Incident{
 	ID:    "hidden-retries-backoff-redis-py",
 	Cause: "hidden-retries-backoff",
-	Title: "a redis-py client with socket_timeout 1 s that tries again by itself, behind a proxy that loses one " +
-		"reply of twenty",
+	Title: "redis-py with socket_timeout 1 s and its own retries, behind a proxy that loses one reply of 20",
 	Watch: 12 * time.Second,
 	Make: lostReplies(clients.RedisPy, clients.Options{Workers: 10, Rate: 60, Random: true, ReadTimeout: time.Second},
 		20),
 }
 
-// lostReplies runs a client behind a proxy that loses one of so many replies.
+// lostReplies runs a client behind a proxy that loses one reply of oneIn.
 func lostReplies(program clients.Name, o clients.Options, oneIn int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
@@ -41,7 +40,7 @@ func lostReplies(program clients.Name, o clients.Options, oneIn int) func(contex
 		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		addr, err := l.swallowingProxy(ctx, s.Addr, "orders", oneIn)
+		addr, err := fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}.Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}

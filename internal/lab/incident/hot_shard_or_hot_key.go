@@ -7,11 +7,11 @@ import (
 	"slowpath/internal/lab/clients"
 )
 
-// hotKey asks one key of a cluster for as much as its node can give, and the others for next to nothing.
+// hotKey reads two keys of one node as fast as it can serve them, and few others.
 var hotKey = Incident{
 	ID:    "hot-shard-or-hot-key",
 	Cause: "hot-shard-or-hot-key",
-	Title: "two sets that every request of 100 rueidis callers intersects, in a cluster of three masters",
+	Title: "100 rueidis callers that intersect the same two sets, in a cluster of three masters",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.hotShard(ctx, clients.Rueidis, 100, []clients.Command{
 			{Args: []string{"SINTER", "{hot}online", "{hot}friends"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}},
@@ -19,11 +19,11 @@ var hotKey = Incident{
 	},
 }
 
-// hotTag spreads its calls over many keys, which share one hash tag.
+// hotTag spreads its calls over many keys that share one hash tag.
 var hotTag = Incident{
 	ID:    "hot-shard-or-hot-key-tag",
 	Cause: "hot-shard-or-hot-key",
-	Title: "all keys of the largest tenant share one hash tag: 100 callers of go-redis at one of three masters",
+	Title: "100 go-redis callers whose keys share one hash tag, in a cluster of three masters",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.hotShard(ctx, clients.GoRedis9, 100, []clients.Command{
 			{Args: []string{"BITCOUNT", "{hot}days:{n}"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}},
@@ -31,7 +31,8 @@ var hotTag = Incident{
 	},
 }
 
-// hotShard starts callers without pause in a cluster in which the keys with the tag {hot} are at one of three masters.
+// hotShard starts callers without pauses, in a cluster in which the keys with the tag {hot} are on one of three
+// masters.
 func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, mix []clients.Command) (Scene, error) {
 	c, err := l.cacheCluster(ctx, noFailover)
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 	"net"
 	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
 const (
 	forgetAfter   = 2 * time.Second // cloud balancers: 240 to 350 s
-	idleBetween   = 4 * time.Second // about what a caller pauses
-	callerTimeout = time.Second     // after which a caller gives a connection up
+	idleBetween   = 4 * time.Second // average pause of a caller
+	callerTimeout = time.Second     // of a reply; then a caller gives the connection up
 )
 
-// idleConnBlackholed puts a firewall before the server that tracks connections, forgets those that were silent for 2 s,
-// and then drops what belongs to none, without a word. Callers that pause longer send into nothing: their kernel sends
-// again and again, until they give up after 1 s and open another connection. Others who use theirs all the time notice
-// nothing.
+// idleConnBlackholed puts a firewall before the server. It tracks connections, forgets those that were idle for 2 s,
+// and then drops their packets silently. The kernel of a caller that paused longer retransmits until the caller gives
+// up after 1 s and opens another connection. Callers without pauses are not affected.
 var idleConnBlackholed = Incident{
 	ID:    "idle-conn-blackholed",
 	Cause: "idle-conn-blackholed",
-	Title: "a firewall that forgets connections after 2 s of silence, and callers that pause for 4 s",
+	Title: "a firewall that forgets connections after 2 s without packets, and callers that pause for 4 s",
 	Watch: 12 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		ns, err := l.NetNS(ctx)
+		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -34,25 +34,25 @@ var idleConnBlackholed = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := ns.forget(ctx, forgetAfter); err != nil {
+		if err := forgetIdle(ctx, ns, forgetAfter); err != nil {
 			return Scene{}, err
 		}
 		took, others := l.timings("calls after a pause"), l.timings("callers without pauses")
 		for range 12 {
 			i := &idler{addr: s.Addr, took: took}
 			l.Defer(func(context.Context) error { i.drop(); return nil })
-			l.callers(ctx, 1, idleBetween, i.call)
+			l.startCallers(ctx, 1, idleBetween, i.call)
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil
 	},
 }
 
-// forget lets connection tracking drop flows after a silence. With tcp_loose off a packet in the middle of a flow does
-// not begin a new one (kernel Documentation/networking/nf_conntrack-sysctl.rst); the rules make tracking begin, and are
-// what firewalls have. The FINs of a server that ended get no answer either, and their sockets hold on to the
-// namespace: tcp_orphan_retries shortens that.
-func (n *netNS) forget(ctx context.Context, after time.Duration) error {
+// forgetIdle lets connection tracking of a namespace drop flows that are idle for some time. With tcp_loose off a
+// packet in the middle of a flow does not begin a new one (kernel Documentation/networking/nf_conntrack-sysctl.rst).
+// The rules start the tracking, and are those of firewalls. The FINs of a server that ended get no answer either, and
+// their sockets keep the namespace alive: tcp_orphan_retries shortens that.
+func forgetIdle(ctx context.Context, n *fault.NetNS, after time.Duration) error {
 	const rules = "table inet firewall {\n chain in {\n  type filter hook input priority 0;\n  ct state invalid " +
 		"drop;\n }\n}\n"
 	if err := n.Rules(ctx, rules); err != nil {
@@ -60,7 +60,7 @@ func (n *netNS) forget(ctx context.Context, after time.Duration) error {
 	}
 	const sysctl = "cd /proc/sys/net && echo 0 > netfilter/nf_conntrack_tcp_loose &&" +
 		" echo %d > netfilter/nf_conntrack_tcp_timeout_established && echo 1 > ipv4/tcp_orphan_retries"
-	return run(ctx, "", "ip", "netns", "exec", n.Name, "sh", "-c", fmt.Sprintf(sysctl, int(after.Seconds())))
+	return n.Shell(ctx, fmt.Sprintf(sysctl, int(after.Seconds())))
 }
 
 // idler is a caller that keeps its connection between calls, without keepalive.
@@ -70,7 +70,7 @@ type idler struct {
 	c    *caller
 }
 
-// call is one call as its user sees it: with a second try on a new connection when the first gets no answer.
+// call is one call as its user sees it: it is retried on a new connection when it gets no reply.
 func (i *idler) call(ctx context.Context) error {
 	return i.took.time(func() error {
 		if i.c != nil && i.try(ctx) == nil {
@@ -88,7 +88,7 @@ func (i *idler) try(ctx context.Context) error {
 	err := i.c.SetDeadline(time.Now().Add(callerTimeout))
 	defer i.c.endWith(ctx)()
 	if err == nil {
-		err = i.c.ask("GET", "lab:1")
+		err = i.c.call("GET", "lab:1")
 	}
 	if err != nil {
 		i.drop()
@@ -96,7 +96,7 @@ func (i *idler) try(ctx context.Context) error {
 	return err
 }
 
-// drop closes without lingering, as Jedis does, so that the kernel does not go on sending a FIN into nothing.
+// drop closes without lingering, as Jedis does, so that the kernel does not retransmit a FIN that nobody acknowledges.
 func (i *idler) drop() {
 	if i.c != nil {
 		_ = i.c.SetLinger(0) // only a faster end

@@ -2,17 +2,19 @@ package incident
 
 import (
 	"context"
+	"io"
+	"net"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// introspectionLoad is an exporter that asks too much: CLIENT LIST with 300 clients connected, and the exact size of a
-// big hash.
+// introspectionLoad is an exporter that asks for too much: CLIENT LIST with 300 clients connected, and the exact size
+// of a big hash.
 var introspectionLoad = Incident{
 	ID:    "introspection-load",
 	Cause: "introspection-load",
-	Title: "MEMORY USAGE key SAMPLES 0 of a big hash, CLIENT LIST and INFO from a greedy exporter",
+	Title: "an exporter that asks for CLIENT LIST, INFO and MEMORY USAGE … SAMPLES 0 of a big hash",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -30,22 +32,41 @@ var introspectionLoad = Incident{
 	},
 }
 
-// introspectionMonitor repeats a pipelined load to three MONITOR clients.
+// introspectionMonitor copies a pipelined load to three MONITOR clients.
 var introspectionMonitor = Incident{
 	ID:    "introspection-load-monitor",
 	Cause: "introspection-load",
-	Title: "three MONITOR clients beside a pipelined load",
+	Title: "three MONITOR clients and a pipelined load",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
 		for range 3 {
-			if err := l.monitor(ctx, s.Addr); err != nil {
+			if err := l.runMonitor(ctx, s.Addr); err != nil {
 				return Scene{}, err
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 30, Pipeline: 100, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, nil
 	},
+}
+
+// runMonitor opens a client that runs MONITOR and reads what comes, until the lab ends.
+func (l *Lab) runMonitor(ctx context.Context, addr string) error {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, "MONITOR\r\n"); err != nil {
+		c.Close()
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, c) // ends when it is closed
+	}()
+	l.Defer(func(context.Context) error { c.Close(); <-done; return nil })
+	return nil
 }

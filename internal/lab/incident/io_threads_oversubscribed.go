@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"runtime"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// ioThreadsOversubscribed gives the server more I/O threads than it has CPUs. They wait for each other by spinning.
+// ioThreadsOversubscribed gives the server more I/O threads than there are CPUs. They wait for each other by spinning.
 var ioThreadsOversubscribed = Incident{
 	ID:    "io-threads-oversubscribed",
 	Cause: "io-threads-oversubscribed",
-	Title: "io-threads 8 on few CPUs, 50 callers",
+	Title: "io-threads 8 on fewer CPUs, and 50 callers",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if l.Server == "redis-5.0.6" {
-			return Scene{}, fmt.Errorf("%w: %s has no io-threads", ErrCannot, l.Server)
+			return Scene{}, fmt.Errorf("%w: %s has no io-threads", fault.ErrCannot, l.Server)
 		}
 		if n := runtime.NumCPU(); n >= 8 {
-			return Scene{}, fmt.Errorf("%w: %d CPUs are enough for 8 threads", ErrCannot, n)
+			return Scene{}, fmt.Errorf("%w: %d CPUs are enough for 8 threads", fault.ErrCannot, n)
 		}
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"io-threads 8", "io-threads-do-reads yes"}})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// luaLong runs a script of some 50 ms three times a second.
+// luaLong runs a script of about 50 ms three times a second.
 var luaLong = Incident{
 	ID:    "lua-or-multi-long",
 	Cause: "lua-or-multi-long",
@@ -25,7 +25,7 @@ var luaLong = Incident{
 	},
 }
 
-// multiLong runs transactions of 40 000 short commands, none of which SLOWLOG would show.
+// multiLong runs transactions of 40 000 short commands. None of them is in SLOWLOG.
 var multiLong = Incident{
 	ID:    "lua-or-multi-long-exec",
 	Cause: "lua-or-multi-long",
@@ -42,7 +42,7 @@ var multiLong = Incident{
 	},
 }
 
-// transaction gives MULTI, n hash writes, EXEC, and so on.
+// transaction gives MULTI, n hash writes and EXEC, over and over.
 func transaction(n int) func(*rand.Rand, int) []string {
 	return func(r *rand.Rand, k int) []string {
 		switch k % (n + 2) {

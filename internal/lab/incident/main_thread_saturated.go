@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// mainThreadSaturated asks for more intersections than one core can give: each takes some 50 µs, none is slow.
+// mainThreadSaturated asks for more intersections than one core can compute. Each takes about 50 µs, and none is slow.
 var mainThreadSaturated = Incident{
 	ID:    "main-thread-saturated",
 	Cause: "main-thread-saturated",

@@ -7,11 +7,11 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// mainThreadSaturatedPipelined keeps thousands of cheap commands waiting: a pipeline is a queue, too.
+// mainThreadSaturatedPipelined keeps thousands of cheap commands queued in pipelines.
 var mainThreadSaturatedPipelined = Incident{
 	ID:    "main-thread-saturated-pipelined",
 	Cause: "main-thread-saturated",
-	Title: "50 callers with pipelines of 64 cheap commands each, without a pause",
+	Title: "50 callers with pipelines of 64 cheap commands, without pauses",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -11,18 +11,18 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// migrateBigKeyBlocks moves a hash of 300 000 fields from one node to another and back, as a resharding that comes upon
-// it: DUMP and the wait for RESTORE hold the one, RESTORE the other. The application's small keys are on both.
+// migrateBigKeyBlocks moves a hash of 300 000 fields from one node to another and back, as a resharding would. DUMP and
+// the wait for RESTORE block one node, RESTORE the other. The small keys of the client are on both.
 var migrateBigKeyBlocks = Incident{
 	ID:    "migrate-big-key-blocks",
 	Cause: "migrate-big-key-blocks",
-	Title: "a slot with a hash of 300 000 fields goes back and forth between two masters, beside go-redis",
+	Title: "a slot with a hash of 300 000 fields migrates back and forth between two masters, under go-redis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		c, err := l.startCluster(ctx, l.Server, 3, fleet.Spec{})
+		c, err := l.Cluster(ctx, 3, 0, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		a, err := l.admin(ctx, c)
+		r, err := l.resharding(ctx, c)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -38,17 +38,17 @@ var migrateBigKeyBlocks = Incident{
 		}}); err != nil {
 			return Scene{}, err
 		}
-		l.Every(ctx, 400*time.Millisecond, func(context.Context) error { return a.moveToOther(0, key) })
+		l.Every(ctx, 400*time.Millisecond, func(context.Context) error { return r.moveToOther(0, key) })
 		return Scene{Target: c.Nodes[0].Addr}, nil
 	},
 }
 
-// migrateBigKeyStandalone moves a sorted set between two servers without cluster, as one that is emptied by hand;
-// doctor watches the one that takes it.
+// migrateBigKeyStandalone copies a sorted set between two servers without a cluster. Doctor watches the one that
+// receives it.
 var migrateBigKeyStandalone = Incident{
 	ID:    "migrate-big-key-blocks-standalone",
 	Cause: "migrate-big-key-blocks",
-	Title: "MIGRATE of a sorted set of 200 000 members from another server to this one, again and again",
+	Title: "MIGRATE of a sorted set of 200 000 members from another server to this one, every 600 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		from, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -58,7 +58,7 @@ var migrateBigKeyStandalone = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, from, "for i=ARGV[1],ARGV[2] do redis.call('ZADD','board',i,'player:'..i) end",
+		if err := evalSteps(ctx, from, "for i=ARGV[1],ARGV[2] do redis.call('ZADD','board',i,'player:'..i) end",
 			200_000); err != nil {
 			return Scene{}, err
 		}

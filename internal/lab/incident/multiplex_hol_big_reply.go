@@ -2,11 +2,11 @@ package incident
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
@@ -14,18 +14,18 @@ import (
 // bigReplyBytes takes 96 ms on the link of the incident.
 const bigReplyBytes = 12 << 20
 
-// multiplexBigReply reads a value of 12 MB now and then on the connection that all callers of a client share, over a
-// link of 1 Gbit/s, of which that is a sixth. The replies behind it on the connection wait until it is through.
+// multiplexBigReply reads a value of 12 MB twice a second on the connection that all callers of a client share, over a
+// link of 1 Gbit/s. The replies behind it on the connection wait until it is transferred.
 var multiplexBigReply = Incident{
 	ID:    "multiplex-hol-big-reply",
 	Cause: "multiplex-hol-big-reply",
-	Title: "GET of 12 MB now and then, on a connection that 20 callers share",
+	Title: "GET of 12 MB twice a second, on a connection that 20 callers share",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		ns, err := l.NetNS(ctx)
+		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := ns.limitReplies(ctx, "1gbit"); err != nil {
+		if err := ns.LimitReplies(ctx, "1gbit"); err != nil {
 			return Scene{}, err
 		}
 		s, err := l.Start(ctx, fleet.Spec{NetNS: ns.Name, Bind: ns.Addr})
@@ -35,27 +35,19 @@ var multiplexBigReply = Incident{
 		if _, err := s.Do(ctx, "SET", "report", strings.Repeat("v", bigReplyBytes)); err != nil {
 			return Scene{}, err
 		}
-		c, err := l.share(ctx, s.Addr)
+		c, err := l.shareConn(ctx, s.Addr)
 		if err != nil {
 			return Scene{}, err
 		}
 		big, took := l.timings("GETs of 12 MB"), l.timings("small calls on the shared connection")
 		others := l.timings("callers with connections of their own")
-		l.callers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
+		l.startCallers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
 			return took.time(func() error { return c.do(ctx, "GET", "lab:"+itoa(rand.IntN(10_000))) })
 		})
-		l.callers(ctx, 1, 500*time.Millisecond, func(ctx context.Context) error {
+		l.startCallers(ctx, 1, 500*time.Millisecond, func(ctx context.Context) error {
 			return big.time(func() error { return c.do(ctx, "GET", "report") })
 		})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil
 	},
-}
-
-// limitReplies gives what leaves the namespace only so much bandwidth, in the words of tc(8). The bucket holds one
-// burst of segmentation offload; a sender keeps no more than a few milliseconds of data in the queue
-// (tcp_limit_output_bytes), so that other connections hardly wait.
-func (n *netNS) limitReplies(ctx context.Context, rate string) error {
-	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s burst 128kb latency 100ms", n.Name, n.device, rate)
-	return run(ctx, "", strings.Fields(line)...)
 }

@@ -6,28 +6,29 @@ import (
 	"net"
 	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
 
-// nPlusOneRoundtrips makes a page of 100 GETs, one after the other, on a path of 2 ms. No call is slow; the page is.
-// What its callers are said to have waited for is the page.
+// nPlusOneRoundtrips builds a page from 100 GETs, one after the other, on a path of 2 ms. No call is slow, but the page
+// is.
 var nPlusOneRoundtrips = Incident{
 	ID:    "n-plus-one-roundtrips",
 	Cause: "n-plus-one-roundtrips",
-	Title: "requests that make 100 GETs one after the other, each 2 ms away",
+	Title: "requests that make 100 GETs one after the other, 2 ms from their server",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		far, err := l.delayProxy(s.Addr, 2)
+		far, err := fault.Proxy{Server: s.Addr, ReplyDelay: 2 * time.Millisecond}.Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
 		pages, gets := l.timings("requests of 100 GETs"), l.timings("GETs, each alone")
 		const users = 4
 		for range users {
-			err := l.repeat(ctx, net.Dialer{}, far, 200*time.Millisecond, func(c *caller) error {
+			err := l.startCaller(ctx, net.Dialer{}, far, 200*time.Millisecond, func(c *caller) error {
 				return pages.time(func() error { return oneByOne(c, gets, 100) })
 			})
 			if err != nil {
@@ -41,7 +42,7 @@ var nPlusOneRoundtrips = Incident{
 // oneByOne gets n values as a loop over ids does.
 func oneByOne(c *caller, each *timings, n int) error {
 	for range n {
-		if err := each.time(func() error { return c.ask("GET", "lab:"+itoa(rand.IntN(10_000))) }); err != nil {
+		if err := each.time(func() error { return c.call("GET", "lab:"+itoa(rand.IntN(10_000))) }); err != nil {
 			return err
 		}
 	}

@@ -13,25 +13,25 @@ import (
 )
 
 // nagleDelayedACK has clients that write the head of a SET and then its value, without TCP_NODELAY. Their kernel holds
-// the value until the head is acknowledged (RFC 896), which the server's kernel puts off for 40 ms, in the hope of a
-// reply that could carry it (TCP_DELACK_MIN of include/net/tcp.h).
+// the value back until the head is acknowledged (RFC 896). The server's kernel delays the acknowledgement for 40 ms,
+// since a reply could carry it (TCP_DELACK_MIN of include/net/tcp.h).
 var nagleDelayedACK = Incident{
 	ID:    "nagle-delayed-ack",
 	Cause: "nagle-delayed-ack",
-	Title: "clients without TCP_NODELAY that send the head and the value of a SET by two writes",
+	Title: "clients without TCP_NODELAY that send the head and the value of a SET in two writes",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		took, others := l.timings("SETs by two writes"), l.timings("other callers")
+		took, others := l.timings("SETs in two writes"), l.timings("other callers")
 		const clients = 4
 		for range clients {
-			err := l.repeat(ctx, net.Dialer{}, s.Addr, 20*time.Millisecond, func(c *caller) error {
+			err := l.startCaller(ctx, net.Dialer{}, s.Addr, 20*time.Millisecond, func(c *caller) error {
 				if err := c.SetNoDelay(false); err != nil { // Go sets it on every connection
 					return err
 				}
-				return took.time(func() error { return setByTwoWrites(c, 500) })
+				return took.time(func() error { return setInTwoWrites(c, 500) })
 			})
 			if err != nil {
 				return Scene{}, err
@@ -42,8 +42,8 @@ var nagleDelayedACK = Incident{
 	},
 }
 
-// setByTwoWrites is SET of a value of some bytes.
-func setByTwoWrites(c *caller, bytes int) error {
+// setInTwoWrites sends SET with a value of a size in bytes.
+func setInTwoWrites(c *caller, bytes int) error {
 	key := "two:" + itoa(rand.IntN(1000))
 	if _, err := fmt.Fprintf(c, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n", len(key), key, bytes); err != nil {
 		return err

@@ -8,44 +8,44 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// noSocketTimeout drops what belongs to three connections of a client, without a word, as a host does that has died or
-// a firewall that forgot them. The library has no timeout of its own, and three workers wait until TCP gives up, in a
-// quarter of an hour. All others are served.
+// noSocketTimeout silently drops the packets of three connections of a client, as when a host has died or a firewall
+// has forgotten them. The library has no timeout of its own, and three workers wait until TCP gives up after 15
+// minutes. All others are served.
 var noSocketTimeout = Incident{
 	ID:    "no-socket-timeout",
 	Cause: "no-socket-timeout",
-	Title: "a redigo client without a read timeout, three of whose connections are in use when the path drops them",
+	Title: "a redigo client without a read timeout, three of whose connections the path drops",
 	Make:  dropped(clients.Redigo, clients.Options{Workers: 12, Rate: 600, Random: true, MaxIdle: 12}, 3),
 }
 
-// noSocketTimeoutIORedis drops the one connection that all callers of a program share.
+// noSocketTimeoutIORedis does so with the one connection that all callers of a process share.
 var noSocketTimeoutIORedis = Incident{
 	ID:    "no-socket-timeout-ioredis",
 	Cause: "no-socket-timeout",
-	Title: "an ioredis client without commandTimeout, whose one connection is dropped by the path",
+	Title: "an ioredis client without commandTimeout, whose only connection the path drops",
 	Make:  dropped(clients.IORedis, clients.Options{Workers: 12, Rate: 600, Random: true}, 1),
 }
 
-// noSocketTimeoutLostReply loses single replies after the server sent them, as a proxy does that lost its own
-// connection: the requests are acknowledged, TCP has nothing to send again, and one worker after the other waits for
-// ever.
+// noSocketTimeoutLostReply loses single replies after the server sent them, as a proxy that lost its own connection
+// does: the requests are acknowledged, TCP has nothing to retransmit, and one worker after the other waits for ever.
 var noSocketTimeoutLostReply = Incident{
 	ID:    "no-socket-timeout-lost-reply",
 	Cause: "no-socket-timeout",
-	Title: "a redigo client without a read timeout, behind a proxy that loses one reply of five hundred",
+	Title: "a redigo client without a read timeout, behind a proxy that loses one reply of 500",
 	Watch: 12 * time.Second,
 	Make:  lostReplies(clients.Redigo, clients.Options{Workers: 30, Rate: 600, Random: true, MaxIdle: 30}, 500),
 }
 
-// dropped runs a client of a server in another namespace, which drops what belongs to some of its connections from a
-// moment on.
+// dropped runs a client of a server in another namespace, which drops the packets of some of its connections once the
+// client is ready.
 func dropped(program clients.Name, o clients.Options, conns int) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
-		ns, err := l.NetNS(ctx)
+		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -72,8 +72,8 @@ func dropped(program clients.Name, o clients.Options, conns int) func(context.Co
 	}
 }
 
-// portsOf finds the ports of so many connections that a server has from a client of some name, and waits until it has
-// them.
+// portsOf returns the ports of connections that a server has from a client with a name, and waits until there are that
+// many.
 func portsOf(ctx context.Context, s *fleet.Instance, name string, conns int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
@@ -87,13 +87,13 @@ func portsOf(ctx context.Context, s *fleet.Instance, name string, conns int) ([]
 			return ports[:conns], nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return nil, fmt.Errorf("%s has %d connections by the name of %s, not %d: %w", s.Addr, len(ports), name,
+			return nil, fmt.Errorf("%s has %d connections with the name %s, not %d: %w", s.Addr, len(ports), name,
 				conns, ctx.Err())
 		}
 	}
 }
 
-// portsIn reads a CLIENT LIST.
+// portsIn finds the ports of the clients with a name in a CLIENT LIST.
 func portsIn(list, name string) (out []string) {
 	for line := range strings.Lines(list) {
 		_, rest, _ := strings.Cut(line, " addr=")

@@ -19,20 +19,19 @@ const (
 	batchKeys     = 200_000
 )
 
-// oversizedPipeline runs a batch job beside everyday callers: once per second, 12 connections each send 20 000 commands
-// at once, and twice MGET asks for 30 000 keys. None of the commands of a pipeline is slow, so that SLOWLOG has none of
-// them; but each turn of the loop serves what it could read of all 12, 16 kB each, and every reply waits for those
-// before it.
+// oversizedPipeline runs a batch job and a small load: once per second, 12 connections each send 20 000 commands at
+// once, and twice MGET asks for 30 000 keys. None of the pipelined commands is slow, so SLOWLOG has none of them. But
+// each event loop iteration serves what it could read of all 12, 16 kB each, and every reply waits for those before it.
 var oversizedPipeline = Incident{
 	ID:    "oversized-pipeline-or-multikey",
 	Cause: "oversized-pipeline-or-multikey",
-	Title: "a job that sends pipelines of 20 000 commands on 12 connections, and MGET of 30 000 keys",
+	Title: "pipelines of 20 000 commands on 12 connections, and MGET of 30 000 keys",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fill(ctx, s, batchKeys); err != nil {
+		if err := fillKeys(ctx, s, batchKeys); err != nil {
 			return Scene{}, err
 		}
 		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"),
@@ -41,12 +40,12 @@ var oversizedPipeline = Incident{
 		if err := l.batchJob(ctx, s.Addr, pipelines); err != nil {
 			return Scene{}, err
 		}
-		err = l.repeat(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
+		err = l.startCaller(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
 			args := []string{"MGET"}
 			for range multiKeys {
 				args = append(args, batchKey())
 			}
-			return multi.time(func() error { return c.ask(args...) })
+			return multi.time(func() error { return c.call(args...) })
 		})
 		return Scene{Target: s.Addr}, err
 	},
@@ -54,7 +53,7 @@ var oversizedPipeline = Incident{
 
 func batchKey() string { return "fill:" + itoa(rand.IntN(batchKeys)) }
 
-// batchJob sends a pipeline on each of its connections at the same time, once per second.
+// batchJob sends a pipeline on all of its connections at the same time, once per second.
 func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
 	var conns []*caller
 	for range batchConns {
@@ -65,7 +64,7 @@ func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
 		l.Defer(func(context.Context) error { c.Close(); return nil })
 		conns = append(conns, c)
 	}
-	l.callers(ctx, 1, time.Second, func(ctx context.Context) error {
+	l.startCallers(ctx, 1, time.Second, func(ctx context.Context) error {
 		ends := make(chan error, len(conns))
 		for _, c := range conns {
 			go func() {
@@ -82,7 +81,7 @@ func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
 	return nil
 }
 
-// batch is one pipeline: all is sent before the first reply is read.
+// batch is one pipeline: all commands are sent before the first reply is read.
 func (c *caller) batch() error {
 	var out []byte
 	for range batchCommands {

@@ -1,6 +1,7 @@
 package incident
 
-// packetLossReplies loses segments on their way back: the callers' sockets count nothing, the server's do.
+// packetLossReplies loses segments of replies: the retransmissions are counted at the server's sockets, not at the
+// callers'.
 var packetLossReplies = Incident{
 	ID:    "packet-loss-replies",
 	Cause: "packet-loss-rto",

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// packetLossRTO loses 3 of 100 segments on their way to the server.
+// packetLossRTO loses segments of requests.
 var packetLossRTO = Incident{
 	ID:    "packet-loss-rto",
 	Cause: "packet-loss-rto",
@@ -19,7 +20,7 @@ var packetLossRTO = Incident{
 // lossy makes a server behind a path that loses 3 % of the segments that match.
 func lossy(hook, port string) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
-		ns, err := l.NetNS(ctx)
+		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}

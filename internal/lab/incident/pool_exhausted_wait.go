@@ -2,19 +2,20 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// poolExhaustedWait has three connections for thirty callers. Each is in use all the time, for 2 ms of way to a server
-// that does next to nothing, and calls wait inside of the client before they are sent.
+// poolExhaustedWait has three connections for 30 callers. Each is in use all the time, because of a round trip of 2 ms
+// to a server that is nearly idle, and calls wait inside the client before they are sent.
 var poolExhaustedWait = Incident{
 	ID:    "pool-exhausted-wait",
 	Cause: "pool-exhausted-wait",
 	Title: "a go-redis client with PoolSize 3 for 30 callers, 2 ms from its server",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 2)
+		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 2*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolIdleReapRedial is incident 001 in small: each client calls less often than its pool keeps an idle connection, so
-// that every call pays for a new one, 4 ms for each round trip of its handshake.
+// poolIdleReapRedial: each client calls so rarely that its pool closes the idle connection in between. Every call pays
+// for a new one, with 4 ms for each round trip of its handshake.
 var poolIdleReapRedial = Incident{
 	ID:    "pool-idle-reap-redial",
 	Cause: "pool-idle-reap-redial",
@@ -24,7 +24,7 @@ var poolIdleReapRedial = Incident{
 var poolIdleReapRedialV8 = Incident{
 	ID:    "pool-idle-reap-redial-go-redis-v8",
 	Cause: "pool-idle-reap-redial",
-	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3 s and more, 4 ms from their server",
+	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3.3 s, 4 ms from their server",
 	Args:  []string{"-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -32,19 +32,19 @@ var poolIdleReapRedialV8 = Incident{
 	},
 }
 
-// reapedPools starts instances of an application that each make so many calls per second, less often than their pools
-// keep an idle connection.
+// reapedPools starts instances of an application. Each makes rate calls per second, with pauses longer than the idle
+// limit of its pool.
 func (l *Lab) reapedPools(ctx context.Context, program clients.Name, instances int, rate float64,
-	limit time.Duration,
+	idleLimit time.Duration,
 ) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 	if err != nil {
 		return Scene{}, err
 	}
 	for range instances {
 		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
-			Rate: rate, IdleLimit: limit,
+			Rate: rate, IdleLimit: idleLimit,
 		}}); err != nil {
 			return Scene{}, err
 		}

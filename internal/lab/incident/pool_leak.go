@@ -2,28 +2,29 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// poolLeak forgets now and then to give a connection back: the pool has fewer and fewer, and dials others while those
-// that are out do nothing.
+// poolLeak does not return a connection now and then: the pool has fewer and fewer, and dials new ones while those that
+// were leaked do nothing.
 var poolLeak = Incident{
 	ID:    "pool-leak",
 	Cause: "pool-leak",
-	Title: "a redigo pool of 500 to which one call in fifteen does not return its connection, 8 ms from its server",
+	Title: "a redigo pool of 500, to which one call of 15 does not return its connection, 8 ms from its server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.leak(ctx, clients.Redigo)
 	},
 }
 
-// poolLeakGoRedis takes single connections of another library's pool.
+// poolLeakGoRedis leaks connections of another library's pool.
 var poolLeakGoRedis = Incident{
 	ID:    "pool-leak-go-redis",
 	Cause: "pool-leak",
-	Title: "a go-redis pool of 500 to which client.Conn() is not returned, once in fifteen calls, 8 ms from its server",
+	Title: "a go-redis pool of 500, to which one call of 15 does not return its Conn(), 8 ms from its server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.leak(ctx, clients.GoRedis9)
@@ -31,7 +32,7 @@ var poolLeakGoRedis = Incident{
 }
 
 func (l *Lab) leak(ctx context.Context, program clients.Name) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 8)
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 8*time.Millisecond)
 	if err != nil {
 		return Scene{}, err
 	}

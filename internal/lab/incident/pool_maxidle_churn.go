@@ -2,20 +2,21 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// poolMaxIdleChurn has twenty callers and keeps one idle connection: the others are closed when they are given back,
-// and dialled again for the next call.
+// poolMaxIdleChurn has 20 callers and keeps one idle connection: the pool closes the others when they are returned, and
+// dials again for the next call.
 var poolMaxIdleChurn = Incident{
 	ID:    "pool-maxidle-churn",
 	Cause: "pool-maxidle-churn",
 	Title: "a redigo pool with MaxIdle 1 for 20 callers, 4 ms from its server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}

@@ -8,29 +8,29 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// poolOversized has a connection for each of its hundreds of callers, who call as fast as they can: nearly all of them
-// stand in line at the server, which would do as much work for a tenth of them.
+// poolOversized has a connection for each of its hundreds of callers, which call as fast as they can. Nearly all of the
+// calls queue at the server, whose throughput would be the same with a tenth of the connections.
 var poolOversized = Incident{
 	ID:    "pool-oversized",
 	Cause: "pool-oversized",
-	Title: "a go-redis pool of 600 connections, all of which call as fast as they can",
+	Title: "a go-redis pool of 600 connections, whose callers call as fast as they can",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.crowdedPool(ctx, clients.GoRedis9, 600)
 	},
 }
 
-// poolOversizedRedigo is smaller, by another library.
+// poolOversizedRedigo is a smaller pool of another library.
 var poolOversizedRedigo = Incident{
 	ID:    "pool-oversized-redigo",
 	Cause: "pool-oversized",
-	Title: "a redigo pool of 400 connections, all of which call as fast as they can",
+	Title: "a redigo pool of 400 connections, whose callers call as fast as they can",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.crowdedPool(ctx, clients.Redigo, 400)
 	},
 }
 
-// seenBits is the size of a bitmap that takes the server some hundred microseconds to count, which is far more than a
-// client needs for its call, and keeps the number of calls, all of which are slow, to a few thousand per second.
+// seenBits is the size of a bitmap that takes the server a few hundred microseconds to count. That is far more than the
+// client needs for its call, and limits the calls, all of which are slow, to a few thousand per second.
 const seenBits = 16 << 20
 
 func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) (Scene, error) {

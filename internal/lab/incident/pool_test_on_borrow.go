@@ -2,18 +2,19 @@ package incident
 
 import (
 	"context"
+	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// poolTestOnBorrow asks PING on each connection before it is used: every call takes two round trips.
+// poolTestOnBorrow sends PING on each connection before it is used: every call takes two round trips.
 var poolTestOnBorrow = Incident{
 	ID:    "pool-test-on-borrow",
 	Cause: "pool-test-on-borrow",
 	Title: "a redigo pool whose TestOnBorrow sends PING before each use, 3 ms from its server",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 3)
+		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 3*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}

@@ -10,11 +10,11 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// processFrozen stops the server by SIGSTOP for 400 ms, every two seconds.
+// processFrozen stops the server with SIGSTOP for 400 ms, every two seconds.
 var processFrozen = Incident{
 	ID:    "process-frozen",
 	Cause: "process-frozen",
-	Title: "SIGSTOP for 400 ms every two seconds",
+	Title: "SIGSTOP of the server for 400 ms every two seconds",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -22,8 +22,8 @@ const (
 	stallRcvBuf     = 64 << 10 // SO_RCVBUF; the kernel doubles it (socket(7))
 )
 
-// receiverStall has clients that work off a value of 2 MB while they read it, 64 kB every 10 ms. Their receive buffer
-// fills, the window closes, and the server's kernel holds the rest.
+// receiverStall has clients that process a value of 2 MB while they read it, 64 kB every 10 ms. Their receive buffer
+// fills, the window closes, and the server's kernel keeps the rest.
 var receiverStall = Incident{
 	ID:    "receiver-stall",
 	Cause: "receiver-stall",
@@ -39,7 +39,7 @@ var receiverStall = Incident{
 		took, others := l.timings("GETs of 2 MB by slow readers"), l.timings("other callers")
 		const clients = 3
 		for range clients {
-			err := l.repeat(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond,
+			err := l.startCaller(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond,
 				func(c *caller) error {
 					return took.time(func() error { return getSlowly(c, "blob") })
 				})
@@ -52,12 +52,11 @@ var receiverStall = Incident{
 	},
 }
 
-// smallReceiveBuffer is set before the connection is opened, since the window's scale is agreed on then.
+// smallReceiveBuffer sets SO_RCVBUF before the connection is opened, when the window scale is negotiated.
 func smallReceiveBuffer(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF,
-			stallRcvBuf)
+		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, stallRcvBuf)
 	})
 	if err != nil {
 		return err
@@ -65,7 +64,7 @@ func smallReceiveBuffer(_, _ string, c syscall.RawConn) error {
 	return set
 }
 
-// getSlowly reads a value of stallValueBytes in chunks, and does something with each before it reads on.
+// getSlowly reads a value of stallValueBytes in chunks, with a pause after each.
 func getSlowly(c *caller, key string) error {
 	if _, err := fmt.Fprintf(c, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key); err != nil {
 		return err

@@ -8,17 +8,20 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// reconnectHerd restarts a server under 600 connections of three instances of an application. Each comes back at once,
-// with a handshake of its own, and the calls of all wait for the new connections.
+// reconnectHerd restarts a server with 600 connections of three instances of an application. All reconnect at once,
+// each with a handshake, and the calls wait for the new connections.
 var reconnectHerd = Incident{
 	ID:    "reconnect-herd",
 	Cause: "reconnect-herd",
-	Title: "a server that is restarted under 600 connections of go-redis, every three seconds",
+	Title: "a restart of the server every three seconds, under 600 connections of go-redis",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.herdServer(ctx)
+		s, err := l.Start(ctx, fleet.Spec{Password: labPassword})
 		if err != nil {
+			return Scene{}, err
+		}
+		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
 		for range 3 { // instances of the application
@@ -30,7 +33,7 @@ var reconnectHerd = Incident{
 				return Scene{}, err
 			}
 		}
-		l.later(ctx, 3*time.Second, func(ctx context.Context) error {
+		l.everyAfter(ctx, 3*time.Second, func(ctx context.Context) error {
 			if err := s.Kill(ctx); err != nil {
 				return err
 			}
@@ -40,15 +43,15 @@ var reconnectHerd = Incident{
 	},
 }
 
-// reconnectHerdKilled ends the connections of another library, and the server goes on.
+// reconnectHerdKilled closes the connections of another library, and the server keeps running.
 var reconnectHerdKilled = Incident{
 	ID:    "reconnect-herd-killed",
 	Cause: "reconnect-herd",
-	Title: "CLIENT KILL of all connections of Jedis, every three seconds, 8 ms from its server",
+	Title: "CLIENT KILL of all 300 connections of Jedis every three seconds, 8 ms from its server",
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 8)
+		s, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 8*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -61,31 +64,10 @@ var reconnectHerdKilled = Incident{
 				return Scene{}, err
 			}
 		}
-		l.later(ctx, 3*time.Second, func(ctx context.Context) error {
+		l.everyAfter(ctx, 3*time.Second, func(ctx context.Context) error {
 			_, err := s.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 			return err
 		})
 		return Scene{Target: addr}, nil
 	},
-}
-
-// herdServer is one whose clients have to log in.
-func (l *Lab) herdServer(ctx context.Context) (*fleet.Instance, error) {
-	s, err := l.Start(ctx, fleet.Spec{Password: labPassword})
-	if err != nil {
-		return nil, err
-	}
-	return s, fillDocuments(ctx, s, documents, 3)
-}
-
-// later repeats an action until the incident ends, the first time after the gap.
-func (l *Lab) later(ctx context.Context, gap time.Duration, action func(context.Context) error) {
-	first := true
-	l.Every(ctx, gap, func(ctx context.Context) error {
-		if first {
-			first = false
-			return nil
-		}
-		return action(ctx)
-	})
 }

@@ -10,12 +10,12 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// replicaLoading starts a replica with a large data set again and again: each time it loads all of it, and refuses the
-// reads that are sent to it, with CLUSTERDOWN: while it loads its own file it has not heard from its cluster.
+// replicaLoading restarts a replica with a large data set again and again. Each time it loads its file, and refuses
+// reads with CLUSTERDOWN: while it loads it does not communicate with the cluster.
 var replicaLoading = Incident{
 	ID:    "replica-loading-or-readonly-routing",
 	Cause: "replica-loading-or-readonly-routing",
-	Title: "redis-py reads from replicas, one of which loads five million keys after each of its restarts",
+	Title: "redis-py reads from replicas, one of which restarts again and again and loads five million keys",
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.cacheCluster(ctx, noFailover)
@@ -26,11 +26,11 @@ var replicaLoading = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000,
+		if err := evalSteps(ctx, c.Nodes[0], "for i=ARGV[1],ARGV[2] do redis.call('SET',ARGV[3]..i,'x') end", 5_000_000,
 			tag); err != nil {
 			return Scene{}, err
 		}
-		if err := saved(ctx, c.Nodes[c.Masters]); err != nil { // which it loads when it starts
+		if err := save(ctx, c.Nodes[c.Masters]); err != nil { // it loads this file when it starts
 			return Scene{}, err
 		}
 		if err := l.Client(ctx, clientSpec{
@@ -45,7 +45,7 @@ var replicaLoading = Incident{
 		}); err != nil {
 			return Scene{}, err
 		}
-		l.after(ctx, beforeFault, func(ctx context.Context) error {
+		l.onceAfter(ctx, beforeFault, func(ctx context.Context) error {
 			for {
 				if err := l.reload(ctx, c.Nodes[c.Masters]); err != nil || !pause(ctx, time.Second) {
 					return err
@@ -56,9 +56,9 @@ var replicaLoading = Incident{
 	},
 }
 
-// saved waits until a server has written its data to its disk: by a child, as a reply to SAVE may be longer in coming
-// than one waits for it.
-func saved(ctx context.Context, s *fleet.Instance) error {
+// save lets a server write its data to the disk and waits for it. It uses BGSAVE, since the reply to SAVE may take
+// longer than the timeout of Do.
+func save(ctx context.Context, s *fleet.Instance) error {
 	if _, err := s.Do(ctx, "BGSAVE"); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func saved(ctx context.Context, s *fleet.Instance) error {
 	}
 }
 
-// reload starts a replica again, and waits until it has its data.
+// reload restarts a replica, and waits until it has its data.
 func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 	if err := replica.Kill(ctx); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 	for begin := time.Now(); ; {
 		if v, err := replica.Do(ctx, "INFO"); err == nil && strings.Contains(fmt.Sprint(v), "loading:0") &&
 			strings.Contains(fmt.Sprint(v), "master_link_status:up") {
-			fmt.Fprintf(l.Log, "%s had its data after %v\n", replica.Addr, time.Since(begin).Round(time.Millisecond))
+			l.Logf("%s had its data after %v", replica.Addr, time.Since(begin).Round(time.Millisecond))
 			return nil
 		}
 		if !pause(ctx, 200*time.Millisecond) {
@@ -96,11 +96,11 @@ func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 	}
 }
 
-// replicaReadOnly has an application with the address of a server that is a replica since the last failover.
+// replicaReadOnly has a client with the address of a server that became a replica at the last failover.
 var replicaReadOnly = Incident{
 	ID:    "replica-loading-or-readonly-routing-ro",
 	Cause: "replica-loading-or-readonly-routing",
-	Title: "a go-redis client that still has the address of the old master, which is a replica now",
+	Title: "a go-redis client with the address of the former master, which is a replica now",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		replica, err := l.replicaOf(ctx)
 		if err != nil {
@@ -116,11 +116,11 @@ var replicaReadOnly = Incident{
 	},
 }
 
-// replicaMasterDown has readers at a replica that is told to give no stale data, and whose master has gone.
+// replicaMasterDown reads from a replica that must not serve stale data, and whose master is unreachable.
 var replicaMasterDown = Incident{
 	ID:    "replica-loading-or-readonly-routing-down",
 	Cause: "replica-loading-or-readonly-routing",
-	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is away",
+	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is unreachable",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		replica, err := l.replicaOf(ctx, "replica-serve-stale-data no")
 		if err != nil {
@@ -140,7 +140,7 @@ var replicaMasterDown = Incident{
 	},
 }
 
-// replicaOf starts a master and its replica, and gives the replica.
+// replicaOf starts a master and its replica, and returns the replica.
 func (l *Lab) replicaOf(ctx context.Context, config ...string) (*fleet.Instance, error) {
 	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
 	if err != nil {

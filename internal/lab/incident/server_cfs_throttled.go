@@ -2,22 +2,21 @@ package incident
 
 import (
 	"context"
+	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// serverCFSThrottled is incident 004: a server whose cgroup may use a fifth of a core, under a load that wants more.
+// serverCFSThrottled is a server whose cgroup may use a fifth of a core, under a load that needs more.
 var serverCFSThrottled = Incident{
 	ID:    "server-cfs-throttled",
 	Cause: "server-cfs-throttled",
-	Title: "redis-server in a cgroup with a quota of 20 ms per 100 ms, under load",
+	Title: "a server under load, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		g, err := l.CPUCgroup(ctx, "throttled")
+		g, err := fault.CPUCgroup(l, "throttled", 20*time.Millisecond)
 		if err != nil {
-			return Scene{}, err
-		}
-		if err := g.Quota(20_000, 100_000); err != nil {
 			return Scene{}, err
 		}
 		s, err := l.Start(ctx, fleet.Spec{CgroupProcs: []string{g.Procs()}})

@@ -6,11 +6,12 @@ import (
 	"os/exec"
 	"syscall"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
 
-// serverCPUContention pins the server and three busy neighbours to one CPU.
+// serverCPUContention pins the server and three busy processes to one CPU.
 var serverCPUContention = Incident{
 	ID:    "server-cpu-contention",
 	Cause: "server-cpu-contention",
@@ -30,14 +31,14 @@ var serverCPUContention = Incident{
 	},
 }
 
-// spin runs a process that does nothing but use a CPU. It ends with the lab, and by its own limit of CPU time should
-// the lab be killed before its end.
+// spin runs a process that keeps a CPU busy. It ends with the lab, or by its own limit of CPU time if the lab is
+// killed.
 func (l *Lab) spin(cpu int) error {
 	c := exec.Command("taskset", "-c", itoa(cpu), "sh", "-c", "ulimit -t 120; while :; do :; done")
-	// a session of its own: autogroup gives each an equal share
+	// each in its own session, so that the scheduler's autogroup gives each an equal share
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if err := c.Start(); err != nil {
-		return fmt.Errorf("%w: starting a busy neighbour: %w", ErrCannot, err)
+		return fmt.Errorf("%w: starting a busy process: %w", fault.ErrCannot, err)
 	}
 	l.Defer(func(context.Context) error {
 		_ = c.Process.Kill() // it may have ended by its own limit

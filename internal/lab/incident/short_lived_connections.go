@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// shortLivedConnections is a client without a pool: connect, one command, close.
+// shortLivedConnections is a client without a pool: it connects, sends one command and closes.
 var shortLivedConnections = Incident{
 	ID:    "short-lived-connections",
 	Cause: "short-lived-connections",

@@ -9,34 +9,38 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
+
+	"golang.org/x/sys/unix"
 )
 
-// What arrives beside the server, and what it is compared with: a burst took 7 ms of a virtual machine on an AMD EPYC,
-// which makes half of the CPU.
+// The packets that arrive, and the firewall rules that each is compared with. A burst took 7 ms of a virtual machine on
+// an AMD EPYC, which is half of the CPU.
 const (
-	packetsPerBurst = 600 // below net.core.netdev_max_backlog (1000): the server's own replies wait in the same queue
+	// below net.core.netdev_max_backlog (1000), since the server's own packets are in the same queue
+	packetsPerBurst = 600
 	burstGap        = 15 * time.Millisecond
 	firewallRules   = 500
 	discardPort     = 9
 )
 
-// softirqOnRedisCore has the kernel receive the packets of another service on the only CPU that the server may use,
-// through a firewall with many rules. That happens in softirqs, which go before every process, and in ksoftirqd.
+// softirqOnRedisCore lets the kernel receive the packets of another service on the only CPU that the server may use,
+// through a firewall with many rules. That happens in softirqs, which run before every process, and in ksoftirqd.
 var softirqOnRedisCore = Incident{
 	ID:    "softirq-on-redis-core",
 	Cause: "softirq-on-redis-core",
-	Title: "40 000 packets per second for somebody else, received on the server's only CPU",
+	Title: "40 000 packets per second for another service, received on the only CPU of the server",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if runtime.NumCPU() < 2 {
-			return Scene{}, fmt.Errorf("%w: it needs two CPUs, one of them for who sends the packets", ErrCannot)
+			return Scene{}, fmt.Errorf("%w: it needs two CPUs, one of them to send the packets", fault.ErrCannot)
 		}
-		ns, err := l.NetNS(ctx)
+		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := ns.receiveOn(ctx, 0); err != nil {
+		if err := receiveOn(ctx, ns, 0); err != nil {
 			return Scene{}, err
 		}
 		if err := ns.Rules(ctx, longFirewall()); err != nil {
@@ -52,14 +56,13 @@ var softirqOnRedisCore = Incident{
 	},
 }
 
-// receiveOn lets one CPU handle what comes into the namespace, whichever sent it (receive packet steering, kernel
-// Documentation/networking/scaling.rst), as a network card does whose interrupt is bound to that CPU.
-func (n *netNS) receiveOn(ctx context.Context, cpu int) error {
-	write := fmt.Sprintf("echo %x > /sys/class/net/%s/queues/rx-0/rps_cpus", 1<<cpu, n.device)
-	return run(ctx, "", "ip", "netns", "exec", n.Name, "sh", "-c", write)
+// receiveOn lets one CPU process all packets that enter a namespace (receive packet steering, kernel
+// Documentation/networking/scaling.rst), as if the interrupt of a network card were bound to that CPU.
+func receiveOn(ctx context.Context, n *fault.NetNS, cpu int) error {
+	return n.Shell(ctx, fmt.Sprintf("echo %x > /sys/class/net/%s/queues/rx-0/rps_cpus", 1<<cpu, n.Device))
 }
 
-// longFirewall compares every packet with addresses that none has; then the packets of the flood have come far enough.
+// longFirewall compares every packet with many addresses that none has, and then drops the packets of the flood.
 func longFirewall() string {
 	var b strings.Builder
 	b.WriteString("table inet firewall {\n chain in {\n  type filter hook input priority 0;\n")
@@ -70,7 +73,7 @@ func longFirewall() string {
 	return b.String()
 }
 
-// flood sends bursts of small datagrams from another CPU until the incident ends.
+// flood sends bursts of small datagrams from a CPU until the incident ends.
 func (l *Lab) flood(ctx context.Context, host string, cpu int) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, itoa(discardPort)))
 	if err != nil {
@@ -92,7 +95,7 @@ func sendBursts(ctx context.Context, c net.Conn, cpu int) error {
 	defer tick.Stop()
 	for {
 		for range packetsPerBurst {
-			_, _ = c.Write(packet) // nobody waits for it
+			_, _ = c.Write(packet) // it is dropped anyway
 		}
 		select {
 		case <-ctx.Done():
@@ -100,4 +103,16 @@ func sendBursts(ctx context.Context, c net.Conn, cpu int) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// pinThread lets the calling goroutine run on one CPU only. Its thread ends with it, so that no other goroutine
+// inherits the pin.
+func pinThread(cpu int) error {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pinning a thread of the lab to CPU %d: %w", cpu, err)
+	}
+	return nil
 }

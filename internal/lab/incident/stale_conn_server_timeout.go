@@ -8,15 +8,15 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// staleTimeout is the server's own limit of idle time, which it looks at once a second.
+// staleTimeout is the server's idle limit in seconds, which it checks once a second.
 const staleTimeout = "timeout 1"
 
-// staleConnServerTimeout has a server that closes what is idle for a second, and a pool that keeps connections for
+// staleConnServerTimeout has a server that closes connections that are idle for a second, and pools that keep them
 // longer: the call after a pause finds its connection closed, and pays for a new one.
 var staleConnServerTimeout = Incident{
 	ID:    "stale-conn-server-timeout",
 	Cause: "stale-conn-server-timeout",
-	Title: "a server with timeout 1, and redis-py clients that call every 2.5 s, 4 ms away",
+	Title: "a server with timeout 1, and redis-py clients that call every 2.5 s, 4 ms from it",
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -24,11 +24,11 @@ var staleConnServerTimeout = Incident{
 	},
 }
 
-// staleConnServerTimeoutJedis is the same by a library that does not look before it uses a connection: the call fails.
+// staleConnServerTimeoutJedis has a library that does not check a connection before it uses it: the call fails.
 var staleConnServerTimeoutJedis = Incident{
 	ID:    "stale-conn-server-timeout-jedis",
 	Cause: "stale-conn-server-timeout",
-	Title: "a server with timeout 1, and Jedis clients that call every 2.5 s, 4 ms away",
+	Title: "a server with timeout 1, and Jedis clients that call every 2.5 s, 4 ms from it",
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -36,11 +36,11 @@ var staleConnServerTimeoutJedis = Incident{
 	},
 }
 
-// staleConnServerTimeoutV8 tries again by itself, on a new connection.
+// staleConnServerTimeoutV8 has a library that retries on a new connection.
 var staleConnServerTimeoutV8 = Incident{
 	ID:    "stale-conn-server-timeout-go-redis",
 	Cause: "stale-conn-server-timeout",
-	Title: "a server with timeout 1, and go-redis v8 clients that call every 2.5 s, 4 ms away",
+	Title: "a server with timeout 1, and go-redis v8 clients that call every 2.5 s, 4 ms from it",
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -49,7 +49,8 @@ var staleConnServerTimeoutV8 = Incident{
 }
 
 func (l *Lab) staleServer(ctx context.Context, program clients.Name) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword, Config: []string{staleTimeout}}, 4)
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword, Config: []string{staleTimeout}},
+		4*time.Millisecond)
 	if err != nil {
 		return Scene{}, err
 	}

@@ -9,21 +9,21 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// timeoutDiscardChurn gives a reply 10 ms, on a way of 4 ms. A report's KEYS holds the server a little longer, five
-// times a second: each call that meets it gives its connection up, waits before it tries again, and then for a new
-// connection with all its handshake. With the library's own ReadTimeout the same calls would only wait for KEYS.
+// timeoutDiscardChurn has a ReadTimeout of 10 ms, on a path of 4 ms. KEYS blocks the server a little longer, five times
+// a second: each call that it delays discards its connection, waits before it retries, and then waits for a new
+// connection and its handshake. With the library's default ReadTimeout the same calls would only wait for KEYS.
 var timeoutDiscardChurn = Incident{
 	ID:    "timeout-discard-churn",
 	Cause: "timeout-discard-churn",
-	Title: "a go-redis client with ReadTimeout 10 ms, 4 ms from a server that KEYS holds a little longer, five times " +
-		"a second",
-	Args: []string{"-a", labPassword},
+	Title: "go-redis with ReadTimeout 10 ms, 4 ms from a server that KEYS blocks for longer, five times a second",
+	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4)
+		s, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := steps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end", 90_000); err != nil {
+		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end",
+			90_000); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS",

@@ -2,22 +2,21 @@ package incident
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
-// tlsHandshakeStorm has many callers open TLS connections at once: each costs the server's main thread as much as some
-// hundred commands, and all who are connected wait for it.
+// tlsHandshakeStorm opens many TLS connections at once: each costs the server's main thread as much as hundreds of
+// commands, and all other connections wait for it.
 var tlsHandshakeStorm = Incident{
 	ID:    "tls-handshake-storm",
 	Cause: "tls-handshake-storm",
-	Title: "go-redis clients that make 60 TLS connections at once, again and again, beside callers that keep theirs",
+	Title: "60 go-redis callers that open TLS connections all the time, and other callers that keep theirs",
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.secureServer(ctx, 2048)
+		s, err := l.Start(ctx, fleet.Spec{TLS: true, RSA: 2048, CPUs: []int{0}})
 		if err != nil {
 			return Scene{}, err
 		}
@@ -37,14 +36,14 @@ var tlsHandshakeStorm = Incident{
 	},
 }
 
-// tlsHandshakeStormRedigo keeps no connection, as redigo does unless it is told to: each call is a handshake.
+// tlsHandshakeStormRedigo keeps no idle connections, which is the default of redigo: each call needs a handshake.
 var tlsHandshakeStormRedigo = Incident{
 	ID:    "tls-handshake-storm-redigo",
 	Cause: "tls-handshake-storm",
-	Title: "a redigo pool without MaxIdle, for 30 callers, at a server whose certificate is of RSA 4096",
+	Title: "a redigo pool without MaxIdle for 30 callers, and a server with a certificate of RSA 4096",
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.secureServer(ctx, 4096)
+		s, err := l.Start(ctx, fleet.Spec{TLS: true, RSA: 4096, CPUs: []int{0}})
 		if err != nil {
 			return Scene{}, err
 		}
@@ -55,16 +54,4 @@ var tlsHandshakeStormRedigo = Incident{
 			},
 		})
 	},
-}
-
-// secureServer speaks TLS only, on the first CPU, with a certificate of RSA, as most are.
-func (l *Lab) secureServer(ctx context.Context, bits int) (*fleet.Instance, error) {
-	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
-	if err != nil {
-		return nil, err
-	}
-	if !bin.TLS {
-		return nil, fmt.Errorf("%w: %s is built without TLS", ErrCannot, bin.Name)
-	}
-	return l.Start(ctx, fleet.Spec{TLS: true, RSA: bits, CPUs: []int{0}})
 }

@@ -8,40 +8,38 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/wire/cluster"
 )
 
-// topologyRefreshStorm is incident 002: Lettuce asks for CLUSTER NODES and INFO, each client in its period and on new
-// connections. What one node sees of 4000 clients that ask all nodes each minute is seen of ten that ask it each 150
-// ms. They ask their seeds only, since of the other nodes none runs.
+// topologyRefreshStorm: each Lettuce client sends CLUSTER NODES and INFO once per period, on new connections. Ten
+// clients that ask each 150 ms load a node as 4000 clients do that ask each minute. They ask their seeds only, since
+// none of the other nodes runs.
 var topologyRefreshStorm = Incident{
 	ID:    "topology-refresh-storm",
 	Cause: "topology-refresh-storm",
-	Title: "ten Lettuce 6 clients that refresh their topology each 150 ms: a map of 80 masters, Redis 6.0",
+	Title: "ten Lettuce 6 clients that refresh a map of 80 masters each 150 ms, Redis 6.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6,
 			150*time.Millisecond)
 	},
 }
 
-// topologyRefreshStorm300 has a bigger map and fewer who ask, with the library's newer version.
+// topologyRefreshStorm300 has a bigger map, a longer period and a newer version of the library.
 var topologyRefreshStorm300 = Incident{
 	ID:    "topology-refresh-storm-300-nodes",
 	Cause: "topology-refresh-storm",
-	Title: "ten Lettuce 7 clients that refresh their topology each 300 ms: a map of 150 masters with a replica each, " +
-		"Redis 5.0",
+	Title: "ten Lettuce 7 clients that refresh a map of 150 masters and 150 replicas each 300 ms, Redis 5.0",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6},
 			clients.Lettuce7, 300*time.Millisecond)
 	},
 }
 
-// refreshingClients are in one process: each has its own map, timer and connections, as in a process of its own.
+// refreshingClients are in one process. Each has its own map, timer and connections, as in a process of its own.
 const refreshingClients = 10
 
-// refreshStorm starts one node that knows a cluster, some clients that ask it for the map, and an application whose
-// keys are all on that node, to which no map matters.
-func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, who clients.Name,
+// refreshStorm starts one node that knows a large cluster, clients that refresh its map, and a client without a map
+// whose keys are all on that node.
+func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, library clients.Name,
 	period time.Duration,
 ) (Scene, error) {
 	s, err := l.startMap(ctx, server, m, fleet.Spec{CPUs: []int{0}})
@@ -58,15 +56,10 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 	asks := reads
 	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20,
 		refreshingClients, period, true
-	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: who, CPU: otherCPU(), Options: asks})
+	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: library, CPU: otherCPU(), Options: asks})
 }
 
-// readsOfSlot are GETs of keys in one slot, which one node has.
-func readsOfSlot(slot uint16) []clients.Command {
-	return []clients.Command{{Args: []string{"GET", "{" + cluster.TagForSlot(slot) + "}doc:{n}"}}}
-}
-
-// startMap is Start for a server of some version which knows a cluster of nodes that do not run.
+// startMap starts a server of a version that knows a cluster of nodes, none of which runs.
 func (l *Lab) startMap(ctx context.Context, server servers.Name, m fleet.MapSpec, spec fleet.Spec) (*fleet.Instance,
 	error,
 ) {

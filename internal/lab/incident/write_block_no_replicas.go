@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// writeBlockNoReplicas refuses every write, because the replica that it wants is not there.
+// writeBlockNoReplicas refuses every write, because the replica that it requires does not exist.
 var writeBlockNoReplicas = Incident{
 	ID:    "write-block-no-replicas",
 	Cause: "client-pause-or-write-block",

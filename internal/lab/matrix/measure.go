@@ -56,7 +56,7 @@ func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) 
 	}
 	wait(ctx, run, o.Warmup+o.Duration+endWithin)
 	if watch != nil {
-		watch.End()
+		watch.Stop()
 	}
 	sum, err := run.Stop(endWithin)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *pair) service(ctx context.Context) (clients.Summary, *observer, error) 
 		}()
 		sum, err = p.requests(p.settings.Duration).Make(ctx, run.Addr())
 		if watch = <-begun; watch != nil {
-			watch.End()
+			watch.Stop()
 		}
 	}
 	own, stopErr := run.Stop(endWithin)
@@ -119,11 +119,11 @@ func observe(ctx context.Context, p *pair, pid int) *observer {
 		targets = append(targets, t)
 	}
 	b := &observer{clock: clock.New()}
-	b.Watch = monitor.Find(ctx, monitor.Options{
+	b.Watch = monitor.Open(ctx, monitor.Options{
 		Targets: targets, Clock: b.clock, PID: pid,
-		AtOnce: atOnce[p.about.Language],
+		Parallelism: atOnce[p.about.Language],
 	})
-	b.Begin()
+	b.Start()
 	b.start = b.clock.Now()
 	return b
 }
@@ -138,7 +138,7 @@ func (b *observer) limitedBy(sum clients.Summary, workers int) string {
 		Calls: sum.Calls, Connections: workers,
 		Pipeline: 1, Service: mean(sum),
 	}}
-	b.Seen(b.start, b.start+int64(sum.Ran), &o)
+	b.Observe(b.start, b.start+int64(sum.Ran), &o)
 	if by := bottleneck.Of(o).By; by != bottleneck.ByGeneratorCPU {
 		return by
 	}

@@ -9,14 +9,14 @@ import (
 	"io"
 	"time"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
 )
 
 // Doctor asks for the verdict on a target, by the arguments of slowpath doctor.
-type Doctor func(ctx context.Context, args []string) (cause.Diagnosis, error)
+type Doctor func(ctx context.Context, args []string) (verdict.Diagnosis, error)
 
 // Options of a run.
 type Options struct {

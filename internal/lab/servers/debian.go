@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// suite is a Debian release and what a server of it needs to run elsewhere.
+// suite is a Debian release, and what its servers need to run on other releases.
 type suite struct {
 	name    string
 	mirrors []string // tried in order
 	libs    []string // packages with the shared libraries of the server
-	loader  bool     // bring libc6 along and start through its ld.so, for a glibc newer than the host's
+	loader  bool     // also download libc6 and start the server with its ld.so, for a glibc newer than the host's
 }
 
 const mirror = "http://deb.debian.org/debian" // packages are verified by the archive's signature, so http is enough
@@ -47,14 +47,14 @@ var (
 	}
 )
 
-// keyring signs bullseye, bookworm and trixie alike.
+// keyring has the keys of bullseye, bookworm and trixie.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// debian obtains a server from pkg of a suite. In Debian the server is the file PRODUCT-check-rdb: redis-server is a
+// debian gets a server from a package of a suite. In Debian the server is the file PRODUCT-check-rdb: redis-server is a
 // link to it, in another package, and argv[0] decides.
 func debian(from suite, pkg string) recipe {
 	return func(ctx context.Context, s Server, j job) (manifest, error) {
-		m, err := from.obtain(ctx, s, pkg, j)
+		m, err := from.get(ctx, s, pkg, j)
 		if err != nil {
 			return m, fmt.Errorf("from Debian %s: %w", from.name, err)
 		}
@@ -62,7 +62,7 @@ func debian(from suite, pkg string) recipe {
 	}
 }
 
-func (u suite) obtain(ctx context.Context, s Server, pkg string, j job) (manifest, error) {
+func (u suite) get(ctx context.Context, s Server, pkg string, j job) (manifest, error) {
 	for _, t := range []tool{aptGet, dpkgDeb} {
 		if _, err := t.find(); err != nil {
 			return manifest{}, err
@@ -88,7 +88,7 @@ func (u suite) obtain(ctx context.Context, s Server, pkg string, j job) (manifes
 	return u.arrange(s, j.dir)
 }
 
-// download fetches the packages into debs. The lists of the suite are shared by its servers, hence the lock.
+// download fetches the packages into debs. The servers of a suite share its package lists, hence the lock.
 func (u suite) download(ctx context.Context, debs string, pkgs []string, j job) error {
 	unlock, err := lock(ctx, filepath.Join(j.cache, ".lock-apt-"+u.name))
 	if err != nil {
@@ -119,7 +119,8 @@ func (u suite) download(ctx context.Context, debs string, pkgs []string, j job) 
 	return oneLine(failures)
 }
 
-// aptOptions point apt at directories of our own, which are made here; only the host's apt.conf (proxies) still counts.
+// aptOptions returns options that let apt use directories of our own, which it makes. Only the host's apt.conf
+// (proxies) still applies.
 func (u suite) aptOptions(dir, mirror string) ([]string, error) {
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -189,7 +190,7 @@ func (u suite) arrange(s Server, dir string) (manifest, error) {
 	return m, os.Symlink(filepath.Join("..", target), filepath.Join(dir, m.Program))
 }
 
-// resolves is false for a link out of the unpacked tree, such as bookworm's absolute /lib64/ld-linux-x86-64.so.2.
+// resolves returns false for a link out of the unpacked tree, such as bookworm's absolute /lib64/ld-linux-x86-64.so.2.
 func resolves(path string) bool {
 	target, err := os.Readlink(path)
 	return err != nil || !filepath.IsAbs(target)

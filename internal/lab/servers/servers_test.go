@@ -78,7 +78,7 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 			t.Errorf("%s: %v, wanted %q", name, err, want)
 		}
 	}
-	if left := globIn(c.Dir(), ".tmp-*"); len(left) != 0 {
+	if left := globIn(c.dir, ".tmp-*"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -108,7 +108,7 @@ func openTemp(t *testing.T) *Cache {
 	return c
 }
 
-// fakeTool puts a shell script before all else in PATH.
+// fakeTool puts a shell script first in PATH.
 func fakeTool(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Reasons outside of this program for which a server cannot be obtained.
+// Reasons outside of this program why a server is not available.
 var (
-	// ErrRegistry says that a registry did not give the file: it is unreachable, refuses, or no longer has it.
-	ErrRegistry = errors.New("not obtainable from its registry")
+	// ErrRegistry says that a download failed: the registry is unreachable, refuses, or no longer has the file.
+	ErrRegistry = errors.New("cannot be downloaded from its registry")
 	// ErrTool says that a program is missing on this host; the message names the Debian package that has it.
 	ErrTool = errors.New("a tool is missing")
 )
@@ -104,7 +104,7 @@ func lastError(out []byte) string {
 // oneLine joins errors on one line and keeps them matchable.
 func oneLine(errs []error) error {
 	if len(errs) == 0 {
-		return errors.New("no way to obtain it is known")
+		return errors.New("no source of it is known")
 	}
 	joined := errs[0]
 	for _, err := range errs[1:] {

@@ -82,7 +82,7 @@ func untarEntry(root *os.Root, h *tar.Header, body io.Reader, left int64) (int64
 			err = root.Chtimes(name, h.ModTime, h.ModTime)
 		}
 		return left, err
-	default: // links and devices are of no use here
+	default: // links and devices are not needed
 		return left, nil
 	}
 }

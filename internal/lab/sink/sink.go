@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package sink is a server that answers every command at once, with +OK or a value: against it a load generator shows
+// Package sink is a server that answers every command at once, with +OK or a value: with it a load generator reaches
 // its own limit.
 package sink
 
@@ -18,18 +18,18 @@ import (
 
 var (
 	ok = []byte("+OK\r\n")
-	// A PING that comes alone is that of a tool which wants to know whom it speaks to.
+	// A PING that comes alone is that of a tool which checks the server.
 	ping, pong = []byte("*1\r\n$4\r\nPING\r\n"), []byte("+PONG\r\n")
 
 	errNotCommand = errors.New("not a command")
 )
 
-// Serve answers on all connections of l, by one thread, until ctx ends: with a string of valueBytes, or +OK where that
+// Serve answers on all connections of l, with one thread, until ctx ends: with a string of valueBytes, or +OK if that
 // is 0.
 func Serve(ctx context.Context, l *net.TCPListener, valueBytes int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if runtime.GOMAXPROCS(0) < 2 { // the thread that answers does not leave its own to others
+	if runtime.GOMAXPROCS(0) < 2 { // the thread that answers keeps its CPU
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
 	s := &server{buf: make([]byte, 1<<20), conns: map[int32]*conn{}, reply: ok}
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, l *net.TCPListener, valueBytes int) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := s.turn(); err != nil {
+		if err := s.iterate(); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ type server struct {
 	events          [256]unix.EpollEvent
 }
 
-// conn is what is left of a request that has come in part.
+// conn is the state of a request of which only a part has come.
 type conn struct {
 	carry []byte // less than a line
 	skip  int    // bytes of an argument and its line end
@@ -87,10 +87,11 @@ func (s *server) close() {
 	unix.Close(s.epoll)
 }
 
-func (s *server) turn() error {
-	const look = 100 // ms, after which the context is looked at
+// iterate is one iteration of the event loop.
+func (s *server) iterate() error {
+	const timeout = 100 // ms, after which the caller checks its context
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])),
-		uintptr(len(s.events)), look, 0, 0)
+		uintptr(len(s.events)), timeout, 0, 0)
 	if errno == unix.EINTR {
 		return nil
 	}
@@ -124,7 +125,7 @@ func (s *server) accept() {
 	}
 }
 
-// serve reads what there is and answers it; false when the connection is at its end.
+// serve reads and answers what has come. It returns false when the connection has ended.
 func (s *server) serve(fd int, c *conn) bool {
 	for {
 		kept := copy(s.buf, c.carry)
@@ -143,7 +144,7 @@ func (s *server) serve(fd int, c *conn) bool {
 		}
 		c.carry = append(c.carry[:0], in[used:]...)
 		if bytes.Equal(in, ping) {
-			if _, err := unix.Write(fd, pong); err != nil { // it fits into a socket's empty buffer
+			if _, err := unix.Write(fd, pong); err != nil { // it fits into the empty buffer of the socket
 				return false
 			}
 			return true
@@ -167,7 +168,7 @@ func (s *server) answer(fd, calls int) bool {
 		switch errno {
 		case 0:
 			b = b[n:]
-		case unix.EAGAIN, unix.EINTR: // the reader is behind: wait for it, there is nothing better to do
+		case unix.EAGAIN, unix.EINTR: // the client reads too slowly: wait for it
 			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 			_, _ = unix.Poll(p, 100)
 		default:
@@ -177,7 +178,7 @@ func (s *server) answer(fd, calls int) bool {
 	return true
 }
 
-// requests counts the requests that end in b, and says how many bytes of it are done with.
+// requests counts the requests that end in b, and returns how many bytes of b it has parsed.
 func (c *conn) requests(b []byte) (calls, used int, err error) {
 	for {
 		take := min(c.skip, len(b)-used)
@@ -200,7 +201,7 @@ func (c *conn) requests(b []byte) (calls, used int, err error) {
 		case c.args > 0 && line[0] == '$':
 			c.skip = n + 2
 			if c.args--; c.args == 0 {
-				calls++ // when its last argument has begun: near enough for who sends it whole
+				calls++ // when its last argument begins, which is enough for clients that send it whole
 			}
 		default:
 			return calls, used, fmt.Errorf("%w: %q", errNotCommand, line)

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Mixed is an everyday load: mostly GET and SET of small values, some counters, hashes, lists and sorted sets, over
-// keys keys.
+// Mixed is mostly GET and SET of small values, and some counters, hashes and lists, over a number of keys.
 func Mixed(keys int) func(*rand.Rand, int) []string {
 	value := strings.Repeat("x", 200)
 	return func(r *rand.Rand, _ int) []string {

@@ -1,5 +1,5 @@
 // Package traffic is the load that incidents run under: real connections that send real commands at a bounded rate. It
-// is not the load generator of `slowpath bench`: its times are for the lab's log only.
+// is not the load generator of `slowpath bench`; its times are for the lab's log only.
 package traffic
 
 import (
@@ -24,10 +24,9 @@ type Spec struct {
 	Rate     float64 // commands per second over all connections; 0: as fast as replies come
 	// Command gives the k-th command of a connection. The random source is the connection's own.
 	Command func(r *rand.Rand, k int) []string
-	// PerCall opens a new connection for every batch, as a client without a pool.
+	// PerCall opens a new connection for every batch, as a client without a pool does.
 	PerCall bool
-	// Took is told by every connection how long each of its batches took, from the first write to the last reply; nil:
-	// nobody asks.
+	// Took, if not nil, is called with the time of each batch, from the first write to the last reply.
 	Took func(time.Duration)
 }
 
@@ -40,7 +39,7 @@ type Load struct {
 	last   atomic.Pointer[error] // errors are of many types, which atomic.Value would not take
 }
 
-// Start begins the load; it goes on over errors until Stop, as clients do, and reconnects after a short pause.
+// Start starts the load. After an error it reconnects with a short pause, as clients do, until Stop.
 func Start(ctx context.Context, s Spec) *Load {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Load{cancel: cancel}
@@ -57,7 +56,7 @@ func (l *Load) Stop() {
 	l.wg.Wait()
 }
 
-// Sent counts the replies that came back, Failed the connections and error replies that failed; the last error is kept.
+// Sent counts the replies, Failed the failed connections and the error replies.
 func (l *Load) Sent() int64   { return l.sent.Load() }
 func (l *Load) Failed() int64 { return l.failed.Load() }
 
@@ -180,7 +179,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	ok := wait(ctx, p.next)
 	p.next = p.next.Add(p.gap)
 	if behind := time.Since(p.next); behind > time.Second {
-		p.next = time.Now() // a load that fell behind does not make up for it with a burst
+		p.next = time.Now() // a load that is late does not catch up with a burst
 	}
 	return ok
 }

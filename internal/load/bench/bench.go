@@ -15,24 +15,24 @@ import (
 
 // Options of a load whose result is wanted.
 type Options struct {
-	Load    engine.Options // OnConnected, Begin and OnTally are taken
+	Load    engine.Options // OnConnected, Begin and OnTally are set by Run
 	Version string         // of this program
-	Target  Target         // as it presented itself
-	// Workload is what the settings of the result say of it.
+	Target  Target         // as it identifies itself
+	// Workload is what the settings of the result say about the workload.
 	Workload any
-	// StartAt, if set, is a start barrier: the moment of the wall clock at which the load begins, after its connections
-	// stand.
+	// StartAt, if set, is a start barrier: the wall-clock time at which the load begins, after its connections are
+	// open.
 	StartAt time.Time
-	// OnSecond, if set, is told of each second in order, shortly after its end; the tally is valid until it returns. It
-	// may take up to a second without harm to the load.
+	// OnSecond, if set, is called for each second in order, shortly after its end; the tally is valid until it returns.
+	// It may take up to a second without slowing the load.
 	OnSecond func(Second, *engine.Tally)
 }
 
-// ErrStartPassed is an Options.StartAt that was over before the load could begin.
-var ErrStartPassed = errors.New("the moment to start at has passed")
+// ErrStartPassed: the time of Options.StartAt was over before the load could begin.
+var ErrStartPassed = errors.New("the time to start at has passed")
 
 // Run makes the load. It ends by its time, its number of calls or with ctx; none of them is an error. Errors are those
-// of load.Run: of the first connections, and of the host.
+// of engine.Run: of the first connections, and of the host.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Load.Clock == nil {
 		o.Load.Clock = clock.New()
@@ -49,11 +49,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		b.add(t)
 		c.add(t)
 	}
-	o.Load.OnConnected, o.Load.Begin = b.watch.Know, b.begin
+	o.Load.OnConnected, o.Load.Begin = b.monitor.SetConnections, b.begin
 	before := processCPU()
 	ran, err := engine.Run(ctx, o.Load)
 	cpu := processCPU() - before
-	b.watch.End()
+	b.monitor.Stop()
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func options(t *testing.T, i *fleet.Instance) Options {
 	return Options{Load: engine.Options{Target: at, Workload: w, Connections: 4, Pipeline: 3, Threads: 2, Seed: 1}}
 }
 
-// TestClosedLoop: every call is in the figures once, in each place that counts them.
+// TestClosedLoop: every call counts once in each number of calls.
 func TestClosedLoop(t *testing.T) {
 	o := options(t, redis(t))
 	const calls = 20_001
@@ -126,8 +126,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNobodyListens: the first connections must succeed.
-func TestNobodyListens(t *testing.T) {
+// TestNoServer: the first connections must succeed.
+func TestNoServer(t *testing.T) {
 	i := redis(t)
 	o := options(t, i)
 	if err := i.Stop(t.Context()); err != nil {

@@ -9,19 +9,19 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// collector adds up the workers' tallies, per second and in all. It is for one goroutine.
+// collector adds up the workers' tallies, per second and in total. It is for one goroutine.
 type collector struct {
-	ops      int
-	two      bool // latencies count from the intended time, too
-	workers  int
-	onSecond func(Second, *engine.Tally) // each second once, in order; the tally is valid until it returns
+	ops       int
+	bothTimes bool // latencies also count from the intended time
+	workers   int
+	onSecond  func(Second, *engine.Tally) // each second once, in order; the tally is valid until it returns
 
-	total  *engine.Tally
-	under  map[int]*second // way, by second: not all workers have told of them
-	heard  map[int]int     // by worker: the last second that it told of
-	closed int             // seconds that have been added up
-	series []Second
-	free   []*engine.Tally
+	total      *engine.Tally
+	open       map[int]*second // by second: not all workers have reported them
+	lastSecond map[int]int     // by worker: the last second that it reported
+	closed     int             // seconds that are complete
+	series     []Second
+	free       []*engine.Tally
 }
 
 // second is one second of all workers.
@@ -34,54 +34,54 @@ type second struct {
 
 func newCollector(ops int, two bool, workers int) *collector {
 	return &collector{
-		ops: ops, two: two, workers: workers, onSecond: func(Second, *engine.Tally) {},
-		total: engine.NewTally(ops, two), under: map[int]*second{}, heard: map[int]int{},
+		ops: ops, bothTimes: two, workers: workers, onSecond: func(Second, *engine.Tally) {},
+		total: engine.NewTally(ops, two), open: map[int]*second{}, lastSecond: map[int]int{},
 	}
 }
 
 // add takes what a worker counted.
 func (c *collector) add(t *engine.Tally) {
-	if t.Second < c.closed { // told of too late: it is in the figures of the whole only
+	if t.Second < c.closed { // reported too late: it counts in the total only
 		c.total.Add(t)
 		return
 	}
-	s := c.under[t.Second]
+	s := c.open[t.Second]
 	if s == nil {
 		s = &second{tally: c.empty()}
-		c.under[t.Second] = s
+		c.open[t.Second] = s
 	}
 	s.tally.Add(t)
 	s.inFlight += t.InFlight
 	s.connected += t.Connected
 	s.endNs = max(s.endNs, t.EndNs)
-	c.heard[t.Worker] = t.Second
+	c.lastSecond[t.Worker] = t.Second
 	if t.Last {
-		c.heard[t.Worker] = math.MaxInt
+		c.lastSecond[t.Worker] = math.MaxInt
 	}
-	c.close()
+	c.closeSeconds()
 }
 
-// close adds up the seconds of which all workers have told. A worker that could not run for long leaves seconds out:
-// they are empty.
-func (c *collector) close() {
-	if len(c.heard) < c.workers {
+// closeSeconds closes the seconds that all workers have reported. A worker that got no CPU for long skips seconds: they
+// are empty.
+func (c *collector) closeSeconds() {
+	if len(c.lastSecond) < c.workers {
 		return
 	}
 	last := math.MaxInt
-	for _, n := range c.heard {
+	for _, n := range c.lastSecond {
 		last = min(last, n)
 	}
-	for len(c.under) > 0 && c.closed <= last {
-		s := c.under[c.closed]
+	for len(c.open) > 0 && c.closed <= last {
+		s := c.open[c.closed]
 		if s == nil {
 			s = &second{tally: c.empty()}
 		}
-		delete(c.under, c.closed)
+		delete(c.open, c.closed)
 		c.finish(s)
 	}
 }
 
-// finish adds a second to the whole.
+// finish adds a second to the total.
 func (c *collector) finish(s *second) {
 	row := rowOf(c.closed, s)
 	c.series = append(c.series, row)
@@ -98,10 +98,10 @@ func (c *collector) empty() *engine.Tally {
 		c.free = c.free[:n-1]
 		return t
 	}
-	return engine.NewTally(c.ops, c.two)
+	return engine.NewTally(c.ops, c.bothTimes)
 }
 
-// rowOf gives the figures of a second.
+// rowOf gives the numbers of a second.
 func rowOf(n int, s *second) Second {
 	t := s.tally
 	r := Second{
@@ -117,8 +117,8 @@ func rowOf(n int, s *second) Second {
 			r.Errors += k
 		}
 	}
-	for _, k := range t.Again {
-		r.SentAgain += k
+	for _, k := range t.Retried {
+		r.Retried += k
 	}
 	for _, o := range t.Ops {
 		r.Misses += o.Misses
@@ -134,8 +134,8 @@ func rowOf(n int, s *second) Second {
 	return r
 }
 
-// Histograms adds up the ops of a tally: from the intended time, and from the send, with the calls that have no reply.
-// Those of one op are the tally's own where they are all there is: they are to be read only.
+// Histograms adds up the ops of a tally, with the calls that have no reply: latency from the intended time, service
+// from the send. With a single op they are the tally's own: do not change them.
 func Histograms(t *engine.Tally) (latency, service *hdrhistogram.Histogram) {
 	if len(t.Ops) == 1 && t.AgeFromSend == nil && t.AgeFromIntended == nil {
 		one := t.Ops[0]

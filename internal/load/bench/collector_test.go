@@ -22,7 +22,7 @@ func tally(worker, second int, n int64) *engine.Tally {
 	return t
 }
 
-// TestCollector: seconds come in order, each once and whole, however the workers tell of them.
+// TestCollector: seconds come in order, each once and complete, in whatever order the workers report them.
 func TestCollector(t *testing.T) {
 	var seen []Second
 	c := newCollector(1, true, 2)
@@ -41,7 +41,7 @@ func TestCollector(t *testing.T) {
 	c.add(tally(0, 0, 10))
 	c.add(tally(0, 1, 20))
 	if len(seen) != 0 {
-		t.Fatal("a second of which one worker has not told")
+		t.Fatal("a second that one worker has not reported")
 	}
 	c.add(tally(1, 0, 1))
 	if !slices.Equal(requests(), []int64{11}) {

@@ -41,7 +41,7 @@ func TestPoolIsTheLimit(t *testing.T) {
 		}
 		// On a machine that others fill the CPUs are named first.
 		if named := r.LimitedBy == bottleneck.ByPool; named != (pool < 200) && r.LimitedBy != bottleneck.BySharedCPU {
-			t.Errorf("pool of %d: limited by %s: %s", pool, r.LimitedBy, r.Limit.Sentence)
+			t.Errorf("pool of %d: limited by %s: %s", pool, r.LimitedBy, r.Bottleneck.Sentence)
 		}
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// CSV writes the seconds of a load as lines of comma-separated values, as they pass. The columns are the fields of
+// CSV writes the seconds of a load as lines of comma-separated values, while it runs. The columns are the fields of
 // Second, by their JSON names.
 type CSV struct {
 	w   *csv.Writer
 	err error
 }
 
-// NewCSV writes the head.
+// NewCSV writes the header.
 func NewCSV(w io.Writer) *CSV {
 	c := &CSV{w: csv.NewWriter(w)}
 	var names []string
@@ -39,7 +39,7 @@ func (c *CSV) Second(s Second) {
 }
 
 func (c *CSV) write(cells []string) {
-	_ = c.w.Write(cells) // Error tells
+	_ = c.w.Write(cells) // Error returns it
 	c.w.Flush()
 	if c.err == nil {
 		c.err = c.w.Error()

@@ -14,29 +14,29 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Work is what a load sends, as far as its data goes: a Workload or a Replay.
-type Work interface {
+// Workload is what Data needs to know about the requests of a load: a workload.Workload or a workload.Replay.
+type Workload interface {
 	Setup() [][]string // sent once to each node before the load
 	Writes() bool      // the load may leave keys
 	CleanupByScan(context.Context, workload.Node) (removed int64, err error)
 	CleanupByKeys(context.Context, workload.Node) (removed int64, err error)
 }
 
-// Data is the keys of a load in the server: what is there before, what it leaves.
+// Data is the keys of a load in the server: those before it, and those that it leaves.
 type Data struct {
-	work   Work
-	target target.Target
-	hands  []*Hand
-	owner  func(slot int) *Hand
+	workload Workload
+	target   target.Target
+	conns    []*DataConn
+	owner    func(slot int) *DataConn
 }
 
 // OpenData connects to the server, or to each master of its cluster.
-func OpenData(ctx context.Context, t target.Target, clustered bool, w Work) (*Data, error) {
-	first, err := OpenHand(ctx, t)
+func OpenData(ctx context.Context, t target.Target, clustered bool, w Workload) (*Data, error) {
+	first, err := OpenDataConn(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{work: w, target: t, hands: []*Hand{first}, owner: func(int) *Hand { return first }}
+	d := &Data{workload: w, target: t, conns: []*DataConn{first}, owner: func(int) *DataConn { return first }}
 	if !clustered {
 		return d, nil
 	}
@@ -49,7 +49,7 @@ func OpenData(ctx context.Context, t target.Target, clustered bool, w Work) (*Da
 
 // openMasters replaces the first connection by one to each node with slots.
 func (d *Data) openMasters(ctx context.Context, t target.Target) error {
-	v, err := d.hands[0].do(ctx, "CLUSTER", "NODES")
+	v, err := d.conns[0].do(ctx, "CLUSTER", "NODES")
 	if err != nil {
 		return err
 	}
@@ -58,13 +58,13 @@ func (d *Data) openMasters(ctx context.Context, t target.Target) error {
 		return fmt.Errorf("%s: %w", t.Addr(), err)
 	}
 	m.FillHosts(t.Host)
-	var owners [cluster.SlotCount]*Hand
-	var masters []*Hand
+	var owners [cluster.SlotCount]*DataConn
+	var masters []*DataConn
 	for _, n := range m.Nodes {
 		if len(n.Ranges) == 0 {
 			continue
 		}
-		h, err := OpenHand(ctx, t.WithAddr(n.Addr()))
+		h, err := OpenDataConn(ctx, t.WithAddr(n.Addr()))
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,9 @@ func (d *Data) openMasters(ctx context.Context, t target.Target) error {
 	if len(masters) == 0 {
 		return fmt.Errorf("%s: no node of the cluster has slots", t.Addr())
 	}
-	d.hands[0].Close()
-	d.hands = masters
-	d.owner = func(slot int) *Hand {
+	d.conns[0].Close()
+	d.conns = masters
+	d.owner = func(slot int) *DataConn {
 		if slot < 0 || owners[slot] == nil {
 			return masters[0]
 		}
@@ -91,18 +91,18 @@ func (d *Data) openMasters(ctx context.Context, t target.Target) error {
 
 // Close closes the connections.
 func (d *Data) Close() {
-	for _, h := range d.hands {
+	for _, h := range d.conns {
 		h.Close()
 	}
 }
 
-// randomKeys is how many keys are looked at to tell whether a server has keys of others.
+// randomKeys is how many keys are sampled to tell whether a server has keys of others.
 const randomKeys = 16
 
-// Foreign tells how many keys there are, 0 where all that were looked at are of loads. Where the server will not say it
-// is 0.
-func (d *Data) Foreign(ctx context.Context) (keys int64, err error) {
-	for _, h := range d.hands {
+// ForeignKeys is the number of keys of the nodes that have keys of others in a sample. It is 0 where the server does
+// not say.
+func (d *Data) ForeignKeys(ctx context.Context) (keys int64, err error) {
+	for _, h := range d.conns {
 		questions := [][]string{{"DBSIZE"}}
 		for range randomKeys {
 			questions = append(questions, []string{"RANDOMKEY"})
@@ -122,10 +122,10 @@ func (d *Data) Foreign(ctx context.Context) (keys int64, err error) {
 	return keys, nil
 }
 
-// Setup runs the commands that must have been run once before the load, such as SCRIPT LOAD.
+// Setup runs the commands that must run once before the load, such as SCRIPT LOAD.
 func (d *Data) Setup(ctx context.Context) error {
-	for _, h := range d.hands {
-		for _, args := range d.work.Setup() {
+	for _, h := range d.conns {
+		for _, args := range d.workload.Setup() {
 			if _, err := h.do(ctx, args...); err != nil {
 				return err
 			}
@@ -134,27 +134,27 @@ func (d *Data) Setup(ctx context.Context) error {
 	return nil
 }
 
-// Bounds of what is written before replies are read: the sockets' buffers hold it, so that neither side waits for the
-// other.
+// Limits of what is written before replies are read: it fits into the buffers of the sockets, so that neither side
+// waits for the other.
 const (
 	prefillBytes    = 32 << 10
 	prefillRequests = 256
 )
 
-// pipe is requests for one node that have not been sent.
-type pipe struct {
+// batch is requests for one node that have not been sent.
+type batch struct {
 	requests []byte
 	replies  int
 }
 
-// Prefill writes every key of a workload's range; progress is told how many of all are written.
+// Prefill writes every key of a workload's range; progress is called with the number of keys written.
 func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, progress func(written,
 	of uint64),
 ) (written uint64, err error) {
 	p := w.Prefill()
-	pipes := map[*Hand]*pipe{}
-	for _, h := range d.hands {
-		pipes[h] = &pipe{}
+	batches := map[*DataConn]*batch{}
+	for _, h := range d.conns {
+		batches[h] = &batch{}
 	}
 	stream := p.Stream(seed, 0, 1)
 	for {
@@ -163,7 +163,7 @@ func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, p
 			break
 		}
 		h := d.owner(int(r.Slot))
-		q := pipes[h]
+		q := batches[h]
 		q.requests, q.replies = append(q.requests, b...), q.replies+int(r.Replies)
 		written++
 		if len(q.requests) >= prefillBytes || q.replies >= prefillRequests {
@@ -173,7 +173,7 @@ func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, p
 			progress(written, p.Requests())
 		}
 	}
-	for h, q := range pipes {
+	for h, q := range batches {
 		if err := q.send(ctx, h); err != nil {
 			return written, err
 		}
@@ -181,7 +181,7 @@ func (d *Data) Prefill(ctx context.Context, w *workload.Workload, seed uint64, p
 	return written, nil
 }
 
-func (q *pipe) send(ctx context.Context, h *Hand) error {
+func (q *batch) send(ctx context.Context, h *DataConn) error {
 	vs, err := h.exchange(ctx, q.requests, q.replies)
 	if err != nil {
 		return fmt.Errorf("prefill: %w", err)
@@ -196,10 +196,10 @@ func (q *pipe) send(ctx context.Context, h *Hand) error {
 	return nil
 }
 
-// Leaves tells whether the load writes keys.
-func (d *Data) Leaves() bool { return d.work.Writes() }
+// WritesKeys: the load writes keys.
+func (d *Data) WritesKeys() bool { return d.workload.Writes() }
 
-// withoutScan recognises a proxy that does not know SCAN: it refuses it, or closes the connection as twemproxy does.
+// withoutScan: a proxy does not know SCAN. It refuses it, or closes the connection as twemproxy does.
 func withoutScan(err error) bool {
 	var refused *resp.ServerError
 	return errors.As(err, &refused) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
@@ -207,24 +207,24 @@ func withoutScan(err error) bool {
 
 // cleanByKeys removes the keys one by one, on a new connection.
 func (d *Data) cleanByKeys(ctx context.Context) (removed int64, err error) {
-	h, err := OpenHand(ctx, d.target)
+	h, err := OpenDataConn(ctx, d.target)
 	if err != nil {
 		return 0, err
 	}
 	defer h.Close()
-	return d.work.CleanupByKeys(ctx, h)
+	return d.workload.CleanupByKeys(ctx, h)
 }
 
-// Clean removes the keys of the load, and tells how many they were. Keys that remain are workload.ErrNotAll.
+// Clean removes the keys of the load, and counts them. The error is workload.ErrNotAll if keys remain.
 func (d *Data) Clean(ctx context.Context) (removed int64, err error) {
-	for _, h := range d.hands {
-		n, err := d.work.CleanupByScan(ctx, h)
-		if len(d.hands) == 1 && withoutScan(err) {
+	for _, h := range d.conns {
+		n, err := d.workload.CleanupByScan(ctx, h)
+		if len(d.conns) == 1 && withoutScan(err) {
 			n, err = d.cleanByKeys(ctx)
 		}
 		removed += n
 		if err != nil {
-			return removed, fmt.Errorf("clearing away: %w", err)
+			return removed, fmt.Errorf("removing the keys: %w", err)
 		}
 	}
 	return removed, nil

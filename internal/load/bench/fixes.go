@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// fixes say what can be done about calls and connections that failed, by kind.
+// fixes say what can be done about errors, by their kind.
 func fixes(r *Result) (out []string) {
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
 		if fix := engine.Fix(kind); fix != "" {

@@ -23,7 +23,7 @@ type HistogramLog struct {
 	err     error
 }
 
-// NewHistogramLog writes the head; startNs is when the load begins, since the epoch.
+// NewHistogramLog writes the header; startNs is when the load begins, since the epoch.
 func NewHistogramLog(w io.Writer, ops []string, startNs int64) *HistogramLog {
 	l := &HistogramLog{log: hdrhistogram.NewHistogramLogWriter(w), startNs: startNs}
 	for _, op := range ops {

@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latency is the figures of a histogram of nanoseconds, and the histogram itself, so that results can be added up
+// Latency is the quantiles of a histogram of nanoseconds, and the histogram itself, so that results can be added up
 // exactly.
 type Latency struct {
 	Calls   int64  `json:"calls"`
@@ -21,7 +21,7 @@ type Latency struct {
 	HDR     string `json:"hdr"` // HdrHistogram V2, compressed, base64
 }
 
-// latencyOf gives the figures of a histogram.
+// latencyOf gives the quantiles of a histogram.
 func latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
 	hdr, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
@@ -37,7 +37,7 @@ func latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
 	return l, nil
 }
 
-// Histogram decodes the histogram of the figures.
+// Histogram decodes the histogram.
 func (l Latency) Histogram() (*hdrhistogram.Histogram, error) {
 	h, err := hdrhistogram.Decode([]byte(l.HDR))
 	if err != nil {

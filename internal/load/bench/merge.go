@@ -22,7 +22,7 @@ type Part struct {
 	GeneratorLimited  bool      `json:"generator_limited"`
 }
 
-// Named is a result and where it comes from.
+// Named is a result and the name of its file.
 type Named struct {
 	Name   string
 	Result *Result
@@ -35,9 +35,8 @@ var (
 	ErrScale = errors.New("has histograms of another scale: it is of another version of slowpath; make the load again")
 )
 
-// Merge adds up the results of one load that several processes made. Histograms are added exactly; the rate is that of
-// the time that all had in common, and is 0 where they had none. What makes the sum other than that of one load is in
-// its notes.
+// Merge adds up the results of one load that several processes made. Histograms are added exactly. The rate is that of
+// the time that all have in common, and 0 where there is none. The notes say in what the sum differs from one load.
 func Merge(parts []Named) (*Result, error) {
 	if len(parts) < 2 {
 		return nil, ErrFew
@@ -47,11 +46,11 @@ func Merge(parts []Named) (*Result, error) {
 	}
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Named) int { return a.Result.Start.Compare(b.Result.Start) })
-	m := merging{parts: parts}
+	m := merger{parts: parts}
 	return m.sum()
 }
 
-// distinct refuses the same result twice.
+// distinct refuses a result that is given twice.
 func distinct(parts []Named) error {
 	for i, a := range parts {
 		for _, b := range parts[:i] {
@@ -65,13 +64,13 @@ func distinct(parts []Named) error {
 	return nil
 }
 
-// merging is the sum under way; the parts are in order of their start.
-type merging struct {
+// merger adds up results; the parts are in the order of their start.
+type merger struct {
 	parts []Named
 	out   *Result
 }
 
-func (m *merging) sum() (*Result, error) {
+func (m *merger) sum() (*Result, error) {
 	first := m.parts[0].Result
 	r := &Result{
 		Schema: Schema, Version: first.Version, Target: first.Target, Settings: m.settings(),
@@ -82,7 +81,7 @@ func (m *merging) sum() (*Result, error) {
 	end := first.Start
 	for _, p := range m.parts {
 		x := p.Result
-		if e := ended(x); e.After(end) {
+		if e := endOf(x); e.After(end) {
 			end = e
 		}
 		r.Interrupted = r.Interrupted || x.Interrupted
@@ -103,7 +102,7 @@ func (m *merging) sum() (*Result, error) {
 			Name: p.Name, Target: x.Target.Address, Start: x.Start, Seconds: x.Seconds,
 			Requests:          x.Requests,
 			RequestsPerSecond: x.RequestsPerSecond, P99Ns: x.Latency.P99Ns, LimitedBy: x.LimitedBy,
-			GeneratorLimited: x.Limit.GeneratorLimited,
+			GeneratorLimited: x.Bottleneck.GeneratorLimited,
 		})
 	}
 	r.Seconds = end.Sub(first.Start).Seconds()
@@ -117,16 +116,16 @@ func (m *merging) sum() (*Result, error) {
 		return nil, err
 	}
 	r.Series = m.series()
-	r.Limit = m.limit()
-	r.LimitedBy = r.Limit.By
+	r.Bottleneck = m.bottleneck()
+	r.LimitedBy = r.Bottleneck.By
 	r.Notes = append(r.Notes, m.notes()...)
 	return r, nil
 }
 
-func ended(r *Result) time.Time { return r.Start.Add(time.Duration(r.Seconds * 1e9)) }
+func endOf(r *Result) time.Time { return r.Start.Add(time.Duration(r.Seconds * 1e9)) }
 
-// generator adds up what the parts cost on their sides.
-func (m *merging) generator(g *Generator) {
+// generator adds up what the parts cost their generators.
+func (m *merger) generator(g *Generator) {
 	t := &m.out.Generator
 	calls := float64(m.out.Requests)
 	before := calls
@@ -143,8 +142,8 @@ func (m *merging) generator(g *Generator) {
 	}
 }
 
-// settings are those of the first part, with what all have together.
-func (m *merging) settings() Settings {
+// settings are those of the first part, with the sums over all parts.
+func (m *merger) settings() Settings {
 	s := m.parts[0].Result.Settings
 	s.Stretches = nil // each has its own; the sum is in schedule.per_second
 	for _, p := range m.parts[1:] {
@@ -156,8 +155,8 @@ func (m *merging) settings() Settings {
 	return s
 }
 
-// schedule is the sum of rates and the worst of the delays.
-func (m *merging) schedule() {
+// schedule is the sum of the rates and the largest of the delays.
+func (m *merger) schedule() {
 	kept := true
 	var s Schedule
 	for _, p := range m.parts {
@@ -174,12 +173,12 @@ func (m *merging) schedule() {
 	m.out.Schedule = &s
 }
 
-// limit is the verdict of the part that is surest of it; a part that its generator limited makes it that of the sum,
-// which is then too low.
-func (m *merging) limit() bottleneck.Verdict {
+// bottleneck is the verdict with the highest certainty. A part that its generator limited comes first, since then the
+// sum is too low.
+func (m *merger) bottleneck() bottleneck.Verdict {
 	var best bottleneck.Verdict
 	for _, p := range m.parts {
-		v := p.Result.Limit
+		v := p.Result.Bottleneck
 		if p.Result.LimitedBy == "" {
 			continue
 		}

@@ -5,8 +5,8 @@ import "maps"
 // phasesOfDials are the names of Result.Dials.
 var phasesOfDials = []string{"dns", "connect", "tls", "handshake", "whole"}
 
-// connections adds up what was counted of connections beside the calls themselves.
-func (m *merging) connections() error {
+// connections adds up the counts of connections.
+func (m *merger) connections() error {
 	r := m.out
 	r.Mismatches, r.Dials = map[string]int64{}, map[string]Latency{}
 	pooled, delivered := false, false
@@ -19,7 +19,7 @@ func (m *merging) connections() error {
 			r.Mismatches[kind] += n
 		}
 		pooled, delivered = pooled || x.PoolWait != nil, delivered || x.Delivery != nil
-		maps.Copy(r.Dials, x.Dials) // the names; the figures follow
+		maps.Copy(r.Dials, x.Dials) // the names; the values follow
 		r.Routing = r.Routing.plus(x.Routing)
 	}
 	for _, name := range phasesOfDials {
@@ -58,13 +58,13 @@ func (n *Routing) plus(m *Routing) *Routing {
 		return n
 	}
 	if n == nil {
-		n = &Routing{ReadFrom: m.ReadFrom, Nodes: map[string]int64{}, SentAgain: map[string]int64{}}
+		n = &Routing{ReadFrom: m.ReadFrom, Nodes: map[string]int64{}, Retried: map[string]int64{}}
 	}
 	for node, calls := range m.Nodes {
 		n.Nodes[node] += calls
 	}
-	for code, calls := range m.SentAgain {
-		n.SentAgain[code] += calls
+	for code, calls := range m.Retried {
+		n.Retried[code] += calls
 	}
 	return n
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// latencies adds up the histograms, of all and of each op.
-func (m *merging) latencies() error {
+// latencies adds up the histograms of all calls and of each op.
+func (m *merger) latencies() error {
 	var err error
 	if m.out.Latency, err = m.histograms(func(r *Result) *Latency { return &r.Latency }); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (m *merging) latencies() error {
 	return nil
 }
 
-func (m *merging) opNames() []string {
+func (m *merger) opNames() []string {
 	var names []string
 	for _, p := range m.parts {
 		for _, o := range p.Result.Ops {
@@ -67,7 +67,7 @@ func (m *merging) opNames() []string {
 }
 
 // histograms adds up one histogram of each part; pick gives nil where a part has none.
-func (m *merging) histograms(pick func(*Result) *Latency) (Latency, error) {
+func (m *merger) histograms(pick func(*Result) *Latency) (Latency, error) {
 	var sum *hdrhistogram.Histogram
 	for _, p := range m.parts {
 		l := pick(p.Result)

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"slowpath/internal/format"
 )
 
-// notes say what makes a sum other than one load.
-func (m *merging) notes() []string {
+// notes say in what the sum differs from one load.
+func (m *merger) notes() []string {
 	out := []string{fmt.Sprintf("Added up from %d results. Percentiles are of all their calls; those of a second in "+
 		"the series are the highest of the parts'.", len(m.parts))}
-	out = append(out, m.shared()...)
+	out = append(out, m.commonNotes()...)
 	out = append(out, m.windows()...)
 	out = append(out, m.differences()...)
 	var names []string
@@ -25,11 +27,11 @@ func (m *merging) notes() []string {
 		out = append(out, fmt.Sprintf("Limited by the generator or its host: %s. The sum is less than the server can "+
 			"do.", strings.Join(names, ", ")))
 	}
-	return append(out, m.alike()...)
+	return append(out, m.sameSeeds()...)
 }
 
-// shared are the notes that all parts have.
-func (m *merging) shared() (out []string) {
+// commonNotes are the notes that all parts have.
+func (m *merger) commonNotes() (out []string) {
 	for _, note := range m.parts[0].Result.Notes {
 		if !slices.ContainsFunc(m.parts, func(p Named) bool { return !slices.Contains(p.Result.Notes, note) }) {
 			out = append(out, note)
@@ -38,20 +40,20 @@ func (m *merging) shared() (out []string) {
 	return out
 }
 
-// Bounds of windows that count as one.
+// Limits within which the parts count as made at the same time.
 const (
 	commonShare = 0.95 // of the longest part
 	startsApart = 100 * time.Millisecond
 )
 
 // windows says how far the parts were made at the same time.
-func (m *merging) windows() []string {
+func (m *merger) windows() []string {
 	from, to := m.common()
 	if !to.After(from) {
 		var spans []string
 		for _, p := range m.parts {
 			spans = append(spans, fmt.Sprintf("%s %s to %s", p.Name, clockTime(p.Result.Start),
-				clockTime(ended(p.Result))))
+				clockTime(endOf(p.Result))))
 		}
 		return []string{"The parts have no time in common, so there is no rate of all together: " + strings.Join(spans,
 			", ") + ". Start them with the same --start-at."}
@@ -62,11 +64,12 @@ func (m *merging) windows() []string {
 		longest = max(longest, p.Result.Seconds)
 	}
 	if common := to.Sub(from).Seconds(); common < commonShare*longest {
-		out = append(out, fmt.Sprintf("The parts have %.3g s of %.3g s in common, and the rate is of these. Start "+
+		out = append(out, fmt.Sprintf("The parts have %.3g s of %.3g s in common, and the rate is that of this time. "+
+			"Start "+
 			"them with the same --start-at and --for.", common, longest))
 	} else if apart := m.parts[len(m.parts)-1].Result.Start.Sub(m.parts[0].Result.Start); apart > startsApart {
 		out = append(out, fmt.Sprintf("The parts began within %s of each other. --start-at starts them together.",
-			spelled(int64(apart))))
+			format.Brief(apart)))
 	}
 	return out
 }
@@ -74,7 +77,7 @@ func (m *merging) windows() []string {
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // differences are settings and targets that are not the same in all parts.
-func (m *merging) differences() []string {
+func (m *merger) differences() []string {
 	var out []string
 	first := m.parts[0]
 	for _, s := range []struct {
@@ -105,13 +108,12 @@ func (m *merging) differences() []string {
 	return out
 }
 
-// alike: parts of the same seed draw the same keys in the same order, and Poisson arrivals at the same moments, as if
-// there were one user less.
-func (m *merging) alike() []string {
+// sameSeeds: parts with the same seed draw the same keys in the same order, and the same Poisson arrivals.
+func (m *merger) sameSeeds() []string {
 	seeds := map[uint64]string{}
 	for _, p := range m.parts {
 		seed := p.Result.Settings.Seed
-		if other, had := seeds[seed]; had {
+		if other, found := seeds[seed]; found {
 			return []string{fmt.Sprintf("%s and %s drew the same keys and arrivals (--seed %d): give each its own.",
 				other, p.Name, seed)}
 		}

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// replay adds up what the parts sent of their logs, which may be one log that each sent, or a log of each; nil where
-// none did.
-func (m *merging) replay() *Replay {
+// replay adds up what the parts replayed, each its own log or all the same one; nil where none did.
+func (m *merger) replay() *Replay {
 	var sum *Replay
-	skipped := map[Skip]int64{} // by all but the count
+	skipped := map[Skip]int64{} // counts, by command and reason
 	for _, p := range m.parts {
 		r := p.Result.Replay
 		if r == nil {
@@ -43,7 +42,7 @@ func (m *merging) replay() *Replay {
 	return sum
 }
 
-// replaySpeed is what parts are held against each other by: a load that replays nothing has none.
+// replaySpeed is compared between the parts.
 func replaySpeed(r *Result) any {
 	if r.Replay == nil {
 		return "none"

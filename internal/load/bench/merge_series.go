@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// common is the time that all parts had.
-func (m *merging) common() (from, to time.Time) {
-	from, to = m.parts[0].Result.Start, ended(m.parts[0].Result)
+// common is the time that all parts have in common.
+func (m *merger) common() (from, to time.Time) {
+	from, to = m.parts[0].Result.Start, endOf(m.parts[0].Result)
 	for _, p := range m.parts[1:] {
 		if p.Result.Start.After(from) {
 			from = p.Result.Start
 		}
-		if e := ended(p.Result); e.Before(to) {
+		if e := endOf(p.Result); e.Before(to) {
 			to = e
 		}
 	}
 	return from, to
 }
 
-// commonRate is what all did together per second of the common time. A second that is in it in part counts in that
+// commonRate is the rate of all parts together in their common time. A second that is partly in it counts in
 // proportion.
-func (m *merging) commonRate() float64 {
+func (m *merger) commonRate() float64 {
 	from, to := m.common()
 	window := to.Sub(from).Seconds()
 	if window <= 0 {
@@ -41,9 +41,9 @@ func (m *merging) commonRate() float64 {
 	return calls / window
 }
 
-// series adds up the seconds, counted from the first start. Percentiles of a second are the highest of the parts',
-// which no sum exceeds.
-func (m *merging) series() []Second {
+// series adds up the seconds, counted from the first start. Percentiles of a second are the highest of the parts':
+// those of all their calls are not above it.
+func (m *merger) series() []Second {
 	seconds := map[int]*Second{}
 	for _, p := range m.parts {
 		shift := int(p.Result.Start.Sub(m.out.Start).Seconds() + 0.5)
@@ -69,7 +69,7 @@ func (t *Second) add(s Second) {
 	t.Requests += s.Requests
 	t.Errors += s.Errors
 	t.Misses += s.Misses
-	t.SentAgain += s.SentAgain
+	t.Retried += s.Retried
 	t.P50Ns, t.P99Ns, t.P999Ns, t.MaxNs = max(t.P50Ns, s.P50Ns), max(t.P99Ns, s.P99Ns), max(t.P999Ns, s.P999Ns),
 		max(t.MaxNs, s.MaxNs)
 	t.ServiceP50Ns, t.ServiceP99Ns, t.ServiceMaxNs = max(t.ServiceP50Ns, s.ServiceP50Ns), max(t.ServiceP99Ns,

@@ -30,7 +30,7 @@ func part(t require, start time.Duration, seconds int, seed uint64, latencies ..
 			Loop: Closed, Connections: 10, Pipeline: 1,
 			PipelineMode: "window", Threads: 1, Seed: seed, Protocol: 2,
 		},
-		LimitedBy: bottleneck.ByServerCPU, Limit: bottleneck.Verdict{
+		LimitedBy: bottleneck.ByServerCPU, Bottleneck: bottleneck.Verdict{
 			By:       bottleneck.ByServerCPU,
 			Sentence: "server main thread at 99 %", Certainty: 0.9,
 		},
@@ -148,7 +148,7 @@ func TestMerge(t *testing.T) {
 		}},
 		{name: "a generator's limit", parts: named(part(t, 0, 2, 1, 10), change(part(t, 0, 2, 2, 10), func(r *Result) {
 			r.LimitedBy = bottleneck.ByGeneratorCPU
-			r.Limit = bottleneck.Verdict{
+			r.Bottleneck = bottleneck.Verdict{
 				By: bottleneck.ByGeneratorCPU, Sentence: "the generator is the limit",
 				GeneratorLimited: true, Certainty: 0.1,
 			}
@@ -184,9 +184,9 @@ func TestMerge(t *testing.T) {
 					t.Errorf("%q in: %s", n, notesOf(t, r))
 				}
 			}
-			if generator := strings.Contains(c.name, "generator"); r.Limit.GeneratorLimited != generator ||
+			if generator := strings.Contains(c.name, "generator"); r.Bottleneck.GeneratorLimited != generator ||
 				r.LimitedBy == "" {
-				t.Errorf("limited by %s, %+v", r.LimitedBy, r.Limit)
+				t.Errorf("limited by %s, %+v", r.LimitedBy, r.Bottleneck)
 			}
 		})
 	}
@@ -318,17 +318,17 @@ func TestMergeLosesNoCount(t *testing.T) {
 		r.Bytes, r.Mismatches = Bytes{Out: 1, In: 1}, map[string]int64{"wrong": 1}
 		r.Routing = &Routing{
 			ReadFrom: "any", Nodes: map[string]int64{"a:1": 1},
-			SentAgain: map[string]int64{"MOVED": 1},
+			Retried: map[string]int64{"MOVED": 1},
 		}
 		for i := range r.Series {
-			r.Series[i].SentAgain = 1
+			r.Series[i].Retried = 1
 		}
 	}
 	sum, err := Merge(named(change(part(t, 0, 1, 1, 10), counted), change(part(t, 0, 1, 2, 20), counted)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 2}, SentAgain: map[string]int64{"MOVED": 2}}
+	want := &Routing{ReadFrom: "any", Nodes: map[string]int64{"a:1": 2}, Retried: map[string]int64{"MOVED": 2}}
 	two := map[string]int64{
 		"misses": sum.Misses, "timed out": sum.TimedOut, "delivered": sum.Delivered,
 		"errors":    sum.Errors["ERR"],
@@ -336,7 +336,7 @@ func TestMergeLosesNoCount(t *testing.T) {
 		"lost":        sum.Connections.Lost,
 		"reconnected": sum.Connections.Reconnected, "retired": sum.Connections.Retired, "out": sum.Bytes.Out,
 		"in":         sum.Bytes.In,
-		"mismatches": sum.Mismatches["wrong"], "sent again": sum.Series[0].SentAgain,
+		"mismatches": sum.Mismatches["wrong"], "sent again": sum.Series[0].Retried,
 	}
 	for what, n := range two {
 		if n != 2 {

@@ -9,7 +9,7 @@ import (
 // ErrNotResult: what was read is no document slowpath.bench/v1.
 var ErrNotResult = errors.New("no result of a load: give what slowpath bench --json wrote")
 
-// Parse reads a document slowpath.bench/v1. Its figures are as they stand there; histograms are decoded by
+// Parse reads a document slowpath.bench/v1. Its numbers are not checked; histograms are decoded by
 // Latency.Histogram.
 func Parse(body []byte) (*Result, error) {
 	var r Result

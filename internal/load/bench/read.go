@@ -24,17 +24,17 @@ func Read(from io.Reader) (*Result, error) {
 	case len(b) > maxResultBytes:
 		return nil, ErrTooLarge
 	}
-	return checked(b)
+	return parseChecked(b)
 }
 
-// checked is Parse, with figures that can be reckoned with.
-func checked(b []byte) (*Result, error) {
+// parseChecked is Parse, and refuses numbers that are out of range.
+func parseChecked(b []byte) (*Result, error) {
 	r, err := Parse(b)
 	if err != nil {
 		return nil, err
 	}
 	if r.Seconds < 0 || r.Seconds > 1e9 || r.Requests < 0 || r.Start.Year() < 1970 || r.Start.Year() > 2200 {
-		return nil, fmt.Errorf("%w: its figures are out of range", ErrNotResult)
+		return nil, fmt.Errorf("%w: its numbers are out of range", ErrNotResult)
 	}
 	for _, s := range r.Series {
 		if s.Second < 0 || s.Second > 1e9 || s.Seconds < 0 || s.Seconds > 1 || s.Requests < 0 {
@@ -44,13 +44,13 @@ func checked(b []byte) (*Result, error) {
 	return r, nil
 }
 
-// Record puts the result into a recording, and what limited it beside the facts about the whole.
+// Record writes the result into a recording, and its bottleneck into the recording's metadata.
 func (r *Result) Record(sink recording.Sink, atNs int64) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encoding the result: %w", err)
 	}
-	sink.SetMeta(recording.MetaLimitedBy, limitText(r.LimitedBy, r.Limit))
+	sink.SetMeta(recording.MetaLimitedBy, limitedByText(r.LimitedBy, r.Bottleneck))
 	sink.Snapshot(recording.Snapshot{
 		TimeNs: atNs, Source: recording.SourceLoad, Subject: r.Target.Address,
 		Name: recording.SnapshotResult, Body: string(body),
@@ -62,7 +62,7 @@ func (r *Result) Record(sink recording.Sink, atNs int64) error {
 func Recorded(rec *recording.Recording) (*Result, error) {
 	for i := len(rec.Snapshots) - 1; i >= 0; i-- {
 		if s := rec.Snapshots[i]; s.Source == recording.SourceLoad && s.Name == recording.SnapshotResult {
-			return checked([]byte(s.Body))
+			return parseChecked([]byte(s.Body))
 		}
 	}
 	return nil, ErrNotResult

@@ -14,9 +14,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of what a load writes one by one into a recording.
+// Limits of the single calls that a load writes into a recording.
 const (
-	slowPerSecond  = 200 // groups of calls that were slow; beyond, only slower ones are told
+	slowPerSecond  = 200 // groups of slow calls; from there on only slower ones are reported
 	sampleEvery    = 100 * time.Millisecond
 	rowsWaiting    = 4096
 	kindsPerSecond = 20 // of errors
@@ -29,22 +29,22 @@ type Recorder struct {
 	node    string
 	ops     []string
 	open    bool
-	slow    int64 // ns; from here on a call is slow
+	slow    int64 // ns; the slow threshold
 	startNs int64
 
 	cpuNs, runQueueNs int64 // of the workers so far
 
-	from     atomic.Int64 // load.Options.SlowFrom
-	usual    atomic.Int64 // what from is between samples
-	told     atomic.Int64 // groups in the running second
-	rows     chan engine.Slow
-	stop     chan struct{}
-	ended    chan struct{}
-	finished atomic.Bool
+	reportFrom atomic.Int64 // engine.Options.SlowFrom
+	threshold  atomic.Int64 // reportFrom between two samples
+	reported   atomic.Int64 // groups in the current second
+	rows       chan engine.Slow
+	stop       chan struct{}
+	ended      chan struct{}
+	finished   atomic.Bool
 }
 
-// NewRecorder records the load of o against a node; calls are slow from slow on. It sets the hooks of o.Load; OnStart
-// and OnSecond are the caller's to call, and Close when the load has ended.
+// NewRecorder records the load of o against a node; slow is the slow threshold. It sets the hooks of o.Load. The caller
+// calls Start, Second for each second, and Close when the load has ended.
 func NewRecorder(o *Options, sink recording.Sink, slow time.Duration) *Recorder {
 	r := &Recorder{
 		sink: sink, node: o.Target.Address, open: o.Load.Open(), slow: int64(slow),
@@ -54,26 +54,27 @@ func NewRecorder(o *Options, sink recording.Sink, slow time.Duration) *Recorder 
 	for _, op := range o.Load.Ops() {
 		r.ops = append(r.ops, op.Name)
 	}
-	r.usual.Store(r.slow)
-	r.from.Store(r.slow)
-	o.Load.SlowFrom, o.Load.OnSlow = &r.from, r.onSlow
+	r.threshold.Store(r.slow)
+	r.reportFrom.Store(r.slow)
+	o.Load.SlowFrom, o.Load.OnSlow = &r.reportFrom, r.onSlow
 	sink.SetMeta(recording.MetaSource+recording.SourceLoad,
 		recording.Detail(recording.SourceStatus{Name: recording.SourceLoad, Used: true}))
 	go r.write()
 	return r
 }
 
-// Start is told when the load begins, in ns of its clock.
+// Start is called when the load begins, with the time of its clock in ns.
 func (r *Recorder) Start(ns int64) { r.startNs = ns }
 
-// onSlow runs on a worker's thread.
+// onSlow runs on a worker's thread. While reportFrom is 0 it takes the next call, whatever its time, as the sample.
 func (r *Recorder) onSlow(s engine.Slow) {
-	if usual := r.usual.Load(); r.from.Load() == 0 && !r.from.CompareAndSwap(0, usual) && s.EndNs-s.IntendedNs < usual {
-		return // another worker gave the sample
+	threshold := r.threshold.Load()
+	if r.reportFrom.Load() == 0 && !r.reportFrom.CompareAndSwap(0, threshold) && s.EndNs-s.IntendedNs < threshold {
+		return // another worker has reported the sample
 	}
-	if r.told.Add(1)%slowPerSecond == 0 {
-		r.usual.Store(2 * max(r.usual.Load(), r.slow))
-		r.from.Store(r.usual.Load())
+	if r.reported.Add(1)%slowPerSecond == 0 {
+		r.threshold.Store(2 * max(r.threshold.Load(), r.slow))
+		r.reportFrom.Store(r.threshold.Load())
 	}
 	select {
 	case r.rows <- s:
@@ -81,7 +82,7 @@ func (r *Recorder) onSlow(s engine.Slow) {
 	}
 }
 
-// write turns what the workers tell into rows, and asks for samples.
+// write turns what the workers report into rows, and asks for samples.
 func (r *Recorder) write() {
 	defer close(r.ended)
 	tick := time.NewTicker(sampleEvery)
@@ -91,7 +92,7 @@ func (r *Recorder) write() {
 		case s := <-r.rows:
 			r.row(s)
 		case <-tick.C:
-			r.from.Store(0)
+			r.reportFrom.Store(0)
 		case <-r.stop:
 			for len(r.rows) > 0 {
 				r.row(<-r.rows)
@@ -112,17 +113,17 @@ func (r *Recorder) row(s engine.Slow) {
 	r.sink.Call(c)
 }
 
-// Second writes a second of the load, and adapts what the next one tells one by one.
+// Second writes a second of the load, and adapts from which latency calls are reported in the next one.
 func (r *Recorder) Second(s Second, t *engine.Tally) {
 	at := r.startNs + int64(s.Second)*1e9
 	for i, op := range r.ops {
 		o := &t.Ops[i]
-		felt := o.Service
+		latency := o.Service
 		if o.Response != nil {
-			felt = o.Response
+			latency = o.Response
 			r.histogram(at, recording.LoadFromSend+" "+op, o.Service)
 		}
-		r.histogram(at, recording.LoadFromIntended+" "+op, felt)
+		r.histogram(at, recording.LoadFromIntended+" "+op, latency)
 	}
 	r.cpuNs, r.runQueueNs = r.cpuNs+t.CPUNs, r.runQueueNs+t.RunQueueNs
 	for name, ns := range map[string]int64{"workers.cpu_ns": r.cpuNs, "workers.run_queue_ns": r.runQueueNs} {
@@ -146,15 +147,15 @@ func (r *Recorder) Second(s Second, t *engine.Tally) {
 	r.adapt(t)
 }
 
-// adapt chooses from how much on calls are told, so that they are about slowPerSecond.
+// adapt chooses the latency from which calls are reported, so that they are about slowPerSecond.
 func (r *Recorder) adapt(t *engine.Tally) {
-	r.told.Store(0)
+	r.reported.Store(0)
 	from := r.slow
-	if felt, _ := Histograms(t); felt.TotalCount() > slowPerSecond {
-		from = max(from, felt.ValueAtPercentile(100*(1-slowPerSecond/float64(felt.TotalCount()))))
+	if latency, _ := Histograms(t); latency.TotalCount() > slowPerSecond {
+		from = max(from, latency.ValueAtPercentile(100*(1-slowPerSecond/float64(latency.TotalCount()))))
 	}
-	r.usual.Store(from)
-	r.from.Store(from)
+	r.threshold.Store(from)
+	r.reportFrom.Store(from)
 }
 
 func (r *Recorder) histogram(atNs int64, name string, h *hdrhistogram.Histogram) {
@@ -174,7 +175,7 @@ func (r *Recorder) Close() {
 	if r.finished.Swap(true) {
 		return
 	}
-	r.from.Store(math.MaxInt64)
+	r.reportFrom.Store(math.MaxInt64)
 	close(r.stop)
 	<-r.ended
 }

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// replayed says what of the log was sent; nil of a load that drew its requests.
-func (s *summary) replayed() *Replay {
+// replay says what of the log was sent; nil without a log.
+func (s *summary) replay() *Replay {
 	log := s.Load.Replay
 	if log == nil {
 		return nil
@@ -23,15 +23,15 @@ func (s *summary) replayed() *Replay {
 	for _, k := range log.Skipped {
 		r.Skipped = append(r.Skipped, Skip{k.Command, k.Why, k.Count})
 	}
-	r.Notes = append(r.Notes, orderOf(&s.Load, len(s.total.Nodes) > 0)...)
+	r.Notes = append(r.Notes, orderNotes(&s.Load, len(s.total.Nodes) > 0)...)
 	return r
 }
 
-// orderOf says how far the order of the log is kept.
-func orderOf(o *engine.Options, routed bool) []string {
-	among := "that among clients only by their times"
+// orderNotes say how far the order of the log is kept.
+func orderNotes(o *engine.Options, routed bool) []string {
+	among := "that between clients only by their times"
 	if !o.Paced() {
-		among = "that among clients is not"
+		among = "that between clients is not"
 	}
 	out := []string{fmt.Sprintf("the order of each client's requests is kept, %s", among)}
 	if routed && o.Pipeline > 1 {

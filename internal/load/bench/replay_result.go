@@ -1,16 +1,15 @@
 package bench
 
-// ReplayOf a log: what settings.arrivals says of calls that are due at their times in it.
+// ReplayOf is settings.arrivals of calls that are due at their times in a log.
 const ReplayOf = "log"
 
 // Replay is what a load sent that replayed a log.
 type Replay struct {
 	Requests int64 `json:"requests"`  // of the log, that can be sent
 	Sent     int64 `json:"sent"`      // of them, in this load
-	Clients  int   `json:"clients"`   // of the log, whose requests these are
-	LengthNs int64 `json:"length_ns"` // from the first request to the last, at the log's own pace
-	// Speed is how much faster than the log the requests are due; 0: without pace, as fast as connections and pipeline
-	// allow.
+	Clients  int   `json:"clients"`   // of the log
+	LengthNs int64 `json:"length_ns"` // from the first request to the last, at the speed of the log
+	// Speed is how much faster than in the log the requests are due; 0: as fast as connections and pipeline allow.
 	Speed   float64  `json:"speed"`
 	Skipped []Skip   `json:"skipped"` // the most frequent first
 	Notes   []string `json:"notes"`   // what differs from the log

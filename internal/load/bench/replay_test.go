@@ -25,7 +25,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for speed, among := range map[float64]string{1: "by their times", 0: "among clients is not"} {
+	for speed, among := range map[float64]string{1: "by their times", 0: "between clients is not"} {
 		o := options(t, i)
 		o.Load.Target, o.Load.Workload, o.Load.Replay, o.Load.ReplaySpeed, o.Load.Connections = at, nil, log, speed, 2
 		r, err := Run(t.Context(), o)
@@ -51,8 +51,8 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if !d.Leaves() {
-		t.Error("it leaves keys")
+	if !d.WritesKeys() {
+		t.Error("it writes keys")
 	}
 	if n, err := d.Clean(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d keys removed, %v", n, err)

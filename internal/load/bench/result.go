@@ -1,5 +1,5 @@
-// Package bench makes one load and its result: it collects what the workers of internal/load/engine count, per second
-// and in all, and says beside the figures what they cannot show.
+// Package bench makes one load and its result: it adds up what the workers of internal/load/engine count, per second
+// and in total, says what limited the load, and notes what the numbers do not show.
 package bench
 
 import (
@@ -11,7 +11,7 @@ import (
 // Schema of Result.
 const Schema = "slowpath.bench/v1"
 
-// Result is a load in figures, the document slowpath.bench/v1 (docs/json.md).
+// Result is the result of a load, the document slowpath.bench/v1 (docs/json.md).
 type Result struct {
 	Schema   string    `json:"schema"`
 	Version  string    `json:"version"` // of the program that made the load
@@ -24,18 +24,18 @@ type Result struct {
 
 	Requests          int64   `json:"requests"` // that had a reply, after the end of sending too
 	RequestsPerSecond float64 `json:"requests_per_second"`
-	// Latency counts from the intended time, with the calls that have no reply at the end as long as they had waited by
-	// then; Service counts from the send. In a closed loop they are the same.
+	// Latency counts from the intended time; calls without a reply at the end count with their age. Service counts from
+	// the send. In a closed loop both are the same.
 	Latency Latency          `json:"latency"`
 	Service Latency          `json:"service"`
 	Ops     []Op             `json:"ops"`
-	Errors  map[string]int64 `json:"errors"` // error replies by their code, and what went wrong with connections
+	Errors  map[string]int64 `json:"errors"` // error replies by their code, and errors of connections
 	Misses  int64            `json:"misses"` // reads that found nothing
 
-	// LimitedBy is what kept the rate from being higher, one of the ids of package limit; Limit says it in a sentence,
-	// with the evidence. With Limit.GeneratorLimited the figures are as much those of the generator as of the server.
-	LimitedBy string             `json:"limited_by"`
-	Limit     bottleneck.Verdict `json:"limit"`
+	// LimitedBy is what kept the rate from being higher, one of the ids of package bottleneck; Bottleneck says it in a
+	// sentence, with the evidence.
+	LimitedBy  string             `json:"limited_by"`
+	Bottleneck bottleneck.Verdict `json:"limit"`
 
 	Unanswered  Unanswered  `json:"unanswered"`
 	Schedule    *Schedule   `json:"schedule,omitempty"` // open loop
@@ -54,7 +54,7 @@ type Result struct {
 	Generator  Generator        `json:"generator"`
 	Series     []Second         `json:"series"`
 	Parts      []Part           `json:"parts,omitempty"` // of a result that several were added up to
-	Notes      []string         `json:"notes"`           // what one must know to read the figures, for people
+	Notes      []string         `json:"notes"`           // sentences: what one must know to read the result
 }
 
 // Target is the server that was loaded.
@@ -67,7 +67,7 @@ type Target struct {
 // Loops.
 const (
 	Closed = "closed" // the next call is sent when one has come back
-	Open   = "open"   // calls are due at the moments of a schedule
+	Open   = "open"   // calls are due by a schedule
 )
 
 // Settings of the load.
@@ -95,7 +95,7 @@ type Settings struct {
 	PoolWorkers    int        `json:"pool_workers"`
 	Subscribers    int        `json:"subscribers"`
 	Verify         bool       `json:"verify"`
-	Workload       any        `json:"workload,omitempty"` // as the command line said it
+	Workload       any        `json:"workload,omitempty"` // as the command line says it
 }
 
 // Stretch is a part of the schedule of an open loop.
@@ -105,7 +105,7 @@ type Stretch struct {
 	To         float64 `json:"to_per_second"`
 }
 
-// Op is the figures of one kind of call.
+// Op is the result of one kind of call.
 type Op struct {
 	Op                string  `json:"op"`
 	Ratio             float64 `json:"ratio"` // of the mix, as asked for
@@ -117,8 +117,8 @@ type Op struct {
 	Service           Latency `json:"service"`
 }
 
-// Unanswered counts the calls that have no latency of their own: they count with their age, which is less than what
-// they would have taken.
+// Unanswered counts the calls that have no reply. Those in flight and unsent count with their age at the end, which is
+// less than they would have taken.
 type Unanswered struct {
 	InFlight int64 `json:"in_flight"` // no reply when the load ended
 	Unsent   int64 `json:"unsent"`    // due by the schedule, and never sent
@@ -130,16 +130,16 @@ type Unanswered struct {
 type Routing struct {
 	ReadFrom string           `json:"read_from"` // master, replica, any
 	Nodes    map[string]int64 `json:"nodes"`     // requests that had a reply, by the node's address
-	// SentAgain counts what calls met that were sent again, by the code of the reply: MOVED, ASK, TRYAGAIN,
-	// CLUSTERDOWN, LOADING, READONLY, …. They are no errors: the time of such a call goes on until its last reply.
-	SentAgain map[string]int64 `json:"sent_again"`
+	// Retried counts the replies after which a call was sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN,
+	// LOADING, READONLY, …. They are no errors: the time of such a call ends with its last reply.
+	Retried map[string]int64 `json:"sent_again"`
 }
 
 // Schedule says how well an open loop kept its own.
 type Schedule struct {
 	PerSecond float64 `json:"per_second"` // mean rate that was asked for
-	// How much later than intended calls were sent that could have been: the generator's own delay. A call that waits
-	// for a connection with room is not late by this measure; its latency has that time.
+	// How much later than intended the generator sent calls that had a connection with room: its own delay. The wait
+	// for such a connection is not in it, but in the latency.
 	LateP50Ns int64 `json:"late_p50_ns"`
 	LateP99Ns int64 `json:"late_p99_ns"`
 	LateMaxNs int64 `json:"late_max_ns"`
@@ -150,7 +150,7 @@ type Schedule struct {
 type Connections struct {
 	Lost        int64 `json:"lost"`
 	Reconnected int64 `json:"reconnected"`
-	Retired     int64 `json:"retired"` // closed by plan
+	Retired     int64 `json:"retired"` // closed as planned: --per-call, --reconnect-every
 }
 
 // Bytes on the wire, without TLS and TCP.
@@ -161,12 +161,12 @@ type Bytes struct {
 
 // Generator is what the load cost on its own side.
 type Generator struct {
-	// CPUNs is the CPU time of the process during the load, with what collects and shows the figures.
+	// CPUNs is the CPU time of the whole process during the load.
 	CPUNs                int64   `json:"cpu_ns"`
 	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_requests"`
 	WorkersCPUNs         int64   `json:"workers_cpu_ns"`       // of the threads that send and receive
-	WorkersRunQueueNs    int64   `json:"workers_run_queue_ns"` // that these threads stood ready without a CPU
-	// of WorkersCPUNs, about: they looked whether something had come, and nothing had
+	WorkersRunQueueNs    int64   `json:"workers_run_queue_ns"` // time of these threads in the run queue
+	// of WorkersCPUNs, about: polls that found nothing
 	WorkersSpunNs         int64   `json:"workers_spun_ns"`
 	SystemCallsPerRequest float64 `json:"system_calls_per_request"`
 }
@@ -176,9 +176,9 @@ type Second struct {
 	Second            int     `json:"second"` // from the start
 	Seconds           float64 `json:"seconds"`
 	Requests          int64   `json:"requests"`
-	Errors            int64   `json:"errors"` // error replies, and what went wrong with connections
+	Errors            int64   `json:"errors"` // error replies, and errors of connections
 	Misses            int64   `json:"misses"`
-	SentAgain         int64   `json:"sent_again"` // replies such as MOVED, to calls that were sent again
+	Retried           int64   `json:"sent_again"` // replies such as MOVED, after which a call was sent again
 	P50Ns             int64   `json:"p50_ns"`     // latency
 	P99Ns             int64   `json:"p99_ns"`
 	P999Ns            int64   `json:"p999_ns"`

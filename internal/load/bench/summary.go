@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// KeptWithin is how much later than intended the generator may send 1 % of the calls of a schedule that it kept. It is
-// an aim: what was measured is in docs/benchmarks.md.
+// KeptWithin is the lateness that 99 % of the calls of a kept schedule stay below. It is an aim; docs/benchmarks.md has
+// measurements.
 const KeptWithin = 50 * time.Microsecond
 
 // summary makes the result of what was collected.
@@ -25,20 +25,20 @@ type summary struct {
 	cpu         time.Duration
 	interrupted bool
 	observer    *observer
-	// that were made, since one histogram can have several names in the result
-	figures map[*hdrhistogram.Histogram]Latency
+	// by histogram, since one can be in several places of the result
+	latencies map[*hdrhistogram.Histogram]Latency
 }
 
-// latencyOf is the package's latencyOf, once for each histogram: to encode one takes a millisecond.
+// latencyOf caches the package's latencyOf: to encode a histogram takes a millisecond.
 func (s *summary) latencyOf(h *hdrhistogram.Histogram) (Latency, error) {
-	if l, known := s.figures[h]; known {
+	if l, known := s.latencies[h]; known {
 		return l, nil
 	}
 	l, err := latencyOf(h)
-	if s.figures == nil {
-		s.figures = map[*hdrhistogram.Histogram]Latency{}
+	if s.latencies == nil {
+		s.latencies = map[*hdrhistogram.Histogram]Latency{}
 	}
-	s.figures[h] = l
+	s.latencies[h] = l
 	return l, err
 }
 
@@ -60,30 +60,8 @@ func (s *summary) result() (*Result, error) {
 		WorkersCPUNs: t.CPUNs, WorkersRunQueueNs: t.RunQueueNs, WorkersSpunNs: t.SpunNs,
 		SystemCallsPerRequest: rate(t.Waits+t.Reads+t.Writes, float64(r.Requests)),
 	}
-	var err error
-	latency, service := Histograms(t)
-	if r.Latency, err = s.latencyOf(latency); err != nil {
+	if err := s.latenciesOf(r); err != nil {
 		return nil, err
-	}
-	if r.Service, err = s.latencyOf(service); err != nil {
-		return nil, err
-	}
-	if r.Dials, err = dialsOf(t); err != nil {
-		return nil, err
-	}
-	if t.PoolWait != nil {
-		wait, err := latencyOf(t.PoolWait)
-		if err != nil {
-			return nil, err
-		}
-		r.PoolWait = &wait
-	}
-	if t.Delivery != nil {
-		took, err := latencyOf(t.Delivery)
-		if err != nil {
-			return nil, err
-		}
-		r.Delivery = &took
 	}
 	r.Mismatches = t.Mismatches
 	r.TimedOut, r.Delivered = t.TimedOut, t.Delivered
@@ -99,16 +77,45 @@ func (s *summary) result() (*Result, error) {
 		r.Schedule = s.schedule(r)
 	}
 	if len(t.Nodes) > 0 {
-		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, SentAgain: t.Again}
+		r.Routing = &Routing{ReadFrom: cmp.Or(s.Load.ReadFrom, engine.Master), Nodes: t.Nodes, Retried: t.Retried}
 	}
-	r.Replay = s.replayed()
+	r.Replay = s.replay()
 	verdict := s.observer.verdict(s, r)
-	r.LimitedBy, r.Limit = verdict.By, verdict
+	r.LimitedBy, r.Bottleneck = verdict.By, verdict
 	r.Notes = append(r.Notes, s.notes(r)...)
 	return r, nil
 }
 
-// allErrors adds what went wrong with connections to what went wrong with calls.
+// latenciesOf fills in the latencies of all calls, of opening connections, of the wait for the pool, and of delivery.
+func (s *summary) latenciesOf(r *Result) (err error) {
+	t := s.total
+	latency, service := Histograms(t)
+	if r.Latency, err = s.latencyOf(latency); err != nil {
+		return err
+	}
+	if r.Service, err = s.latencyOf(service); err != nil {
+		return err
+	}
+	if r.Dials, err = dialsOf(t); err != nil {
+		return err
+	}
+	if r.PoolWait, err = optionalLatency(t.PoolWait); err != nil {
+		return err
+	}
+	r.Delivery, err = optionalLatency(t.Delivery)
+	return err
+}
+
+// optionalLatency is nil without a histogram.
+func optionalLatency(h *hdrhistogram.Histogram) (*Latency, error) {
+	if h == nil {
+		return nil, nil
+	}
+	l, err := latencyOf(h)
+	return &l, err
+}
+
+// allErrors are the errors of calls and of connections.
 func allErrors(t *engine.Tally) map[string]int64 {
 	out := maps.Clone(t.Errors)
 	for kind, n := range t.ConnErrors {
@@ -117,7 +124,7 @@ func allErrors(t *engine.Tally) map[string]int64 {
 	return out
 }
 
-// dialsOf gives the phases of the connections that were opened in the course of the load, those that took place.
+// dialsOf gives the phases of opening connections during the load, without those that never took place.
 func dialsOf(t *engine.Tally) (map[string]Latency, error) {
 	d, out := t.Dials, map[string]Latency{}
 	for name, h := range map[string]*hdrhistogram.Histogram{
@@ -136,7 +143,7 @@ func dialsOf(t *engine.Tally) (map[string]Latency, error) {
 	return out, nil
 }
 
-// rate is n per unit, 0 where there was none.
+// rate is n per unit, 0 without units.
 func rate(n int64, units float64) float64 {
 	if units <= 0 {
 		return 0

@@ -2,7 +2,8 @@ package bottleneck
 
 import "time"
 
-// Observations are what was seen of one load. What is not known is zero, and Server.Sight says how a server was seen.
+// Observations are what was seen of one load. What is not known is zero; Server.Visibility says what was seen of a
+// server.
 type Observations struct {
 	Window    time.Duration // from the first send to the end of sending
 	Load      Load
@@ -22,14 +23,14 @@ type Load struct {
 	InFlight       int64   // at the end
 	Connections    int
 	Pipeline       int // calls that may be in flight on each
-	// mean of what a call holds its connection for: from the send to the reply, and with Connecting
+	// mean time for which a call occupies its connection: from the send to the reply, and with Connecting
 	Service     time.Duration
-	Connecting  time.Duration // of Service, what opening the connection takes, where each call has one of its own
+	Connecting  time.Duration // of Service: opening the connection, where each call has its own
 	ResponseP99 time.Duration // from the intended time
 	LateP99     time.Duration // how much later than intended the generator sent what it could have sent
 }
 
-// PerSecond is the rate that came about.
+// PerSecond is the rate that was reached.
 func (o *Observations) PerSecond() float64 {
 	if o.Window <= 0 {
 		return 0
@@ -41,66 +42,65 @@ func (o *Observations) PerSecond() float64 {
 type Generator struct {
 	Threads  []Thread
 	BusyPoll bool    // its threads spin, so that their CPU time says nothing
-	Spinning float64 // share of the CPU time in which they looked for replies and calls that are due, and found none
+	Spinning float64 // share of the CPU time in which they polled and found nothing to do
 	CPUs     []int   // where it may run
 	Quotas   []Quota
 }
 
-// Thread is what a thread had of the window: on a CPU, and ready to run but without one. Ready holds throttled time.
+// Thread is the time of a thread in the window: on a CPU, and in the run queue. RunQueue includes throttled time.
 type Thread struct {
-	Name       string
-	CPU, Ready time.Duration
+	Name          string
+	CPU, RunQueue time.Duration
 }
 
-// Quota is a CPU quota during the window. Held is summed over CPUs.
+// Quota is a CPU quota during the window. ThrottledTime is summed over CPUs.
 type Quota struct {
-	Cgroup             string
-	Cores              float64
-	Periods, Throttled int64
-	Held               time.Duration
+	Cgroup                    string
+	Cores                     float64
+	Periods, ThrottledPeriods int64
+	ThrottledTime             time.Duration
 }
 
-// Sight is how a server was seen.
-type Sight string
+// Visibility says how the CPU time of a server was read.
+type Visibility string
 
-// Kinds of sight, the best first.
+// The best first.
 const (
-	SightHost    Sight = "host"    // by the files of this host
-	SightMain    Sight = "main"    // its own figures for its main thread (used_cpu_*_main_thread of INFO, Redis 6.2)
-	SightProcess Sight = "process" // its own figures for the whole process (used_cpu_* of INFO)
-	SightNone    Sight = ""
+	VisibleOnHost     Visibility = "host"    // /proc of this host
+	VisibleMainThread Visibility = "main"    // used_cpu_*_main_thread of INFO (Redis 6.2)
+	VisibleProcess    Visibility = "process" // used_cpu_* of INFO: the whole process
+	NotVisible        Visibility = ""
 )
 
 // Server is one server, or a proxy.
 type Server struct {
-	Address string
-	Proxy   bool
-	Process string // name of its process on this host, where that is no server that says what it is
-	Sight   Sight
-	Why     string   // it was not seen
-	Main    Thread   // with SightProcess all threads together
-	Others  []Thread // only by SightHost
-	Blocked float64  // share of looks at which the main thread was in uninterruptible sleep: disk, page faults
-	Quotas  []Quota
-	CPUs    []int // where it may run
-	// Queued is the share of looks at which replies waited in its sockets to get onto the way; -1 where that is not to
-	// be seen.
-	Queued float64
+	Address       string
+	Proxy         bool
+	Process       string // name of its process on this host, where it is a proxy or does not say what it is
+	Visibility    Visibility
+	WhyNotVisible string   // empty where it was visible
+	MainThread    Thread   // with VisibleProcess all threads together
+	OtherThreads  []Thread // only with VisibleOnHost
+	Blocked       float64  // share of readings with the main thread in uninterruptible sleep: disk, page faults
+	Quotas        []Quota
+	CPUs          []int // where it may run
+	// RepliesQueued is the mean share of its sockets that had unsent replies; -1 where that cannot be seen.
+	RepliesQueued float64
 }
 
-// Network is the way between, seen from the generator's sockets.
+// Network is the path to the servers, seen from the generator's sockets.
 type Network struct {
 	Remote      bool          // the server is on another host
-	MinRTT      time.Duration // least round trip of the kernels, 0 where unknown
-	Retransmits int64         // segments that the generator sent again
-	// share of the window in which a socket could not send since the server did not read, on average
+	MinRTT      time.Duration // of the kernel (tcpi_min_rtt), 0 where unknown
+	Retransmits int64         // segments that the generator retransmitted
+	// mean share of the window in which a socket could not send, since the server did not read
 	RwndLimited float64
-	// share of looks at the generator's sockets at which requests waited in them to get onto the way
-	Queued       float64
-	BytesPerSec  float64 // of payload, the larger direction
-	Link         string  // interface
-	LinkBits     float64 // its speed per second, 0 where unknown
-	LinkUsedBits float64 // of the larger direction per second, all that went over it
+	// mean share of the generator's sockets that had unsent requests
+	RequestsQueued float64
+	BytesPerSec    float64 // of payload, the larger direction
+	Link           string  // interface
+	LinkBits       float64 // its speed per second, 0 where unknown
+	LinkUsedBits   float64 // of the larger direction per second, all traffic of the interface
 }
 
 // Pool is a pool of connections that callers share.

@@ -10,17 +10,17 @@ import (
 // Arrival processes of an open loop.
 const (
 	Uniform = "uniform" // evenly, 1/rate apart
-	Poisson = "poisson" // independent of each other, as those of many users are
+	Poisson = "poisson" // independent of each other, as the calls of many users
 )
 
-// Stretch is a part of a schedule: the rate goes from From to To in a straight line.
+// Stretch is a part of a schedule: the rate changes linearly from From to To.
 type Stretch struct {
 	Lasts    time.Duration
 	From, To float64 // calls per second
 }
 
-// arrivals gives the moments at which the calls of one worker are due. Workers share one schedule: with w of n the k-th
-// call of a uniform process is call k*n+w of all; thinned by n, a Poisson process is one again.
+// arrivals gives the times at which the calls of one worker are due. The workers share a schedule: the k-th call of
+// worker w of n is call k*n+w of a uniform process; a Poisson process of a rate divided by n is one again.
 type arrivals struct {
 	stretches []Stretch
 	rng       *rand.Rand // nil: uniform
@@ -28,7 +28,7 @@ type arrivals struct {
 
 	due  float64 // calls of all workers before the next of this one
 	done float64 // calls of all workers before the first of the stretches that are left
-	from int64   // its beginning, ns from the start
+	from int64   // their start, ns from the start of the load
 }
 
 func newArrivals(s []Stretch, process string, worker, workers int, seed uint64) (*arrivals, error) {

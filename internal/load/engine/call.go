@@ -10,13 +10,13 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// send begins a call: it appends its request to a connection that has room for it.
+// send begins a call on a connection that has room for it.
 func (w *worker) send(c *conn, intended int64) {
-	if c.away {
-		w.depart(c, intended)
+	if c.unconnected {
+		w.dialAndSend(c, intended)
 		return
 	}
-	w.begun()
+	w.countBegun()
 	w.request(c, intended)
 }
 
@@ -29,16 +29,16 @@ func (w *worker) request(c *conn, intended int64) {
 	c.quota--
 }
 
-// sendAll sends n calls of a closed loop on a connection of its own, as many times send does.
+// sendAll is n times send, for a closed loop.
 func (w *worker) sendAll(c *conn, n int) {
-	if w.player != nil {
-		w.play(c.index)
+	if w.replayer != nil {
+		w.sendDue(c.index)
 		return
 	}
 	n = int(min(int64(n), c.quota))
-	if w.left >= 0 {
-		n = min(n, int(w.left))
-		w.left -= int64(n)
+	if w.remaining >= 0 {
+		n = min(n, int(w.remaining))
+		w.remaining -= int64(n)
 	}
 	c.quota -= int64(n)
 	w.inFlight += int64(n)
@@ -53,24 +53,24 @@ func (w *worker) sendAll(c *conn, n int) {
 	c.out = out
 }
 
-// begun counts a call that begins.
-func (w *worker) begun() {
+// countBegun counts a call that begins.
+func (w *worker) countBegun() {
 	w.inFlight++
 	w.tally.Begun++
-	if w.left > 0 {
-		w.left--
+	if w.remaining > 0 {
+		w.remaining--
 	}
 }
 
-// free says that c has room for one more call.
-func (w *worker) free(c *conn) {
+// connReady uses the room for one more call on c.
+func (w *worker) connReady(c *conn) {
 	switch {
-	case w.left == 0 || c.quota == 0:
-	case w.player != nil:
-		w.play(c.index)
+	case w.remaining == 0 || c.quota == 0:
+	case w.replayer != nil:
+		w.sendDue(c.index)
 	case w.arrivals == nil:
 		w.send(c, w.now)
-	case w.more && w.due <= w.now: // it was waiting for this
+	case w.hasDue && w.due <= w.now: // it waited for a connection
 		w.send(c, w.due)
 		w.advance()
 	default:
@@ -81,14 +81,14 @@ func (w *worker) free(c *conn) {
 // advance goes to the next arrival of the schedule.
 func (w *worker) advance() {
 	var at int64
-	at, w.more = w.arrivals.next()
+	at, w.hasDue = w.arrivals.next()
 	w.due = w.r.start + at
 }
 
-// dispatch sends what has become due, each on the connection that has been idle for longest.
+// dispatch sends the calls that have become due, each on the connection that is idle for longest.
 func (w *worker) dispatch() {
-	if w.player != nil {
-		w.playDue()
+	if w.replayer != nil {
+		w.sendAllDue()
 	}
 	if w.routing != nil {
 		w.dispatchRouted()
@@ -97,64 +97,17 @@ func (w *worker) dispatch() {
 	if w.arrivals == nil {
 		return
 	}
-	for w.more && w.due <= w.now && w.left != 0 && !w.idle.empty() {
+	for w.hasDue && w.due <= w.now && w.remaining != 0 && !w.idle.empty() {
 		c := w.idle.take()
 		if c.dead || c.quota == 0 {
 			continue
 		}
-		_ = w.tally.Late.RecordValue(min(w.now-w.due, longest)) // in range
+		_ = w.tally.Late.RecordValue(min(w.now-w.due, maxLatency)) // in range
 		w.send(c, w.due)
 		w.advance()
 		w.flush(c)
 		w.now = w.r.Clock.Now() // a system call later
 	}
-}
-
-// flush writes what is to be written.
-func (w *worker) flush(c *conn) {
-	if c.secure != nil {
-		w.flushSecure(c)
-		return
-	}
-	if len(c.out) == 0 || c.full || c.dead {
-		return
-	}
-	c.out = w.put(c, c.out)
-	if len(c.out) == 0 && c.link == nil {
-		w.drafts = append(w.drafts, c.out)
-		c.out = nil
-	}
-}
-
-// draft is what the next requests of a connection are appended to. Connections share these buffers, the last used
-// first, so that they stay in the caches.
-func (w *worker) draft(c *conn) []byte {
-	n := len(w.drafts) - 1
-	if c.out != nil || n < 0 {
-		return c.out
-	}
-	b := w.drafts[n]
-	w.drafts = w.drafts[:n]
-	return b
-}
-
-// put writes to a socket and gives what it did not take.
-func (w *worker) put(c *conn, out []byte) []byte {
-	w.tally.Writes++
-	n, errno := write(c.fd, out)
-	switch {
-	case errno == unix.EAGAIN:
-		c.full = true
-		return out
-	case errno != 0:
-		w.lost(c, errno)
-		return out[:0]
-	}
-	w.tally.BytesOut += int64(n)
-	if n < len(out) {
-		c.full = true
-	}
-	return out[:copy(out, out[n:])]
 }
 
 // receive reads until the socket is empty.
@@ -166,7 +119,7 @@ func (w *worker) receive(c *conn) {
 	w.receivePlain(c, unix.MSG_DONTWAIT)
 }
 
-// receivePlain does it without TLS; flags are those of the first read.
+// receivePlain is receive without TLS; flags are those of the first read.
 func (w *worker) receivePlain(c *conn, flags uintptr) {
 	for !c.dead {
 		kept := copy(w.buf, c.carry)
@@ -194,7 +147,7 @@ func (w *worker) receivePlain(c *conn, flags uintptr) {
 			w.lost(c, err)
 			return
 		}
-		if c.link == nil { // a routed load writes when all of the events have been looked at
+		if c.routed == nil { // a routed load writes after all events
 			w.flush(c)
 		}
 		if kept+n < len(w.buf) && !c.ending {
@@ -203,14 +156,14 @@ func (w *worker) receivePlain(c *conn, flags uintptr) {
 	}
 }
 
-// group is calls that ended at the same time and were sent and meant at the same.
+// group is calls of one op with the same times.
 type group struct {
 	op             uint16
 	intended, sent int64
 	n              int64
 }
 
-// replies counts the replies in b and sends what may be sent for them.
+// replies counts the replies in b and sends the calls that have room now.
 func (w *worker) replies(c *conn, b []byte) error {
 	var g group
 	freed := 0
@@ -237,7 +190,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 		f := c.first()
 		o := &w.tally.Ops[f.op]
 		if c.scan.line != nil {
-			if c.link == nil || !w.judge(c, c.scan.line) {
+			if c.routed == nil || !w.needsRetry(c, c.scan.line) {
 				w.refused(o, c.scan.line)
 			}
 		} else if c.scan.null && w.ops[f.op].Reads {
@@ -249,7 +202,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 		if f.replies--; f.replies > 0 {
 			continue
 		}
-		if c.link != nil && w.settle(c) {
+		if c.routed != nil && w.finishRouted(c) {
 			continue
 		}
 		if f.op != g.op || f.sent != g.sent || f.intended != g.intended {
@@ -263,7 +216,7 @@ func (w *worker) replies(c *conn, b []byte) error {
 	w.count(c, &g)
 	c.carry = append(c.carry[:0], b...)
 	w.inFlight -= int64(freed)
-	if c.link != nil {
+	if c.routed != nil {
 		w.completed(c, freed)
 		return nil
 	}
@@ -273,11 +226,11 @@ func (w *worker) replies(c *conn, b []byte) error {
 	if w.r.Batch {
 		freed = w.r.Pipeline
 	}
-	if w.arrivals == nil && !c.away {
+	if w.arrivals == nil && !c.unconnected {
 		w.sendAll(c, freed)
 	} else {
 		for range freed {
-			w.free(c)
+			w.connReady(c)
 		}
 	}
 	if c.quota == 0 && c.count == 0 {
@@ -290,7 +243,7 @@ func (w *worker) count(c *conn, g *group) {
 	if g.n > 0 {
 		w.tally.Ops[g.op].add(w.now-g.sent, w.now-g.intended, g.n)
 		if w.now-g.intended >= w.r.SlowFrom.Load() {
-			w.tellSlow(c, g)
+			w.reportSlow(c, g)
 		}
 	}
 }

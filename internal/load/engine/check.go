@@ -8,16 +8,16 @@ import (
 	"fmt"
 )
 
-// TwoTimes tells whether a call can be due before it is sent, so that its time from then (Response) is not that from
-// the send (Service).
+// TwoTimes: a call can be due before it is sent, so that its time from the intended time (Response) differs from that
+// since the send (Service).
 func (o *Options) TwoTimes() bool {
 	return o.Open() || o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0
 }
 
-// ErrOptions is that of options that do not go together.
+// ErrOptions: options that exclude each other.
 var ErrOptions = errors.New("these do not go together")
 
-// Check fills in what follows from others and refuses what contradicts. Run does it, too. Its errors match ErrOptions.
+// Check sets defaults and refuses options that exclude each other. Run calls it, too. Its errors match ErrOptions.
 func (o *Options) Check() error {
 	o.ReadFrom = cmp.Or(o.ReadFrom, Master)
 	plans := 0
@@ -31,12 +31,12 @@ func (o *Options) Check() error {
 		return fmt.Errorf("%w: a connection per call, connections that are opened again, and a pool: choose one",
 			ErrOptions)
 	case (o.PerCall || o.Pool > 0) && o.Pipeline > 1:
-		return fmt.Errorf("%w: a pipeline of %d, and one call per turn of a connection: leave out the pipeline",
+		return fmt.Errorf("%w: a pipeline of %d, and connections that carry one call at a time: leave out the pipeline",
 			ErrOptions, o.Pipeline)
 	case o.Pool > 0 && o.Workers < 1:
-		return fmt.Errorf("%w: a pool of %d and no workers: say how many share it", ErrOptions, o.Pool)
+		return fmt.Errorf("%w: a pool of %d and no workers: give their number", ErrOptions, o.Pool)
 	case o.Pool == 0 && o.Workers > 0:
-		return fmt.Errorf("%w: %d workers and no pool that they share: say how many connections it has", ErrOptions,
+		return fmt.Errorf("%w: %d workers and no pool that they share: give its connections", ErrOptions,
 			o.Workers)
 	case o.Pool > 0 && o.BusyPoll:
 		return fmt.Errorf("%w: busy polling, and the workers of a pool, which sleep as those of an application: "+

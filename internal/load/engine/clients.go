@@ -13,24 +13,24 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// clients is a load as an application with a pool makes it: goroutines that each take a connection, make a call, and
-// hand it back. It is no event loop, since what it is to show is the wait for a connection and the price of the
-// hand-over (docs/decisions/0012-connections-of-a-load.md).
+// clients is a load as of an application with a pool: goroutines that borrow a connection, make a call, and give it
+// back. It is no event loop, since it shows the wait for a connection and the cost of passing it on
+// (docs/decisions/0012-connections-of-a-load.md).
 type clients struct {
-	r      *run
-	pool   *pool
-	places []*pooled
-	books  []*book
-	left   atomic.Int64 // calls that may still begin; only with Requests
+	r       *run
+	pool    *pool
+	conns   []*pooledConn
+	tallies []*clientTally
+	left    atomic.Int64 // calls that may still begin; only with Requests
 
 	scheduleMu sync.Mutex
 	arrivals   *arrivals // nil: closed loop
 
-	sending, stop      context.Context // end when no more calls begin, and when those in flight are given up
+	sending, stop      context.Context // end when no more calls begin, and when calls in flight are given up
 	endSending, giveUp context.CancelFunc
 	ended              int64 // when sending ended
 	unsent             int64
-	cpuNs              int64 // of this process, when the running second began
+	cpuNs              int64 // of this process, at the start of the current second
 }
 
 // runPool makes the load of Options.Pool.
@@ -65,25 +65,25 @@ func (r *run) runPool(ctx context.Context) (Result, error) {
 		k.sending, k.endSending = context.WithCancel(ctx)
 	}
 	defer k.endSending()
-	if err := k.work(); err != nil {
+	if err := k.runClients(); err != nil {
 		return Result{}, err
 	}
 	res := Result{StartNs: r.start, EndNs: k.ended, Unsent: k.unsent}
-	for _, b := range k.books {
+	for _, b := range k.tallies {
 		res.InFlight += b.inFlight
 	}
 	return res, nil
 }
 
-// connect makes the places of the pool, and connects them unless they are to begin cold; one is connected in any case,
-// which tells what is wrong with the target or the login.
+// connect opens the connections of the pool. With ColdStart it opens one and closes it again, which shows errors of the
+// target and the login.
 func (k *clients) connect(ctx context.Context) error {
 	for i := range k.r.Threads {
-		k.books = append(k.books, newBook(k.r, i))
+		k.tallies = append(k.tallies, newClientTally(k.r, i))
 	}
 	for i := range k.r.Pool {
-		p := &pooled{}
-		k.places = append(k.places, p)
+		p := &pooledConn{}
+		k.conns = append(k.conns, p)
 		if k.r.ColdStart && i > 0 {
 			continue
 		}
@@ -97,20 +97,20 @@ func (k *clients) connect(ctx context.Context) error {
 			p.connects = 0
 			continue
 		}
-		k.books[0].dialed(nil, &d, false)
+		k.tallies[0].dialed(nil, &d, false)
 	}
-	k.pool = newPool(slices.Clone(k.places))
+	k.pool = newPool(slices.Clone(k.conns))
 	return nil
 }
 
 func (k *clients) drop() {
-	for _, p := range k.places {
+	for _, p := range k.conns {
 		p.drop()
 	}
 }
 
-// work runs the clients to the end of the load.
-func (k *clients) work() error {
+// runClients runs the clients until the end of the load.
+func (k *clients) runClients() error {
 	var wg sync.WaitGroup
 	for i := range k.r.Workers {
 		alarm, err := clock.NewAlarm(k.sending)
@@ -120,20 +120,20 @@ func (k *clients) work() error {
 			return err
 		}
 		c := &client{
-			clients: k, stream: k.r.Workload.Stream(k.r.Seed, i, k.r.Workers), book: k.books[i%len(k.books)],
+			clients: k, stream: k.r.Workload.Stream(k.r.Seed, i, k.r.Workers), counts: k.tallies[i%len(k.tallies)],
 			alarm: alarm,
 		}
-		c.flight = c.book.open()
+		c.current = c.counts.add()
 		wg.Go(c.run)
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	k.watch(done)
+	k.closeSeconds(done)
 	return nil
 }
 
-// watch tells the tallies each second, and gives up what is in flight when it was waited for long enough.
-func (k *clients) watch(done chan struct{}) {
+// closeSeconds passes on the tallies each second, and gives up the calls in flight when Drain is over.
+func (k *clients) closeSeconds(done chan struct{}) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	sending := k.sending.Done()
@@ -141,33 +141,33 @@ func (k *clients) watch(done chan struct{}) {
 	for {
 		select {
 		case <-second.C:
-			k.roll(false)
+			k.closeSecond(false)
 		case <-sending:
 			sending = nil
-			k.leave()
+			k.endSendingNow()
 			drained = time.After(k.r.Drain)
 		case <-drained:
 			k.giveUp()
-			k.pool.end()
-			for _, p := range k.places {
+			k.pool.close()
+			for _, p := range k.conns {
 				p.interrupt()
 			}
 		case <-done:
 			if sending != nil {
-				k.leave()
+				k.endSendingNow()
 			}
-			k.roll(true)
+			k.closeSecond(true)
 			return
 		}
 	}
 }
 
-// leave ends sending, and counts what the schedule had due and nobody sent.
-func (k *clients) leave() {
+// endSendingNow ends sending, and counts the calls that were due and never sent.
+func (k *clients) endSendingNow() {
 	k.scheduleMu.Lock()
 	defer k.scheduleMu.Unlock()
 	k.ended = k.r.Clock.Now()
-	for _, b := range k.books {
+	for _, b := range k.tallies {
 		b.stop()
 	}
 	for k.arrivals != nil {
@@ -177,27 +177,27 @@ func (k *clients) leave() {
 			return
 		}
 		k.unsent++
-		k.books[0].unsent(k.ended - k.r.start - at)
+		k.tallies[0].unsent(k.ended - k.r.start - at)
 	}
 }
 
-// roll tells what was counted since the last time.
-func (k *clients) roll(last bool) {
+// closeSecond passes on the tallies.
+func (k *clients) closeSecond(last bool) {
 	now, cpu := k.r.Clock.Now(), cpuOfProcess()
 	at := now
 	if last {
 		at = k.ended
 	}
-	for i, b := range k.books {
-		t := b.take(int((now-k.r.start)/int64(time.Second)), now, last)
+	for i, b := range k.tallies {
+		t := b.closeSecond(int((now-k.r.start)/int64(time.Second)), now, last)
 		t.EndNs = at - k.r.start
 		if i == 0 {
 			if last {
-				k.r.subscribers.settle()
+				k.r.subscribers.waitForMessages()
 			}
-			k.r.subscribers.tell(t)
+			k.r.subscribers.addTo(t)
 			t.CPUNs = cpu - k.cpuNs
-			for _, p := range k.places {
+			for _, p := range k.conns {
 				if p.connected() {
 					t.Connected++
 				}
@@ -206,7 +206,7 @@ func (k *clients) roll(last bool) {
 		if k.r.OnTally != nil {
 			k.r.OnTally(t)
 		}
-		b.giveBack(t)
+		b.recycle(t)
 	}
 	k.cpuNs = cpu
 }
@@ -214,10 +214,10 @@ func (k *clients) roll(last bool) {
 // client is one of Options.Workers: it makes one call after the other, as a thread of an application does.
 type client struct {
 	*clients
-	stream *workload.Stream
-	book   *book
-	flight *bookedCall
-	alarm  *clock.Alarm
+	stream  *workload.Stream
+	counts  *clientTally
+	current *clientCall
+	alarm   *clock.Alarm
 }
 
 // run makes calls until the load ends.
@@ -228,13 +228,13 @@ func (c *client) run() {
 		if !more {
 			return
 		}
-		if failures := c.call(due); failures > 0 && !c.rest(failures) {
+		if failures := c.call(due); failures > 0 && !c.pause(failures) {
 			return
 		}
 	}
 }
 
-// next waits for when the next call is due; false when there is none.
+// next waits until the next call is due; false when there is none.
 func (c *client) next() (due int64, more bool) {
 	if c.r.Requests > 0 && c.left.Add(-1) < 0 {
 		return 0, false
@@ -253,51 +253,51 @@ func (c *client) next() (due int64, more bool) {
 	if !c.alarm.Sleep(time.Duration(due-now)) && c.r.Clock.Now() < due {
 		return 0, false
 	}
-	c.book.late(c.r.Clock.Now() - due)
+	c.counts.late(c.r.Clock.Now() - due)
 	return due, true
 }
 
-// rest is the pause after a place could not be connected.
-func (c *client) rest(failures int) bool { return c.alarm.Sleep(pauseAfter(failures)) }
+// pause waits after a connection could not be opened.
+func (c *client) pause(failures int) bool { return c.alarm.Sleep(pauseAfter(failures)) }
 
-// call makes one call, and tells how often its place could not be connected.
+// call makes one call, and gives the number of failed attempts to connect.
 func (c *client) call(due int64) (failures int) {
-	c.book.begin(c.flight, due)
-	place := c.pool.take()
-	if place == nil {
+	c.counts.begin(c.current, due)
+	conn := c.pool.borrow()
+	if conn == nil {
 		return 0 // the load has ended, and the call is left in flight
 	}
-	defer c.pool.handBack(place)
+	defer c.pool.giveBack(conn)
 	taken := c.r.Clock.Now()
-	if place.conn == nil && !c.connect(place) {
-		return place.attempts
+	if conn.conn == nil && !c.connect(conn) {
+		return conn.attempts
 	}
 	var q workload.Request
 	c.stream.Due = due
-	place.out, q = c.stream.Next(place.out[:0])
-	c.book.sent(c.flight, taken, c.r.Clock.Now())
-	a, err := place.call(c.r, c.stream, q)
+	conn.out, q = c.stream.Next(conn.out[:0])
+	c.counts.sent(c.current, taken, c.r.Clock.Now())
+	a, err := conn.call(c.r, c.stream, q)
 	now := c.r.Clock.Now()
 	switch {
 	case err == nil:
-		c.tellSlow(&q, now)
-		c.book.replied(c.flight, q, &a, len(place.out), now)
+		c.reportSlow(&q, now)
+		c.counts.replied(c.current, q, &a, len(conn.out), now)
 	case c.stop.Err() != nil:
-		place.drop()
+		conn.drop()
 	default:
-		place.drop()
-		c.book.lost(c.flight, err)
+		conn.drop()
+		c.counts.lost(c.current, err)
 	}
 	return 0
 }
 
-// connect connects a place for the call at hand, which fails if it cannot.
-func (c *client) connect(place *pooled) bool {
-	again := place.connects > 0
-	d := c.r.dialPooled(c.stop, place)
+// connect opens a connection for the current call, which fails if it cannot.
+func (c *client) connect(conn *pooledConn) bool {
+	again := conn.connects > 0
+	d := c.r.dialPooled(c.stop, conn)
 	if d.err != nil && c.stop.Err() != nil {
 		return false // the load has ended, and the call is left in flight
 	}
-	c.book.dialed(c.flight, &d, again)
+	c.counts.dialed(c.current, &d, again)
 	return d.err == nil
 }

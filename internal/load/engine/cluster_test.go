@@ -40,8 +40,8 @@ func TestClusterIsRouted(t *testing.T) {
 			}
 			o.Cluster, o.Requests = true, calls
 			sum := startLoad(t, o, c.Nodes[1].Addr, "set", 100_000).wait(t)
-			if sum.Calls() != calls || len(sum.Errors) > 0 || len(sum.Again) > 0 {
-				t.Errorf("%d calls of %d, errors %v, again %v", sum.Calls(), calls, sum.Errors, sum.Again)
+			if sum.Calls() != calls || len(sum.Errors) > 0 || len(sum.Retried) > 0 {
+				t.Errorf("%d calls of %d, errors %v, again %v", sum.Calls(), calls, sum.Errors, sum.Retried)
 			}
 			for _, n := range c.Nodes {
 				if served := commandCalls(t, n, "set"); served == 0 || served != sum.Nodes[n.Addr] {
@@ -104,10 +104,10 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 		do(t, from, "CLUSTER", "SETSLOT", number, "NODE", addedID)
 	}
 	eventually(t, "calls to the new node", func() bool {
-		return u.seen(func(sum *engine.Tally) bool { return sum.Nodes[added.Addr] > 0 && sum.Again["MOVED"] > 0 })
+		return u.seen(func(sum *engine.Tally) bool { return sum.Nodes[added.Addr] > 0 && sum.Retried["MOVED"] > 0 })
 	})
 	sum := u.stop(t)
-	t.Logf("calls %v, again %v", sum.Nodes, sum.Again)
+	t.Logf("calls %v, again %v", sum.Nodes, sum.Retried)
 	if len(sum.Errors) > 0 || sum.Failed > 0 {
 		t.Errorf("errors %v, failed %d", sum.Errors, sum.Failed)
 	}
@@ -159,8 +159,8 @@ func TestAskIsFollowed(t *testing.T) {
 			}
 			o.Cluster, o.Requests = true, 20_000
 			sum := startLoad(t, o, from.Addr, "set", 50_000).wait(t)
-			if sum.Again["ASK"] == 0 || sum.Again["MOVED"] > 0 || len(sum.Errors) > 0 || sum.Calls() != o.Requests {
-				t.Errorf("%d calls, again %v, errors %v", sum.Calls(), sum.Again, sum.Errors)
+			if sum.Retried["ASK"] == 0 || sum.Retried["MOVED"] > 0 || len(sum.Errors) > 0 || sum.Calls() != o.Requests {
+				t.Errorf("%d calls, again %v, errors %v", sum.Calls(), sum.Retried, sum.Errors)
 			}
 			if served := commandCalls(t, from, "set") + commandCalls(t, to, "set"); served != o.Requests {
 				t.Errorf("%d calls were executed, %d sent", served, o.Requests)
@@ -178,8 +178,8 @@ func TestKeysOfOneRequest(t *testing.T) {
 	for _, command := range []string{"mset", "mget", "MULTI; SET key:{key} {value}; GET key:{same}; EXEC"} {
 		o := engine.Options{Cluster: true, Connections: 4, Pipeline: 4, Threads: 2, Requests: 4000}
 		if sum := startLoad(t, o, from.Addr, command, keys).wait(t); sum.Calls() != o.Requests || len(sum.Errors) > 0 ||
-			len(sum.Again) > 0 {
-			t.Errorf("%s: %d calls, errors %v, again %v", command, sum.Calls(), sum.Errors, sum.Again)
+			len(sum.Retried) > 0 {
+			t.Errorf("%s: %d calls, errors %v, again %v", command, sum.Calls(), sum.Errors, sum.Retried)
 		}
 	}
 	moving := halfMove(t, from, to)
@@ -191,8 +191,8 @@ func TestKeysOfOneRequest(t *testing.T) {
 		Schedule: []engine.Stretch{{Lasts: time.Hour, From: 1000, To: 1000}},
 	}, from.Addr, "mset", keys)
 	eventually(t, "TRYAGAIN and ASK", func() bool {
-		return several.seen(func(sum *engine.Tally) bool { return sum.Again["TRYAGAIN"] > 0 }) &&
-			block.seen(func(sum *engine.Tally) bool { return sum.Again["ASK"] > 0 })
+		return several.seen(func(sum *engine.Tally) bool { return sum.Retried["TRYAGAIN"] > 0 }) &&
+			block.seen(func(sum *engine.Tally) bool { return sum.Retried["ASK"] > 0 })
 	})
 	toID := do(t, to, "CLUSTER", "MYID").(string)
 	for _, slot := range moving {
@@ -202,7 +202,7 @@ func TestKeysOfOneRequest(t *testing.T) {
 	}
 	for _, u := range []*under{several, block} {
 		sum := u.stop(t)
-		t.Logf("calls %v, again %v", sum.Nodes, sum.Again)
+		t.Logf("calls %v, again %v", sum.Nodes, sum.Retried)
 		if len(sum.Errors) > 0 || sum.Failed > 0 || u.result.InFlight > 0 {
 			t.Errorf("errors %v, failed %d, in flight %d", sum.Errors, sum.Failed, u.result.InFlight)
 		}
@@ -255,7 +255,7 @@ func TestMasterFails(t *testing.T) {
 				return u.seen(func(sum *engine.Tally) bool { return sum.Nodes[replica.Addr] > 0 })
 			})
 			sum := u.stop(t)
-			t.Logf("calls %v, again %v, failed %d, errors %v", sum.Nodes, sum.Again, sum.Failed, sum.Errors)
+			t.Logf("calls %v, again %v, failed %d, errors %v", sum.Nodes, sum.Retried, sum.Failed, sum.Errors)
 			if sum.Lost == 0 || u.result.InFlight > 0 {
 				t.Errorf("%d connections lost, %d calls in flight", sum.Lost, u.result.InFlight)
 			}
@@ -326,8 +326,8 @@ func TestReadsFromReplicas(t *testing.T) {
 				Requests: 10_000, Schedule: test.schedule,
 			}
 			sum := startLoad(t, o, test.seed, test.command, 10_000).wait(t)
-			if sum.Calls() != o.Requests || len(sum.Errors) > 0 || len(sum.Again) > 0 {
-				t.Errorf("%d calls, errors %v, again %v", sum.Calls(), sum.Errors, sum.Again)
+			if sum.Calls() != o.Requests || len(sum.Errors) > 0 || len(sum.Retried) > 0 {
+				t.Errorf("%d calls, errors %v, again %v", sum.Calls(), sum.Errors, sum.Retried)
 			}
 			slices.Sort(test.want)
 			if got := slices.Sorted(maps.Keys(sum.Nodes)); !slices.Equal(got, test.want) {

@@ -94,7 +94,7 @@ func benchWorker(b *testing.B, pipeline int) (*worker, *conn) {
 	c.quota = w.r.quota()
 	c.dead = true // nothing is written
 	for range pipeline {
-		w.free(c)
+		w.connReady(c)
 	}
 	return w, c
 }

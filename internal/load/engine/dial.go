@@ -15,27 +15,27 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// dialed is an attempt to fill a seat: a place for a connection, which outlives it.
+// dialed is an attempt to open the connection with an index.
 type dialed struct {
-	seat       int
+	index      int
 	fd         int // -1 with err
 	secure     *secure
 	err        error
 	opening    session.Opening
 	start, end int64 // of the attempt, by the clock
 
-	due    int64 // when the first calls on it were due; 0: when it stands
-	call   bool  // it was dialed for one call, which is in flight since due
-	rested bool  // no attempt, but the end of the pause after one that failed
+	due        int64 // when the first calls on it were due; 0: when it is open
+	forCall    bool  // it was opened for one call, which is in flight since due
+	pauseEnded bool  // not an attempt: the pause after a failed one has ended
 }
 
-// dial connects and logs in, and gives the socket.
-func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
-	d := dialed{seat: seat, fd: -1, start: r.Clock.Now()}
+// dial connects and logs in.
+func (r *run) dial(ctx context.Context, t target.Target, index int) dialed {
+	d := dialed{index: index, fd: -1, start: r.Clock.Now()}
 	s, opening, err := session.Open(ctx, t, clientName)
 	d.opening, d.err = opening, err
 	if err == nil && r.readOnly() {
-		if _, d.err = s.Do(ctx, "READONLY"); d.err != nil { // a master takes it too, and may become a replica
+		if _, d.err = s.Do(ctx, "READONLY"); d.err != nil { // a master accepts it too, and may become a replica
 			s.Close()
 		}
 	}
@@ -53,20 +53,20 @@ func (r *run) dial(ctx context.Context, t target.Target, seat int) dialed {
 	return d
 }
 
-// clientName is what CLIENT LIST shows.
+// clientName is the name in CLIENT LIST.
 const clientName = "slowpath-bench"
 
 func (d *dialed) took() time.Duration { return time.Duration(d.end - d.start) }
 
-// close gives up a connection that nobody took.
+// close closes a connection that no worker took over.
 func (d *dialed) close() {
 	if d.fd >= 0 {
 		unix.Close(d.fd)
 	}
 }
 
-// connect opens all connections, some at a time, and deals them out to the workers. Where they are opened in the course
-// of the load it opens one, so that what is wrong with the target or the login is told at once.
+// connect opens all connections, some at a time, and distributes them to the workers. Where they are opened after the
+// start of the load it opens and closes one, so that errors of the target and the login show at once.
 func (r *run) connect(ctx context.Context) error {
 	if r.PerCall || r.ColdStart {
 		ctx, cancel := context.WithTimeout(ctx, r.DialTimeout)
@@ -75,29 +75,30 @@ func (r *run) connect(ctx context.Context) error {
 		d.close()
 		return d.err
 	}
-	places := make([]place, r.Connections)
-	for i := range places {
-		places[i] = place{to: r.Target, worker: r.workers[i%len(r.workers)], seat: i / len(r.workers)}
+	specs := make([]connSpec, r.Connections)
+	for i := range specs {
+		specs[i] = connSpec{to: r.Target, worker: r.workers[i%len(r.workers)], index: i / len(r.workers)}
 	}
-	return r.fill(ctx, places)
+	return r.openConns(ctx, specs)
 }
 
-// fill opens connections, some at a time, and deals them out. The error is that of the first which had to stand.
-func (r *run) fill(ctx context.Context, places []place) error {
+// openConns opens connections, some at a time, and hands them to their workers. The error is that of the first one that
+// is not optional.
+func (r *run) openConns(ctx context.Context, specs []connSpec) error {
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		turn  = make(chan struct{}, atOnce)
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		first  error
+		tokens = make(chan struct{}, maxConnecting)
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, p := range r.quickly(ctx, places) {
-		turn <- struct{}{}
+	for _, p := range r.connectFast(ctx, specs) {
+		tokens <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turn }()
-			d := r.dial(ctx, p.to, p.seat)
-			if d.err != nil && !p.may {
+			defer func() { <-tokens }()
+			d := r.dial(ctx, p.to, p.index)
+			if d.err != nil && !p.optional {
 				mu.Lock()
 				defer mu.Unlock()
 				if first == nil && ctx.Err() == nil {
@@ -116,27 +117,27 @@ func (r *run) fill(ctx context.Context, places []place) error {
 	return first
 }
 
-// readOnly tells whether replicas of a cluster are asked to serve reads.
+// readOnly: replicas of a cluster serve reads after READONLY.
 func (r *run) readOnly() bool { return r.Cluster && r.ReadFrom != Master }
 
-// Pauses before a lost connection is tried again: random between half and whole, so that many do not come back at once,
-// and longer each time.
+// Pauses before a lost connection is opened again: random, 50 to 100 %, so that many do not come back at once, and
+// longer each time.
 const (
-	firstPause = 20 * time.Millisecond
-	mostPause  = time.Second
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
 )
 
 func pauseAfter(attempt int) time.Duration {
-	pause := min(firstPause<<min(attempt, 10), mostPause)
+	pause := min(minPause<<min(attempt, 10), maxPause)
 	return pause/2 + rand.N(pause/2)
 }
 
-// redial fills a seat again, after a pause that grows with the attempts that failed.
-func (w *worker) redial(seat, attempt int) {
-	w.dialAfter(pauseAfter(attempt), dialed{seat: seat})
+// redial opens a connection again, after a pause that grows with the failed attempts.
+func (w *worker) redial(index, attempt int) {
+	w.dialAfter(pauseAfter(attempt), dialed{index: index})
 }
 
-// dialAfter makes one attempt in a goroutine of its own, and delivers what came of it with the due and call of d.
+// dialAfter makes one attempt in a goroutine, and delivers its outcome with due and forCall of d.
 func (w *worker) dialAfter(pause time.Duration, d dialed) {
 	w.r.dials.Go(func() {
 		if !w.r.pause(pause) {
@@ -144,12 +145,12 @@ func (w *worker) dialAfter(pause time.Duration, d dialed) {
 		}
 		ctx, cancel := context.WithTimeout(w.r.dialing, w.r.DialTimeout)
 		defer cancel()
-		got := w.r.dial(ctx, w.seatTarget(d.seat), d.seat)
+		got := w.r.dial(ctx, w.targetOf(d.index), d.index)
 		if w.r.dialing.Err() != nil {
 			got.close()
 			return
 		}
-		got.due, got.call = d.due, d.call
+		got.due, got.forCall = d.due, d.forCall
 		w.deliver(got)
 	})
 }
@@ -167,7 +168,7 @@ func (r *run) pause(d time.Duration) bool {
 	}
 }
 
-// deliver hands a new connection, or the news that there is none, to the worker; any goroutine may call it.
+// deliver hands the outcome of an attempt to the worker; any goroutine may call it.
 func (w *worker) deliver(d dialed) {
 	w.inboxMu.Lock()
 	w.inbox = append(w.inbox, d)
@@ -178,7 +179,7 @@ func (w *worker) deliver(d dialed) {
 	}
 }
 
-// admit takes new connections.
+// admit takes over new connections.
 func (w *worker) admit() {
 	w.inboxMu.Lock()
 	arrived := w.inbox
@@ -187,34 +188,34 @@ func (w *worker) admit() {
 	for i := range arrived {
 		d := &arrived[i]
 		switch {
-		case d.rested:
-			w.free(w.conns[d.seat])
+		case d.pauseEnded:
+			w.connReady(w.conns[d.index])
 		case d.err != nil:
-			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
-			w.notDialed(d)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.forCall)
+			w.dialFailed(d)
 		default:
-			w.tally.dialed(&d.opening, d.took(), d.err, d.call)
-			w.seated(d)
+			w.tally.dialed(&d.opening, d.took(), d.err, d.forCall)
+			w.addConn(d)
 		}
 	}
 }
 
-// seated takes a connection and sends the first calls on it.
-func (w *worker) seated(d *dialed) {
-	for len(w.conns) <= d.seat {
+// addConn takes over a connection and sends the first calls on it.
+func (w *worker) addConn(d *dialed) {
+	for len(w.conns) <= d.index {
 		w.conns = append(w.conns, &conn{dead: true})
 	}
 	c := newConn(d.fd, w.r.Pipeline)
-	c.index, c.secure = d.seat, d.secure
+	c.index, c.secure = d.index, d.secure
 	c.quota = w.r.quota()
 	c.scan.keep = w.r.Verify
-	w.conns[d.seat] = c
-	if w.connected[d.seat] {
+	w.conns[d.index] = c
+	if w.connected[d.index] {
 		w.tally.Reconnected++
 	}
-	w.connected[d.seat] = true
+	w.connected[d.index] = true
 	if err := w.add(d.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
-		if d.call {
+		if d.forCall {
 			w.inFlight--
 			w.failed(1, errorKind(err))
 		}
@@ -223,40 +224,40 @@ func (w *worker) seated(d *dialed) {
 	}
 	switch {
 	case w.routing != nil:
-		w.join(c)
-	case d.call:
+		w.joinNode(c)
+	case d.forCall:
 		w.request(c, d.due)
 	case d.due > 0 && w.arrivals == nil:
 		for range w.r.Pipeline {
-			if w.left != 0 && c.quota > 0 {
+			if w.remaining != 0 && c.quota > 0 {
 				w.send(c, d.due)
 			}
 		}
 	default:
 		for range w.r.Pipeline {
-			w.free(c)
+			w.connReady(c)
 		}
 	}
 	w.flush(c)
 }
 
-// notDialed tries again after a pause, or frees the seat for the next call.
-func (w *worker) notDialed(d *dialed) {
-	for len(w.conns) <= d.seat {
+// dialFailed tries again after a pause, or makes the connection ready for the next call.
+func (w *worker) dialFailed(d *dialed) {
+	for len(w.conns) <= d.index {
 		w.conns = append(w.conns, &conn{dead: true})
 	}
-	old := w.conns[d.seat]
+	old := w.conns[d.index]
 	old.attempts++
 	if w.routing != nil {
-		w.notSeated(d.seat, old.attempts)
+		w.routedDialFailed(d.index, old.attempts)
 		return
 	}
-	if !d.call {
-		w.redial(d.seat, old.attempts)
+	if !d.forCall {
+		w.redial(d.index, old.attempts)
 		return
 	}
 	old.pop()
 	w.inFlight--
 	w.failed(1, errorKind(d.err))
-	w.rest(old)
+	w.pauseConn(old)
 }

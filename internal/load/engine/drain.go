@@ -4,18 +4,18 @@ package engine
 
 import "time"
 
-// drain waits for the calls in flight, and counts those that do not come back with their age.
+// drain waits for the calls in flight, and counts those without a reply by their age.
 func (w *worker) drain() {
 	before := w.tally.Calls()
 	if w.arrivals != nil {
-		w.leave()
+		w.countUnsent()
 	}
-	if w.player != nil {
-		w.leaveLog()
+	if w.replayer != nil {
+		w.countUnsentOfLog()
 	}
-	w.left = 0
+	w.remaining = 0
 	if w.routing != nil {
-		w.leaveRouted()
+		w.countUnsentRouted()
 	}
 	until := w.now + int64(w.r.Drain)
 	for w.inFlight > 0 && w.now < until {
@@ -35,46 +35,46 @@ func (w *worker) drain() {
 			w.dispatchRouted()
 		}
 	}
-	w.abandon()
+	w.countAllUnanswered()
 	w.tally.Drained, w.tally.Unsent, w.tally.Last = w.tally.Calls()-before, w.unsent, true
 	if w.index == 0 && w.r.subscribers != nil {
-		w.r.others.Wait()
-		w.r.subscribers.settle()
+		w.r.otherWorkers.Wait()
+		w.r.subscribers.waitForMessages()
 	}
-	w.handOver()
+	w.passTally()
 }
 
-// leave counts what the schedule had due before the end and nobody could send.
-func (w *worker) leave() {
-	for w.more && w.due < w.ended && w.left != 0 { // after the last of its calls a load has none that it could not send
+// countUnsent counts the calls that were due before the end and could not be sent.
+func (w *worker) countUnsent() {
+	for w.hasDue && w.due < w.ended && w.remaining != 0 { // after the last of Options.Requests none is due
 		w.unsent++
 		w.tally.age(&w.tally.AgeFromIntended, w.ended-w.due)
 		w.advance()
 	}
-	w.more = false
+	w.hasDue = false
 }
 
-// abandon counts the calls that have no reply yet.
-func (w *worker) abandon() {
+// countAllUnanswered counts the calls that have no reply.
+func (w *worker) countAllUnanswered() {
 	for _, c := range w.conns {
 		if c.dead {
 			continue
 		}
 		for i := range c.count {
-			w.outlived(c.index, &c.flights[(c.head+i)&(len(c.flights)-1)])
+			w.countUnanswered(c.index, &c.inflight[(c.head+i)&(len(c.inflight)-1)])
 		}
 	}
 	if w.routing != nil {
-		w.abandonRouted()
+		w.countUnansweredRouted()
 	}
 }
 
-// outlived counts a call that has no reply yet.
-func (w *worker) outlived(seat int, f *flight) {
+// countUnanswered counts a call that has no reply.
+func (w *worker) countUnanswered(conn int, f *inflightCall) {
 	w.tally.age(&w.tally.AgeFromSend, w.now-f.sent)
 	if w.now-f.intended >= w.r.SlowFrom.Load() {
 		w.r.OnSlow(Slow{
-			Worker: w.index, Seat: seat, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent,
+			Worker: w.index, Conn: conn, Op: f.op, Calls: 1, IntendedNs: f.intended, SentNs: f.sent,
 			EndNs: w.now, Unanswered: true,
 		})
 	}

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package engine is the load generator: it sends calls over many connections, in a closed loop or at the moments of a
-// schedule, and counts what came back and when. Each worker is a thread of its own with an edge-triggered epoll: per
-// batch of replies one read, one time stamp, one write; nothing is allocated and nothing locked per call.
+// Package engine is the load generator: it sends calls over many connections, in a closed loop or by a schedule, and
+// counts the replies and their times. Each worker is a thread of its own with an edge-triggered epoll: per batch of
+// replies one read, one time stamp, one write; no allocation and no lock per call.
 package engine
 
 import (
@@ -24,69 +24,68 @@ import (
 type Options struct {
 	Target   target.Target
 	Workload *workload.Workload
-	// Replay is sent instead of a workload, which is nil then. It ends the load when all of it was sent; Requests are
-	// its first so many.
+	// Replay is sent instead of a workload, which is nil then. The load ends when all of it was sent; Requests limits
+	// it to its first requests.
 	Replay *workload.Replay
-	// ReplaySpeed: 1 is the pace of the log, 2 twice as fast; 0: no pace, as fast as connections and pipeline allow.
+	// ReplaySpeed: 1 is the speed of the log, 2 twice as fast; 0: as fast as connections and pipeline allow.
 	ReplaySpeed float64
 	Clock       *clock.Real
 	Connections int
 	Pipeline    int // calls in flight on a connection
-	// send Pipeline calls at once when all of the batch before have their replies; else keep Pipeline calls in flight
+	// send Pipeline calls at once when the batch before has all replies; else keep Pipeline calls in flight
 	Batch    bool
 	Threads  int
 	BusyPoll bool // spin instead of sleeping
 
-	// PerCall connects for each call, and closes after its reply; Connections is then how many calls are under way at
-	// most, and Pipeline 1.
+	// PerCall connects for each call, and closes after its reply; Connections is then the most calls in flight, and
+	// Pipeline 1.
 	PerCall bool
-	// ReconnectEvery closes a connection after about so many calls and opens it again; 0: never.
+	// ReconnectEvery closes a connection after about this number of calls and opens it again; 0: never.
 	ReconnectEvery int
-	// ColdStart begins the load before the connections stand, so that the first calls wait for them.
+	// ColdStart begins the load before the connections are open, so that the first calls wait for them.
 	ColdStart bool
-	// Timeout fails calls that have no reply so long after they were sent, and closes their connection; 0: none, so
-	// that the latency of the slowest is told.
+	// Timeout fails calls without a reply this long after they were sent, and closes their connection; 0: none, so that
+	// the slowest calls have a latency.
 	Timeout time.Duration
-	// Pool is the connections that Workers share: each call takes one and hands it back. 0: no pool.
+	// Pool is the number of connections that Workers share: each call borrows one. 0: no pool.
 	Pool, Workers int
 	// Subscribers are connections that subscribe to what the workload publishes.
 	Subscribers int
-	// Verify holds the replies of ops that are Checked against what the workload wrote. It makes the load slower.
+	// Verify compares the replies of ops that are Checked with what the workload wrote. It makes the load slower.
 	Verify bool
 
-	// Schedule makes an open loop: when calls are due does not depend on when others come back. Empty: closed, the next
-	// call on a connection is due when one has come back.
+	// Schedule makes an open loop: calls are due whether others have a reply or not. Empty: a closed loop, the next
+	// call on a connection is due when one has its reply.
 	Schedule []Stretch
 	Arrivals string // Uniform or Poisson
 
 	Duration time.Duration // 0: no limit
 	Requests int64         // 0: no limit
-	Drain    time.Duration // how long calls that are in flight at the end may take; 0: DefaultDrain
+	Drain    time.Duration // how long to wait for calls in flight at the end; 0: DefaultDrain
 	// DialTimeout bounds each attempt to connect; 0: DefaultDialTimeout.
 	DialTimeout time.Duration
 	Seed        uint64
 
 	// Cluster routes each call to the node of its slot; Target is any node. A Target with Sentinel is routed to the
-	// master of the moment.
+	// current master.
 	Cluster bool
-	// whom reads are sent to: Master (also ""), Replica or Any. Without Cluster they are the replicas of Target
+	// the nodes that serve reads: Master (also ""), Replica or Any. Without Cluster the replicas are those of Target
 	ReadFrom string
 
-	// OnStart, if set, is told when the load begins, by Clock: the connections are made, the first call is about to be
-	// sent.
+	// OnStart, if set, is called when the load begins, with the time of Clock: the connections are open, no call is
+	// sent yet.
 	OnStart func(startNs int64)
-	// OnConnected, if set, is told the descriptors of the first connections when they stand, before Begin; not those of
-	// a Pool.
+	// OnConnected, if set, is called with the descriptors of the first connections, before Begin; not for a Pool.
 	OnConnected func(fds []int)
-	// Begin, if set, is called when the connections stand; the load begins when it returns, and its error ends it.
+	// Begin, if set, is called when the connections are open; the load begins when it returns, and its error ends it.
 	Begin func(context.Context) error
-	// OnSlow, if set, is told of calls that took SlowFrom or more from their intended time, on the worker's own thread:
-	// it must not wait.
+	// OnSlow, if set, is called for calls that took at least SlowFrom from their intended time, on the worker's thread:
+	// it must not block.
 	OnSlow func(Slow)
 	// SlowFrom may be changed while the load runs; in ns. nil: none is slow.
 	SlowFrom *atomic.Int64
-	// OnTally takes what a worker counted in a second; it is valid until the call returns. One goroutine, which is no
-	// worker's, calls it.
+	// OnTally, if set, is called with what a worker counted in a second, which is valid until the call returns. A
+	// goroutine that is no worker's calls it.
 	OnTally func(*Tally)
 }
 
@@ -96,18 +95,18 @@ const (
 	DefaultDialTimeout = 5 * time.Second
 )
 
-// Result is what a load was, beside its tallies.
+// Result is the result of a load, without its tallies.
 type Result struct {
 	StartNs, EndNs int64 // by Options.Clock; the end is that of sending
 	InFlight       int64 // calls that had no reply when the load ended
 	Unsent         int64 // calls of the schedule that were due and were not sent
 }
 
-// Open tells whether the load follows a schedule, or the times of a log.
+// Open: the load follows a schedule, or the times of a log.
 func (o *Options) Open() bool { return len(o.Schedule) > 0 || o.Paced() }
 
-// Run makes the load until its time or number is reached, or ctx ends; all three are no error. An error is that of the
-// first connections: later ones are counted, and tried again.
+// Run makes the load until its time or number of calls is reached, or ctx ends; none of them is an error. An error is
+// that of the first connections: later ones are counted, and tried again.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if err := o.Check(); err != nil {
 		return Result{}, err
@@ -124,7 +123,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		o.SlowFrom.Store(math.MaxInt64)
 	}
 	if runtime.GOMAXPROCS(0) < o.Threads+1 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1)) // workers do not leave theirs to others
+		// each worker occupies one of the scheduler's processors
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 1))
 	}
 	r := &run{Options: o}
 	if err := r.subscribe(ctx); err != nil {
@@ -134,12 +134,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Pool > 0 {
 		return r.runPool(ctx)
 	}
-	// Dials outlive ctx: a call that has begun with one is waited for.
+	// Dials outlive ctx: a call that waits for one is in flight, and is waited for.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r.dialing = dialing
 	if r.Replay != nil {
-		r.parts = r.Replay.Streams(r.Connections, r.Requests, r.ReplaySpeed)
+		r.replayStreams = r.Replay.Streams(r.Connections, r.Requests, r.ReplaySpeed)
 	}
 	for i := range o.Threads {
 		w, err := newWorker(r, i)
@@ -163,19 +163,19 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r.run(ctx)
 }
 
-// run is a load under way.
+// run is the state of a load.
 type run struct {
 	Options
-	workers []*worker
-	tallies chan *Tally // full ones, on their way to OnTally
-	dialing context.Context
-	dials   sync.WaitGroup
-	start   int64                    // by the clock
-	parts   []*workload.ReplayStream // of Replay, by connection
-	router  *router                  // nil: one target, no routing
+	workers       []*worker
+	tallies       chan *Tally // full ones, for OnTally
+	dialing       context.Context
+	dials         sync.WaitGroup
+	start         int64                    // by the clock
+	replayStreams []*workload.ReplayStream // of Replay, by connection
+	router        *router                  // nil: one target, no routing
 
-	subscribers *subscribers   // nil: none
-	others      sync.WaitGroup // the workers but the first, which tells what subscribers got
+	subscribers  *subscribers   // nil: none
+	otherWorkers sync.WaitGroup // all but the first, which counts what subscribers received
 }
 
 func (r *run) close() {
@@ -185,8 +185,8 @@ func (r *run) close() {
 	}
 }
 
-// delivered are the descriptors of the connections that the workers have not taken yet.
-func (r *run) delivered() (fds []int) {
+// connectedFDs are the descriptors of the connections in the inboxes of the workers.
+func (r *run) connectedFDs() (fds []int) {
 	for _, w := range r.workers {
 		w.inboxMu.Lock()
 		for i := range w.inbox {
@@ -201,7 +201,7 @@ func (r *run) delivered() (fds []int) {
 
 func (r *run) run(ctx context.Context) (Result, error) {
 	if r.OnConnected != nil {
-		r.OnConnected(r.delivered())
+		r.OnConnected(r.connectedFDs())
 	}
 	if r.Begin != nil {
 		if err := r.Begin(ctx); err != nil {
@@ -209,15 +209,15 @@ func (r *run) run(ctx context.Context) (Result, error) {
 		}
 	}
 	r.start = r.Clock.Now()
-	told := r.tellTallies()
+	passed := r.passTallies()
 	var wg sync.WaitGroup
 	errs := make([]error, len(r.workers))
-	r.others.Add(len(r.workers) - 1) // before the first can end
+	r.otherWorkers.Add(len(r.workers) - 1) // before the first worker can end
 	for i, w := range r.workers {
 		wg.Go(func() {
 			errs[i] = w.run()
 			if i > 0 {
-				r.others.Done()
+				r.otherWorkers.Done()
 			}
 		})
 	}
@@ -234,7 +234,7 @@ func (r *run) run(ctx context.Context) (Result, error) {
 	wg.Wait()
 	close(ended)
 	close(r.tallies)
-	<-told
+	<-passed
 	res := Result{StartNs: r.start}
 	for _, w := range r.workers {
 		res.EndNs = max(res.EndNs, w.ended)

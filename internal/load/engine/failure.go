@@ -11,8 +11,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Kinds of failures are few and short, so that they can be counted by name. Those of an attempt to connect begin with
-// "connecting: ".
+// Kinds of failures, by which they are counted. Those of an attempt to connect begin with "connecting: ".
 const (
 	kindClosed       = "closed by the server"
 	kindTimeout      = "timeout"
@@ -26,11 +25,11 @@ const (
 )
 
 var (
-	errUnasked = errors.New("a reply that nobody asked for")
+	errUnasked = errors.New("a reply without a request")
 	errTimeout = errors.New(kindTimeout)
 )
 
-// failures are matched in this order; what is connecting's has no meaning for a connection that stands.
+// failures are matched in this order. Those of connecting do not occur on an open connection.
 var failures = []struct {
 	err  error
 	kind string
@@ -59,7 +58,7 @@ var failures = []struct {
 	{context.DeadlineExceeded, kindDialTimeout},
 }
 
-// errorKind is what an error of a connection is counted as.
+// errorKind is the kind by which an error of a connection is counted.
 func errorKind(err error) string {
 	for _, f := range failures {
 		if errors.Is(err, f.err) {
@@ -102,10 +101,10 @@ func Fix(kind string) string {
 	return ""
 }
 
-// maxKinds bounds the names that are counted apart: what a server sends is not trusted to be few.
+// maxKinds bounds the kinds that are counted: a server may send any number of error codes.
 const maxKinds = 64
 
-// otherKinds is what the rest is counted as.
+// otherKinds counts the others.
 const otherKinds = "other"
 
 func countKind(m map[string]int64, kind string, n int64) {

@@ -11,10 +11,11 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// What happens to connections by plan: opened for each call, after so many calls, or in the course of the load.
+// Connections that are opened for each call (PerCall), after a number of calls (ReconnectEvery), or after the start of
+// the load (ColdStart).
 
-// quota is how many calls a connection carries. With ReconnectEvery it is random between half of that and one and a
-// half, so that connections that were opened together do not end together.
+// quota is how many calls a connection carries. With ReconnectEvery it is random, 50 to 150 % of that, so that
+// connections that were opened together do not close together.
 func (r *run) quota() int64 {
 	switch {
 	case r.PerCall:
@@ -29,8 +30,8 @@ func (r *run) quota() int64 {
 // NewTally is an empty tally of this load.
 func (o *Options) NewTally() *Tally { return NewTally(len(o.Ops()), o.TwoTimes()) }
 
-// seats is how many of the connections are this worker's.
-func (w *worker) seats() int {
+// connCount is the number of this worker's connections.
+func (w *worker) connCount() int {
 	n := w.r.Connections / w.r.Threads
 	if w.index < w.r.Connections%w.r.Threads {
 		n++
@@ -38,60 +39,60 @@ func (w *worker) seats() int {
 	return n
 }
 
-// sit makes the seats of a load whose connections are opened in its course.
-func (w *worker) sit() {
-	for seat := range w.seats() {
+// addUnconnected adds the connections of a load that opens them after its start.
+func (w *worker) addUnconnected() {
+	for index := range w.connCount() {
 		if w.r.PerCall {
 			w.conns = append(w.conns, nil)
-			w.vacate(seat)
-			w.free(w.conns[seat])
+			w.resetUnconnected(index)
+			w.connReady(w.conns[index])
 		} else {
-			w.conns = append(w.conns, &conn{dead: true, index: seat})
-			w.dialAfter(0, dialed{seat: seat, due: w.r.start})
+			w.conns = append(w.conns, &conn{dead: true, index: index})
+			w.dialAfter(0, dialed{index: index, due: w.r.start})
 		}
 	}
 }
 
-// depart begins a call on a seat that connects for each.
-func (w *worker) depart(c *conn, intended int64) {
-	w.begun()
+// dialAndSend begins a call for which a connection is opened.
+func (w *worker) dialAndSend(c *conn, intended int64) {
+	w.countBegun()
 	c.push(intended, w.now, workload.Request{})
-	w.dialAfter(0, dialed{seat: c.index, due: intended, call: true})
+	w.dialAfter(0, dialed{index: c.index, due: intended, forCall: true})
 }
 
 // retire closes a connection that has carried its calls, and opens another: for the next call, or at once.
 func (w *worker) retire(c *conn) {
 	c.dead = true
 	if c.secure != nil {
-		_ = c.secure.Close() // says so to the server; what it writes is kept by the wire
+		_ = c.secure.Close() // sends close_notify, into wire.out
 		_, _ = write(c.fd, c.secure.wire.out)
 	}
 	unix.Close(c.fd)
 	w.tally.Retired++
 	if w.r.PerCall {
-		w.vacate(c.index)
-		w.free(w.conns[c.index])
+		w.resetUnconnected(c.index)
+		w.connReady(w.conns[c.index])
 		return
 	}
-	if w.left != 0 {
-		w.dialAfter(0, dialed{seat: c.index, due: w.now})
+	if w.remaining != 0 {
+		w.dialAfter(0, dialed{index: c.index, due: w.now})
 	}
 }
 
-// vacate leaves a seat without connection, for a load that connects for each call.
-func (w *worker) vacate(seat int) {
+// resetUnconnected replaces a connection by one that is opened with the next call.
+func (w *worker) resetUnconnected(index int) {
 	c := newConn(-1, 1)
-	c.index, c.away, c.quota = seat, true, 1
-	w.conns[seat] = c
-	w.connected[seat] = false // the next connection of the seat is not one that came back
+	c.index, c.unconnected, c.quota = index, true, 1
+	w.conns[index] = c
+	w.connected[index] = false // the next one does not count as reconnected
 }
 
-// rest frees a seat of such a load after a pause, as that after a lost connection.
-func (w *worker) rest(c *conn) {
+// pauseConn makes a connection of such a load ready after a pause, as after a lost connection.
+func (w *worker) pauseConn(c *conn) {
 	pause := pauseAfter(c.attempts)
 	w.r.dials.Go(func() {
 		if w.r.pause(pause) {
-			w.deliver(dialed{seat: c.index, fd: -1, rested: true})
+			w.deliver(dialed{index: c.index, fd: -1, pauseEnded: true})
 		}
 	})
 }

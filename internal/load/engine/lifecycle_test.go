@@ -14,7 +14,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestConnectionsByPlan: no call is lost or sent twice, whatever connections do, and the server has seen as many.
+// TestConnectionsByPlan: no call is lost or sent twice, whatever happens to connections, and the server counts as many.
 func TestConnectionsByPlan(t *testing.T) {
 	type change func(*Options)
 	open := func(o *Options) {
@@ -101,7 +101,7 @@ func TestConnectionsByPlan(t *testing.T) {
 	}
 }
 
-// TestFirstCallsPayTheDial: on a connection that is opened in the course of the load a call's time has that of the
+// TestFirstCallsPayTheDial: on a connection that is opened during the load a call's time has that of the
 // dial.
 func TestFirstCallsPayTheDial(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
@@ -160,9 +160,9 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestEventOfASocketThatIsGone: while a process is forked it holds our sockets, too, so that epoll can tell of one that
-// was closed. It is not taken for one of the call that connects on the same seat.
-func TestEventOfASocketThatIsGone(t *testing.T) {
+// TestEventOfClosedSocket: a forked process holds our sockets for a moment, so that epoll can report one that was
+// closed. The event is not taken for one of the next connection with the same index.
+func TestEventOfClosedSocket(t *testing.T) {
 	o := options(t, target.Target{})
 	o.PerCall, o.Pipeline, o.Threads = true, 1, 1
 	w, err := newWorker(&run{Options: o}, 0)
@@ -172,8 +172,8 @@ func TestEventOfASocketThatIsGone(t *testing.T) {
 	defer w.close()
 	w.tally = o.NewTally()
 	w.conns = append(w.conns, nil)
-	w.vacate(0)
-	w.begun()
+	w.resetUnconnected(0)
+	w.countBegun()
 	w.conns[0].push(0, 0, workload.Request{})
 	w.handle(&unix.EpollEvent{Fd: 0, Events: unix.EPOLLIN | unix.EPOLLRDHUP})
 	if w.inFlight != 1 || w.conns[0].count != 1 || w.tally.Lost != 0 {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller is an edge-triggered epoll, with a descriptor by which other threads wake it.
+// poller is an edge-triggered epoll, with an eventfd by which other threads wake it.
 type poller struct {
 	fd, wake int
 	events   [256]unix.EpollEvent
@@ -36,7 +36,7 @@ func (p *poller) close() {
 	unix.Close(p.fd)
 }
 
-// add registers a socket once and for all.
+// add registers a socket.
 func (p *poller) add(fd, index int, events uint32) error {
 	e := unix.EpollEvent{Events: events | unix.EPOLLET, Fd: int32(index)}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
@@ -56,9 +56,9 @@ func (p *poller) drainWake() {
 	_, _ = unix.Read(p.wake, b[:])
 }
 
-// wait gives the events that are there, or that come within timeout; with 0 it does not sleep. The Go scheduler is not
-// told of the sleep: it would hand the worker's processor on, and its monitor would look every 20 µs for such ones. A
-// signal ends the sleep, also that by which the runtime stops the world.
+// wait gives the events that are there or come within timeout; with 0 it does not sleep. The Go scheduler is not
+// notified of the sleep: it would give the worker's processor to another thread, and its monitor thread would run every
+// 20 µs. A signal ends the sleep, also the one by which the runtime stops the world.
 func (p *poller) wait(timeout time.Duration) (int, error) {
 	for {
 		var n uintptr

@@ -4,23 +4,23 @@ package engine
 
 import "sync"
 
-// pool is what the clients of an application share: connections under one lock. Who finds none free waits, first come,
-// first served; what is handed back goes to who waits for longest, or on top of the free ones, so that those used last
-// are used next.
+// pool is the connections that the clients of an application share, under one lock. A client that finds none free
+// waits, first come, first served. A connection that is given back goes to the first that waits, or on top of the free
+// ones, so that the last used is used next.
 type pool struct {
 	mu      sync.Mutex
-	free    []*pooled
-	waiting []chan *pooled // the first from head
+	free    []*pooledConn
+	waiting []chan *pooledConn // the first from head
 	head    int
-	ended   bool
+	closed  bool
 }
 
-func newPool(conns []*pooled) *pool { return &pool{free: conns} }
+func newPool(conns []*pooledConn) *pool { return &pool{free: conns} }
 
-// take gives a connection, or nil when the pool has ended.
-func (p *pool) take() *pooled {
+// borrow takes a connection out of the pool; nil when the pool is closed.
+func (p *pool) borrow() *pooledConn {
 	p.mu.Lock()
-	if p.ended {
+	if p.closed {
 		p.mu.Unlock()
 		return nil
 	}
@@ -30,14 +30,14 @@ func (p *pool) take() *pooled {
 		p.mu.Unlock()
 		return c
 	}
-	turn := make(chan *pooled, 1)
+	turn := make(chan *pooledConn, 1)
 	p.waiting = append(p.waiting, turn)
 	p.mu.Unlock()
 	return <-turn
 }
 
-// handBack gives a connection to the next.
-func (p *pool) handBack(c *pooled) {
+// giveBack returns a connection to the pool.
+func (p *pool) giveBack(c *pooledConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.head == len(p.waiting) {
@@ -53,11 +53,11 @@ func (p *pool) handBack(c *pooled) {
 	turn <- c // has room for it
 }
 
-// end sends away who waits.
-func (p *pool) end() {
+// close closes the pool: all that wait get nil.
+func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
+	p.closed = true
 	for _, turn := range p.waiting[p.head:] {
 		turn <- nil
 	}

@@ -52,18 +52,18 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolIsFair: who waits for longest is next, nobody is forgotten, and the end wakes all.
+// TestPoolIsFair: the client that waits for longest is next, none is forgotten, and closing the pool wakes all.
 func TestPoolIsFair(t *testing.T) {
-	p := newPool([]*pooled{{}})
-	first := p.take()
+	p := newPool([]*pooledConn{{}})
+	first := p.borrow()
 	const clients = 3000 // more than the queue keeps before it moves up
 	var wg sync.WaitGroup
 	got := make(chan int, clients)
 	for i := range clients {
 		wg.Go(func() {
-			if c := p.take(); c != nil {
+			if c := p.borrow(); c != nil {
 				got <- i
-				p.handBack(c)
+				p.giveBack(c)
 			}
 		})
 		for queued := 0; queued <= i; { // within the time of the whole test
@@ -73,29 +73,29 @@ func TestPoolIsFair(t *testing.T) {
 			p.mu.Unlock()
 		}
 	}
-	p.handBack(first)
+	p.giveBack(first)
 	wg.Wait()
 	for i := range clients {
 		if at := <-got; at != i {
 			t.Fatalf("client %d came in place %d", at, i)
 		}
 	}
-	last := p.take()
+	last := p.borrow()
 	wg.Go(func() {
-		if p.take() != nil {
+		if p.borrow() != nil {
 			t.Error("a connection after the end")
 		}
 	})
 	await(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.waiting) > p.head })
-	p.end()
+	p.close()
 	wg.Wait()
-	if p.handBack(last); p.take() != nil {
+	if p.giveBack(last); p.borrow() != nil {
 		t.Error("a connection after the end")
 	}
 }
 
-// TestOptionsThatContradict: is refused before anything is dialed.
-func TestOptionsThatContradict(t *testing.T) {
+// TestContradictingOptions: they are refused before a connection is opened.
+func TestContradictingOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"pool and per call":     {PerCall: true, Pool: 1, Workers: 1},
 		"pool and reconnect":    {ReconnectEvery: 2, Pool: 1, Workers: 1},

@@ -15,12 +15,12 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// pooled is a place of the pool. Only who took it uses it.
-type pooled struct {
-	mu       sync.Mutex   // for conn, which the end of the load interrupts
-	conn     *target.Conn // nil: not connected; who takes it connects
-	connects int64        // how often it did
-	attempts int          // to connect that failed, since one that did not
+// pooledConn is a connection of the pool. Only its borrower uses it.
+type pooledConn struct {
+	mu       sync.Mutex   // of conn, which the end of the load interrupts
+	conn     *target.Conn // nil: not connected; the borrower connects it
+	connects int64        // how often it was connected
+	attempts int          // failed ones to connect, since the last success
 	scan     scanner
 	in, out  []byte
 	carry    int // bytes of in that are not consumed
@@ -28,8 +28,8 @@ type pooled struct {
 
 const pooledBufferBytes = 16 << 10
 
-// dialPooled connects a place of the pool.
-func (r *run) dialPooled(ctx context.Context, p *pooled) dialed {
+// dialPooled opens a connection of the pool.
+func (r *run) dialPooled(ctx context.Context, p *pooledConn) dialed {
 	ctx, cancel := context.WithTimeout(ctx, r.DialTimeout)
 	defer cancel()
 	d := dialed{start: r.Clock.Now()}
@@ -44,18 +44,18 @@ func (r *run) dialPooled(ctx context.Context, p *pooled) dialed {
 	p.conn = s.Detach()
 	p.connects++
 	p.attempts, p.carry, p.scan = 0, 0, scanner{keep: r.Verify}
-	_ = p.conn.SetDeadline(time.Time{}) // that of the login
+	_ = p.conn.SetDeadline(time.Time{}) // was set for the login
 	return d
 }
 
-func (p *pooled) connected() bool {
+func (p *pooledConn) connected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn != nil
 }
 
-// drop closes the connection of a place.
-func (p *pooled) drop() {
+// drop closes the connection.
+func (p *pooledConn) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn != nil {
@@ -65,7 +65,7 @@ func (p *pooled) drop() {
 }
 
 // interrupt ends a call that waits for its reply, with os.ErrDeadlineExceeded.
-func (p *pooled) interrupt() {
+func (p *pooledConn) interrupt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn != nil {
@@ -73,8 +73,8 @@ func (p *pooled) interrupt() {
 	}
 }
 
-// answer is what came of a call.
-type answer struct {
+// callResult is the outcome of a call.
+type callResult struct {
 	errors, misses int64
 	codes          map[string]int64 // of the errors; nil without
 	reads, bytes   int64
@@ -82,7 +82,7 @@ type answer struct {
 }
 
 // call sends a request and reads its replies.
-func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a answer, err error) {
+func (p *pooledConn) call(r *run, stream *workload.Stream, q workload.Request) (a callResult, err error) {
 	if r.Timeout > 0 {
 		_ = p.conn.SetDeadline(time.Now().Add(r.Timeout))
 	}
@@ -98,7 +98,7 @@ func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a an
 			n = p.scan.whole(p.in, n, done)
 		}
 		if done && p.scan.kind != '>' {
-			a.take(r, stream, q, &p.scan)
+			a.addReply(r, stream, q, &p.scan)
 			left--
 		}
 		p.carry = copy(p.in, p.in[n:p.carry])
@@ -119,8 +119,8 @@ func (p *pooled) call(r *run, stream *workload.Stream, q workload.Request) (a an
 	return a, nil
 }
 
-// take notes one reply.
-func (a *answer) take(r *run, stream *workload.Stream, q workload.Request, s *scanner) {
+// addReply adds one reply.
+func (a *callResult) addReply(r *run, stream *workload.Stream, q workload.Request, s *scanner) {
 	switch {
 	case s.line != nil:
 		if a.codes == nil {
@@ -137,5 +137,5 @@ func (a *answer) take(r *run, stream *workload.Stream, q workload.Request, s *sc
 	}
 }
 
-// timedOut tells a deadline from other ends.
+// timedOut: the error is that of a deadline.
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -10,8 +10,8 @@ import (
 )
 
 // A replay sends the requests of a log instead of drawn ones. A client of the log is bound to a connection of the load,
-// and in a routed load to a client of it, so that its requests go out in their order; those of different clients meet
-// at their times only. With a pace each request is due at its time in the log; without, when there is room for it.
+// or to a client of a routed load, so that its requests keep their order; between clients only their times order them.
+// With a speed each request is due at its time in the log; without, when there is room for it.
 
 // Ops are the kinds of calls of the load.
 func (o *Options) Ops() []workload.Op {
@@ -21,10 +21,10 @@ func (o *Options) Ops() []workload.Op {
 	return o.Workload.Ops
 }
 
-// Paced tells whether the load follows the times of a log.
+// Paced: the load follows the times of a log.
 func (o *Options) Paced() bool { return o.Replay != nil && o.ReplaySpeed > 0 }
 
-// checkReplay refuses what a log has no place for.
+// checkReplay refuses options that do not apply to a replay.
 func (o *Options) checkReplay() error {
 	if o.Replay == nil {
 		return nil
@@ -48,154 +48,157 @@ func (o *Options) checkReplay() error {
 		}
 	}
 	if !(o.ReplaySpeed >= 0) {
-		return fmt.Errorf("%w: a replay at a speed of %v: give a number above 0, or 0 for no pace", ErrOptions,
+		return fmt.Errorf("%w: a replay at a speed of %v: give a number above 0, or 0 for as fast as possible",
+			ErrOptions,
 			o.ReplaySpeed)
 	}
 	return nil
 }
 
-// lane is the requests of the clients of a log that are bound to a seat, or in a routed load to a client.
-type lane struct {
+// replayQueue is the requests of the clients of a log that are bound to a connection, or to a client of a routed load.
+type replayQueue struct {
 	*workload.ReplayStream
 	number int
-	due    int64 // of the next request, by the clock; without pace the start
-	waits  bool  // in player.next
+	due    int64 // of the next request, by the clock; not paced: the start of the load
+	queued bool  // in replayer.due
 }
 
-// player is the part of a worker that replays a log.
-type player struct {
-	lanes []*lane
-	next  lanes // that have room for their next request, which is not due yet
-	paced bool
-	start int64
+// replayer is the part of a worker that replays a log.
+type replayer struct {
+	queues []*replayQueue
+	due    dueQueue // queues with room for their next request, which is not due yet
+	paced  bool
+	start  int64
 }
 
-// replays makes a worker one that replays its share of the log: connection i of all is seat i/threads of worker
-// i%threads, as they are dealt out.
-func (w *worker) replays(parts []*workload.ReplayStream) {
-	w.player = &player{paced: w.r.Paced()}
-	w.left = 0
+// initReplay gives a worker its share of the log: connection i of all has index i/threads in worker i%threads.
+func (w *worker) initReplay(parts []*workload.ReplayStream) {
+	w.replayer = &replayer{paced: w.r.Paced()}
+	w.remaining = 0
 	for i := w.index; i < len(parts); i += w.r.Threads {
-		w.player.lanes = append(w.player.lanes, &lane{ReplayStream: parts[i], number: len(w.player.lanes)})
-		w.left += int64(parts[i].Left())
+		w.replayer.queues = append(w.replayer.queues, &replayQueue{
+			ReplayStream: parts[i],
+			number:       len(w.replayer.queues),
+		})
+		w.remaining += int64(parts[i].Remaining())
 	}
 }
 
-// begin tells the lanes when the load began.
-func (p *player) begin(start int64) {
+// begin sets the start of the load.
+func (p *replayer) begin(start int64) {
 	p.start = start
-	for _, l := range p.lanes {
-		p.look(l)
+	for _, l := range p.queues {
+		p.updateDue(l)
 	}
 }
 
-// look finds when the next request of a lane is due.
-func (p *player) look(l *lane) {
+// updateDue sets when the next request of a queue is due.
+func (p *replayer) updateDue(l *replayQueue) {
 	due, _ := l.Due()
 	l.due = p.start + int64(due)
 }
 
-// play sends what is due of a lane and there is room for. One that waits for its time stays as it is until playDue
-// takes it: the heap is in the order of the times.
-func (w *worker) play(number int) {
-	l := w.player.lanes[number]
-	if l.waits {
+// sendDue sends the requests of a queue that are due and have room. A queue in the heap is left alone until sendAllDue
+// takes it out: the heap is in the order of their due times.
+func (w *worker) sendDue(number int) {
+	l := w.replayer.queues[number]
+	if l.queued {
 		return
 	}
-	for w.left != 0 && l.Left() > 0 && w.hasRoom(number) {
+	for w.remaining != 0 && l.Remaining() > 0 && w.hasRoom(number) {
 		if l.due > w.now {
-			w.player.wait(l)
+			w.replayer.wait(l)
 			return
 		}
-		w.playOne(l)
+		w.sendNext(l)
 	}
 }
 
-// hasRoom tells whether the connection of a seat, or a client of a routed load, can take one more call.
+// hasRoom: the connection with this index, or the client of a routed load, can take one more call.
 func (w *worker) hasRoom(number int) bool {
 	if w.routing != nil {
-		return int(w.routing.under[number]) < w.r.Pipeline
+		return int(w.routing.inFlight[number]) < w.r.Pipeline
 	}
 	c := w.conns[number]
 	return !c.dead && c.count < w.r.Pipeline
 }
 
-// playOne sends the next request of a lane.
-func (w *worker) playOne(l *lane) {
+// sendNext sends the next request of a queue.
+func (w *worker) sendNext(l *replayQueue) {
 	intended, sent := l.due, int64(0)
-	if !w.player.paced {
+	if !w.replayer.paced {
 		intended, sent = w.now, w.now
 	}
 	if w.routing != nil {
 		x := w.routing
 		var q workload.Request
 		x.draft, q = l.Next(x.draft[:0])
-		x.under[l.number]++
+		x.inFlight[l.number]++
 		w.drawn(q, int32(l.number), intended, sent)
 	} else {
 		c := w.conns[l.number]
 		out, q := l.Next(w.draft(c))
 		c.out = out
-		w.begun()
+		w.countBegun()
 		c.push(intended, w.now, q)
 	}
-	w.player.look(l)
+	w.replayer.updateDue(l)
 }
 
-// playDue sends what has become due.
-func (w *worker) playDue() {
-	p := w.player
-	for len(p.next) > 0 && p.next[0].due <= w.now && w.left != 0 {
-		l := p.next[0]
-		heap.Pop(&p.next)
-		l.waits = false
+// sendAllDue sends the requests that have become due.
+func (w *worker) sendAllDue() {
+	p := w.replayer
+	for len(p.due) > 0 && p.due[0].due <= w.now && w.remaining != 0 {
+		l := p.due[0]
+		heap.Pop(&p.due)
+		l.queued = false
 		if !w.hasRoom(l.number) { // its connection was lost meanwhile
 			continue
 		}
-		_ = w.tally.Late.RecordValue(min(w.now-l.due, longest)) // in range
-		w.playOne(l)
-		w.play(l.number)
+		_ = w.tally.Late.RecordValue(min(w.now-l.due, maxLatency)) // in range
+		w.sendNext(l)
+		w.sendDue(l.number)
 		if w.routing == nil {
 			w.flush(w.conns[l.number])
 		}
 	}
 }
 
-// nextPlayed is when a request is due that there is room for, at the latest until.
-func (w *worker) nextPlayed(until int64) int64 {
-	if next := w.player.next; len(next) > 0 && w.left != 0 {
+// nextReplayed is when the next request with room is due, at the latest until.
+func (w *worker) nextReplayed(until int64) int64 {
+	if next := w.replayer.due; len(next) > 0 && w.remaining != 0 {
 		until = min(until, next[0].due)
 	}
 	return until
 }
 
-// leaveLog counts what the log had due before the end and nobody sent.
-func (w *worker) leaveLog() {
-	for _, l := range w.player.lanes {
-		for w.player.paced && l.Left() > 0 && l.due < w.ended {
+// countUnsentOfLog counts the requests of the log that were due before the end and not sent.
+func (w *worker) countUnsentOfLog() {
+	for _, l := range w.replayer.queues {
+		for w.replayer.paced && l.Remaining() > 0 && l.due < w.ended {
 			w.unsent++
 			w.tally.age(&w.tally.AgeFromIntended, w.ended-l.due)
 			l.Skip()
-			w.player.look(l)
+			w.replayer.updateDue(l)
 		}
 	}
 }
 
-func (p *player) wait(l *lane) {
-	if !l.waits {
-		l.waits = true
-		heap.Push(&p.next, l)
+func (p *replayer) wait(l *replayQueue) {
+	if !l.queued {
+		l.queued = true
+		heap.Push(&p.due, l)
 	}
 }
 
-// lanes is a heap, the first that is due on top.
-type lanes []*lane
+// dueQueue is a heap of queues, the first that is due on top.
+type dueQueue []*replayQueue
 
-func (l lanes) Len() int           { return len(l) }
-func (l lanes) Less(i, j int) bool { return l[i].due < l[j].due }
-func (l lanes) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *lanes) Push(x any)        { *l = append(*l, x.(*lane)) }
-func (l *lanes) Pop() any {
+func (l dueQueue) Len() int           { return len(l) }
+func (l dueQueue) Less(i, j int) bool { return l[i].due < l[j].due }
+func (l dueQueue) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *dueQueue) Push(x any)        { *l = append(*l, x.(*replayQueue)) }
+func (l *dueQueue) Pop() any {
 	last := (*l)[len(*l)-1]
 	*l = (*l)[:len(*l)-1]
 	return last

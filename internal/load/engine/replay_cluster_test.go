@@ -60,9 +60,10 @@ func TestReplayAgainstACluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum.Calls() != requests || len(sum.Errors) > 0 || len(sum.Again) > 0 || len(sum.Nodes) != 3 ||
+			if sum.Calls() != requests || len(sum.Errors) > 0 || len(sum.Retried) > 0 || len(sum.Nodes) != 3 ||
 				r.InFlight != 0 || r.Unsent != 0 {
-				t.Errorf("%d calls, errors %v, again %v, nodes %v, %+v", sum.Calls(), sum.Errors, sum.Again, sum.Nodes,
+				t.Errorf("%d calls, errors %v, again %v, nodes %v, %+v", sum.Calls(), sum.Errors, sum.Retried,
+					sum.Nodes,
 					r)
 			}
 			for list := range clients * 5 {
@@ -132,8 +133,8 @@ func TestReplayFollowsSlots(t *testing.T) {
 	for _, n := range c.Nodes {
 		executed += commandCalls(t, n, "incr")
 	}
-	if sum.Calls() != requests || executed != requests || len(sum.Errors) > 0 || sum.Again["MOVED"] == 0 ||
+	if sum.Calls() != requests || executed != requests || len(sum.Errors) > 0 || sum.Retried["MOVED"] == 0 ||
 		r.InFlight != 0 {
-		t.Errorf("%d calls, %d executed, errors %v, again %v, %+v", sum.Calls(), executed, sum.Errors, sum.Again, r)
+		t.Errorf("%d calls, %d executed, errors %v, again %v, %+v", sum.Calls(), executed, sum.Errors, sum.Retried, r)
 	}
 }

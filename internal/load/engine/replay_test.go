@@ -108,7 +108,8 @@ func TestReplayKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestReplayIsDueWhenLogged: what the log has later than the end is not sent, and nobody was waiting for it.
+// TestReplayIsDueWhenLogged: requests that are later in the log than the end of the load are not sent, and do not count
+// as unsent.
 func TestReplayIsDueWhenLogged(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	// requests; the first have ample time to be sent

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// TestRepliesWithoutContent: a read that finds nothing is a miss whatever nothing looks like, and a write never is; the
+// TestRepliesWithoutContent: an empty reply to a read is a miss in any form, and to a write never; the
 // errors of commands in a transaction are errors of its call.
 func TestRepliesWithoutContent(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{})

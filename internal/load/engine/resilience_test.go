@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// watched runs a load and tells of its sums while it runs.
+// watched runs a load and gives its sums while it runs.
 type watched struct {
 	mu    sync.Mutex
 	total *Tally
@@ -35,7 +35,7 @@ func (w *watched) take(t *Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total.Add(t)
-	// Each second adds up by itself, so that a gap stands where it was.
+	// Each second adds up by itself, so that a gap stays in its second.
 	if before := w.left[t.Worker]; before+t.Begun != t.Calls()+t.Failed+t.InFlight {
 		w.bad = append(w.bad, fmt.Sprintf("second %d of worker %d: %d were in flight, %d began, %d had a reply, %d "+
 			"failed, %d are in flight",
@@ -107,7 +107,7 @@ func TestKilledServer(t *testing.T) {
 			}()
 			calls := w.read((*Tally).Calls)
 			await(t, func() bool { return w.read((*Tally).Calls) > calls+50 })
-			time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at any moment
+			time.Sleep(rand.N(100 * time.Millisecond)) // the kill comes at a random time
 			if err := i.Kill(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// TestRefusals: what servers say to those whom they do not let in.
+// TestRefusals: error replies to the login.
 func TestRefusals(t *testing.T) {
 	i := start(t, servers.Redis7015, fleet.Spec{Config: []string{"maxclients 20"}})
 	o := options(t, to(i))
@@ -266,9 +266,9 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// TestLastWords: a peer that answers and closes in one segment. Its end is seen with the reply, not by the next call,
-// which would fail.
-func TestLastWords(t *testing.T) {
+// TestReplyAndClose: a peer that answers and closes in one segment. Its end is seen with the reply, not by the next
+// call, which would fail.
+func TestReplyAndClose(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func (u *under) wait(t *testing.T) *engine.Tally {
 		u.cancel()
 		<-u.done
 		t.Fatalf("the load did not end within %v; it counted %d calls, errors %v, again %v", patience, u.sum.Calls(),
-			u.sum.Errors, u.sum.Again)
+			u.sum.Errors, u.sum.Retried)
 	}
 	if u.err != nil {
 		t.Fatal(u.err)

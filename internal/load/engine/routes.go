@@ -15,19 +15,19 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Whom reads are sent to.
+// The nodes that serve reads.
 const (
 	Master  = "master"
 	Replica = "replica" // a replica of the key's master; the master where none is connected
 	Any     = "any"     // the master and its replicas in turn
 )
 
-// routed tells whether a load has, or may come to have, several nodes.
+// routed: the load has several nodes, or may get them.
 func (o *Options) routed() bool {
 	return o.Cluster || o.Target.Sentinel != "" || o.ReadFrom != Master
 }
 
-// checkRouting finds options that exclude each other, or that there are not.
+// checkRouting refuses unknown options, and those that exclude each other.
 func (o *Options) checkRouting() error {
 	switch {
 	case o.ReadFrom != Master && o.ReadFrom != Replica && o.ReadFrom != Any:
@@ -40,12 +40,12 @@ func (o *Options) checkRouting() error {
 		return fmt.Errorf("%w: a cluster has one database: leave out -n", ErrOptions)
 	case o.PerCall || o.ReconnectEvery > 0 || o.ColdStart || o.Pool > 0 || o.Subscribers > 0:
 		return fmt.Errorf("%w: connections for each call, renewed, pooled, cold or subscribing go to one server: "+
-			"leave out -c, --read-from or sentinel://, or that", ErrOptions)
+			"leave out -c, --read-from or sentinel://, or those", ErrOptions)
 	}
 	return nil
 }
 
-// topology is who serves what, as a node, a sentinel or a master tells it.
+// topology is the masters with their slots and replicas, as a node, a sentinel or a master reports it.
 type topology []shard
 
 // shard is a master with its slots and its replicas.
@@ -55,22 +55,22 @@ type shard struct {
 	replicas []target.Target
 }
 
-// routes is a topology by slot. It is not changed once it is published; workers read it at the same time.
+// routes is a topology by slot. It is not changed after it is published, since all workers read it.
 type routes struct {
-	masters  [cluster.SlotCount]int16 // node that serves the slot; none where nobody does
+	masters  [cluster.SlotCount]int16 // node that serves the slot; none without one
 	replicas map[int16][]int16        // of a master
 	all      []int16                  // masters with slots, for calls without a key
-	members  []int16                  // nodes to be connected to
+	members  []int16                  // nodes to connect to
 }
 
-// none is the number of no node.
+// none is no node.
 const none = int16(-1)
 
-// maxRouted bounds the addresses that a load has seen, in clusters whose nodes come and go.
+// maxRouted bounds the addresses of a load, in clusters whose nodes come and go.
 const maxRouted = 30_000
 
-// router keeps the routes of a load and renews them when they turn out to be old. Nodes have numbers, in the order in
-// which they were seen.
+// router has the routes of a load and refreshes them when they are stale. Nodes are numbered in the order in which they
+// were seen.
 type router struct {
 	seed     target.Target
 	readFrom string
@@ -86,7 +86,7 @@ type router struct {
 	numbers map[string]int16
 }
 
-// newRouter asks for the first topology. Its errors are those of the one that was asked last.
+// newRouter asks for the first topology. Its errors are those of the nodes that were asked.
 func newRouter(ctx context.Context, o *Options, wake func()) (*router, error) {
 	rt := &router{
 		seed: o.Target, readFrom: o.ReadFrom, cluster: o.Cluster, wake: wake, stale: make(chan struct{}, 1),
@@ -131,52 +131,52 @@ func Masters(ctx context.Context, o Options) ([]target.Target, error) {
 	return list, nil
 }
 
-// Pauses between two looks at the topology: random between half and whole, and longer each time as long as nothing has
-// changed, since CLUSTER SLOTS is work for a server.
+// Pauses between two refreshes of the topology: random, 50 to 100 %, and longer each time while nothing has changed,
+// since CLUSTER SLOTS is work for a server.
 const (
-	firstLook = 100 * time.Millisecond
-	mostLook  = time.Second
-	lookLasts = 2 * time.Second // at most, of one node
-	// Nobody says that there is a new replica: where they are read from, they are looked for.
-	replicaLook = 10 * time.Second
+	minRefreshPause = 100 * time.Millisecond
+	maxRefreshPause = time.Second
+	refreshTimeout  = 2 * time.Second // of one node
+	// New replicas are not announced: where they serve reads, the topology is refreshed at least this often.
+	replicaRefresh = 10 * time.Second
 )
 
-// run renews the routes as often as someone says that they are old.
+// run refreshes the routes when they are marked as stale.
 func (rt *router) run(ctx context.Context) {
-	pause := firstLook
-	var look <-chan time.Time
+	pause := minRefreshPause
+	var refresh <-chan time.Time
 	for {
 		if rt.readFrom != Master {
-			look = time.After(replicaLook/2 + rand.N(replicaLook/2))
+			refresh = time.After(replicaRefresh/2 + rand.N(replicaRefresh/2))
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-rt.stale:
-		case <-look:
+		case <-refresh:
 		}
 		found, err := rt.ask(ctx, rt)
 		if err == nil && rt.renew(found) {
-			pause = firstLook
+			pause = minRefreshPause
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause/2 + rand.N(pause/2)):
 		}
-		pause = min(2*pause, mostLook)
+		pause = min(2*pause, maxRefreshPause)
 	}
 }
 
-// old says that the routes led to the wrong node, or to none.
-func (rt *router) old() {
+// markStale: the routes led to the wrong node, or to none.
+func (rt *router) markStale() {
 	select {
 	case rt.stale <- struct{}{}:
-	default: // it is known
+	default: // already marked
 	}
 }
 
-// renew publishes a topology, and reports whether it is another one.
+// renew publishes a topology, and reports whether it has changed.
 func (rt *router) renew(found topology) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -246,7 +246,7 @@ func (rt *router) compileLocked(found topology) *routes {
 	return next
 }
 
-// numberLocked gives the number of a node, a new one where it was not seen before.
+// numberLocked gives the number of a node, a new one for a new node.
 func (rt *router) numberLocked(t target.Target) int16 {
 	if n, ok := rt.numbers[t.Addr()]; ok {
 		return n
@@ -259,14 +259,14 @@ func (rt *router) numberLocked(t target.Target) int16 {
 	return n
 }
 
-// node gives how to reach a node.
+// node gives the target of a node.
 func (rt *router) node(n int16) target.Target {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return rt.nodes[n]
 }
 
-// redirected gives the node that a redirect names. After MOVED the slot is its own from now on.
+// redirected gives the node that a redirect names. After MOVED the routes have the slot there.
 func (rt *router) redirected(to cluster.Redirect, answered int16) int16 {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

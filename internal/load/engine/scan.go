@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// Bounds of what a server may send. A line is that of a simple reply or of a header.
+// Limits of replies. A line is a simple reply or a header.
 const (
 	maxLine     = 64 << 10
 	maxBulk     = 512 << 20 // proto-max-bulk-len of Redis
@@ -17,38 +17,37 @@ const (
 	maxDepth    = 64
 )
 
-// scanner finds where replies end, in RESP2 and RESP3, and builds no value. Bytes of blobs are passed over as they
-// come, so that what is kept between reads is never more than a line.
+// scanner finds the ends of replies, in RESP2 and RESP3, and builds no values. Bytes of blobs are skipped as they
+// arrive, so that no more than a line is kept between reads.
 type scanner struct {
-	skip int // bytes of a blob and its line end that are still to come
-	// Values still to come at each level of the reply that has begun; empty at the top. Those of attributes, which come
-	// before the value that they belong to, count up to 0.
+	skip int // remaining bytes of a blob and its line end
+	// Remaining values at each level of the current reply; empty at the top. Those of attributes, which precede their
+	// value, are negative and count up to 0.
 	stack []int64
-	keep  bool // replies are wanted whole, by the method whole
+	keep  bool // reply is needed (see whole)
 	memo  memo
 
 	// Of the reply that ended last:
-	kind byte // its first byte; that of the value, not of attributes before it
-	null bool // there is nothing in it: it is null, or an aggregate that has no elements but nulls
-	// the text of an error, or of the first in an aggregate, as EXEC has those of its commands; valid until the next
-	// call
+	kind byte // its first byte, without attributes
+	null bool // it is null, or an aggregate without elements other than null
+	// the text of an error, or of the first one in an aggregate such as that of EXEC; valid until the next call
 	line  []byte
 	reply []byte // with keep, all of it, valid until the next call
 }
 
-// memo is the reply that ended last, if it began with a header of 8 bytes at most and had no levels: most replies of a
-// load are as the one before. One with the same header is as long, and of the same kind.
+// memo is the last reply, if it had a header of at most 8 bytes and no levels. Most replies of a load are like the one
+// before: with the same header they have the same length and kind.
 type memo struct {
-	header, mask uint64 // first bytes as a little-endian number, and which of the 8 bytes they are
-	size         int    // of the whole reply; 0: there is none
+	header, mask uint64 // the header as a little-endian number, and the mask of its bytes
+	size         int    // of the whole reply; 0: no memo
 }
 
-// fits tells whether b begins with a reply that is as the one before.
+// fits: b begins with a reply like the one before.
 func (m *memo) fits(b []byte) bool {
 	return m.size > 0 && len(b) >= max(m.size, 8) && binary.LittleEndian.Uint64(b)&m.mask == m.header
 }
 
-// remember makes the memo of a reply of n bytes.
+// remember sets the memo to a reply of n bytes.
 func (s *scanner) remember(b []byte, header, n int) {
 	if header > 8 || len(b) < 8 || s.line != nil || s.kind == '>' || s.keep {
 		return
@@ -59,14 +58,14 @@ func (s *scanner) remember(b []byte, header, n int) {
 
 var crlf = []byte("\r\n")
 
-// next consumes bytes of b up to the end of one reply; done says that it has ended. Where done is false all that can be
-// consumed is, and the rest must come again, with more behind it.
+// next consumes b up to the end of one reply; done: it has ended. Otherwise the bytes that were not consumed must be
+// passed again, with more behind them.
 func (s *scanner) next(b []byte) (n int, done bool, err error) {
 	if s.memo.fits(b) {
 		return s.memo.size, true, nil
 	}
 	s.memo.size = 0
-	header := 0 // length of the first, if the reply begins here and has one value
+	header := 0 // length of the header, of a reply with one value
 	plain := s.skip == 0 && len(s.stack) == 0
 	for {
 		if s.skip > 0 {
@@ -114,8 +113,8 @@ func (s *scanner) next(b []byte) (n int, done bool, err error) {
 	}
 }
 
-// lineEnd finds the line feed that ends a line which is not what most are, -1 where it has not come yet. A lone
-// carriage return or line feed is part of the line: servers before 6 let scripts put them in errors.
+// lineEnd finds the line feed that ends an unusual line, -1 where it is not in b. A single carriage return or line feed
+// is part of the line: before Redis 6 scripts could put them into errors.
 func lineEnd(b []byte) (int, error) {
 	end := bytes.Index(b, crlf) + 1
 	switch {
@@ -129,8 +128,8 @@ func lineEnd(b []byte) (int, error) {
 	return end, nil
 }
 
-// header reads the first line of a value: the bytes of a blob, or the elements of an aggregate, 0 where none follow;
-// those of an attribute are negative.
+// header reads the first line of a value: the size of a blob in bytes, or the number of elements of an aggregate,
+// negative for an attribute.
 func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	kind := line[0]
 	top := len(s.stack) == 0
@@ -164,7 +163,7 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 		return n, true, err
 	case '*', '~', '>':
 		n, err := number(line, maxElements)
-		s.null = s.null || top // until something is found in it
+		s.null = s.null || top // until a value is found in it
 		n = max(n, 0)
 		return n, false, s.depth(n, err)
 	case '%':
@@ -178,7 +177,7 @@ func (s *scanner) header(line []byte) (size int, blob bool, err error) {
 	return 0, false, fmt.Errorf("%w: %q where a reply was expected", resp.ErrProtocol, clip(line))
 }
 
-// found says that a value is more than nothing.
+// found: the reply has a value other than null.
 func (s *scanner) found() {
 	if s.null && !s.describes() {
 		s.null = false
@@ -193,7 +192,7 @@ func (s *scanner) failed(line []byte) {
 	}
 }
 
-// describes: what comes is part of an attribute.
+// describes: the current value is part of an attribute.
 func (s *scanner) describes() bool {
 	for _, left := range s.stack {
 		if left < 0 {
@@ -210,14 +209,14 @@ func (s *scanner) depth(n int, err error) error {
 	return err
 }
 
-// ended counts a value that has ended, and whether with it the reply has.
+// ended counts a value that has ended; true: the reply has ended.
 func (s *scanner) ended() bool {
 	for top := len(s.stack) - 1; top >= 0; top-- {
 		if s.stack[top] < 0 {
 			if s.stack[top]++; s.stack[top] == 0 {
 				s.stack = s.stack[:top]
 			}
-			return false // the value that it belongs to is still to come
+			return false // its value follows
 		}
 		s.stack[top]--
 		if s.stack[top] > 0 {

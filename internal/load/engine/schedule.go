@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// Bounds of a schedule.
+// Limits of a schedule.
 const (
-	// MostPerSecond is ten times what a server of one thread has been seen to take.
-	MostPerSecond  = 2e7
-	longestStretch = 365 * 24 * time.Hour
-	maxStretches   = 100_000
+	// MaxPerSecond is ten times what a server with one thread was seen to reach.
+	MaxPerSecond = 2e7
+	maxStretch   = 365 * 24 * time.Hour
+	maxStretches = 100_000
 )
 
-// ParseSchedule reads lines of two numbers, how many seconds and how many calls per second, 0 for a pause; # begins a
-// comment.
+// ParseSchedule reads lines of two numbers, seconds and calls per second, 0 for a pause; # begins a comment.
 func ParseSchedule(r io.Reader) ([]Stretch, error) {
 	var ss []Stretch
 	lines := bufio.NewScanner(r)
@@ -42,10 +41,10 @@ func ParseSchedule(r io.Reader) ([]Stretch, error) {
 		return nil, err
 	}
 	if len(ss) == 0 {
-		return nil, errors.New("it has no line; give lines of two numbers: seconds, calls per second")
+		return nil, errors.New("it has no lines; give lines of two numbers: seconds, calls per second")
 	}
 	if !slices.ContainsFunc(ss, func(s Stretch) bool { return s.From > 0 }) {
-		return nil, errors.New("it has no call: all rates are 0")
+		return nil, errors.New("it has no calls: all rates are 0")
 	}
 	return ss, nil
 }
@@ -55,12 +54,12 @@ func parseStretch(fields []string) (s Stretch, err error) {
 		return s, errors.New("give two numbers: seconds, calls per second")
 	}
 	seconds, err := strconv.ParseFloat(fields[0], 64)
-	if err != nil || !(seconds > 0) || seconds > longestStretch.Seconds() {
+	if err != nil || !(seconds > 0) || seconds > maxStretch.Seconds() {
 		return s, fmt.Errorf("%.40q: give a number of seconds above 0", fields[0])
 	}
 	rate, err := strconv.ParseFloat(fields[1], 64)
-	if err != nil || !(rate >= 0) || rate > MostPerSecond {
-		return s, fmt.Errorf("%.40q: give calls per second, 0 to %.0f", fields[1], float64(MostPerSecond))
+	if err != nil || !(rate >= 0) || rate > MaxPerSecond {
+		return s, fmt.Errorf("%.40q: give calls per second, 0 to %.0f", fields[1], float64(MaxPerSecond))
 	}
 	return Stretch{Lasts: time.Duration(seconds * 1e9), From: rate, To: rate}, nil
 }

@@ -14,8 +14,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// sentinels are whom to ask where the master is. They tell of each other, so that one that can be reached is enough at
-// the start.
+// sentinels name the master. They name each other, so that one that can be reached is enough at the start.
 type sentinels struct {
 	master target.Target // with the credentials of the servers; its address is that of a sentinel
 	addrs  []string
@@ -32,8 +31,8 @@ func newSentinels(t target.Target) *sentinels {
 	return s
 }
 
-// ask asks the sentinels one after the other; who answered is asked first the next time, as Redis' guideline for
-// clients has it (redis.io, "Sentinel client spec").
+// ask asks the sentinels one after the other. The one that answered is asked first the next time (redis.io, "Sentinel
+// client spec").
 func (s *sentinels) ask(ctx context.Context, rt *router) (topology, error) {
 	var list []target.Target
 	for _, addr := range s.addrs {
@@ -59,7 +58,7 @@ func (s *sentinels) ask(ctx context.Context, rt *router) (topology, error) {
 		}
 		r, err := replicationOf(ctx, master)
 		if err != nil {
-			// it may be down: its connections say so, and the next look finds more
+			// it may be down: its connections show it, and the next refresh finds its successor
 			return topology{oneShard(master, nil)}, nil
 		}
 		return topology{oneShard(master, r.replicas)}, nil
@@ -83,7 +82,7 @@ func masterOf(ctx context.Context, t target.Target, name string) (addr string, o
 	}
 	addr = net.JoinHostPort(reply.Elems[0].Text(), reply.Elems[1].Text())
 	if reply, err = s.Do(ctx, "SENTINEL", "SENTINELS", name); err != nil {
-		return addr, nil, nil // an ACL may forbid it; the one that is known will do
+		return addr, nil, nil // an ACL may forbid it; the known sentinel is enough
 	}
 	for _, e := range reply.Elems {
 		host, _ := e.Get("ip")

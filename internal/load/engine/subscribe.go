@@ -18,8 +18,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// subscribers are connections that take what the workload publishes. Each is a goroutine; what they count goes into the
-// tally of the first worker.
+// subscribers are connections that receive what the workload publishes, each with a goroutine. They count in the tally
+// of the first worker.
 type subscribers struct {
 	r    *run
 	wg   sync.WaitGroup
@@ -73,7 +73,7 @@ func (s *subscribers) open(ctx context.Context, i int) (*target.Conn, error) {
 	}
 	c := session.Detach()
 	deadline, _ := ctx.Deadline()
-	_ = c.SetDeadline(deadline) // fails on a closed connection only, and then the write says so
+	_ = c.SetDeadline(deadline) // fails on a closed connection only: then the write fails, too
 	patterns := s.r.Workload.Channels
 	if _, err = c.Write(resp.AppendCommand(nil, append([]string{"PSUBSCRIBE"}, patterns...)...)); err == nil {
 		err = confirmed(c, len(patterns))
@@ -89,7 +89,7 @@ func (s *subscribers) open(ctx context.Context, i int) (*target.Conn, error) {
 	return c, nil
 }
 
-// confirmed reads the replies to PSUBSCRIBE byte by byte, so that no message behind them is read.
+// confirmed reads the replies to PSUBSCRIBE byte by byte, so that it does not read the first message.
 func confirmed(c *target.Conn, replies int) error {
 	var scan scanner
 	var b []byte
@@ -116,7 +116,7 @@ func confirmed(c *target.Conn, replies int) error {
 // explainReply is the error of an error reply.
 func explainReply(line []byte) error { return resp.Value{Kind: resp.Error, Str: line}.Err() }
 
-// listen counts messages, and connects again when it has to, until the end.
+// listen counts messages until the end of the load, and reconnects.
 func (s *subscribers) listen(ctx context.Context, i int, c *target.Conn) {
 	for attempt := 0; ; attempt++ {
 		if c != nil {
@@ -144,7 +144,7 @@ func (s *subscribers) listen(ctx context.Context, i int, c *target.Conn) {
 	}
 }
 
-// messages counts what comes, until the connection ends or answers the PING of settle.
+// messages counts messages until the connection ends, or answers the PING of waitForMessages.
 func (s *subscribers) messages(c *target.Conn) error {
 	scan := scanner{keep: true}
 	b := make([]byte, bufferBytes)
@@ -155,8 +155,8 @@ func (s *subscribers) messages(c *target.Conn) error {
 		}
 		now := s.r.Clock.Now()
 		var messages int64
-		rest, settled := b[:kept+n], false
-		for len(rest) > 0 && err == nil && !settled {
+		rest, ponged := b[:kept+n], false
+		for len(rest) > 0 && err == nil && !ponged {
 			var used int
 			var done bool
 			used, done, err = scan.next(rest)
@@ -169,12 +169,12 @@ func (s *subscribers) messages(c *target.Conn) error {
 				messages++
 				s.delivered(payload(scan.reply), now)
 			} else {
-				settled = true
+				ponged = true
 			}
 		}
 		s.count(messages, int64(n))
-		if settled {
-			return errSettled
+		if ponged {
+			return errAllReceived
 		}
 		if err != nil {
 			return err
@@ -207,10 +207,10 @@ func payload(message []byte) []byte {
 	return message
 }
 
-// errSettled says that a subscriber has got all that was published before it was asked.
-var errSettled = errors.New("settled")
+// errAllReceived: a subscriber has received all messages that were published before the PING.
+var errAllReceived = errors.New("all messages received")
 
-// delivered keeps how long a message took, where it says when its call was due.
+// delivered records the delivery time of a message that has the time when its call was due.
 func (s *subscribers) delivered(message []byte, now int64) {
 	due, ok := workload.DueOf(message)
 	if !ok {
@@ -221,7 +221,7 @@ func (s *subscribers) delivered(message []byte, now int64) {
 	if s.counts.took == nil {
 		s.counts.took = NewHistogram()
 	}
-	_ = s.counts.took.RecordValue(min(max(now-due, 0), longest)) // in range
+	_ = s.counts.took.RecordValue(min(max(now-due, 0), maxLatency)) // in range
 }
 
 func (s *subscribers) count(messages, bytes int64) {
@@ -251,8 +251,8 @@ func (s *subscribers) opened(err error) {
 	s.counts.reconnected++
 }
 
-// tell moves what was counted into a tally.
-func (s *subscribers) tell(t *Tally) {
+// addTo moves the counts into a tally.
+func (s *subscribers) addTo(t *Tally) {
 	if s == nil {
 		return
 	}
@@ -269,9 +269,8 @@ func (s *subscribers) tell(t *Tally) {
 	*d = delivery{errors: d.errors}
 }
 
-// settle waits until the subscribers have got what was published, for as long as calls in flight are waited for, and
-// ends them.
-func (s *subscribers) settle() {
+// waitForMessages waits until the subscribers have received all messages, at most for Drain, and ends them.
+func (s *subscribers) waitForMessages() {
 	if s == nil {
 		return
 	}
@@ -280,7 +279,7 @@ func (s *subscribers) settle() {
 	for _, c := range s.conns {
 		if c != nil {
 			_ = c.SetDeadline(time.Now().Add(s.r.Drain))
-			_, _ = c.Write(resp.AppendCommand(nil, "PING")) // an error shows in the read, too
+			_, _ = c.Write(resp.AppendCommand(nil, "PING")) // an error also shows in the read
 		}
 	}
 	s.mu.Unlock()

@@ -8,57 +8,57 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// Latencies are kept from 1 ns to longest with 3 significant digits; nothing is clamped below that.
-const longest = int64(time.Hour)
+// maxLatency bounds histograms: from 1 ns to an hour, with 3 significant digits.
+const maxLatency = int64(time.Hour)
 
-// NewHistogram is a histogram of nanoseconds as all of a load are, so that they can be added up.
-func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, 3) }
+// NewHistogram is a histogram of nanoseconds. All of a load have the same scale, so that they can be added up.
+func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency, 3) }
 
 // Tally is what one worker counted in one second.
 type Tally struct {
 	Second int // from the start of the load
 	Worker int
 	Ops    []OpTally // in the order of the workload
-	// Late is how much later than intended the worker itself sent what it could have sent: an open loop's own
-	// inaccuracy, in ns.
+	// Late is the worker's own delay in an open loop: how much later than intended it sent calls that had a connection
+	// with room, in ns.
 	Late              *hdrhistogram.Histogram
 	BytesOut, BytesIn int64
-	Errors            map[string]int64 // calls that went wrong: error replies by code, and the Failed by kind
-	// connections that went wrong and no call with them: attempts to connect, and ends, by kind
+	Errors            map[string]int64 // of calls: error replies by code, and Failed by kind
+	// of connections without calls: failed attempts to connect, and lost connections, by kind
 	ConnErrors        map[string]int64
 	Waits, Reads      int64 // system calls: epoll_wait, read
 	Writes            int64
-	CPUNs, RunQueueNs int64 // of the worker's thread: on the CPU, and ready but without one
-	SpunNs            int64 // of CPUNs, about: it looked whether something had come, without sleeping, and nothing had
+	CPUNs, RunQueueNs int64 // of the worker's thread: on a CPU, and in the run queue
+	SpunNs            int64 // of CPUNs, about: polls without sleeping that found nothing
 	InFlight, Unsent  int64 // at the end of the second: calls without reply; due and not sent
 	Connected         int
-	Lost, Reconnected int64 // connections that ended by themselves, and that came back
-	Retired           int64 // connections that were closed by plan (PerCall, ReconnectEvery)
-	// Begun is the calls that were sent, or whose connection was begun to be opened. Each has a reply (it is one of
-	// Calls), or it is one of Failed, or of Result.InFlight in the end.
+	Lost, Reconnected int64 // connections that failed, and that were opened again
+	Retired           int64 // connections that were closed as planned (PerCall, ReconnectEvery)
+	// Begun counts the calls that were sent, or for which a connection was being opened. Each counts in Calls or in
+	// Failed, or in Result.InFlight at the end.
 	Begun, Failed int64
-	TimedOut      int64 // of Failed, those that had no reply within Options.Timeout
+	TimedOut      int64 // of Failed: without a reply within Options.Timeout
 	Dials         DialTally
 	// Options.Pool: from the time a call was due until it had a connection, ns; else nil
 	PoolWait       *hdrhistogram.Histogram
-	Delivered      int64 // messages that subscribers got, and
-	DeliveredBytes int64 // what they were on the wire
+	Delivered      int64 // messages to subscribers
+	DeliveredBytes int64 // of them on the wire
 	// from the time a call was due until a subscriber had its message, ns; nil without {due} in messages
 	Delivery *hdrhistogram.Histogram
 	// Options.Verify: wrong replies, by what was wrong; those after maxKinds different ones as "other"
 	Mismatches map[string]int64
 
 	// Of a routed load:
-	// replies to calls that were sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
-	Again map[string]int64
-	Nodes map[string]int64 // calls that had a reply, by the node's address
+	// replies after which a call was sent again, by their code: MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, …
+	Retried map[string]int64
+	Nodes   map[string]int64 // calls that had a reply, by the node's address
 
-	EndNs   int64 // when the worker passed it on, or ended sending, from the start of the load
+	EndNs   int64 // of the tally, or of sending, from the start of the load
 	Last    bool  // the worker has ended
-	Drained int64 // calls whose reply came after the end of sending: they belong to the latencies, and not to the rate
-	// AgeFromSend and AgeFromIntended are of the calls that had no reply when the load ended: each took at least that
-	// long. The second has those too that the schedule had due and nobody sent. nil where there are none, and the
-	// second in a closed loop.
+	Drained int64 // replies after the end of sending: they count in the latencies, not in the rate
+	// AgeFromSend and AgeFromIntended are the ages of the calls without a reply at the end of the load: each took at
+	// least that long. The second includes calls that were due and never sent; it is nil in a closed loop. Both are nil
+	// without such calls.
 	AgeFromSend, AgeFromIntended *hdrhistogram.Histogram
 }
 
@@ -66,16 +66,16 @@ type Tally struct {
 type OpTally struct {
 	Calls, Errors, Misses int64
 	Service               *hdrhistogram.Histogram // from the send, ns
-	// from the intended time, ns; nil where no call is due before it is sent, so that they are the same
+	// from the intended time, ns; nil where that is always the time of the send
 	Response *hdrhistogram.Histogram
 }
 
-// NewTally is an empty tally of a load with so many ops; twoTimes as Options.TwoTimes.
+// NewTally is an empty tally of a load with this number of ops; twoTimes as Options.TwoTimes.
 func NewTally(ops int, twoTimes bool) *Tally {
 	t := &Tally{
 		Ops: make([]OpTally, ops), Errors: map[string]int64{}, ConnErrors: map[string]int64{},
 		Mismatches: map[string]int64{},
-		Again:      map[string]int64{}, Nodes: map[string]int64{},
+		Retried:    map[string]int64{}, Nodes: map[string]int64{},
 	}
 	for i := range t.Ops {
 		t.Ops[i].Service = NewHistogram()
@@ -89,18 +89,18 @@ func NewTally(ops int, twoTimes bool) *Tally {
 	return t
 }
 
-// Reset makes a tally that was added to the total fit for another second.
+// Reset empties a tally for another second, and keeps its memory.
 func (t *Tally) Reset() {
 	clear(t.Errors)
 	clear(t.ConnErrors)
 	clear(t.Mismatches)
-	clear(t.Again)
+	clear(t.Retried)
 	clear(t.Nodes)
 	t.Dials.reset()
 	*t = Tally{
 		Ops: t.Ops, Late: t.Late, Errors: t.Errors, ConnErrors: t.ConnErrors, Mismatches: t.Mismatches,
 		Dials: t.Dials, PoolWait: t.PoolWait,
-		Again: t.Again, Nodes: t.Nodes,
+		Retried: t.Retried, Nodes: t.Nodes,
 	}
 	if t.PoolWait != nil {
 		t.PoolWait.Reset()
@@ -117,12 +117,12 @@ func (t *Tally) Reset() {
 	}
 }
 
-// add counts n calls of the same times.
+// add counts n calls with the same times.
 func (o *OpTally) add(service, response, n int64) {
 	o.Calls += n
-	_ = o.Service.RecordValues(min(max(service, 0), longest), n) // in range
+	_ = o.Service.RecordValues(min(max(service, 0), maxLatency), n) // in range
 	if o.Response != nil {
-		_ = o.Response.RecordValues(min(max(response, 0), longest), n)
+		_ = o.Response.RecordValues(min(max(response, 0), maxLatency), n)
 	}
 }
 
@@ -160,8 +160,8 @@ func (t *Tally) Add(u *Tally) {
 	t.Failed += u.Failed
 	t.TimedOut += u.TimedOut
 	t.Delivered += u.Delivered
-	for k, n := range u.Again {
-		t.Again[k] += n
+	for k, n := range u.Retried {
+		t.Retried[k] += n
 	}
 	for k, n := range u.Nodes {
 		t.Nodes[k] += n
@@ -181,7 +181,7 @@ func (t *Tally) dialed(o *session.Opening, whole time.Duration, err error, forCa
 	t.Dials.SynRetrans += o.SynRetrans
 	if err != nil {
 		t.Dials.Failed++
-		if !forCall { // else the call tells of it
+		if !forCall { // else the call counts it
 			countKind(t.ConnErrors, errorKind(err), 1)
 		}
 		return
@@ -195,4 +195,12 @@ func (t *Tally) Calls() (n int64) {
 		n += t.Ops[i].Calls
 	}
 	return n
+}
+
+// age counts a call without reply, by its age in ns.
+func (t *Tally) age(to **hdrhistogram.Histogram, ns int64) {
+	if *to == nil {
+		*to = NewHistogram()
+	}
+	_ = (*to).RecordValue(min(max(ns, 0), maxLatency)) // in range
 }

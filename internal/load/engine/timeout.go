@@ -9,49 +9,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options.Timeout: as client libraries do, a call that waits for longer has failed, and its connection is closed with
-// all that is on it, since a reply that came later would be taken for that of the next call.
+// Options.Timeout works as in client libraries: a call that waits for longer fails, and its connection is closed with
+// all its calls, since a late reply would be taken for that of the next call.
 
-// sweepPart is how much later than Timeout a call is given up at most: a 16th of it, or sweepLeast.
+// A call fails at most a timeoutCheckPart-th of Timeout too late, or minTimeoutCheck.
 const (
-	sweepPart  = 16
-	sweepLeast = time.Millisecond
+	timeoutCheckPart = 16
+	minTimeoutCheck  = time.Millisecond
 )
 
-// nextSweep is when connections are to be looked through for calls that wait for too long.
-func (w *worker) nextSweep() int64 {
+// nextTimeoutCheck is when connections are checked for timeouts.
+func (w *worker) nextTimeoutCheck() int64 {
 	if w.r.Timeout == 0 {
 		return math.MaxInt64
 	}
-	return w.now + int64(max(w.r.Timeout/sweepPart, sweepLeast))
+	return w.now + int64(max(w.r.Timeout/timeoutCheckPart, minTimeoutCheck))
 }
 
-func (w *worker) sweep() {
-	w.sweepAt = w.nextSweep()
+func (w *worker) checkTimeouts() {
+	w.checkTimeoutsAt = w.nextTimeoutCheck()
 	limit := w.now - int64(w.r.Timeout)
 	for _, c := range w.conns {
-		if !c.dead && !c.away && c.count > 0 && c.first().sent <= limit {
-			w.giveUp(c, c.sentBefore(limit))
+		if !c.dead && !c.unconnected && c.count > 0 && c.first().sent <= limit {
+			w.failTimedOut(c, c.sentBefore(limit))
 		}
 	}
 }
 
-// sentBefore counts the calls in flight that were sent at or before a moment; they are in the order of their sending.
+// sentBefore counts the calls in flight that were sent until limit; they are in the order in which they were sent.
 func (c *conn) sentBefore(limit int64) (n int) {
-	for n < c.count && c.flights[(c.head+n)&(len(c.flights)-1)].sent <= limit {
+	for n < c.count && c.inflight[(c.head+n)&(len(c.inflight)-1)].sent <= limit {
 		n++
 	}
 	return n
 }
 
-// giveUp closes a connection whose first n calls waited for too long. The others on it fail with it.
-func (w *worker) giveUp(c *conn, n int) {
+// failTimedOut closes a connection whose first n calls timed out. The others on it fail as well.
+func (w *worker) failTimedOut(c *conn, n int) {
 	w.tally.TimedOut += int64(n)
 	w.failed(int64(n), kindTimeout)
 	w.failed(int64(c.count-n), kindAfterTimeout)
 	w.inFlight -= int64(c.count)
-	if c.link != nil {
-		w.routing.under[c.link.client] -= int32(c.count)
+	if c.routed != nil {
+		w.routing.inFlight[c.routed.client] -= int32(c.count)
 	}
 	c.count = 0
 	w.lost(c, errTimeout)
@@ -65,8 +65,8 @@ func (w *worker) failed(n int64, kind string) {
 	}
 }
 
-// lost gives up a connection and the calls that were on it, and sees to another. Of one that is given up it may tell
-// again: its end can come with the reply after which it was closed.
+// lost gives up a connection with its calls, and opens another. It may be called again for the same connection: its end
+// can come with the reply after which it was closed.
 func (w *worker) lost(c *conn, err error) {
 	if c.dead {
 		return
@@ -75,13 +75,13 @@ func (w *worker) lost(c *conn, err error) {
 	c.dead = true
 	unix.Close(c.fd)
 	w.tally.Lost++
-	if c.count == 0 && err != errTimeout { // else the calls tell of it
+	if c.count == 0 && err != errTimeout { // else the calls count it
 		countKind(w.tally.ConnErrors, kind, 1)
 	}
 	w.inFlight -= int64(c.count)
 	w.failed(int64(c.count), kind)
-	if c.link != nil {
-		w.part(c, c.count)
+	if c.routed != nil {
+		w.leaveNode(c, c.count)
 		return
 	}
 	c.count = 0
@@ -89,6 +89,6 @@ func (w *worker) lost(c *conn, err error) {
 		w.redial(c.index, 0)
 		return
 	}
-	w.vacate(c.index)
-	w.rest(w.conns[c.index])
+	w.resetUnconnected(c.index)
+	w.pauseConn(w.conns[c.index])
 }

@@ -10,27 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// secure is TLS on a connection of a worker, in the worker's thread: crypto/tls over a wire that never waits.
+// secure is TLS on a connection of a worker, in the worker's thread: crypto/tls over a wire that never blocks.
 type secure struct {
 	net.Conn // of crypto/tls
 	wire     *wire
 }
 
-// wire is a non-blocking socket as crypto/tls sees it. A read that would block is a temporary error, after which
-// crypto/tls goes on where it was. An error of a write would end the stream (crypto/tls keeps it), so a write takes all
-// and leaves the sending to the worker.
+// wire is a non-blocking socket as a net.Conn for crypto/tls. A read that would block is a temporary error, after which
+// crypto/tls continues. crypto/tls keeps an error of a write for good, so a write only buffers, and the worker sends.
 type wire struct {
 	fd    int
-	out   []byte // sealed, to be sent
-	dry   bool   // the socket gave less than it was asked for: it is empty until epoll says otherwise
-	end   bool   // epoll said that the peer has ended the stream: the end is to be read, too
-	reads int64  // system calls since the worker asked
-	bytes int64  // read since the worker asked
+	out   []byte // encrypted, to be sent
+	empty bool   // a read was short: the socket is empty until epoll reports it
+	end   bool   // epoll reported the end of the stream: it is to be read, too
+	reads int64  // system calls since the worker counted them
+	bytes int64  // read since the worker counted them
 }
 
 func newWire(fd int) *wire { return &wire{fd: fd} }
 
-// wouldBlock is a net.Error that crypto/tls does not keep.
+// wouldBlock is a temporary net.Error, which crypto/tls does not keep.
 type wouldBlock struct{}
 
 func (wouldBlock) Error() string   { return "nothing to read" }
@@ -38,20 +37,20 @@ func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
 func (w *wire) Read(p []byte) (int, error) {
-	for !w.dry {
+	for !w.empty {
 		w.reads++
 		n, errno := read(w.fd, p, unix.MSG_DONTWAIT)
 		switch {
 		case errno == unix.EINTR:
 			continue
 		case errno == unix.EAGAIN:
-			w.dry = true
+			w.empty = true
 		case errno != 0:
 			return 0, errno
 		case n == 0 && len(p) > 0:
 			return 0, io.EOF
 		default:
-			w.dry = n < len(p) && !w.end
+			w.empty = n < len(p) && !w.end
 			w.bytes += int64(n)
 			return n, nil
 		}
@@ -64,7 +63,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The rest of net.Conn, which crypto/tls asks for when it closes and the worker does otherwise.
+// The rest of net.Conn: crypto/tls calls it when it closes.
 func (w *wire) Close() error                     { return nil }
 func (w *wire) LocalAddr() net.Addr              { return nil }
 func (w *wire) RemoteAddr() net.Addr             { return nil }
@@ -72,7 +71,7 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// flushSecure is flush under TLS. What is not sealed yet waits until the socket took what is.
+// flushSecure is flush under TLS. It encrypts more only after the socket took what is encrypted.
 func (w *worker) flushSecure(c *conn) {
 	s := c.secure
 	if c.dead || c.full {
@@ -87,17 +86,17 @@ func (w *worker) flushSecure(c *conn) {
 		}
 	}
 	if len(s.wire.out) > 0 {
-		s.wire.out = w.put(c, s.wire.out)
+		s.wire.out = w.writeTo(c, s.wire.out)
 	}
 }
 
-// receiveSecure is receive under TLS: it opens what records there are, up to a buffer full, before it looks into them,
-// so that there is one time stamp and one write for all of them.
+// receiveSecure is receive under TLS: it decrypts all records, up to a full buffer, before it scans them, so that there
+// is one time stamp and one write for all of them.
 func (w *worker) receiveSecure(c *conn) {
 	wire := c.secure.wire
-	wire.dry, wire.end = false, c.ending
+	wire.empty, wire.end = false, c.ending
 	for !c.dead {
-		b, err := w.unseal(c)
+		b, err := w.decrypt(c)
 		w.tally.Reads += wire.reads
 		w.tally.BytesIn += wire.bytes
 		wire.reads, wire.bytes = 0, 0
@@ -119,8 +118,8 @@ func (w *worker) receiveSecure(c *conn) {
 	}
 }
 
-// unseal gives the carry of a connection and all that came after it, until there is no more or the buffer is full.
-func (w *worker) unseal(c *conn) (b []byte, err error) {
+// decrypt gives the carry of a connection and all bytes after it, until there are no more or the buffer is full.
+func (w *worker) decrypt(c *conn) (b []byte, err error) {
 	n := copy(w.buf, c.carry)
 	if n == len(w.buf) {
 		w.buf = append(w.buf, make([]byte, len(w.buf))...)

@@ -16,10 +16,10 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// ErrTopology is matched by errors that say that the target is not what the options take it for.
+// ErrTopology: the target is not of the kind that the options say.
 var ErrTopology = errors.New("not that kind of target")
 
-// allSlots is what one master serves where there is no cluster.
+// allSlots are the slots of a master without a cluster.
 var allSlots = []cluster.Range{{From: 0, To: cluster.SlotCount - 1}}
 
 // askCluster asks any node of a cluster.
@@ -48,7 +48,7 @@ func clusterSlots(ctx context.Context, t target.Target) (topology, error) {
 	m.FillHosts(t.Host)
 	found := shardsOf(m, t)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: %s knows of no master with slots; form the cluster first: redis-cli --cluster "+
+		return nil, fmt.Errorf("%w: %s knows no master with slots; form the cluster first: redis-cli --cluster "+
 			"create", ErrTopology, t.Addr())
 	}
 	return found, nil
@@ -87,7 +87,7 @@ func askReplication(ctx context.Context, rt *router) (topology, error) {
 	})
 }
 
-// oneShard is all of the slots.
+// oneShard has all slots.
 func oneShard(master target.Target, replicas []string) shard {
 	s := shard{slots: allSlots, master: master}
 	for _, addr := range replicas {
@@ -96,7 +96,7 @@ func oneShard(master target.Target, replicas []string) shard {
 	return s
 }
 
-// replication is what INFO replication says.
+// replication is the content of INFO replication.
 type replication struct {
 	master   string   // HOST:PORT, of a replica
 	replicas []string // HOST:PORT, of a master; those that are in sync

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is what a thread has used of the CPUs since it began: the time on one, and the time that it stood ready without
-// one.
+// usage is the time of a thread since its start: on a CPU, and in the run queue.
 type usage struct{ cpuNs, runQueueNs int64 }
 
-// meter reads the usage of the thread that opened it, with system calls that the Go scheduler does not notice.
+// meter reads the usage of the thread that opened it, with system calls of which the Go scheduler is not notified.
 type meter struct {
 	schedstat int // descriptor; -1 on a kernel without CONFIG_SCHED_INFO
 	last      usage
@@ -36,7 +35,7 @@ func (m *meter) close() {
 	}
 }
 
-// since gives what was used since the last time.
+// since gives the usage since the last call.
 func (m *meter) since() usage {
 	now, last := m.read(), m.last
 	m.last = now

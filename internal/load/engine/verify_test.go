@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// TestVerify: what the workload wrote is found to be right, and what somebody else wrote to be wrong.
+// TestVerify: values of the workload are right, and those of others are wrong.
 func TestVerify(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		i := start(t, servers.Redis7015, fleet.Spec{TLS: secure})

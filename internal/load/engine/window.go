@@ -2,7 +2,7 @@
 
 package engine
 
-// window is the bytes of a stream that may be needed again: it grows at its end and shrinks at its begin.
+// window is the part of a byte stream that may be needed again: it grows at its end and shrinks at its start.
 type window struct {
 	b    []byte
 	from int
@@ -10,7 +10,7 @@ type window struct {
 
 func (w *window) add(p []byte) {
 	if len(w.b)+len(p) > cap(w.b) && w.from >= len(w.b)/2 {
-		// moves no more than was dropped, or the stream would have to grow
+		// moves no more bytes than were dropped
 		w.b, w.from = w.b[:copy(w.b, w.b[w.from:])], 0
 	}
 	w.b = append(w.b, p...)
@@ -26,7 +26,7 @@ func (w *window) drop(n int) {
 	}
 }
 
-// waiting is calls that cannot be sent yet, in the order in which they came, with their requests.
+// waiting is a queue of calls that cannot be sent yet, with their requests.
 type waiting struct {
 	calls    []call // a ring of a power of two
 	head, n  int

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWaiting: calls come out in order with their own requests, whatever comes and goes between.
+// TestWaiting: calls leave the queue in order, with their own requests.
 func TestWaiting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q waiting
@@ -25,7 +25,7 @@ func TestWaiting(t *testing.T) {
 				continue
 			}
 			request := rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "request")
-			q.put(call{flight: flight{key: first + int64(len(want))}}, request)
+			q.put(call{inflightCall: inflightCall{key: first + int64(len(want))}}, request)
 			want = append(want, request)
 		}
 		if q.n != len(want) {

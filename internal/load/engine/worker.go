@@ -13,37 +13,37 @@ import (
 	"slowpath/internal/load/workload"
 )
 
-// worker is a thread with its share of the connections and of the load.
+// worker is a thread with its share of the connections and of the calls.
 type worker struct {
 	poller
 	r         *run
 	index     int
 	stream    *workload.Stream
 	ops       []workload.Op
-	conns     []*conn      // by seat
-	connected map[int]bool // seats that had a connection before
+	conns     []*conn      // by index; a connection that is opened again keeps its index
+	connected map[int]bool // by index: it was open before
 	drafts    [][]byte     // empty buffers for requests
-	buf       []byte       // read into; what is left of it goes to the connection's carry
+	buf       []byte       // for reads; an incomplete reply is moved to the connection's carry
 
 	arrivals *arrivals // nil: closed loop
 	due      int64     // next arrival, by the clock
-	more     bool      // there is a next one
-	idle     queue     // open loop: one entry for each call that could be sent now
-	routing  *routing  // nil: all calls go to one target
-	player   *player   // nil: calls are drawn; else those of a log
+	hasDue   bool      // there is a next arrival
+	idle     queue     // open loop: one entry per call that has room now
+	routing  *routing  // nil: one target
+	replayer *replayer // nil: calls are drawn, not replayed
 
-	waking   waking
-	now      int64 // after the last read or wait
-	looked   bool  // the last wait did not sleep, and nothing had come
-	second   int64 // end of the running one
-	sweepAt  int64 // when calls that wait for too long are looked for
-	tally    *Tally
-	spare    chan *Tally // empty ones
-	meter    *meter
-	left     int64 // calls that may still be sent; negative: any number
-	inFlight int64
-	unsent   int64
-	ended    int64 // when sending ended
+	wakeUpDelay     wakeUpDelay
+	now             int64 // after the last read or wait
+	polledEmpty     bool  // the last wait did not sleep and found nothing
+	second          int64 // end of the current one
+	checkTimeoutsAt int64 // when calls are checked for timeouts
+	tally           *Tally
+	spare           chan *Tally // empty ones
+	meter           *meter
+	remaining       int64 // calls that may still be sent; negative: no limit
+	inFlight        int64
+	unsent          int64
+	ended           int64 // when sending ended
 
 	inboxMu  sync.Mutex
 	inbox    []dialed
@@ -53,21 +53,24 @@ type worker struct {
 const bufferBytes = 256 << 10
 
 func newWorker(r *run, index int) (*worker, error) {
-	w := &worker{r: r, index: index, ops: r.Ops(), buf: make([]byte, bufferBytes), left: -1, connected: map[int]bool{}}
+	w := &worker{
+		r: r, index: index, ops: r.Ops(), buf: make([]byte, bufferBytes), remaining: -1,
+		connected: map[int]bool{},
+	}
 	w.makeTallies()
 	if r.Replay != nil {
-		w.replays(r.parts)
+		w.initReplay(r.replayStreams)
 		return w, w.open()
 	}
 	w.stream = r.Workload.Stream(r.Seed, index, r.Threads)
 	if !r.routed() {
-		w.stream.LeaveSlots()
+		w.stream.OmitSlots()
 	}
 	if r.Requests > 0 {
 		n := int64(r.Threads)
-		w.left = r.Requests / n
+		w.remaining = r.Requests / n
 		if int64(index) < r.Requests%n {
-			w.left++
+			w.remaining++
 		}
 	}
 	if len(r.Schedule) > 0 {
@@ -81,7 +84,7 @@ func newWorker(r *run, index int) (*worker, error) {
 
 func (w *worker) close() {
 	for _, c := range w.conns {
-		if !c.dead && !c.away {
+		if !c.dead && !c.unconnected {
 			unix.Close(c.fd)
 		}
 	}
@@ -107,16 +110,16 @@ func (w *worker) run() error {
 	defer w.meter.close()
 	w.begin()
 	for !w.finished() {
-		if c := w.only(); c != nil {
-			w.receiveAsleep(c)
-		} else if err := w.turn(); err != nil {
+		if c := w.blockingConn(); c != nil {
+			w.receiveBlocking(c)
+		} else if err := w.iterate(); err != nil {
 			return err
 		}
-		if w.now >= w.sweepAt {
-			w.sweep()
+		if w.now >= w.checkTimeoutsAt {
+			w.checkTimeouts()
 		}
-		if w.now >= w.second && !w.finished() { // else the last second goes with what comes back late
-			w.roll()
+		if w.now >= w.second && !w.finished() { // the last second ends with the drain
+			w.closeSecond()
 		}
 	}
 	w.ended = w.now
@@ -124,8 +127,8 @@ func (w *worker) run() error {
 	return nil
 }
 
-// turn waits for events and does what they and the schedule ask for.
-func (w *worker) turn() error {
+// iterate is one event-loop iteration: it waits for events, and handles them and what the schedule has due.
+func (w *worker) iterate() error {
 	timeout := w.timeout()
 	n, err := w.wait(timeout)
 	if err != nil {
@@ -134,77 +137,77 @@ func (w *worker) turn() error {
 	before := w.now
 	w.now = w.r.Clock.Now()
 	w.tally.Waits++
-	again := w.looked
-	w.looked = n == 0 && timeout <= 0
+	wasEmpty := w.polledEmpty
+	w.polledEmpty = n == 0 && timeout <= 0
 	switch {
-	case w.looked && again:
-		w.tally.SpunNs += min(w.now-before, longestLook)
-	case n == 0 && timeout > 0 && w.waking.up > 0:
-		w.waking.slept(w.now)
+	case w.polledEmpty && wasEmpty:
+		w.tally.SpunNs += min(w.now-before, maxPoll)
+	case n == 0 && timeout > 0 && w.wakeUpDelay.due > 0:
+		w.wakeUpDelay.record(w.now)
 	}
-	scheduled := w.arrivals != nil || w.player != nil
+	scheduled := w.arrivals != nil || w.replayer != nil
 	for i := range n {
 		w.handle(&w.events[i])
 		if scheduled && w.routing == nil {
-			w.dispatch() // what has become due meanwhile does not wait for the other events
+			w.dispatch() // a call that became due does not wait for the other events
 		}
 	}
 	w.dispatch()
 	return nil
 }
 
-// begin takes the first connections and sends the first calls.
+// begin takes over the first connections and sends the first calls.
 func (w *worker) begin() {
-	w.sweepAt = w.nextSweep()
+	w.checkTimeoutsAt = w.nextTimeoutCheck()
 	if w.arrivals != nil {
 		w.advance()
 	}
-	if w.player != nil {
-		w.player.begin(w.r.start)
+	if w.replayer != nil {
+		w.replayer.begin(w.r.start)
 	}
 	if w.routing != nil {
 		w.beginRouted()
 		return
 	}
 	if w.r.PerCall || w.r.ColdStart {
-		w.sit()
+		w.addUnconnected()
 	}
 	w.admit()
 }
 
-// finished tells whether nothing more is to be sent.
+// finished: nothing more is to be sent.
 func (w *worker) finished() bool {
-	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.left == 0 &&
+	return w.stopping.Load() || w.r.Duration > 0 && w.now >= w.r.start+int64(w.r.Duration) || w.remaining == 0 &&
 		w.inFlight == 0 ||
-		w.arrivals != nil && !w.more && w.inFlight == 0 && w.r.Duration == 0
+		w.arrivals != nil && !w.hasDue && w.inFlight == 0 && w.r.Duration == 0
 }
 
-// timeout is how long there is nothing to do unless something comes.
+// timeout is how long a worker sleeps without events.
 func (w *worker) timeout() time.Duration {
 	if w.r.BusyPoll {
 		return 0
 	}
-	until := min(w.second, w.sweepAt)
+	until := min(w.second, w.checkTimeoutsAt)
 	if w.r.Duration > 0 {
 		until = min(until, w.r.start+int64(w.r.Duration))
 	}
-	others := until
-	if w.player != nil {
-		until = w.nextPlayed(until)
+	housekeeping := until
+	if w.replayer != nil {
+		until = w.nextReplayed(until)
 	}
 	switch {
 	case w.routing != nil:
 		until = w.nextRouted(until)
-	case w.arrivals != nil && w.more && !w.idle.empty():
+	case w.arrivals != nil && w.hasDue && !w.idle.empty():
 		until = min(until, w.due)
 	}
 	if until <= w.now {
 		w.now = w.r.Clock.Now()
 	}
-	w.waking.up = 0
-	if until < others {
-		w.waking.up = until
-		if until-w.now < w.waking.takes() {
+	w.wakeUpDelay.due = 0
+	if until < housekeeping {
+		w.wakeUpDelay.due = until
+		if until-w.now < w.wakeUpDelay.estimate() {
 			return 0
 		}
 	}
@@ -218,8 +221,8 @@ func (w *worker) handle(e *unix.EpollEvent) {
 		return
 	}
 	c := w.conns[e.Fd]
-	// of a socket that was closed, and that a process which was forked meanwhile held for a moment longer
-	if c.dead || c.away {
+	// an event of a closed socket that a forked process still held open
+	if c.dead || c.unconnected {
 		return
 	}
 	if e.Events&unix.EPOLLOUT != 0 && c.full {

@@ -26,19 +26,19 @@ type Axis struct {
 	Values []int
 }
 
-// concurrency tells whether the axis is one along which the universal scalability law describes throughput.
+// concurrency: along this axis the universal scalability law describes throughput.
 func (a Axis) concurrency() bool {
 	return a.Name == Connections || a.Name == Pipeline || a.Name == Threads
 }
 
-// Bounds of an axis: more points than anyone waits for, and more of anything than a machine has.
+// Limits of an axis: more points than anyone waits for, and more of anything than a machine has.
 const (
-	mostValues = 1000
-	mostValue  = 1_000_000_000
+	maxValues = 1000
+	maxValue  = 1_000_000_000
 )
 
 // ParseAxis reads NAME=VALUES: a list 1,2,4,8; a range 1..1000 with the steps 1, 2, 5, 10, …; or 1..1000/12, 12 values
-// that are evenly far apart as ratios.
+// at equal ratios.
 func ParseAxis(s string) (Axis, error) {
 	name, values, ok := strings.Cut(s, "=")
 	if !ok || !slices.Contains(axes, name) {
@@ -68,8 +68,8 @@ func parseList(s string) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if vs = append(vs, v); len(vs) > mostValues {
-			return nil, fmt.Errorf("more than %d values", mostValues)
+		if vs = append(vs, v); len(vs) > maxValues {
+			return nil, fmt.Errorf("more than %d values", maxValues)
 		}
 	}
 	slices.Sort(vs)
@@ -94,16 +94,16 @@ func parseRange(s string) ([]int, error) {
 		return steps(a, b), nil
 	}
 	n, err := strconv.Atoi(points)
-	if err != nil || n < 2 || n > mostValues {
-		return nil, fmt.Errorf("/%s: the number of values is from 2 to %d", points, mostValues)
+	if err != nil || n < 2 || n > maxValues {
+		return nil, fmt.Errorf("/%s: the number of values is from 2 to %d", points, maxValues)
 	}
 	return geometric(a, b, n), nil
 }
 
 func parseValue(s string) (int, error) {
 	v, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || v < 1 || v > mostValue {
-		return 0, errors.New("values are whole numbers from 1 on")
+	if err != nil || v < 1 || v > maxValue {
+		return 0, errors.New("values are whole numbers, at least 1")
 	}
 	return v, nil
 }
@@ -121,8 +121,7 @@ func steps(a, b int) []int {
 	return append(vs, b)
 }
 
-// geometric are n values from a to b, each about the same multiple of the one before; fewer where rounding makes two
-// the same.
+// geometric are n values from a to b at about equal ratios; fewer where rounding makes two the same.
 func geometric(a, b, n int) []int {
 	vs := make([]int, n)
 	for i := range vs {

@@ -44,8 +44,8 @@ func FuzzParseAxis(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(a.Values) < 2 || len(a.Values) > mostValues || a.Values[0] < 1 ||
-			a.Values[len(a.Values)-1] > mostValue || !slices.IsSorted(a.Values) ||
+		if len(a.Values) < 2 || len(a.Values) > maxValues || a.Values[0] < 1 ||
+			a.Values[len(a.Values)-1] > maxValue || !slices.IsSorted(a.Values) ||
 			len(slices.Compact(slices.Clone(a.Values))) != len(a.Values) {
 			t.Errorf("%q: %v", s, a)
 		}

@@ -17,20 +17,20 @@ type Capacity struct {
 	Limit       string  `json:"limit"`
 	Precision   float64 `json:"precision"`    // how far apart the ends of the bracket may be, as a share
 	ConfirmRuns int     `json:"confirm_runs"` // loads at either end of the bracket, of which most must agree
-	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest above it that did not;
+	// Holds is the highest rate that held the limit; absent: none did. Fails is the lowest rate above it that did not;
 	// absent: none was found.
 	Holds *End `json:"holds,omitempty"`
 	Fails *End `json:"fails,omitempty"`
 	// Confirmed: both ends are what most of their confirmation runs say, and the other loads do not contradict them.
 	Confirmed bool `json:"confirmed"`
-	// Contradicting loads failed at clearly less than Holds, or held at clearly more than Fails: something else than
-	// the rate decided.
+	// Contradicting loads failed clearly below Holds, or held clearly above Fails: something else than the rate
+	// decided.
 	Contradicting int `json:"contradicting"`
-	// below it no rate is tried: loads would have too few calls to tell
+	// no lower rate is tried: a load would have too few calls to judge
 	LowestPerSecond float64  `json:"lowest_per_second"`
 	Interrupted     bool     `json:"interrupted"`
 	Trials          []Trial  `json:"trials"`
-	Summary         string   `json:"summary"` // for people
+	Summary         string   `json:"summary"` // in one sentence
 	Notes           []string `json:"notes"`
 }
 
@@ -43,42 +43,45 @@ type End struct {
 	Why       string  `json:"why,omitempty"`
 }
 
-// CapacityOptions say what is searched for.
+// CapacityOptions say what is searched.
 type CapacityOptions struct {
-	Setup     Setup
-	Limit     Limit
-	Start     float64 // calls per second of the first trial
-	Most      float64 // the highest rate that is tried
-	Precision float64 // 0.05: the ends of the bracket are at most 5 % apart
-	Confirm   int     // confirmation runs at either end
-	MostRuns  int     // loads after which it ends with what it has
-	// Load makes one load at a rate, calls per second, of Setup's duration and warm-up or of a part of both.
+	Setup        Setup
+	Limit        Limit
+	Start        float64 // calls per second of the first trial
+	MaxPerSecond float64 // the highest rate that is tried
+	Precision    float64 // 0.05: the ends of the bracket are at most 5 % apart
+	Confirm      int     // confirmation runs at either end
+	MaxRuns      int     // loads after which it ends with the bracket so far
+	// Load makes one load at a rate, in calls per second, for a part of Setup's duration and warm-up, 0 to 1.
 	Load func(ctx context.Context, perSecond, part float64) (Run, error)
-	// Progress, if set, is told before each load.
+	// Progress, if set, is called before each load.
 	Progress func(Step)
 }
 
-// Step is a load that is about to be made, and how far the search is.
+// Step is the next load, and how far the search is.
 type Step struct {
 	Load         int // from 1
 	PerSecond    float64
 	Purpose      string
 	Holds, Fails float64       // the bracket so far; 0 and +Inf are open ends
-	Left         time.Duration // about, if no load contradicts another
+	Left         time.Duration // estimated, if no load contradicts another
 }
 
-// FindCapacity searches: it doubles the rate until one fails and halves the bracket as ratios, both with short loads,
-// and then makes new loads of the whole duration at either end, since a rate that held once may have been lucky, and
-// one that failed once unlucky. An end that is not confirmed moves on, and when that happens again the bracket may be
-// wider: where loads do not agree it cannot be as narrow. A Capacity without Holds says that no rate held. When ctx
-// ends, what is there by then is the result.
+// FindCapacity finds the highest rate that holds a limit. With short loads it doubles the rate until one fails, and
+// then halves the bracket (in logarithms). With loads of the whole duration it confirms both ends, since one load may
+// hold or fail by chance. An end that is not confirmed moves on; when that happens again a wider bracket is accepted,
+// as loads that do not agree allow no narrower one. A Capacity without Holds says that no rate held. When ctx ends, the
+// bracket so far is the result.
 func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 	c := &Capacity{
 		Schema: CapacitySchema, Setup: o.Setup, Limit: o.Limit.String(), Precision: o.Precision,
 		ConfirmRuns: o.Confirm,
 		Trials:      []Trial{}, Notes: []string{}, LowestPerSecond: o.lowest(),
 	}
-	h := &hunt{CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{}, precision: o.Precision}
+	h := &capacitySearch{
+		CapacityOptions: o, c: c, high: math.Inf(1), above: map[float64]string{},
+		precision: o.Precision,
+	}
 	err := h.search(ctx)
 	switch {
 	case errors.Is(err, errBudget):
@@ -94,29 +97,29 @@ func FindCapacity(ctx context.Context, o CapacityOptions) (*Capacity, error) {
 // errBudget ends a search that has made all its loads.
 var errBudget = errors.New("no loads are left")
 
-// hunt is a search for a capacity under way.
-type hunt struct {
+// capacitySearch is the state of FindCapacity.
+type capacitySearch struct {
 	CapacityOptions
 	c         *Capacity
 	low       float64            // the highest rate that is taken to hold; 0: none yet
 	high      float64            // the lowest above it that is taken not to; +Inf: none yet
 	above     map[float64]string // rates that did not hold, with their outcome
 	confirmed bool
-	precision float64 // that can be had
+	precision float64 // that is reached for
 	moves     int     // of ends that were not confirmed
 }
 
-// lowest is the rate below which nothing is searched, calls per second: loads must have one call at least beyond the
-// quantiles of the limit.
+// lowest is the rate below which nothing is tried, in calls per second: a load must have at least one call above each
+// quantile of the limit.
 func (o *CapacityOptions) lowest() float64 {
 	const least = 1
 	if o.Setup.DurationNs == 0 {
 		return least
 	}
-	return max(least, float64(o.Limit.callsNeeded())/beyond/(float64(o.Setup.DurationNs)/1e9))
+	return max(least, float64(o.Limit.callsNeeded())/callsBeyond/(float64(o.Setup.DurationNs)/1e9))
 }
 
-func (h *hunt) search(ctx context.Context) error {
+func (h *capacitySearch) search(ctx context.Context) error {
 	next := max(h.Start, h.c.LowestPerSecond)
 	for {
 		if err := h.bracket(ctx, next); err != nil {
@@ -134,24 +137,24 @@ func (h *hunt) search(ctx context.Context) error {
 		if h.moves++; h.moves > 1 {
 			h.precision = min(2*h.precision, max(h.Precision, widest))
 		}
-		if next = 2 * h.low; h.low == 0 { // even the lower end was lucky
+		if next = 2 * h.low; h.low == 0 { // the lower end held by chance
 			next = h.below(h.high)
 		}
 	}
 }
 
-// widest is a bracket that still says something.
+// widest is the widest bracket that is still useful.
 const widest = 0.4
 
 // bracket finds a rate that holds and one above it that does not.
-func (h *hunt) bracket(ctx context.Context, rate float64) error {
-	for rate >= h.c.LowestPerSecond && h.low < h.Most && (h.low == 0 || math.IsInf(h.high, 1)) {
-		rate = min(rate, h.Most)
+func (h *capacitySearch) bracket(ctx context.Context, rate float64) error {
+	for rate >= h.c.LowestPerSecond && h.low < h.MaxPerSecond && (h.low == 0 || math.IsInf(h.high, 1)) {
+		rate = min(rate, h.MaxPerSecond)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
 			return err
 		}
-		h.take(rate, outcome)
+		h.record(rate, outcome)
 		if rate *= 2; outcome != Holds {
 			rate = h.below(rate / 2)
 		}
@@ -159,23 +162,23 @@ func (h *hunt) bracket(ctx context.Context, rate float64) error {
 	return nil
 }
 
-// below is half of a rate that did not hold, but once the lowest that is tried.
-func (h *hunt) below(rate float64) float64 {
+// below is half of a rate that did not hold, or the lowest rate once.
+func (h *capacitySearch) below(rate float64) float64 {
 	if lowest := h.c.LowestPerSecond; rate > lowest {
 		return max(rate/2, lowest)
 	}
 	return rate / 2
 }
 
-// narrow halves the bracket until its ends are near enough.
-func (h *hunt) narrow(ctx context.Context) error {
+// narrow halves the bracket until it is as narrow as the precision.
+func (h *capacitySearch) narrow(ctx context.Context) error {
 	for !math.IsInf(h.high, 1) && h.high > h.low*(1+h.precision)*(1+1e-9) {
 		rate := readable(math.Sqrt(h.low*h.high), h.low, h.high)
 		outcome, err := h.probe(ctx, rate)
 		if err != nil {
 			return err
 		}
-		h.take(rate, outcome)
+		h.record(rate, outcome)
 	}
 	return nil
 }
@@ -189,7 +192,7 @@ func readable(rate, low, high float64) float64 {
 	return rate
 }
 
-func (h *hunt) take(rate float64, outcome string) {
+func (h *capacitySearch) record(rate float64, outcome string) {
 	if outcome == Holds {
 		h.low = rate
 		return
@@ -197,9 +200,9 @@ func (h *hunt) take(rate float64, outcome string) {
 	h.high, h.above[rate] = rate, outcome
 }
 
-// probe is a quick answer for a rate: what holds once is taken to hold, since it will be confirmed; what does not is
-// tried once more.
-func (h *hunt) probe(ctx context.Context, rate float64) (string, error) {
+// probe judges a rate by short loads: one that holds is enough, since it will be confirmed; after one that does not a
+// second load decides.
+func (h *capacitySearch) probe(ctx context.Context, rate float64) (string, error) {
 	first, err := h.trial(ctx, rate, PurposeSearch)
 	if err != nil || first == Holds {
 		return first, err

@@ -53,8 +53,8 @@ func find(t *testing.T, q *queue, limit string, seed uint64) *Capacity {
 	}
 	q.rng = rand.New(rand.NewPCG(seed, 5))
 	c, err := FindCapacity(t.Context(), CapacityOptions{
-		Limit: l, Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3,
-		MostRuns: 60, Load: q.load,
+		Limit: l, Start: 1000, MaxPerSecond: 1e7, Precision: 0.05, Confirm: 3,
+		MaxRuns: 60, Load: q.load,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestCapacityTakesItsTime(t *testing.T) {
 	var took time.Duration
 	c, err := FindCapacity(t.Context(), CapacityOptions{
 		Setup: Setup{DurationNs: 5e9, WarmUpNs: 5e8}, Limit: l,
-		Start: 1000, Most: 1e7, Precision: 0.05, Confirm: 3, MostRuns: 60,
+		Start: 1000, MaxPerSecond: 1e7, Precision: 0.05, Confirm: 3, MaxRuns: 60,
 		Load: func(ctx context.Context, rate, part float64) (Run, error) {
 			if s := steps[len(steps)-1]; (part == 1) != (s.Purpose == PurposeConfirm) || rate*part*5 < 1000*0.999 {
 				t.Errorf("%+v is %v of the duration", s, part)
@@ -120,7 +120,7 @@ func TestCapacityWidens(t *testing.T) {
 		if c.Precision < 0.05 || c.Precision > widest {
 			t.Fatalf("precision %v", c.Precision)
 		}
-		said := strings.Contains(strings.Join(c.Notes, "\n"), "since loads that are nearer")
+		said := strings.Contains(strings.Join(c.Notes, "\n"), "since loads at closer rates")
 		if c.Precision > 0.05 {
 			widened++
 		}
@@ -162,7 +162,7 @@ func TestCapacityWithNoise(t *testing.T) {
 
 func TestCapacityOfNone(t *testing.T) {
 	c := find(t, &queue{fullAt: 1e6}, "p99<50us", 1)
-	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate from 1/s on holds p99<50µs") {
+	if c.Holds != nil || c.Fails == nil || !strings.HasPrefix(c.Summary, "No rate from 1/s holds p99<50µs") {
 		t.Error(c.Summary)
 	}
 }
@@ -176,8 +176,8 @@ func TestCapacityOfNoise(t *testing.T) {
 		l, _ := ParseLimit("p99<5ms")
 		c, err := FindCapacity(t.Context(), CapacityOptions{
 			Setup: Setup{DurationNs: int64(time.Second)}, Limit: l,
-			Start: 1000, Most: 1e6, Precision: 0.05,
-			Confirm: 3, MostRuns: 80, Load: func(_ context.Context, rate, _ float64) (Run, error) {
+			Start: 1000, MaxPerSecond: 1e6, Precision: 0.05,
+			Confirm: 3, MaxRuns: 80, Load: func(_ context.Context, rate, _ float64) (Run, error) {
 				ns := int64(float64(10*time.Millisecond) * math.Exp(rng.NormFloat64()))
 				return Run{Requests: int64(rate), Latency: Latency{P99Ns: ns}, Service: Latency{P99Ns: ns}}, nil
 			},
@@ -222,12 +222,15 @@ func TestCapacityOfGenerator(t *testing.T) {
 func TestCapacityEnds(t *testing.T) {
 	q := &queue{fullAt: 1e9, rng: rand.New(rand.NewPCG(1, 1))}
 	l, _ := ParseLimit("p99<1ms")
-	o := CapacityOptions{Limit: l, Start: 1000, Most: 50000, Precision: 0.05, Confirm: 3, MostRuns: 60, Load: q.load}
+	o := CapacityOptions{
+		Limit: l, Start: 1000, MaxPerSecond: 50000, Precision: 0.05, Confirm: 3, MaxRuns: 60,
+		Load: q.load,
+	}
 	c, err := FindCapacity(t.Context(), o)
 	if err != nil || c.Holds == nil || c.Holds.PerSecond != 50000 || c.Fails != nil || !c.Confirmed {
 		t.Errorf("%+v, %v", c, err)
 	}
-	o.MostRuns = 3
+	o.MaxRuns = 3
 	if c, err = FindCapacity(t.Context(), o); err != nil || len(c.Trials) != 3 || c.Confirmed || len(c.Notes) == 0 {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/stats"
 )
 
-// Baseline is loads that were made before, with which others are compared.
+// Baseline is earlier loads, with which new ones are compared.
 type Baseline struct {
 	Name  string // of the file
 	Setup Setup
@@ -27,12 +27,12 @@ type Comparison struct {
 	Start       time.Time    `json:"start"`    // of its first load
 	Repeats     int          `json:"repeats"`  // of its loads
 	Differences []Difference `json:"differences"`
-	// Verdict is that over all figures: Faster, Slower, Mixed, NoDifference, TooFew. All figures together show a
+	// Verdict is that over all metrics: Faster, Slower, Mixed, NoDifference, TooFew. All metrics together show a
 	// difference where there is none in at most a share Alpha of comparisons.
 	Verdict  string    `json:"verdict"`
 	Alpha    float64   `json:"alpha"`
 	Needed   int       `json:"needed_repeats"` // on either side, for a difference to show at all
-	Figures  []Verdict `json:"figures"`
+	Metrics  []Verdict `json:"figures"`
 	Sentence string    `json:"sentence"`
 }
 
@@ -43,53 +43,47 @@ type Difference struct {
 	New     string `json:"new"`
 }
 
-// Verdict is what the repeats show of a figure.
+// Verdict is what the repeats show of one metric.
 type Verdict struct {
-	Figure  string   `json:"figure"`
+	Metric  string   `json:"figure"`
 	Old     Estimate `json:"old"`    // medians
 	New     Estimate `json:"new"`    //
 	Change  Estimate `json:"change"` // 0.04: 4 % more than before
-	P       float64  `json:"p"`      // Mann-Whitney U, of this figure alone
+	P       float64  `json:"p"`      // Mann-Whitney U test, of this metric alone
 	Verdict string   `json:"verdict"`
-	Text    string   `json:"text"` // for people
+	Text    string   `json:"text"` // the verdict in words
 }
 
-// Verdicts over all figures, and of one.
+// Verdicts over all metrics, and of one.
 const (
-	Faster       = "faster"
-	Slower       = "slower"
+	Faster       = stats.Faster
+	Slower       = stats.Slower
 	Mixed        = "mixed"
-	NoDifference = "no-difference-shown"
-	TooFew       = "too-few-repeats"
-	Incomparable = "not-comparable"
+	NoDifference = stats.NoDifference
+	TooFew       = stats.TooFew
 )
 
-var verdictIDs = map[string]string{
-	stats.Faster: Faster, stats.Slower: Slower, stats.Unshown: NoDifference,
-	stats.TooFew: TooFew, stats.None: Incomparable,
-}
-
-// compare holds repeats against the baseline.
+// compare compares repeats with the baseline.
 func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 	c := &Comparison{
 		Baseline: b.Name, Version: b.Setup.Version, Repeats: len(b.Runs), Start: b.Runs[0].Start,
 		Alpha:       stats.Alpha,
 		Differences: differences(b.Setup, s.Setup),
 	}
-	var figures []stats.Figure
-	for _, f := range figuresOf(open) {
-		figures = append(figures, stats.Figure{
-			Name: f.name, Higher: f.higher, Old: each(b.Runs, f.of),
+	var metrics []stats.Metric
+	for _, f := range metricsOf(open) {
+		metrics = append(metrics, stats.Metric{
+			Name: f.name, HigherIsBetter: f.higher, Old: each(b.Runs, f.of),
 			New: each(s.Runs, f.of),
 		})
 	}
-	for _, v := range stats.Compare(figures) {
+	for _, v := range stats.Compare(metrics) {
 		c.Needed = max(c.Needed, v.Needed)
-		c.Figures = append(c.Figures, Verdict{
-			Figure: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
+		c.Metrics = append(c.Metrics, Verdict{
+			Metric: v.Name, Old: estimate(v.Old.Value, v.Old.Low, v.Old.High),
 			New:    estimate(v.New.Value, v.New.Low, v.New.High),
-			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: verdictIDs[v.Verdict],
-			Text: v.String(),
+			Change: estimate(zeroNaN(v.Change), v.Low, v.High), P: v.P, Verdict: v.Verdict,
+			Text: verdictText(v),
 		})
 	}
 	c.Verdict = c.overall()
@@ -106,7 +100,7 @@ func zeroNaN(v float64) float64 {
 
 func (c *Comparison) overall() string {
 	has := map[string]bool{}
-	for _, f := range c.Figures {
+	for _, f := range c.Metrics {
 		has[f.Verdict] = true
 	}
 	switch {
@@ -127,16 +121,16 @@ func (c *Comparison) sentence(repeats int) string {
 	case NoDifference:
 		return "No difference shown."
 	case TooFew:
-		return fmt.Sprintf("Too few repeats to tell anything: %d here and %d in the baseline, and a difference can "+
-			"show from %d on either side (--repeat %d).", repeats,
+		return fmt.Sprintf("Too few repeats to compare: %d here and %d in the baseline, and a difference can show "+
+			"from %d on either side (--repeat %d).", repeats,
 			c.Repeats, c.Needed, c.Needed)
 	}
 	var parts []string
 	rest := false
-	for _, f := range c.Figures {
+	for _, f := range c.Metrics {
 		switch f.Verdict {
 		case Faster, Slower:
-			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Figure, "_ns"), "_", " ")+": "+f.Text)
+			parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(f.Metric, "_ns"), "_", " ")+": "+f.Text)
 		default:
 			rest = true
 		}
@@ -148,7 +142,7 @@ func (c *Comparison) sentence(repeats int) string {
 	return text + "."
 }
 
-// differences names what is set differently: the target, the settings, and the version of the program.
+// differences are those of the target, the settings, and the version of the program.
 func differences(old, now Setup) []Difference {
 	flat := func(s Setup) map[string]string {
 		out := map[string]string{}
@@ -195,7 +189,7 @@ func flatten(out map[string]string, name string, v any) {
 	}
 }
 
-// ErrNotBaseline: a file holds nothing that loads can be compared with.
+// ErrNotBaseline: a file has no loads to compare with.
 var ErrNotBaseline = errors.New("no baseline: give what slowpath bench --json wrote, best with --repeat")
 
 // ParseRepeats reads a document slowpath.repeats/v1.

@@ -18,9 +18,9 @@ type Law struct {
 	LackOfFit *float64 `json:"lack_of_fit_p,omitempty"`
 	// Noise is the standard deviation of repeats from their mean, as a share of it; absent without repeats.
 	Noise    *float64 `json:"noise,omitempty"`
-	WorstAt  int      `json:"worst_value"` // where it is furthest from what was measured
+	WorstAt  int      `json:"worst_value"` // where it differs most from the measurements
 	WorstOff float64  `json:"worst_off"`   // by this share: above 0 it promises too much
-	Holds    bool     `json:"holds"`       // it describes what was measured, as far as the noise lets tell
+	Holds    bool     `json:"holds"`       // it describes the measurements, within their noise
 }
 
 // Estimate is a value with its interval of 95 % confidence; a bound that is not known is null.
@@ -36,7 +36,7 @@ func estimate(v, low, high float64) Estimate {
 
 func estimateIn(v float64, i scalability.Interval) Estimate { return estimate(v, i.Low, i.High) }
 
-// finite gives nil for what JSON cannot express.
+// finite is nil for what JSON cannot express.
 func finite(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil

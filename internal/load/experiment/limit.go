@@ -8,22 +8,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"slowpath/internal/format"
 )
 
 // Limit is what a load must hold: all of its bounds.
 type Limit []Bound
 
-// Bound is a figure that must stay below a value.
+// Bound is a metric that must stay below a value.
 type Bound struct {
-	Figure string        // a name of quantiles, or ErrorsFigure
+	Metric string        // a name of quantiles, or ErrorsMetric
 	Below  time.Duration // of a latency
 	Share  float64       // of errors, from 0 to 1
 }
 
-// ErrorsFigure is the share of calls that failed.
-const ErrorsFigure = "errors"
+// ErrorsMetric is the share of calls that failed.
+const ErrorsMetric = "errors"
 
-// quantile is a figure of latencies.
+// quantile is a metric of latencies.
 type quantile struct {
 	of    func(Latency) int64
 	late  func(Run) int64 // how late the generator itself was at that quantile, or above
@@ -48,7 +50,7 @@ var quantiles = map[string]quantile{
 
 var limitWords = regexp.MustCompile(`\s*(?:,|\s[aA][nN][dD]\s)\s*`)
 
-// ParseLimit reads bounds such as "p99<1ms and errors<0.1%", joined by "and" or commas. Figures are p50, p90, p99,
+// ParseLimit reads bounds such as "p99<1ms and errors<0.1%", joined by "and" or commas. Metrics are p50, p90, p99,
 // p999, p9999 (also p99.9, p99.99), mean and max, with a duration, and errors, with a share.
 func ParseLimit(s string) (Limit, error) {
 	var l Limit
@@ -67,11 +69,11 @@ var errBound = errors.New("give bounds such as p99<1ms, max<20ms or errors<0.1%"
 func parseBound(s string) (Bound, error) {
 	name, value, ok := strings.Cut(s, "<")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(strings.TrimPrefix(value, "="))
-	b := Bound{Figure: strings.ReplaceAll(name, ".", "")}
-	switch _, known := quantiles[b.Figure]; {
+	b := Bound{Metric: strings.ReplaceAll(name, ".", "")}
+	switch _, known := quantiles[b.Metric]; {
 	case !ok:
 		return b, errBound
-	case b.Figure == ErrorsFigure:
+	case b.Metric == ErrorsMetric:
 		number, percent := strings.CutSuffix(value, "%")
 		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if percent {
@@ -88,17 +90,17 @@ func parseBound(s string) (Bound, error) {
 		}
 		b.Below = d
 	default:
-		return b, errors.New("figures are p50, p90, p99, p99.9, p99.99, mean, max and errors")
+		return b, errors.New("metrics are p50, p90, p99, p99.9, p99.99, mean, max and errors")
 	}
 	return b, nil
 }
 
 // String is the bound as ParseLimit reads it.
 func (b Bound) String() string {
-	if b.Figure == ErrorsFigure {
-		return fmt.Sprintf("%s<%s%%", b.Figure, strconv.FormatFloat(b.Share*100, 'g', 15, 64))
+	if b.Metric == ErrorsMetric {
+		return fmt.Sprintf("%s<%s%%", b.Metric, strconv.FormatFloat(b.Share*100, 'g', 15, 64))
 	}
-	return fmt.Sprintf("%s<%v", b.Figure, b.Below)
+	return fmt.Sprintf("%s<%v", b.Metric, b.Below)
 }
 
 // String is the limit as ParseLimit reads it.
@@ -112,41 +114,41 @@ func (l Limit) String() string {
 
 // broken says how a load breaks the bound; empty: it holds.
 func (b Bound) broken(r Run) string {
-	if b.Figure == ErrorsFigure {
+	if b.Metric == ErrorsMetric {
 		if r.ErrorShare >= b.Share {
 			return fmt.Sprintf("errors %.3g %%", r.ErrorShare*100)
 		}
 		return ""
 	}
-	if ns := quantiles[b.Figure].of(r.Latency); ns >= int64(b.Below) {
-		return b.Figure + " " + brief(ns)
+	if ns := quantiles[b.Metric].of(r.Latency); ns >= int64(b.Below) {
+		return b.Metric + " " + format.Brief(ns)
 	}
 	return ""
 }
 
-// late is the share of a bound from which on the generator's own delay may have broken it.
-const late = 0.1
+// lateShare is the share of a bound from which the generator's own delay may have broken it.
+const lateShare = 0.1
 
-// byGenerator tells whether the generator's delay may be why the bound is broken: from the send the calls hold it, and
-// the generator sent late by a good part of it. How long calls wait for a connection with room is none of its delay.
+// byGenerator: the generator's own delay may be why the bound is broken. Service times hold it, and the generator was
+// late by lateShare of it. The wait for a connection with room is not its delay.
 func (b Bound) byGenerator(r Run) bool {
-	q, ok := quantiles[b.Figure]
-	return ok && q.of(r.Service) < int64(b.Below) && float64(q.late(r)) >= late*float64(b.Below)
+	q, ok := quantiles[b.Metric]
+	return ok && q.of(r.Service) < int64(b.Below) && float64(q.late(r)) >= lateShare*float64(b.Below)
 }
 
-// beyond is how many calls should lie above a quantile: of fewer it is what happened to a few.
-const beyond = 10
+// callsBeyond is how many calls should lie above a quantile; with fewer chance decides it.
+const callsBeyond = 10
 
-// callsNeeded is how many calls a load needs for the figures of the limit.
+// callsNeeded is how many calls a load needs for the metrics of the limit.
 func (l Limit) callsNeeded() int64 {
 	needed := int64(0)
 	for _, b := range l {
 		share := b.Share
-		if q, ok := quantiles[b.Figure]; ok {
+		if q, ok := quantiles[b.Metric]; ok {
 			share = q.above
 		}
 		if share > 0 {
-			needed = max(needed, int64(math.Ceil(beyond/share)))
+			needed = max(needed, int64(math.Ceil(callsBeyond/share)))
 		}
 	}
 	return needed

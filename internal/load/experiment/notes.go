@@ -7,9 +7,9 @@ import (
 	"slowpath/internal/load/bottleneck"
 )
 
-// addNotes says what one must know to read the sweep.
+// addNotes adds what one must know to read the sweep.
 func (s *Sweep) addNotes(o SweepOptions) {
-	note := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
+	note := func(sentence string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(sentence, args...)) }
 	var limited []string
 	for _, p := range s.Points {
 		if p.GeneratorLimited {
@@ -17,15 +17,16 @@ func (s *Sweep) addNotes(o SweepOptions) {
 		}
 	}
 	if len(limited) > 0 {
-		note("The generator was the limit at %s: these are left out of law and knee, and the server may do more. Use "+
-			"more --threads, or more machines.", strings.Join(limited, ", "))
+		note("The generator was the bottleneck at %s: these loads count in neither law nor knee, and the server may "+
+			"do "+
+			"more. Use more --threads, or more machines.", strings.Join(limited, ", "))
 	}
 	switch l := s.Law; {
 	case l == nil && o.Axis.concurrency():
 		note("No law of scalability is fitted: %s.", s.NoLaw)
 	case l != nil && !l.Holds:
-		note("The universal scalability law does not describe this: at %d it is %+.0f %% off, more than noise "+
-			"explains (R² %.3f). The knee is that of the points.", l.WorstAt, l.WorstOff*100, l.R2)
+		note("The universal scalability law does not describe these loads: at %d it is %+.0f %% off, more than noise "+
+			"explains (R² %.3f). The knee comes from the points.", l.WorstAt, l.WorstOff*100, l.R2)
 	}
 	if l := s.Law; l != nil && l.Noise != nil && *l.Noise > o.Gain {
 		note("Loads at the same value differ by %.0f %% (standard deviation), more than the %.0f %% that make a "+
@@ -40,10 +41,10 @@ func (s *Sweep) addNotes(o SweepOptions) {
 	}
 	if 2*shared > len(s.Points) {
 		note("Server and generator competed for the same CPUs in most loads: the curve is that of both together. " +
-			"Give the generator a machine of its own.")
+			"Run the generator on a separate machine.")
 	}
 	if o.Repeats < 2 {
-		note("One load per value: the spread is not known, and noise can look like a knee. --repeat 3 tells.")
+		note("One load per value: the spread is not known, and noise can look like a knee. --repeat 3 shows it.")
 	}
 	if s.Interrupted {
 		note("The sweep was ended early: not all values have all their loads.")

@@ -1,6 +1,10 @@
 package experiment
 
-import "slices"
+import (
+	"slices"
+
+	"slowpath/internal/stats"
+)
 
 func pointOf(value int, runs []Run) Point {
 	p := Point{Value: value, Runs: runs}
@@ -14,12 +18,12 @@ func pointOf(value int, runs []Run) Point {
 		}
 	}
 	p.GeneratorLimited = 2*limited > len(runs)
-	p.figures(p.fair())
+	p.summarise(p.validRuns())
 	return p
 }
 
-// fair are the loads of a point that count: those that the generator did not limit, or all where it limited most.
-func (p *Point) fair() (out []Run) {
+// validRuns are the loads that the generator did not limit, or all where it limited most.
+func (p *Point) validRuns() (out []Run) {
 	if p.GeneratorLimited {
 		return p.Runs
 	}
@@ -31,17 +35,17 @@ func (p *Point) fair() (out []Run) {
 	return out
 }
 
-func (p *Point) figures(runs []Run) {
+func (p *Point) summarise(runs []Run) {
 	speeds := each(runs, func(r Run) float64 { return r.RequestsPerSecond })
-	p.RequestsPerSecond, p.Low, p.High = median(speeds), slices.Min(speeds), slices.Max(speeds)
-	p.ErrorShare = median(each(runs, func(r Run) float64 { return r.ErrorShare }))
+	p.RequestsPerSecond, p.Low, p.High = stats.Median(speeds), slices.Min(speeds), slices.Max(speeds)
+	p.ErrorShare = stats.Median(each(runs, func(r Run) float64 { return r.ErrorShare }))
 	p.Latency = medianLatency(runs, func(r Run) Latency { return r.Latency })
 }
 
 // medianLatency takes the median of each quantile by itself.
 func medianLatency(runs []Run, of func(Run) Latency) Latency {
 	m := func(ns func(Latency) int64) int64 {
-		return median(each(runs, func(r Run) int64 { return ns(of(r)) }))
+		return stats.Median(each(runs, func(r Run) int64 { return ns(of(r)) }))
 	}
 	return Latency{
 		MeanNs: m(func(l Latency) int64 { return l.MeanNs }), P50Ns: m(func(l Latency) int64 { return l.P50Ns }),
@@ -57,11 +61,4 @@ func each[T any](runs []Run, of func(Run) T) []T {
 		out[i] = of(r)
 	}
 	return out
-}
-
-// median of values that are there; of an even number the mean of the middle two.
-func median[T int64 | float64](values []T) T {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

@@ -6,42 +6,44 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/format"
+
 	"slowpath/internal/stats"
 )
 
 // RepeatsSchema is that of Repeats.
 const RepeatsSchema = "slowpath.repeats/v1"
 
-// Repeats are loads that are all the same, the document slowpath.repeats/v1 (docs/json.md).
+// Repeats are loads with the same settings, the document slowpath.repeats/v1 (docs/json.md).
 type Repeats struct {
 	Schema string `json:"schema"`
 	Setup
 	Interrupted bool        `json:"interrupted"`
-	Figures     []Figure    `json:"figures"`
+	Metrics     []Metric    `json:"figures"`
 	Runs        []Run       `json:"runs"`
 	Comparison  *Comparison `json:"comparison,omitempty"`
-	Summary     string      `json:"summary"` // for people
+	Summary     string      `json:"summary"` // in one sentence
 	Notes       []string    `json:"notes"`
 }
 
-// Figure is the median of a figure over the repeats.
-type Figure struct {
-	Figure string   `json:"figure"` // as in Run; latencies end in _ns
+// Metric is the median of a metric over the repeats.
+type Metric struct {
+	Name   string   `json:"figure"` // as in Run; latencies end in _ns
 	Median Estimate `json:"median"` // null bounds: too few repeats for an interval
-	// Drifts: it rose or fell from the first repeat to the last more than chance does.
+	// Drifts: it rose or fell from the first repeat to the last, more than chance explains.
 	Drifts bool `json:"drifts"`
 }
 
-// compared is a figure of a load that tells fast from slow.
-type compared struct {
+// metric is a number of a load that tells fast from slow.
+type metric struct {
 	name   string
 	higher bool // is better
 	of     func(Run) float64
 }
 
-// figuresOf are the figures that can differ. The throughput of an open loop is what was asked for.
-func figuresOf(open bool) []compared {
-	figures := []compared{
+// metricsOf are the metrics that are compared. The throughput of an open loop is what was asked for.
+func metricsOf(open bool) []metric {
+	figures := []metric{
 		{"p50_ns", false, func(r Run) float64 { return float64(r.Latency.P50Ns) }},
 		{"p99_ns", false, func(r Run) float64 { return float64(r.Latency.P99Ns) }},
 		{"p999_ns", false, func(r Run) float64 { return float64(r.Latency.P999Ns) }},
@@ -50,7 +52,7 @@ func figuresOf(open bool) []compared {
 	if open {
 		return figures
 	}
-	return append([]compared{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}},
+	return append([]metric{{"requests_per_second", true, func(r Run) float64 { return r.RequestsPerSecond }}},
 		figures...)
 }
 
@@ -59,14 +61,14 @@ type RepeatsOptions struct {
 	Setup    Setup
 	Repeats  int // at least 1
 	Open     bool
-	Baseline *Baseline // nil: nothing to compare with
+	Baseline *Baseline // nil: no comparison
 	// Load makes one load.
 	Load func(ctx context.Context) (Run, error)
-	// Progress, if set, is told before each load which it is, from 1.
+	// Progress, if set, is called before each load with its number, from 1.
 	Progress func(n int)
 }
 
-// MakeRepeats makes the loads. When ctx ends, those that are there by then are the result; none is an error.
+// MakeRepeats makes the loads. When ctx ends, the loads so far are the result; without any it is an error.
 func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	s := &Repeats{Schema: RepeatsSchema, Setup: o.Setup, Runs: []Run{}, Notes: []string{}}
 	for n := range o.Repeats {
@@ -87,10 +89,10 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	if len(s.Runs) == 0 {
 		return nil, errors.Join(errors.New("no load was finished"), ctx.Err())
 	}
-	for _, f := range figuresOf(o.Open) {
+	for _, f := range metricsOf(o.Open) {
 		values := each(s.Runs, f.of)
-		m := stats.MedianOf(values)
-		s.Figures = append(s.Figures, Figure{f.name, estimate(m.Value, m.Low, m.High), stats.Drifts(values)})
+		m := stats.EstimateMedian(values)
+		s.Metrics = append(s.Metrics, Metric{f.name, estimate(m.Value, m.Low, m.High), stats.Drifts(values)})
 	}
 	s.note(o)
 	if o.Baseline != nil {
@@ -101,17 +103,17 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 }
 
 func (s *Repeats) note(o RepeatsOptions) {
-	note := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
+	note := func(sentence string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(sentence, args...)) }
 	if s.Interrupted {
 		note("Ended early: %d of %d loads.", len(s.Runs), o.Repeats)
 	}
-	if n := len(s.Runs); n < stats.NeededForMedian && o.Baseline == nil {
-		note("%d repeats have no 95 %% interval of their median; %d have.", n, stats.NeededForMedian)
+	if n := len(s.Runs); n < stats.RepeatsForInterval && o.Baseline == nil {
+		note("%d repeats have no 95 %% interval of their median; %d have.", n, stats.RepeatsForInterval)
 	}
 	var drift []string
-	for _, f := range s.Figures {
+	for _, f := range s.Metrics {
 		if f.Drifts {
-			drift = append(drift, f.Figure)
+			drift = append(drift, f.Name)
 		}
 	}
 	if len(drift) > 0 {
@@ -124,7 +126,7 @@ func (s *Repeats) note(o RepeatsOptions) {
 		}
 	}
 	if limited > 0 {
-		note("In %d of %d loads the generator was the limit: the server may do more.", limited, len(s.Runs))
+		note("In %d of %d loads the generator was the bottleneck: the server may do more.", limited, len(s.Runs))
 	}
 }
 
@@ -133,8 +135,8 @@ func (s *Repeats) sentence() string {
 		return s.Comparison.Sentence
 	}
 	latencies := medianLatency(s.Runs, func(r Run) Latency { return r.Latency })
-	speed := median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
+	speed := stats.Median(each(s.Runs, func(r Run) float64 { return r.RequestsPerSecond }))
 	return fmt.Sprintf("Medians of %d loads: %s requests per second, p50 %s, p99 %s, p99.9 %s.", len(s.Runs),
-		thousands(speed), brief(latencies.P50Ns), brief(latencies.P99Ns),
-		brief(latencies.P999Ns))
+		format.Rounded(speed), format.Brief(latencies.P50Ns), format.Brief(latencies.P99Ns),
+		format.Brief(latencies.P999Ns))
 }

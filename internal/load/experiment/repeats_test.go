@@ -78,10 +78,10 @@ func TestCompareNamesWhatDiffers(t *testing.T) {
 
 func TestFewRepeatsAreSaid(t *testing.T) {
 	s := repeatsOf(t, 3, 1e5, nil, nil, 1)
-	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "6 have") || s.Figures[0].Median.Low != nil {
+	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "6 have") || s.Metrics[0].Median.Low != nil {
 		t.Errorf("%+v", s)
 	}
-	if s = repeatsOf(t, 6, 1e5, nil, nil, 1); len(s.Notes) != 0 || s.Figures[0].Median.Low == nil {
+	if s = repeatsOf(t, 6, 1e5, nil, nil, 1); len(s.Notes) != 0 || s.Metrics[0].Median.Low == nil {
 		t.Errorf("%+v", s)
 	}
 }

@@ -1,12 +1,13 @@
-// Package experiment runs load after load and draws conclusions: a sweep over a setting with its knee, the highest rate
-// that holds a limit, repeats and what differs between two sets of them. How a load is made is handed in.
+// Package experiment makes several loads and draws conclusions: a sweep over a setting with its knee, the highest rate
+// that holds a limit, repeats, and what differs between two sets of them. The caller passes a function that makes a
+// load.
 package experiment
 
 import "time"
 
-// Run is one load of a search, in figures.
+// Run is the result of one load of an experiment.
 type Run struct {
-	Order             int       `json:"order"` // among the loads of the search, from 1
+	Order             int       `json:"order"` // among the loads of the experiment, from 1
 	Start             time.Time `json:"start"`
 	Seconds           float64   `json:"seconds"`
 	Requests          int64     `json:"requests"`
@@ -16,13 +17,13 @@ type Run struct {
 	ErrorShare        float64   `json:"error_share"`
 	// CPUSecondsPerMillion is what a million requests cost the generator.
 	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_requests"`
-	// Of an open loop: calls that were due and never sent, and how much later than intended the generator itself sent
-	// what it could have.
+	// Of an open loop: calls that were due and never sent, and the generator's own delay, how much later than intended
+	// it sent calls that had a connection with room.
 	Unsent    int64 `json:"unsent"`
 	LateP50Ns int64 `json:"late_p50_ns"`
 	LateP99Ns int64 `json:"late_p99_ns"`
 	LateMaxNs int64 `json:"late_max_ns"`
-	// LimitedBy is the id of what limited the load, empty where it is not known; Sentence says it for people.
+	// LimitedBy is the id of what limited the load, empty where it is not known; Sentence says it in words.
 	LimitedBy string `json:"limited_by,omitempty"`
 	Sentence  string `json:"sentence,omitempty"`
 	// GeneratorLimited: the load says more about the generator than about the server.
@@ -40,12 +41,12 @@ type Latency struct {
 	MaxNs   int64 `json:"max_ns"`
 }
 
-// Setup is what all loads of a search have in common.
+// Setup is what all loads of an experiment have in common.
 type Setup struct {
 	Version  string `json:"version"`  // of the program
 	Target   any    `json:"target"`   // as in the document of a load
-	Settings any    `json:"settings"` // those of the first load: what the search changes is changed in the others
-	// DurationNs is how long each load is measured, WarmUpNs how long one is made before it whose figures are left out.
+	Settings any    `json:"settings"` // of the first load, before what the experiment changes
+	// DurationNs is how long each load is measured, after a warm-up of WarmUpNs.
 	DurationNs int64 `json:"duration_ns"`
 	WarmUpNs   int64 `json:"warm_up_ns"`
 }

@@ -24,12 +24,12 @@ type Sweep struct {
 	Law         *Law     `json:"law,omitempty"`
 	NoLaw       string   `json:"no_law,omitempty"` // why there is none
 	Knee        *Knee    `json:"knee,omitempty"`
-	Summary     string   `json:"summary"` // the knee in one sentence, for people
+	Summary     string   `json:"summary"` // the knee in one sentence
 	Notes       []string `json:"notes"`   // what one must know to read it
 }
 
-// Point is the loads at one value of the axis. Its figures are medians over its loads, leaving out those that the
-// generator limited if others are there.
+// Point is the loads at one value of the axis. Its numbers are medians over its loads, without those that the generator
+// limited if there are others.
 type Point struct {
 	Value             int     `json:"value"`
 	RequestsPerSecond float64 `json:"requests_per_second"`
@@ -48,17 +48,17 @@ type SweepOptions struct {
 	Setup   Setup
 	Axis    Axis
 	Repeats int     // loads per value, at least 1
-	Gain    float64 // more concurrency is not worth it below this share of more throughput for twice as much
+	Gain    float64 // of throughput by twice the concurrency, as a share: below it is the knee
 	Seed    uint64
 	// Load makes one load at a value of the axis.
 	Load func(ctx context.Context, value int) (Run, error)
-	// Progress, if set, is told before each load which it is, from 1, of how many.
+	// Progress, if set, is called before each load with its number, from 1, and the number of loads.
 	Progress func(n, of, value int)
 }
 
-// MakeSweep makes the loads and draws the conclusions. The loads go round: each round has every value once, in an order
-// of its own, so that a machine that gets slower meanwhile slows all values alike and does not look like a knee. When
-// ctx ends, what is there by then is the result, and there is no error unless nothing is.
+// MakeSweep makes the loads and draws the conclusions. The loads are made in rounds: each has every value once, in a
+// random order, so that a machine that gets slower meanwhile slows all values alike and does not look like a knee. When
+// ctx ends, the loads so far are the result; without any it is an error.
 func MakeSweep(ctx context.Context, o SweepOptions) (*Sweep, error) {
 	s := &Sweep{
 		Schema: SweepSchema, Setup: o.Setup, Axis: o.Axis.Name, Repeats: o.Repeats, Seed: o.Seed,
@@ -70,7 +70,7 @@ func MakeSweep(ctx context.Context, o SweepOptions) (*Sweep, error) {
 			o.Progress(n+1, len(o.Axis.Values)*o.Repeats, value)
 		}
 		r, err := o.Load(ctx, value)
-		if ctx.Err() != nil { // a load that was cut short is none
+		if ctx.Err() != nil { // a load that was cut short does not count
 			s.Interrupted = true
 			break
 		}
@@ -109,7 +109,7 @@ func (s *Sweep) conclude(o SweepOptions) {
 	if o.Axis.concurrency() {
 		s.Knee = s.findKnee(o.Gain, s.fit(o))
 	} else {
-		s.NoLaw = "throughput along " + o.Axis.Name + " follows no law of scalability"
+		s.NoLaw = "throughput by " + o.Axis.Name + " follows no law of scalability"
 	}
 	s.Summary = s.sentence(o.Gain)
 	s.addNotes(o)
@@ -118,8 +118,8 @@ func (s *Sweep) conclude(o SweepOptions) {
 // fit fits the law to the loads that the generator did not limit, and gives the knee by it.
 func (s *Sweep) fit(o SweepOptions) (knee Estimate) {
 	var obs []scalability.Observation
-	for _, p := range s.fair() {
-		for _, r := range p.fair() {
+	for _, p := range s.validPoints() {
+		for _, r := range p.validRuns() {
 			obs = append(obs, scalability.Observation{N: float64(p.Value), X: r.RequestsPerSecond})
 		}
 	}
@@ -132,8 +132,8 @@ func (s *Sweep) fit(o SweepOptions) (knee Estimate) {
 	return estimateIn(f.Knee(o.Gain), f.KneeIn)
 }
 
-// fair are the points that say something about the server.
-func (s *Sweep) fair() (out []Point) {
+// validPoints are the points that the generator did not limit.
+func (s *Sweep) validPoints() (out []Point) {
 	for _, p := range s.Points {
 		if !p.GeneratorLimited {
 			out = append(out, p)

@@ -71,7 +71,7 @@ func TestSweepOfServerWithOneThread(t *testing.T) {
 		s.Knee.Value != 10 {
 		t.Errorf("law %+v, knee %+v", s.Law, s.Knee)
 	}
-	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "does not describe this") {
+	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "does not describe these loads") {
 		t.Errorf("notes: %q", s.Notes)
 	}
 }
@@ -83,14 +83,14 @@ func TestSweepWithoutKnee(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesOutTheGenerator: where the generator is the limit, its ceiling is no knee of the server.
+// TestSweepLeavesOutTheGenerator: where the generator is the bottleneck, its ceiling is no knee of the server.
 func TestSweepLeavesOutTheGenerator(t *testing.T) {
 	law := scalability.Law{Lambda: 20000, Sigma: 0.001, Kappa: 0}
 	limit := func(n float64) float64 { return min(law.At(n), 300000) }
 	s := sweepOf(t, "connections=1..1000", 3, 0.01, limit, func(n int, r *Run) { r.GeneratorLimited = n >= 20 })
 	if s.Knee != nil || s.Law == nil || !slices.ContainsFunc(s.Notes, func(n string) bool {
 		return strings.Contains(n,
-			"generator was the limit at 20, 50, 100")
+			"generator was the bottleneck at 20, 50, 100")
 	}) {
 		t.Errorf("knee %+v, notes %q", s.Knee, s.Notes)
 	}
@@ -168,29 +168,10 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-func TestNumbersForPeople(t *testing.T) {
-	for v, want := range map[float64]string{
-		0.5: "0.5", 999: "999", 1000: "1 000", 84321: "84 300",
-		1234567: "1 230 000",
-	} {
-		if got := thousands(v); got != want {
-			t.Errorf("%g: %q, want %q", v, got, want)
-		}
-	}
-	for ns, want := range map[int64]string{
-		999: "999ns", 123456: "123µs", 1234567: "1.23ms", 98765432: "98.8ms",
-		1500000000: "1.5s",
-	} {
-		if got := brief(ns); got != want {
-			t.Errorf("%d: %q, want %q", ns, got, want)
-		}
-	}
-}
-
 // TestSweepInNoise: loads that differ by more than the gain name no exact knee.
 func TestSweepInNoise(t *testing.T) {
 	s := sweepOf(t, "connections=1..1000", 3, 0.3, scalability.Law{Lambda: 20000, Sigma: 0.2}.At, nil)
-	if s.Knee == nil || !strings.HasPrefix(s.Summary, "Roughly, as loads at the same value differ by") ||
+	if s.Knee == nil || !strings.HasPrefix(s.Summary, "Roughly, since loads at the same value differ by") ||
 		len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "standard deviation") {
 		t.Errorf("%s %q", s.Summary, s.Notes)
 	}

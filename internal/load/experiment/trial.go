@@ -1,12 +1,16 @@
 package experiment
 
-import "fmt"
+import (
+	"fmt"
+
+	"slowpath/internal/format"
+)
 
 // Outcomes of a load at a rate.
 const (
 	Holds    = "holds"
 	Fails    = "fails"
-	Untested = "untested" // the generator did not do what was asked of it: nothing is known of the server
+	Untested = "untested" // the generator did not keep its schedule: nothing is known about the server
 )
 
 // Trial is a load at a rate, and whether it held the limit.
@@ -14,7 +18,7 @@ type Trial struct {
 	PerSecond float64 `json:"per_second"` // calls that were asked for
 	Purpose   string  `json:"purpose"`    // PurposeSearch, PurposeConfirm, PurposeHalf
 	Outcome   string  `json:"outcome"`
-	Why       string  `json:"why,omitempty"` // what was broken, for people
+	Why       string  `json:"why,omitempty"` // which bound was broken
 	Run       Run     `json:"run"`
 }
 
@@ -25,16 +29,16 @@ const (
 	PurposeHalf    = "half" // of the rate that holds: it must hold there, too
 )
 
-// keptUp is the share of the calls that were due by the end of the load and may be unsent: more, and the server does
-// not keep up, whatever the latencies of the others. A stall that ends with the load leaves some as well; these count
-// into the latencies with their age.
-const keptUp = 0.05
+// unsentShare is the share of the due calls that may be unsent at the end of the load. With more the server does not
+// keep up, whatever the latencies of the others. A stall at the end of the load also leaves some, which count in the
+// latencies with their age.
+const unsentShare = 0.05
 
-// judge says whether a load held the limit. What the generator did wrong is never taken for a failure of the server;
-// that it held a limit nevertheless counts.
+// judge says whether a load held the limit. What the generator broke is never a failure of the server; a limit that
+// held nevertheless counts.
 func (l Limit) judge(r Run) (outcome, why string) {
 	unsent := float64(r.Unsent) / float64(max(1, r.Requests+r.Unsent))
-	if unsent > keptUp {
+	if unsent > unsentShare {
 		why = fmt.Sprintf("%.3g %% of the calls were never sent", unsent*100)
 	}
 	for _, b := range l {
@@ -42,7 +46,8 @@ func (l Limit) judge(r Run) (outcome, why string) {
 		switch {
 		case text == "":
 		case b.byGenerator(r):
-			return Untested, text + ", and the generator itself sent up to " + brief(quantiles[b.Figure].late(r)) +
+			return Untested, text + ", and the generator itself sent up to " +
+				format.Brief(quantiles[b.Metric].late(r)) +
 				" late"
 		case why == "":
 			why = text
@@ -56,7 +61,7 @@ func (l Limit) judge(r Run) (outcome, why string) {
 	case why == "":
 		return Holds, ""
 	case r.GeneratorLimited:
-		return Untested, why + ", and the generator was the limit"
+		return Untested, why + ", and the generator was the bottleneck"
 	}
 	return Fails, why
 }

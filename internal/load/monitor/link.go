@@ -21,15 +21,14 @@ type link struct {
 	transfers series[transferred]
 }
 
-// transferred is what went over an interface since it is there.
+// transferred is the bytes that an interface has received and sent.
 type transferred struct{ in, out int64 }
 
-// linkOf finds the interface that has this end of the connections. remote tells whether there is one that is not
-// loopback.
+// linkOf finds the interface that has this end of the connections. remote: a server is on another host.
 func linkOf(fs host.FS, nodes []*node) (l link, remote bool) {
 	l.fs = fs
 	for _, n := range nodes {
-		a, err := netip.ParseAddrPort(n.local)
+		a, err := netip.ParseAddrPort(n.localAddr)
 		if err != nil || a.Addr().Unmap().IsLoopback() {
 			continue
 		}
@@ -76,7 +75,7 @@ func (l *link) read(now int64) {
 	}
 }
 
-func (l *link) seen(endNs int64, window time.Duration, n *bottleneck.Network) {
+func (l *link) observe(endNs int64, window time.Duration, n *bottleneck.Network) {
 	from, to, scale, ok := l.transfers.span(endNs, window)
 	if !ok || window <= 0 {
 		return

@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package monitor watches the two ends of a load and the way between while it runs: the CPU time of the servers'
-// threads and their quota, that of the generator's host, the sockets and the link. What it sees goes into
-// limit.Observations; it judges nothing.
+// Package monitor reads, while a load runs, what can limit it: the CPU time and the quota of the servers' threads and
+// of the generator, the CPUs of its host, the sockets and the link. The readings go into bottleneck.Observations;
+// nothing is judged here.
 //
-// A server whose process is on this host is read from its files; any other is asked by INFO, twice a second.
+// A server whose process is on this host is read from /proc; any other is asked by INFO, twice a second.
 package monitor
 
 import (
@@ -22,39 +22,39 @@ import (
 
 // Options of a watch.
 type Options struct {
-	Targets []target.Target // the first node, or several; the other nodes of a cluster are found
+	Targets []target.Target // one node or several; the other nodes of a cluster are found
 	Clock   *clock.Real
 	FS      host.FS // this host when nil
-	// OwnThreads reads the threads of this process, too: for a load that is made by goroutines, of which no thread is
-	// told by itself.
+	// OwnThreads also reads the threads of this process: for a load made by goroutines, which have no thread of their
+	// own.
 	OwnThreads bool
-	// PID is the process that makes the load, where it is another one of this host; its threads are read.
+	// PID is the process that makes the load, where it is another one on this host; its threads are read.
 	PID int
-	// AtOnce is how many threads of the load's process compute at once; 0: as many as there are CPUs.
-	AtOnce int
+	// Parallelism is how many threads of the load's process run at once; 0: as many as there are CPUs.
+	Parallelism int
 }
 
 // Cadences. A reading of a server on this host takes some 100 µs, one by INFO some 50 µs of the server.
 const (
-	every    = 200 * time.Millisecond
-	askEvery = 500 * time.Millisecond
-	// Of a longer load a reading may be further from the end of sending, and still at the same part of the whole: a
-	// 40th at most.
-	partOfAll = 20
-	mostApart = time.Second
-	// The first looks at the sockets come soon, for short loads; then rarely, since the kernel walks its whole table
-	// for each.
-	socketEvery = time.Second / 2
-	socketMost  = 8 * time.Second
-	askTimeout  = 2 * time.Second
-	findTimeout = 4 * time.Second
-	maxNodes    = 64
-	// keptReadings are those from which the one nearest to the end of sending is taken: what was in flight then may
-	// take long to come back.
+	hostEvery = 200 * time.Millisecond
+	infoEvery = 500 * time.Millisecond
+	// Readings of a long load are further apart: a 20th of its time so far, so that the one nearest to the end of
+	// sending is off by a 40th of the whole at most.
+	readingsOfWhole = 20
+	maxEvery        = time.Second
+	// Sockets are first polled soon, for short loads; then rarely, since the kernel walks its whole table for each
+	// poll.
+	socketEvery    = time.Second / 2
+	maxSocketEvery = 8 * time.Second
+	infoTimeout    = 2 * time.Second
+	openTimeout    = 4 * time.Second
+	maxNodes       = 64
+	// keptReadings are the last ones, from which the one nearest to the end of sending is taken: replies to the calls
+	// in flight at that time may take long.
 	keptReadings = 16
 )
 
-// Watch is a watch under way.
+// Watch is the readings of one load.
 type Watch struct {
 	Options
 	nodes   []*node
@@ -72,13 +72,13 @@ type Watch struct {
 	once    sync.Once
 }
 
-// Find connects to the servers once and finds their processes where they are on this host. Servers that cannot be
-// reached or seen are no error: why they were not seen is in what Seen gives.
-func Find(ctx context.Context, o Options) *Watch {
+// Open connects to the servers once, and finds their processes where they are on this host. Servers that cannot be
+// reached or read are no error: Observe says why.
+func Open(ctx context.Context, o Options) *Watch {
 	if o.FS == nil {
 		o.FS = host.Root{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	w := &Watch{Options: o, stop: make(chan struct{})}
 	seen := map[string]bool{}
@@ -88,43 +88,43 @@ func Find(ctx context.Context, o Options) *Watch {
 			continue
 		}
 		seen[t.Addr()] = true
-		n, peers := find(ctx, o.FS, t)
+		n, peers := openNode(ctx, o.FS, t)
 		w.nodes = append(w.nodes, n...)
 		for _, addr := range peers {
 			o.Targets = append(o.Targets, t.WithAddr(addr))
 		}
 	}
-	w.own, _ = host.NewMeter(o.FS, cmp.Or(o.PID, os.Getpid())) // without /proc nothing of this is seen
+	w.own, _ = host.NewMeter(o.FS, cmp.Or(o.PID, os.Getpid())) // without /proc nothing of it is read
 	w.link, w.remote = linkOf(o.FS, w.nodes)
 	w.sockets = openSockets(o.FS, w.nodes)
 	return w
 }
 
-// Know tells which descriptors of this process are the load's connections. It is for before Begin; without it they are
-// looked for in the tables of the kernel, which takes milliseconds on a host with many sockets.
-func (w *Watch) Know(connections []int) { w.sockets.know(endsOf(connections)) }
+// SetConnections says which descriptors of this process are the load's connections, before Start. Without it they are
+// searched in the tables of the kernel, which takes milliseconds on a host with many sockets.
+func (w *Watch) SetConnections(connections []int) { w.sockets.setConnections(endsOf(connections)) }
 
-// Begin takes the first reading and goes on until End.
-func (w *Watch) Begin() {
+// Start takes the first reading, and further ones until Stop.
+func (w *Watch) Start() {
 	w.readAll()
-	var seen []*node
+	var local []*node
 	for _, n := range w.nodes {
 		if n.meter != nil {
-			seen = append(seen, n)
-		} else { // each by itself: one that answers late does not hold up the others
-			w.repeat(askEvery, func() { n.read(w.Clock) })
+			local = append(local, n)
+		} else { // each by itself: one that answers late must not delay the others
+			w.repeat(infoEvery, func() { n.read(w.Clock) })
 		}
 	}
-	w.repeat(every, func() {
-		for _, n := range seen {
+	w.repeat(hostEvery, func() {
+		for _, n := range local {
 			n.read(w.Clock)
 		}
 		w.read(false)
 	})
 }
 
-// repeat looks at first every so often, and the longer the load lasts the more rarely.
-func (w *Watch) repeat(every time.Duration, look func()) {
+// repeat calls read every so often, and the longer the load lasts the more rarely.
+func (w *Watch) repeat(every time.Duration, read func()) {
 	began := time.Now()
 	w.stopped.Go(func() {
 		next := time.NewTimer(every)
@@ -134,15 +134,15 @@ func (w *Watch) repeat(every time.Duration, look func()) {
 			case <-w.stop:
 				return
 			case <-next.C:
-				look()
-				next.Reset(min(max(every, time.Since(began)/partOfAll), mostApart))
+				read()
+				next.Reset(min(max(every, time.Since(began)/readingsOfWhole), maxEvery))
 			}
 		}
 	})
 }
 
-// End takes the last reading and lets everything go.
-func (w *Watch) End() {
+// Stop takes the last reading and closes everything.
+func (w *Watch) Stop() {
 	w.once.Do(func() {
 		close(w.stop)
 		w.stopped.Wait()
@@ -154,7 +154,7 @@ func (w *Watch) End() {
 	})
 }
 
-// readAll takes a reading of everything.
+// readAll reads everything.
 func (w *Watch) readAll() {
 	var all sync.WaitGroup
 	for _, n := range w.nodes {
@@ -164,7 +164,7 @@ func (w *Watch) readAll() {
 	all.Wait()
 }
 
-// read takes a reading of the generator's host and of the way; with all, of what is not due as well.
+// read reads the generator's host, the sockets and the link; with all, also what is not due.
 func (w *Watch) read(all bool) {
 	if m, err := host.ReadCPUs(w.FS); err == nil {
 		w.machine.add(w.Clock.Now(), m)
@@ -180,26 +180,26 @@ func (w *Watch) read(all bool) {
 	w.link.read(w.Clock.Now())
 }
 
-// Seen adds what was seen from startNs to endNs, by the clock of Options, to the observations of a load. It is for
-// after End.
-func (w *Watch) Seen(startNs, endNs int64, o *bottleneck.Observations) {
+// Observe adds what was read from startNs to endNs, by the clock of Options, to the observations of a load. It is
+// called after Stop.
+func (w *Watch) Observe(startNs, endNs int64, o *bottleneck.Observations) {
 	window := time.Duration(endNs - startNs)
 	for _, n := range w.nodes {
-		s := n.seen(endNs, window)
-		s.Queued = w.sockets.repliesQueued(n)
+		s := n.observe(endNs, window)
+		s.RepliesQueued = w.sockets.repliesQueued(n)
 		o.Servers = append(o.Servers, s)
 	}
 	o.Generator.CPUs = w.cpus
 	if from, to, scale, ok := w.quotas.span(endNs, window); ok {
 		o.Generator.Quotas = quotas(from, to, scale)
 	}
-	w.threadsSeen(endNs, window, &o.Generator)
+	w.observeThreads(endNs, window, &o.Generator)
 	if from, to, _, ok := w.machine.span(endNs, window); ok {
 		o.Machine = machine(from, to, w.machine.length(endNs))
 	}
 	o.Network = w.sockets.network(endNs, window)
 	o.Network.Remote = w.remote
-	w.link.seen(endNs, window, &o.Network)
+	w.link.observe(endNs, window, &o.Network)
 }
 
 func machine(from, to map[int]host.CPUTimes, span time.Duration) map[int]bottleneck.CPU {
@@ -214,7 +214,7 @@ func machine(from, to map[int]host.CPUTimes, span time.Duration) map[int]bottlen
 	return out
 }
 
-// quotas are those that were there at both ends.
+// quotas are those that both readings have.
 func quotas(from, to []host.QuotaUsage, scale float64) []bottleneck.Quota {
 	var out []bottleneck.Quota
 	for _, t := range to {
@@ -222,8 +222,8 @@ func quotas(from, to []host.QuotaUsage, scale float64) []bottleneck.Quota {
 			if f.Cgroup == t.Cgroup {
 				out = append(out, bottleneck.Quota{
 					Cgroup: t.Cgroup, Cores: t.Cores, Periods: t.Periods - f.Periods,
-					Throttled: t.Throttled - f.Throttled,
-					Held:      scaled(t.Held-f.Held, scale),
+					ThrottledPeriods: t.Throttled - f.Throttled,
+					ThrottledTime:    scaled(t.Held-f.Held, scale),
 				})
 			}
 		}
@@ -233,7 +233,7 @@ func quotas(from, to []host.QuotaUsage, scale float64) []bottleneck.Quota {
 
 func scaled(d time.Duration, scale float64) time.Duration { return time.Duration(float64(d) * scale) }
 
-// series is the first reading and the last ones.
+// series is the first reading and the last keptReadings ones.
 type series[T any] struct {
 	first  reading[T]
 	recent []reading[T]
@@ -266,8 +266,7 @@ func (s *series[T]) nearest(endNs int64) (best reading[T], ok bool) {
 	return best, best.at > s.first.at
 }
 
-// span gives the readings at both ends of the window, and what to multiply their differences by where they are not
-// exactly as far apart.
+// span gives the readings at both ends of the window, and the factor that scales their difference to its length.
 func (s *series[T]) span(endNs int64, window time.Duration) (from, to T, scale float64, ok bool) {
 	last, ok := s.nearest(endNs)
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/source/host"
+	"slowpath/internal/source/hostfs"
 	"slowpath/internal/wire/target"
 )
 
@@ -30,35 +31,35 @@ func at(t *testing.T, address string) target.Target {
 	return to
 }
 
-// elsewhere is a host without files, as that of a server on another host looks from here.
-func elsewhere(t *testing.T) host.FS { return host.Root{Dir: t.TempDir()} }
+// elsewhere is an FS without files, as for a server on another host.
+func elsewhere(t *testing.T) host.FS { return host.Root{Root: hostfs.Root{Dir: t.TempDir()}} }
 
-// seen is what was seen of a server that had something to do.
-func seen(t *testing.T, i *fleet.Instance, o Options) bottleneck.Observations {
+// observed is what was read of a server that had work to do.
+func observed(t *testing.T, i *fleet.Instance, o Options) bottleneck.Observations {
 	t.Helper()
 	o.Clock = clock.New()
-	w := Find(t.Context(), o)
+	w := Open(t.Context(), o)
 	from := o.Clock.Now()
-	w.Begin()
+	w.Start()
 	for range 300 { // work for it: each takes it some 100 µs or more
 		if _, err := i.Do(t.Context(), "EVAL", "local n=0 for i=1,20000 do n=n+i end return n", "0"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	to := o.Clock.Now()
-	w.End()
+	w.Stop()
 	var out bottleneck.Observations
-	w.Seen(from, to, &out)
+	w.Observe(from, to, &out)
 	t.Log(w, time.Duration(to-from), out)
 	return out
 }
 
-// TestServerOnThisHost is seen by its files: it worked, and not for longer than there was time.
+// TestServerOnThisHost: its CPU time comes from /proc.
 func TestServerOnThisHost(t *testing.T) {
 	i := start(t, fleet.Spec{})
-	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
-	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightHost || o.Servers[0].Proxy ||
-		o.Servers[0].Process != "" || o.Servers[0].Main.CPU <= 0 || len(o.Servers[0].CPUs) == 0 ||
+	o := observed(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
+	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.VisibleOnHost || o.Servers[0].Proxy ||
+		o.Servers[0].Process != "" || o.Servers[0].MainThread.CPU <= 0 || len(o.Servers[0].CPUs) == 0 ||
 		len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
 		t.Errorf("%+v", o)
 	}
@@ -67,8 +68,8 @@ func TestServerOnThisHost(t *testing.T) {
 	}
 }
 
-// TestProxiesAreNamed: what works on this host is the proxy's process. HAProxy passes INFO on, so that the server
-// behind it is seen as well.
+// TestProxiesAreNamed: the process on this host is the proxy's. HAProxy passes INFO on, so that the server behind it is
+// visible as well.
 func TestProxiesAreNamed(t *testing.T) {
 	server := start(t, fleet.Spec{})
 	registry, err := fleet.OpenRegistry(t.TempDir())
@@ -97,20 +98,20 @@ func TestProxiesAreNamed(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			o := seen(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
+			o := observed(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
 			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy ||
-				o.Servers[0].Sight != bottleneck.SightHost {
+				o.Servers[0].Visibility != bottleneck.VisibleOnHost {
 				t.Errorf("%+v", o.Servers)
 			}
 			if c.seen == 2 && (o.Servers[1].Process != "" || o.Servers[1].Proxy ||
-				o.Servers[1].Sight != bottleneck.SightMain) {
+				o.Servers[1].Visibility != bottleneck.VisibleMainThread) {
 				t.Errorf("behind it: %+v", o.Servers[1])
 			}
 		})
 	}
 }
 
-// TestLoadOfAnotherProcess: the threads are those of the process that is named, and so many as compute at once.
+// TestLoadOfAnotherProcess: the threads are those of the given process, as many as run at once.
 func TestLoadOfAnotherProcess(t *testing.T) {
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	if err := busy.Start(); err != nil {
@@ -121,40 +122,41 @@ func TestLoadOfAnotherProcess(t *testing.T) {
 		_ = busy.Wait()
 	}()
 	i := start(t, fleet.Spec{})
-	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, PID: busy.Process.Pid, AtOnce: 1})
+	o := observed(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, PID: busy.Process.Pid, Parallelism: 1})
 	if len(o.Generator.Threads) != 1 || o.Generator.Threads[0].CPU <= 0 || len(o.Generator.CPUs) == 0 {
 		t.Errorf("%+v", o.Generator)
 	}
 }
 
-// TestServerElsewhere: one whose host's files cannot be seen tells its CPU time itself.
+// TestServerElsewhere: the CPU time of a server on another host comes from its INFO.
 func TestServerElsewhere(t *testing.T) {
 	i := start(t, fleet.Spec{})
-	o := seen(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, FS: elsewhere(t)})
-	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightMain || o.Servers[0].Main.CPU <= 0 {
+	o := observed(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.VisibleMainThread ||
+		o.Servers[0].MainThread.CPU <= 0 {
 		t.Errorf("%+v", o)
 	}
 }
 
-// TestServerThatTellsNothing: who may not ask INFO, and sees no files, is told why.
-func TestServerThatTellsNothing(t *testing.T) {
+// TestServerNotVisible: neither INFO nor /proc can be read, and the reason is given.
+func TestServerNotVisible(t *testing.T) {
 	i := start(t, fleet.Spec{ACL: []string{"user quiet on >secret ~* +@all -info"}})
 	to := at(t, i.Addr)
 	to.User, to.Password = "quiet", "secret"
-	o := seen(t, i, Options{Targets: []target.Target{to}, FS: elsewhere(t)})
-	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightNone || o.Servers[0].Why == "" {
+	o := observed(t, i, Options{Targets: []target.Target{to}, FS: elsewhere(t)})
+	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.NotVisible || o.Servers[0].WhyNotVisible == "" {
 		t.Errorf("%+v", o)
 	}
 }
 
-// TestNobody: a server that is not there is no error here; the load says it.
-func TestNobody(t *testing.T) {
-	w := Find(t.Context(), Options{Targets: []target.Target{at(t, "127.0.0.1:1")}, Clock: clock.New()})
-	w.Begin()
-	w.End()
+// TestNoServer: a server that is not there is no error here; the load reports it.
+func TestNoServer(t *testing.T) {
+	w := Open(t.Context(), Options{Targets: []target.Target{at(t, "127.0.0.1:1")}, Clock: clock.New()})
+	w.Start()
+	w.Stop()
 	var o bottleneck.Observations
-	w.Seen(0, 1, &o)
-	if len(o.Servers) != 1 || o.Servers[0].Sight != bottleneck.SightNone || o.Servers[0].Why == "" {
+	w.Observe(0, 1, &o)
+	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.NotVisible || o.Servers[0].WhyNotVisible == "" {
 		t.Errorf("%+v", o)
 	}
 }

@@ -19,40 +19,40 @@ import (
 
 // node is a server, or the proxy in front of one.
 type node struct {
-	address string
-	proxy   bool
-	name    string // of the process, where that is not the server
-	process *host.Process
-	meter   *host.Meter
-	session *session.Session // nil: it is not asked
-	local   string           // this end of a connection to it
-	why     string           // it is not seen
+	address       string
+	proxy         bool
+	processName   string // empty where the process is the server
+	process       *host.Process
+	meter         *host.Meter
+	session       *session.Session // nil: it is not asked by INFO
+	localAddr     string           // this end of a connection to it
+	whyNotVisible string           // empty: it is
 
-	usage series[host.Usage]
-	asked series[server.CPU]
+	usage   series[host.Usage]
+	infoCPU series[server.CPU]
 
-	looks, blocked int
+	readings, blockedReadings int
 }
 
-// proxies are the names of the processes of those that answer no INFO, or pass it on.
+// proxies are names of processes that answer no INFO, or pass it on.
 var proxies = map[string]bool{
 	"nutcracker": true, "haproxy": true, "envoy": true, "nginx": true, "predixy": true,
 	"stunnel": true, "stunnel4": true,
 	"redis-cluster-p": true, "codis-proxy": true, "corvus": true, "socat": true,
 } // 15 bytes at most (TASK_COMM_LEN)
 
-// find looks for the process of a target, and for how it can be asked.
-func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peers []string) {
+// openNode finds the process of a target, and how its CPU time can be read. Peers are the other nodes of its cluster.
+func openNode(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peers []string) {
 	n := &node{address: t.Addr()}
 	s, _, err := session.Open(ctx, t, "slowpath-bench")
 	if err != nil {
-		n.why = err.Error()
+		n.whyNotVisible = err.Error()
 		return []*node{n}, nil
 	}
-	n.local = s.LocalAddr()
+	n.localAddr = s.LocalAddr()
 	id, err := server.Identify(ctx, s)
 	if err != nil {
-		n.why = err.Error() // its process may be seen all the same
+		n.whyNotVisible = err.Error() // its process may still be readable
 		s.Close()
 		s = nil
 	}
@@ -74,12 +74,12 @@ func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peer
 	switch {
 	case n.meter == nil:
 		n.session = s
-	case n.process.Foreign && s != nil: // a proxy on this host; the server behind it is asked
-		n.proxy, n.name = true, n.process.Comm
+	case n.process.Foreign && s != nil: // a proxy on this host; INFO comes from the server behind it
+		n.proxy, n.processName = true, n.process.Comm
 		nodes = append(nodes, &node{address: "the server behind " + t.Addr(), session: s})
 	default:
-		if id.Server == "" { // it may be one that has no INFO, and then its name is all that is known
-			n.proxy, n.name = proxies[n.process.Comm], n.process.Comm
+		if id.Server == "" { // a server without INFO: its process name is all that is known
+			n.proxy, n.processName = proxies[n.process.Comm], n.process.Comm
 		}
 		if s != nil {
 			s.Close()
@@ -89,8 +89,8 @@ func find(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, peer
 }
 
 func (n *node) note(err error) {
-	if err != nil && n.why == "" {
-		n.why = err.Error()
+	if err != nil && n.whyNotVisible == "" {
+		n.whyNotVisible = err.Error()
 	}
 }
 
@@ -101,76 +101,79 @@ func (n *node) close() {
 	}
 }
 
-// read takes a reading.
+// read takes one reading.
 func (n *node) read(c *clock.Real) {
 	if n.meter != nil {
 		u, err := n.meter.Read()
 		if err != nil {
-			n.note(fmt.Errorf("its process has ended during the load: %w", err))
+			n.note(fmt.Errorf("its process ended during the load: %w", err))
 			n.meter = nil
 			return
 		}
 		n.usage.add(c.Now(), u)
-		n.looks++
+		n.readings++
 		if u.State == 'D' {
-			n.blocked++
+			n.blockedReadings++
 		}
 		return
 	}
 	if n.session == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), infoTimeout)
 	defer cancel()
 	cpu, err := server.AskCPU(ctx, n.session)
-	if err != nil { // one that is busy answers late, and one that refuses never will
+	if err != nil { // a busy server answers late, and one that refuses never will
 		n.note(err)
 		n.close()
 		return
 	}
-	n.asked.add(c.Now(), cpu) // INFO tells of the moment just before its reply
+	n.infoCPU.add(c.Now(), cpu) // INFO is computed just before its reply
 }
 
-func (n *node) sight() bottleneck.Sight {
+func (n *node) visibility() bottleneck.Visibility {
 	switch {
 	case n.usage.first.at != 0 && n.meter != nil:
-		return bottleneck.SightHost
-	case n.asked.first.at == 0:
-		return bottleneck.SightNone
-	case n.asked.first.value.Main > 0:
-		return bottleneck.SightMain
+		return bottleneck.VisibleOnHost
+	case n.infoCPU.first.at == 0:
+		return bottleneck.NotVisible
+	case n.infoCPU.first.value.Main > 0:
+		return bottleneck.VisibleMainThread
 	}
-	return bottleneck.SightProcess
+	return bottleneck.VisibleProcess
 }
 
-// seen is what the node did from the first reading to endNs.
-func (n *node) seen(endNs int64, window time.Duration) bottleneck.Server {
-	s := bottleneck.Server{Address: n.address, Proxy: n.proxy, Process: n.name, Sight: n.sight(), Why: n.why}
+// observe is what the node did from its first reading to endNs.
+func (n *node) observe(endNs int64, window time.Duration) bottleneck.Server {
+	s := bottleneck.Server{
+		Address: n.address, Proxy: n.proxy, Process: n.processName, Visibility: n.visibility(),
+		WhyNotVisible: n.whyNotVisible,
+	}
 	var ok bool
-	switch s.Sight {
-	case bottleneck.SightHost:
-		ok = n.onHost(&s, endNs, window)
-	case bottleneck.SightMain, bottleneck.SightProcess:
+	switch s.Visibility {
+	case bottleneck.VisibleOnHost:
+		ok = n.observeOnHost(&s, endNs, window)
+	case bottleneck.VisibleMainThread, bottleneck.VisibleProcess:
 		var from, to server.CPU
 		var scale float64
-		if from, to, scale, ok = n.asked.span(endNs, window); ok {
-			s.Main.CPU = scaled(to.Main-from.Main, scale)
-			if s.Sight == bottleneck.SightProcess {
-				s.Main.CPU = scaled(to.Process-from.Process, scale)
+		if from, to, scale, ok = n.infoCPU.span(endNs, window); ok {
+			s.MainThread.CPU = scaled(to.Main-from.Main, scale)
+			if s.Visibility == bottleneck.VisibleProcess {
+				s.MainThread.CPU = scaled(to.Process-from.Process, scale)
 			}
 		}
-		ok = ok && s.Main.CPU >= 0 // else it was restarted
+		ok = ok && s.MainThread.CPU >= 0 // below 0: it was restarted
 	}
 	if !ok {
-		s.Sight = bottleneck.SightNone
-		if s.Why == "" {
-			s.Why = "it could not be read twice"
+		s.Visibility = bottleneck.NotVisible
+		if s.WhyNotVisible == "" {
+			s.WhyNotVisible = "it could not be read twice"
 		}
 	}
 	return s
 }
 
-func (n *node) onHost(s *bottleneck.Server, endNs int64, window time.Duration) bool {
+func (n *node) observeOnHost(s *bottleneck.Server, endNs int64, window time.Duration) bool {
 	from, to, scale, ok := n.usage.span(endNs, window)
 	if !ok {
 		return false
@@ -180,15 +183,15 @@ func (n *node) onHost(s *bottleneck.Server, endNs int64, window time.Duration) b
 		before[t.TID] = t
 	}
 	for i, t := range to.Threads {
-		b := before[t.TID] // a thread that began meanwhile had nothing
-		x := bottleneck.Thread{Name: t.Name, CPU: scaled(t.Run-b.Run, scale), Ready: scaled(t.Ready-b.Ready, scale)}
+		b := before[t.TID] // zero for a thread that was started meanwhile
+		x := bottleneck.Thread{Name: t.Name, CPU: scaled(t.Run-b.Run, scale), RunQueue: scaled(t.Ready-b.Ready, scale)}
 		if i == 0 {
-			s.Main = x
+			s.MainThread = x
 		} else {
-			s.Others = append(s.Others, x)
+			s.OtherThreads = append(s.OtherThreads, x)
 		}
 	}
-	s.Blocked = float64(n.blocked) / float64(max(n.looks, 1))
+	s.Blocked = float64(n.blockedReadings) / float64(max(n.readings, 1))
 	s.Quotas, s.CPUs = quotas(from.Quotas, to.Quotas, scale), to.CPUs
 	return true
 }

@@ -13,37 +13,37 @@ import (
 	"slowpath/internal/source/host"
 )
 
-// sockets looks at some of the generator's sockets, and at the servers' ends of them where those are on this host.
+// sockets polls some of the generator's sockets, and the servers' ends of them where these are on this host.
 type sockets struct {
-	ports  map[uint16]bool // of the servers
-	places []*place
-	served map[*node]*served
-	next   int64
-	pause  time.Duration
+	ports      map[uint16]bool // of the servers
+	namespaces []*namespace
+	servers    map[*node]*serverSockets
+	next       int64
+	pause      time.Duration
 
 	reading series[socketSums]
 	minRTT  time.Duration
-	looks   float64
+	polls   float64
 	queued  float64
 }
 
-// place is a network namespace. The first look walks through its whole table, which takes long on a host with many
-// sockets; later ones ask for those of the generator's connections that were seen then, or that the generator told of.
-type place struct {
-	table  host.SocketTable
-	own    bool            // the generator's sockets are in it
-	served map[int]*served // the servers in it, by port
-	known  []host.Ends
-	found  int
+// namespace is a network namespace. The first poll walks its whole table, which takes long on a host with many sockets.
+// Later ones ask for the connections that the first one found, or that the generator named.
+type namespace struct {
+	table   host.SocketTable
+	own     bool                   // the generator's sockets are in it
+	servers map[int]*serverSockets // the servers in it, by port
+	known   []host.Ends
+	found   int
 }
 
-// served are the sockets of one server. Those of a look are seen and waiting.
-type served struct {
-	looks, queued float64
-	seen, waiting int
+// serverSockets are the sockets of one server; polled and polledQueued count those of the current poll.
+type serverSockets struct {
+	polls, queued        float64
+	polled, polledQueued int
 }
 
-// socketSums are sums over the sockets of one look.
+// socketSums are sums over the sockets of one poll.
 type socketSums struct {
 	sockets     int
 	queued      int
@@ -51,18 +51,18 @@ type socketSums struct {
 	limited     time.Duration
 }
 
-// mostSockets of each side are looked at. To ask for one takes 2 µs.
-const mostSockets = 128
+// maxSockets of each side are polled. To ask for one takes 2 µs.
+const maxSockets = 128
 
-// fewestLooks: the first is before the load, and the last after it.
-const fewestLooks = 3
+// minPolls: the first is before the load, and the last after it.
+const minPolls = 3
 
 const established = 1 // TCP_ESTABLISHED, include/net/tcp_states.h
 
 func openSockets(fs host.FS, nodes []*node) *sockets {
-	s := &sockets{ports: map[uint16]bool{}, served: map[*node]*served{}}
-	others := map[string]*place{}
-	own := &place{own: true, served: map[int]*served{}}
+	s := &sockets{ports: map[uint16]bool{}, servers: map[*node]*serverSockets{}}
+	others := map[string]*namespace{}
+	own := &namespace{own: true, servers: map[int]*serverSockets{}}
 	for _, n := range nodes {
 		a, err := netip.ParseAddrPort(n.address)
 		if err == nil {
@@ -75,14 +75,14 @@ func openSockets(fs host.FS, nodes []*node) *sockets {
 		p := own
 		if !n.process.OwnNet {
 			if p = others[n.process.NetNS]; p == nil {
-				p = s.open(fs, n.process.PID, &place{served: map[int]*served{}})
+				p = s.open(fs, n.process.PID, &namespace{servers: map[int]*serverSockets{}})
 				others[n.process.NetNS] = p
 			}
 		}
-		if p.served[n.process.Port] == nil {
-			p.served[n.process.Port] = &served{}
+		if p.servers[n.process.Port] == nil {
+			p.servers[n.process.Port] = &serverSockets{}
 		}
-		s.served[n] = p.served[n.process.Port]
+		s.servers[n] = p.servers[n.process.Port]
 	}
 	if len(s.ports) > 0 {
 		s.open(fs, os.Getpid(), own)
@@ -90,77 +90,77 @@ func openSockets(fs host.FS, nodes []*node) *sockets {
 	return s
 }
 
-// open opens the table of the process's namespace. What may not be seen stays unknown.
-func (s *sockets) open(fs host.FS, pid int, p *place) *place {
+// open opens the table of the process's namespace. Without the permission the namespace is left out.
+func (s *sockets) open(fs host.FS, pid int, p *namespace) *namespace {
 	if table, err := fs.Sockets(pid); err == nil {
 		p.table = table
-		s.places = append(s.places, p)
+		s.namespaces = append(s.namespaces, p)
 	}
 	return p
 }
 
 func (s *sockets) close() {
-	for _, p := range s.places {
+	for _, p := range s.namespaces {
 		p.table.Close()
 	}
 }
 
-// read looks at the sockets when it is time.
+// read polls the sockets when it is time.
 func (s *sockets) read(now int64, all bool) {
 	if !all && now < s.next {
 		return
 	}
-	s.pause = min(max(2*s.pause, socketEvery), socketMost)
+	s.pause = min(max(2*s.pause, socketEvery), maxSocketEvery)
 	s.next = now + int64(s.pause)
-	for _, p := range s.places {
-		s.look(p, now)
+	for _, p := range s.namespaces {
+		s.poll(p, now)
 	}
 }
 
-// look looks at the sockets of a place.
-func (s *sockets) look(p *place, now int64) {
+// poll reads the sockets of a namespace.
+func (s *sockets) poll(p *namespace, now int64) {
 	var sums socketSums
 	p.found = 0
-	take := func(k *host.Socket) { s.take(p, &sums, k) }
+	take := func(k *host.Socket) { s.count(p, &sums, k) }
 	if p.known != nil {
 		_ = p.table.Find(p.known, take)
 	}
 	if p.found <= len(p.known)/2 { // connections come and go
-		p.forget(&sums)
+		p.restart(&sums)
 		_ = p.table.Visit(host.SocketQuery{States: 1 << established, Info: true}, func(k *host.Socket) bool {
-			if s.take(p, &sums, k) && len(p.known) < 2*mostSockets {
+			if s.count(p, &sums, k) && len(p.known) < 2*maxSockets {
 				p.known = append(p.known, host.Ends{Local: k.Local, Remote: k.Remote})
 			}
 			return true
 		})
 	}
-	for _, x := range p.served {
-		x.looked()
+	for _, x := range p.servers {
+		x.endPoll()
 	}
 	if sums.sockets > 0 {
-		s.looks++
+		s.polls++
 		s.queued += float64(sums.queued) / float64(sums.sockets)
 		s.reading.add(now, sums)
 	}
 }
 
-// forget begins a look again.
-func (p *place) forget(sums *socketSums) {
+// restart begins the poll again, without known connections.
+func (p *namespace) restart(sums *socketSums) {
 	p.known, p.found, *sums = p.known[:0], 0, socketSums{}
-	for _, x := range p.served {
-		x.seen, x.waiting = 0, 0
+	for _, x := range p.servers {
+		x.polled, x.polledQueued = 0, 0
 	}
 }
 
-// know takes the generator's connections, so that nobody has to look for them.
-func (s *sockets) know(connections []host.Ends) {
-	for _, p := range s.places {
+// setConnections names the generator's connections, so that they need not be searched.
+func (s *sockets) setConnections(connections []host.Ends) {
+	for _, p := range s.namespaces {
 		p.known = nil
 		for _, e := range connections {
 			if p.own {
 				p.known = append(p.known, e)
 			}
-			if p.served[int(e.Remote.Port())] != nil {
+			if p.servers[int(e.Remote.Port())] != nil {
 				p.known = append(p.known, e.Other())
 			}
 		}
@@ -169,8 +169,8 @@ func (s *sockets) know(connections []host.Ends) {
 
 // endsOf gives the ends of some of the TCP sockets among descriptors of this process.
 func endsOf(fds []int) (list []host.Ends) {
-	for i := range min(len(fds), mostSockets) {
-		fd := fds[i*len(fds)/min(len(fds), mostSockets)]
+	for i := range min(len(fds), maxSockets) {
+		fd := fds[i*len(fds)/min(len(fds), maxSockets)]
 		local, err1 := unix.Getsockname(fd)
 		remote, err2 := unix.Getpeername(fd)
 		if err1 != nil || err2 != nil {
@@ -183,7 +183,7 @@ func endsOf(fds []int) (list []host.Ends) {
 	return list
 }
 
-// addrPort is not valid for what is no address of TCP.
+// addrPort is invalid for what is not a TCP address.
 func addrPort(a unix.Sockaddr) netip.AddrPort {
 	switch a := a.(type) {
 	case *unix.SockaddrInet4:
@@ -194,9 +194,9 @@ func addrPort(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// take counts a socket if it is of the generator's connections, and tells whether it is.
-func (s *sockets) take(p *place, sums *socketSums, k *host.Socket) bool {
-	if x := p.served[int(k.Local.Port())]; x != nil {
+// count counts a socket if it is one of the generator's connections, and says whether it is.
+func (s *sockets) count(p *namespace, sums *socketSums, k *host.Socket) bool {
+	if x := p.servers[int(k.Local.Port())]; x != nil {
 		p.found++
 		x.add(k)
 		return true
@@ -205,13 +205,13 @@ func (s *sockets) take(p *place, sums *socketSums, k *host.Socket) bool {
 		return false
 	}
 	p.found++
-	if sums.sockets < mostSockets {
+	if sums.sockets < maxSockets {
 		s.add(sums, k)
 	}
 	return true
 }
 
-// add takes one of the generator's sockets.
+// add adds one of the generator's sockets.
 func (s *sockets) add(sums *socketSums, k *host.Socket) {
 	sums.sockets++
 	if k.NotsentBytes > 0 {
@@ -224,46 +224,45 @@ func (s *sockets) add(sums *socketSums, k *host.Socket) {
 	}
 }
 
-// add takes one of a server's sockets.
-func (x *served) add(k *host.Socket) {
-	if x.seen == mostSockets {
+// add adds one of a server's sockets.
+func (x *serverSockets) add(k *host.Socket) {
+	if x.polled == maxSockets {
 		return
 	}
-	if x.seen++; k.NotsentBytes > 0 {
-		x.waiting++
+	if x.polled++; k.NotsentBytes > 0 {
+		x.polledQueued++
 	}
 }
 
-// looked ends a look.
-func (x *served) looked() {
-	if x.seen > 0 {
-		x.looks++
-		x.queued += float64(x.waiting) / float64(x.seen)
+// endPoll adds the current poll to the sums.
+func (x *serverSockets) endPoll() {
+	if x.polled > 0 {
+		x.polls++
+		x.queued += float64(x.polledQueued) / float64(x.polled)
 	}
-	x.seen, x.waiting = 0, 0
+	x.polled, x.polledQueued = 0, 0
 }
 
-// network is what the sockets tell of the way.
+// network is what the sockets show of the network.
 func (s *sockets) network(endNs int64, window time.Duration) bottleneck.Network {
 	n := bottleneck.Network{MinRTT: s.minRTT}
-	if s.looks >= fewestLooks {
-		n.Queued = s.queued / (s.looks - 2)
+	if s.polls >= minPolls {
+		n.RequestsQueued = s.queued / (s.polls - 2)
 	}
 	from, to, scale, ok := s.reading.span(endNs, window)
 	if !ok || window <= 0 {
 		return n
 	}
-	n.Retransmits = max(0, to.retransmits-from.retransmits) // connections that were closed meanwhile take theirs along
+	n.Retransmits = max(0, to.retransmits-from.retransmits) // counts of connections that were closed meanwhile are gone
 	n.RwndLimited = max(0, scale*(to.limited-from.limited).Seconds()/window.Seconds()/float64(to.sockets))
 	return n
 }
 
-// repliesQueued is the share of a server's sockets that had replies waiting to be sent, on average; -1 where they
-// cannot be seen.
+// repliesQueued is the mean share of a server's sockets that had unsent replies; -1 where they cannot be seen.
 func (s *sockets) repliesQueued(n *node) float64 {
-	x := s.served[n]
-	if x == nil || x.looks < fewestLooks {
+	x := s.servers[n]
+	if x == nil || x.polls < minPolls {
 		return -1
 	}
-	return x.queued / (x.looks - 2)
+	return x.queued / (x.polls - 2)
 }

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/load/bottleneck"
 )
 
-// threadTimes is what all threads of the load's process have had together.
+// threadTimes is the sum over all threads of the load's process.
 type threadTimes struct{ run, ready time.Duration }
 
 func (w *Watch) readThreads() {
@@ -28,9 +28,8 @@ func (w *Watch) readThreads() {
 	w.threads.add(w.Clock.Now(), sum)
 }
 
-// threadsSeen shares out what the threads had over the CPUs that they use at once, since a goroutine runs on any of
-// them.
-func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *bottleneck.Generator) {
+// observeThreads divides the sum over the CPUs that the process uses at once, since a goroutine runs on any thread.
+func (w *Watch) observeThreads(endNs int64, window time.Duration, g *bottleneck.Generator) {
 	from, to, scale, ok := w.threads.span(endNs, window)
 	if !ok {
 		return
@@ -39,15 +38,15 @@ func (w *Watch) threadsSeen(endNs int64, window time.Duration, g *bottleneck.Gen
 	if w.PID == 0 {
 		n = min(runtime.GOMAXPROCS(0), n)
 	}
-	if w.AtOnce > 0 {
-		n = min(n, w.AtOnce)
+	if w.Parallelism > 0 {
+		n = min(n, w.Parallelism)
 	}
 	each := scale / float64(n)
 	g.Threads = nil
 	for range n {
 		g.Threads = append(g.Threads, bottleneck.Thread{
-			CPU:   scaled(to.run-from.run, each),
-			Ready: scaled(to.ready-from.ready, each),
+			CPU:      scaled(to.run-from.run, each),
+			RunQueue: scaled(to.ready-from.ready, each),
 		})
 	}
 }

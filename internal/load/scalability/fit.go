@@ -23,10 +23,10 @@ type Point struct {
 	Repeats int
 }
 
-// Off is how far the law is from what was measured, as a share of that: above 0, the law promises too much.
+// Off is the relative error of the law: above 0, it predicts more than was measured.
 func (p Point) Off() float64 { return p.Fitted/p.Mean - 1 }
 
-// Fit is the law that is nearest to what was measured, errors counted as shares of the throughput.
+// Fit is the law with the least squares of relative errors.
 type Fit struct {
 	Law
 	// Intervals of the parameters, of Peak and of Knee at the gain that was asked for, at Confidence.
@@ -34,10 +34,10 @@ type Fit struct {
 	Gain                                       float64
 
 	Points []Point
-	// share of the variation of the throughput that the law follows; below 0 where a constant would be nearer
+	// share of the variance of the throughput that the law explains; below 0 where a constant explains more
 	R2 float64
-	// LackOfFit is the chance of points this far off if the law held and only the noise between repeats were in the way
-	// (F test); NaN without repeats.
+	// LackOfFit is the probability of errors this large if the law held, by the noise between repeats alone (F test);
+	// NaN without repeats.
 	LackOfFit float64
 	// Noise is the standard deviation of repeats from their mean, as a share of it; NaN without repeats.
 	Noise float64
@@ -49,7 +49,7 @@ const Confidence = 0.95
 // ErrFew: the law has three parameters, so that three points always fit.
 var ErrFew = errors.New("the law needs at least 4 different levels of concurrency")
 
-// ErrNoFit: no law with σ ≥ 0 and κ ≥ 0 comes near.
+// ErrNoFit: there is no law with σ ≥ 0 and κ ≥ 0.
 var ErrNoFit = errors.New("the throughput falls faster than the law can describe")
 
 // New fits the law. Gain is that of Knee. The intervals are made with random numbers of the seed.
@@ -67,7 +67,7 @@ func New(obs []Observation, gain float64, seed uint64) (*Fit, error) {
 	if !ok {
 		return nil, ErrNoFit
 	}
-	f := &Fit{Law: p.law(), Gain: gain, Points: points}
+	f := &Fit{Law: lawOf(p), Gain: gain, Points: points}
 	for i := range points {
 		points[i].Fitted = f.At(points[i].N)
 	}
@@ -77,7 +77,7 @@ func New(obs []Observation, gain float64, seed uint64) (*Fit, error) {
 	return f, nil
 }
 
-// byConcurrency sorts by concurrency and takes the means.
+// byConcurrency takes the mean of each concurrency, in ascending order.
 func byConcurrency(obs []Observation) []Point {
 	sorted := slices.SortedFunc(slices.Values(obs), func(a, b Observation) int { return cmp.Compare(a.N, b.N) })
 	var points []Point
@@ -95,8 +95,8 @@ func byConcurrency(obs []Observation) []Point {
 	return points
 }
 
-// rowsOf gives each observation the unit of its error: the mean of its point. Noise of throughput is a share of it
-// (schedulers, neighbours), and the spread of a few repeats is too rough a guess for more.
+// rowsOf gives each observation the unit of its error: the mean of its point. Noise of throughput is proportional to it
+// (schedulers, neighbours), and few repeats estimate their own spread too roughly.
 func rowsOf(obs []Observation, points []Point) []row {
 	rows := make([]row, len(obs))
 	for i, o := range obs {
@@ -126,7 +126,7 @@ func (f *Fit) explained() float64 {
 	return 1 - left/all
 }
 
-// lackOfFit compares how far points are off with how far their repeats are from each other, the noise.
+// lackOfFit compares the errors of the points with the noise between their repeats.
 func (f *Fit) lackOfFit(obs []Observation) (p, deviation float64) {
 	var off, noise float64
 	for _, p := range f.Points {
@@ -150,16 +150,16 @@ func (f *Fit) lackOfFit(obs []Observation) (p, deviation float64) {
 	return mathx.BetaInc(d2/(d2+d1*ratio), d2/2, d1/2), math.Sqrt(noise / d2) // the upper tail of F with d1, d2
 }
 
-// Worst is the point that the law misses most, by its share.
+// Worst is the point with the largest relative error.
 func (f *Fit) Worst() Point {
 	return slices.MaxFunc(f.Points, func(a, b Point) int { return cmp.Compare(math.Abs(a.Off()), math.Abs(b.Off())) })
 }
 
-// chance is the LackOfFit below which noise is not the reason.
-const chance = 0.01
+// fitAlpha is the LackOfFit below which noise does not explain the errors.
+const fitAlpha = 0.01
 
-// Holds tells whether the law describes what was measured. It does not where a point is off by more than Gain, which
-// would place the knee wrongly, unless noise explains it.
+// Holds: the law describes the measurements. It does not where a point is off by more than Gain, which would misplace
+// the knee, unless noise explains it.
 func (f *Fit) Holds() bool {
-	return math.Abs(f.Worst().Off()) <= f.Gain || f.LackOfFit >= chance
+	return math.Abs(f.Worst().Off()) <= f.Gain || f.LackOfFit >= fitAlpha
 }

@@ -1,9 +1,9 @@
 // Package scalability fits the universal scalability law to throughput that was measured at several levels of
 // concurrency, and names the knee.
 //
-// The law (N. Gunther, "Guerrilla Capacity Planning", 2007): X(N) = λN / (1 + σ(N-1) + κN(N-1)). λ is the throughput of
-// one, σ the share of the work that waits for others (contention), κ what each pair costs to agree (coherency). With κ
-// = 0 it is Amdahl's law.
+// The law (N. Gunther, "Guerrilla Capacity Planning", 2007): X(N) = λN / (1 + σ(N-1) + κN(N-1)). λ is the throughput at
+// concurrency 1, σ the share of the work that is serialised (contention), κ the cost of agreement per pair (coherency).
+// With κ = 0 it is Amdahl's law.
 package scalability
 
 import "math"
@@ -28,14 +28,14 @@ func (l Law) Peak() float64 {
 	return math.Sqrt((1 - l.Sigma) / l.Kappa)
 }
 
-// mostConcurrency is where the search for a knee ends: nobody opens more connections.
-const mostConcurrency = 1e9
+// maxConcurrency ends the search for a knee: nobody opens more connections.
+const maxConcurrency = 1e9
 
-// Knee is the concurrency from which on twice as much gives less than gain more throughput (0.1 is 10 %), at least 1;
-// +Inf if the law has none. What doubling gives only falls as n grows.
+// Knee is the concurrency from which twice as much gives less than gain more throughput (0.1 is 10 %), at least 1; +Inf
+// if the law has none. The gain of doubling only falls as n grows.
 func (l Law) Knee(gain float64) float64 {
 	little := func(n float64) bool { return l.At(2*n) < (1+gain)*l.At(n) }
-	low, high := 1.0, mostConcurrency
+	low, high := 1.0, maxConcurrency
 	if little(low) {
 		return low
 	}

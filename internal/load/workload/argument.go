@@ -1,7 +1,7 @@
 package workload
 
-// append appends an argument of varying length, marked by the compiler, with its length before it. It gives where the
-// argument itself begins, and the key it came to.
+// append appends an argument of variable length, marked by the compiler, with its length before it. It gives where the
+// argument itself begins, and its last key.
 func (a argument) append(dst []byte, s *Stream, key uint64) (out []byte, start int, last uint64) {
 	length := a.draw(s, key)
 	dst = appendLength(dst, length)
@@ -27,7 +27,7 @@ func (a argument) append(dst []byte, s *Stream, key uint64) (out []byte, start i
 	return append(dst, '\r', '\n'), start, key
 }
 
-// draw draws what the argument will have, and gives its length.
+// draw draws the content of the argument, and gives its length.
 func (a argument) draw(s *Stream, key uint64) (length int) {
 	for i := range a {
 		p := &a[i]

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkKind says what of a reply is a value.
+// checkKind says which parts of a reply are values.
 type checkKind uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	checkEach            // the elements are the values of the request's key and those after it
 )
 
-// checkOf says what of the reply to a request is a value, if all that writes its keys writes nothing else.
+// checkOf says which parts of the reply to a request are values, if only values are written to its keys.
 func checkOf(r request) checkKind {
 	if len(r.commands) != 1 || len(r.keys[0]) == 0 {
 		return notChecked
@@ -43,32 +43,34 @@ func checkOf(r request) checkKind {
 	return notChecked
 }
 
-const justOne = 1 << 20 // more than any command has arguments
+const noStep = 1 << 20 // one value only: more than the arguments of any command
 
-// valuesAt gives which arguments of a writing command are values: from the first, every step-th. Beside these, only the
-// commands of keepsValues may touch keys whose values are checked.
+// valuesAt says which arguments of a writing command are values: from the first, every step-th. Keys whose values are
+// checked may only be used by these commands and by those of keepsValues.
 var valuesAt = map[string]struct{ first, step int }{
-	"SET": {2, justOne}, "SETNX": {2, justOne}, "GETSET": {2, justOne}, "SETEX": {3, justOne}, "PSETEX": {3, justOne},
+	"SET": {2, noStep}, "SETNX": {2, noStep}, "GETSET": {2, noStep}, "SETEX": {3, noStep}, "PSETEX": {3, noStep},
 	"MSET": {2, 2}, "MSETNX": {2, 2}, "HSET": {3, 2}, "HMSET": {3, 2}, "HSETNX": {3, 2},
 	"LPUSH": {2, 1}, "RPUSH": {2, 1}, "LPUSHX": {2, 1}, "RPUSHX": {2, 1},
 }
 
-var keepsValues = setOf(`GET MGET GETDEL GETEX STRLEN GETRANGE SUBSTR DEL UNLINK EXISTS TOUCH TYPE TTL PTTL EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST
-	EXPIRETIME PEXPIRETIME DUMP OBJECT MEMORY WATCH GETBIT BITCOUNT BITPOS BITFIELD_RO
-	HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HSCAN HRANDFIELD LPOP RPOP LLEN LINDEX LRANGE LTRIM LPOS LREM`)
+var keepsValues = setOf(`
+	GET MGET GETDEL GETEX STRLEN GETRANGE SUBSTR DEL UNLINK EXISTS TOUCH TYPE TTL PTTL EXPIRE PEXPIRE
+	EXPIREAT PEXPIREAT PERSIST EXPIRETIME PEXPIRETIME DUMP OBJECT MEMORY WATCH GETBIT BITCOUNT BITPOS
+	BITFIELD_RO HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HSCAN HRANDFIELD LPOP RPOP LLEN
+	LINDEX LRANGE LTRIM LPOS LREM`)
 
 // markChecked marks the ops whose replies can be checked, where Options.Verify asks for it.
 func (w *Workload) markChecked() error {
 	if !w.options.Verify {
 		return nil
 	}
-	spoilt, any := w.spoilt(), false
+	other, any := w.otherWriters(), false
 	w.checks = make([]checkKind, len(w.requests))
 	for i, r := range w.requests {
 		w.checks[i] = checkOf(r)
 		checked := w.checks[i] != notChecked
 		for _, at := range r.keys[0] {
-			checked = checked && spoilt[pattern{key: r.commands[0][at]}.text()] == ""
+			checked = checked && other[pattern{key: r.commands[0][at]}.text()] == ""
 		}
 		w.Ops[i].Checked = checked
 		any = any || checked
@@ -76,15 +78,15 @@ func (w *Workload) markChecked() error {
 	if any {
 		return nil
 	}
-	for key, by := range spoilt {
-		return usage("nothing to verify: what %q holds is not told by its key, as %s writes it", key, by)
+	for key, by := range other {
+		return usage("nothing to verify: %s writes other values to %q than those that belong to its keys", by, key)
 	}
 	return usage("nothing to verify: no command reads values of keys with {key}; add one of GET, MGET, HGET, HMGET, " +
 		"HVALS, LINDEX, LRANGE, LPOP, RPOP")
 }
 
-// spoilt lists the families of keys to which something else is written than values, and by which command.
-func (w *Workload) spoilt() map[string]string {
+// otherWriters are the commands that write something else than values, by the family of keys.
+func (w *Workload) otherWriters() map[string]string {
 	out := map[string]string{}
 	for _, k := range w.keyArguments() {
 		at, writes := valuesAt[k.name]
@@ -100,9 +102,8 @@ func (w *Workload) spoilt() map[string]string {
 	return out
 }
 
-// Check tells whether the reply to a request of an op that is Checked, whole and as it came, is one that the workload's
-// writers wrote: ErrWrongValue if not. Nulls are misses and error replies are errors, and neither is wrong. It
-// allocates only for an error.
+// Check checks the whole reply to a request of an op that is Checked: it is ErrWrongValue if the workload did not write
+// it. Nulls are misses and error replies are errors, and neither is wrong. It allocates only for an error.
 func (s *Stream) Check(r Request, reply []byte) error {
 	if int(r.Op) >= len(s.w.Ops) || !s.w.Ops[r.Op].Checked || r.Key < 0 || len(reply) == 0 {
 		return nil

@@ -10,19 +10,19 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// Node is a connection to one server: it sends commands together and gives a reply for each. An error reply is a reply.
+// Node is a connection to one server. Pipeline sends commands together and gives a reply for each, which may be an
+// error reply.
 type Node interface {
 	Pipeline(ctx context.Context, commands [][]string) ([]resp.Value, error)
 }
 
-// Bounds of one round, so that a server is not held for long: SCAN looks at about scanCount keys, a few hundred
-// microseconds.
+// Limits of one round, so that it does not block the server for long: SCAN visits about scanCount keys, some 100 µs.
 const (
 	scanCount      = 1000
 	removePerRound = 500
 )
 
-// ErrNotAll is that of a clean-up which left keys; how many were removed is told beside it.
+// ErrNotAll: a clean-up left keys. The number of removed keys comes with it.
 var ErrNotAll = errors.New("keys of the load remain")
 
 // Patterns are globs for SCAN MATCH which together match every key that the workload may have written. All begin with
@@ -37,7 +37,7 @@ func (w *Workload) Patterns() []string {
 	return out
 }
 
-// keyGlob has a character for each digit, and the braces of a hash tag, so that a key of another form is not touched.
+// keyGlob has a character for each digit, and the braces of a hash tag, so that it matches no key of another form.
 func (w *Workload) keyGlob(key argument) string {
 	var b strings.Builder
 	for _, p := range key {
@@ -58,23 +58,22 @@ func (w *Workload) keyGlob(key argument) string {
 	return b.String()
 }
 
-// CleanupByScan removes what matches Patterns from a node, with SCAN: it finds keys whatever their numbers are, but
-// looks at all keys of the node. It ends early with the context. Keys that do not begin with the prefix are not touched
-// whatever the server says. In a cluster it is run for each master.
+// CleanupByScan removes the keys that match Patterns from a node, with SCAN. It finds keys with any number, but visits
+// all keys of the node. It ends early with the context. It never touches keys that do not begin with the prefix. In a
+// cluster it runs for each master.
 func (w *Workload) CleanupByScan(ctx context.Context, node Node) (removed int64, err error) {
 	r := remover{node: node, prefix: w.options.prefix(), command: "UNLINK"}
 	return r.byScan(ctx, w.Patterns())
 }
 
-// CleanupPrefix removes every key under Prefix + keyPrefix from a node, of whichever run it is; else it is as
-// CleanupByScan.
+// CleanupPrefix is CleanupByScan of all keys under Prefix + keyPrefix, of any run.
 func CleanupPrefix(ctx context.Context, node Node, keyPrefix string) (removed int64, err error) {
 	r := remover{node: node, prefix: Prefix + keyPrefix, command: "UNLINK"}
 	return r.byScan(ctx, []string{globEscaped(r.prefix) + "*"})
 }
 
-// CleanupByKeys removes every key that the workload can have written, number by number, for servers and proxies without
-// SCAN. Keys that are not of the range of numbers (with {rand} or {unique} in them) are ErrNotAll.
+// CleanupByKeys removes every key that the workload may have written, by number, for servers and proxies without SCAN.
+// Keys with {rand} or {unique} cannot be enumerated: ErrNotAll.
 func (w *Workload) CleanupByKeys(ctx context.Context, node Node) (removed int64, err error) {
 	r := remover{node: node, prefix: w.options.prefix(), command: "UNLINK"}
 	var left []string
@@ -118,7 +117,7 @@ func (w *Workload) keyText(a argument, number uint64) string {
 	return string(key)
 }
 
-// remover removes keys one by one, since those of one command would have to be in one slot, but many in a round.
+// remover removes keys by a command each, since the keys of one command must be in one slot, many in a round.
 type remover struct {
 	node    Node
 	prefix  string
@@ -144,7 +143,7 @@ func (r *remover) scan(ctx context.Context, pattern string) error {
 			err = replies[0].Err()
 		}
 		if err != nil {
-			return fmt.Errorf("%w: looking for %s: %w", ErrNotAll, pattern, err)
+			return fmt.Errorf("%w: SCAN for %s: %w", ErrNotAll, pattern, err)
 		}
 		if len(replies[0].Elems) != 2 {
 			return fmt.Errorf("%w: SCAN gave no cursor and keys", ErrNotAll)
@@ -164,7 +163,7 @@ func (r *remover) scan(ctx context.Context, pattern string) error {
 	}
 }
 
-// add takes a key for the next round, if it has the prefix.
+// add adds a key to the next round, if it has the prefix.
 func (r *remover) add(key string) {
 	if strings.HasPrefix(key, r.prefix) {
 		r.round = append(r.round, key)

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// command is what is known of a command of Redis or Valkey.
+// command describes a command of Redis or Valkey.
 type command struct {
-	// positions of its keys as in COMMAND's reply; a negative last counts from the end; first 0: no key
+	// positions of its keys as in the reply to COMMAND; a negative last counts from the end; first 0: no key
 	first, last, step int
-	kind              kind   // of the value at its keys; none where it takes any
-	keys              finder // instead of the positions, where they depend on the arguments
+	kind              kind   // of the value at its keys; anyKind where it takes any
+	keys              finder // instead of positions that depend on the arguments
 }
 
 // kind is the type of the value that a key holds.
@@ -30,12 +30,12 @@ var kindNames = [...]string{"any type", "string", "list", "hash", "set", "sorted
 
 func (k kind) String() string { return kindNames[k] }
 
-// finder gives the positions of the keys in a command with its arguments: nil where they cannot be told, empty where
-// there is none.
+// finder gives the positions of the keys in a command with its arguments: nil where they are not known, empty without
+// keys.
 type finder func(args []string) []int
 
-// commands has those whose keys are known, as COMMAND of redis 8.0.2 and valkey 8.1.1 has them; a test holds it against
-// real servers. The commands of modules are as in their documentation.
+// commands are those whose keys are known, from COMMAND of redis 8.0.2 and valkey 8.1.1, to which a test compares it,
+// and from the documentation of modules.
 var commands = func() map[string]command {
 	table := map[string]command{}
 	add := func(c command, names string) {
@@ -58,8 +58,9 @@ var commands = func() map[string]command {
 	add(with(anyKind, subcommandKey("USAGE")), "MEMORY")
 
 	add(of(one, stringKind),
-		`GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN SUBSTR GETRANGE SETRANGE INCR DECR INCRBY DECRBY
-		INCRBYFLOAT GETBIT SETBIT BITCOUNT BITPOS BITFIELD BITFIELD_RO PFADD`)
+		`
+	GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN SUBSTR GETRANGE SETRANGE INCR DECR INCRBY
+	DECRBY INCRBYFLOAT GETBIT SETBIT BITCOUNT BITPOS BITFIELD BITFIELD_RO PFADD`)
 	add(of(pair, stringKind), "LCS")
 	add(of(all, stringKind), "MGET PFCOUNT PFMERGE")
 	add(command{first: 1, last: -1, step: 2, kind: stringKind}, "MSET MSETNX")
@@ -72,8 +73,10 @@ var commands = func() map[string]command {
 	add(with(listKind, counted(2)), "BLMPOP")
 
 	add(of(one, hashKind),
-		`HSET HMSET HSETNX HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HINCRBY HINCRBYFLOAT HSCAN HRANDFIELD
-		HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HTTL HPTTL HEXPIRETIME HPEXPIRETIME HPERSIST HGETDEL HGETEX HSETEX`)
+		`
+	HSET HMSET HSETNX HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HDEL HINCRBY HINCRBYFLOAT HSCAN
+	HRANDFIELD HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HTTL HPTTL HEXPIRETIME HPEXPIRETIME HPERSIST HGETDEL
+	HGETEX HSETEX`)
 
 	add(of(one, setKind), "SADD SREM SPOP SCARD SISMEMBER SMISMEMBER SMEMBERS SRANDMEMBER SSCAN")
 	add(of(pair, setKind), "SMOVE")
@@ -81,9 +84,11 @@ var commands = func() map[string]command {
 	add(with(setKind, counted(1)), "SINTERCARD")
 
 	add(of(one, zsetKind),
-		`ZADD ZINCRBY ZREM ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE
-		ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZRANDMEMBER ZSCAN ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
-		GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO`)
+		`
+	ZADD ZINCRBY ZREM ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE
+	ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZRANDMEMBER ZSCAN ZREMRANGEBYRANK
+	ZREMRANGEBYSCORE ZREMRANGEBYLEX GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO
+	GEORADIUSBYMEMBER_RO`)
 	add(of(pair, zsetKind), "ZRANGESTORE GEOSEARCHSTORE")
 	add(command{first: 1, last: -2, step: 1, kind: zsetKind}, "BZPOPMIN BZPOPMAX")
 	add(with(anyKind, counted(1)), "ZDIFF ZINTER ZUNION ZINTERCARD")
@@ -98,10 +103,12 @@ var commands = func() map[string]command {
 	add(with(streamKind, subcommandKey("CREATE", "SETID", "DESTROY", "CREATECONSUMER", "DELCONSUMER")), "XGROUP")
 
 	add(with(anyKind, counted(2)), "EVAL EVAL_RO EVALSHA EVALSHA_RO FCALL FCALL_RO")
-	add(one, "PUBLISH SPUBLISH") // a channel takes the prefix as a key does
-	add(one, `JSON.SET JSON.GET JSON.DEL JSON.TYPE JSON.NUMINCRBY JSON.STRAPPEND JSON.STRLEN JSON.ARRAPPEND JSON.ARRLEN JSON.ARRPOP JSON.OBJKEYS
-		JSON.OBJLEN JSON.MERGE BF.ADD BF.EXISTS BF.MADD BF.MEXISTS BF.RESERVE BF.INSERT BF.CARD CF.ADD CF.EXISTS CF.DEL CF.RESERVE TS.ADD TS.GET
-		TS.RANGE TS.CREATE VADD VSIM VCARD VDIM VEMB VREM`)
+	add(one, "PUBLISH SPUBLISH") // a channel has the prefix as a key has
+	add(one, `
+	JSON.SET JSON.GET JSON.DEL JSON.TYPE JSON.NUMINCRBY JSON.STRAPPEND JSON.STRLEN JSON.ARRAPPEND
+	JSON.ARRLEN JSON.ARRPOP JSON.OBJKEYS JSON.OBJLEN JSON.MERGE BF.ADD BF.EXISTS BF.MADD BF.MEXISTS
+	BF.RESERVE BF.INSERT BF.CARD CF.ADD CF.EXISTS CF.DEL CF.RESERVE TS.ADD TS.GET TS.RANGE TS.CREATE VADD
+	VSIM VCARD VDIM VEMB VREM`)
 	return table
 }()
 
@@ -125,7 +132,7 @@ func keyPositions(args []string) []int {
 	return at
 }
 
-// counted finds keys after their number, which stands at a position.
+// counted finds keys after their number, which is at a position.
 func counted(at int) finder {
 	return func(args []string) []int {
 		if at >= len(args) {
@@ -143,7 +150,7 @@ func counted(at int) finder {
 	}
 }
 
-// destination finds the key that is written and those that are counted after it.
+// destination finds the key that is written, and the counted keys after it.
 func destination(args []string) []int {
 	sources := counted(2)(args)
 	if sources == nil {
@@ -152,7 +159,7 @@ func destination(args []string) []int {
 	return append([]int{1}, sources...)
 }
 
-// subcommandKey finds the key after one of some subcommands.
+// subcommandKey finds the key after one of these subcommands.
 func subcommandKey(names ...string) finder {
 	return func(args []string) []int {
 		for _, name := range names {
@@ -164,11 +171,11 @@ func subcommandKey(names ...string) finder {
 	}
 }
 
-// streamKeys finds the first half of what follows STREAMS.
+// streamKeys finds the first half of the arguments after STREAMS.
 func streamKeys(args []string) []int {
 	options := 1
 	if strings.EqualFold(args[0], "XREADGROUP") {
-		options = 4 // GROUP, and two names that could be anything
+		options = 4 // GROUP, and two names
 	}
 	for i := options; i < len(args); i++ {
 		if strings.EqualFold(args[i], "STREAMS") {
@@ -184,7 +191,7 @@ func streamKeys(args []string) []int {
 }
 
 // sortKeys finds the first key and those after STORE, STOREDIST, BY and GET, of SORT and GEORADIUS. What BY and GET
-// name are patterns of keys; `BY nosort` and `GET #` are none.
+// name are patterns of keys, but not `BY nosort` and `GET #`.
 func sortKeys(args []string) []int {
 	if len(args) < 2 {
 		return nil
@@ -204,23 +211,28 @@ func sortKeys(args []string) []int {
 	return keys
 }
 
-// missReads are the commands whose reply holds nothing where there was nothing to read: it is a null, an aggregate
-// without elements, or one of nulls. (A number that is 0 is an answer.)
-var missReads = setOf(`GET GETDEL GETEX GETSET MGET HGET HGETDEL HMGET HGETALL HKEYS HVALS HRANDFIELD LPOP RPOP LINDEX LPOS LRANGE RPOPLPUSH LMOVE
-	SPOP SRANDMEMBER SMEMBERS SINTER SUNION SDIFF SORT SORT_RO ZSCORE ZMSCORE ZRANK ZREVRANK ZRANDMEMBER ZRANGE ZREVRANGE ZRANGEBYSCORE
-	ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN ZPOPMAX ZDIFF ZINTER ZUNION XRANGE XREVRANGE GEOPOS GEOHASH GEOSEARCH GEORADIUS_RO
-	GEORADIUSBYMEMBER_RO BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX LMPOP ZMPOP BLMPOP BZMPOP GEODIST DUMP OBJECT MEMORY XREAD XREADGROUP
-	JSON.GET VEMB`)
+// missReads are the commands whose reply to a miss is empty: null, an aggregate without elements, or one of nulls. (The
+// number 0 is no miss.)
+var missReads = setOf(`
+	GET GETDEL GETEX GETSET MGET HGET HGETDEL HMGET HGETALL HKEYS HVALS HRANDFIELD LPOP RPOP LINDEX LPOS
+	LRANGE RPOPLPUSH LMOVE SPOP SRANDMEMBER SMEMBERS SINTER SUNION SDIFF SORT SORT_RO ZSCORE ZMSCORE ZRANK
+	ZREVRANK ZRANDMEMBER ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZPOPMIN
+	ZPOPMAX ZDIFF ZINTER ZUNION XRANGE XREVRANGE GEOPOS GEOHASH GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
+	BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX LMPOP ZMPOP BLMPOP BZMPOP GEODIST DUMP OBJECT MEMORY
+	XREAD XREADGROUP JSON.GET VEMB`)
 
-// readOnly are the commands that write no key, as COMMAND of redis 8.0.2 and valkey 8.1.1 flags them; a test holds it
-// against real servers. With them are those that have no key and leave nothing.
-var readOnly = setOf(`PING ECHO TIME PUBLISH SPUBLISH
-	DUMP TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXISTS TOUCH OBJECT MEMORY SORT_RO GET MGET STRLEN SUBSTR GETRANGE GETBIT BITCOUNT BITPOS PFCOUNT
-	BITFIELD_RO LCS LLEN LINDEX LRANGE LPOS HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HSCAN HRANDFIELD HTTL HPTTL HEXPIRETIME
-	HPEXPIRETIME SCARD SISMEMBER SMISMEMBER SMEMBERS SRANDMEMBER SSCAN SDIFF SINTER SUNION SINTERCARD ZSCORE ZMSCORE ZRANK ZREVRANK ZCARD
-	ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZRANDMEMBER ZSCAN ZDIFF ZINTER ZUNION
-	ZINTERCARD GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO XLEN XRANGE XREVRANGE XREAD XPENDING XINFO EVAL_RO EVALSHA_RO
-	JSON.GET JSON.TYPE JSON.STRLEN JSON.ARRLEN JSON.OBJKEYS JSON.OBJLEN BF.EXISTS BF.MEXISTS BF.CARD CF.EXISTS TS.GET TS.RANGE VSIM VCARD VDIM VEMB`)
+// readOnly are the commands that write no key, by the flags in COMMAND of redis 8.0.2 and valkey 8.1.1, to which a test
+// compares it, and those without keys that leave nothing.
+var readOnly = setOf(`
+	PING ECHO TIME PUBLISH SPUBLISH DUMP TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXISTS TOUCH OBJECT MEMORY
+	SORT_RO GET MGET STRLEN SUBSTR GETRANGE GETBIT BITCOUNT BITPOS PFCOUNT BITFIELD_RO LCS LLEN LINDEX
+	LRANGE LPOS HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HSCAN HRANDFIELD HTTL HPTTL HEXPIRETIME
+	HPEXPIRETIME SCARD SISMEMBER SMISMEMBER SMEMBERS SRANDMEMBER SSCAN SDIFF SINTER SUNION SINTERCARD ZSCORE
+	ZMSCORE ZRANK ZREVRANK ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE
+	ZRANGEBYLEX ZREVRANGEBYLEX ZRANDMEMBER ZSCAN ZDIFF ZINTER ZUNION ZINTERCARD GEODIST GEOHASH GEOPOS
+	GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO XLEN XRANGE XREVRANGE XREAD XPENDING XINFO EVAL_RO
+	EVALSHA_RO JSON.GET JSON.TYPE JSON.STRLEN JSON.ARRLEN JSON.OBJKEYS JSON.OBJLEN BF.EXISTS BF.MEXISTS
+	BF.CARD CF.EXISTS TS.GET TS.RANGE VSIM VCARD VDIM VEMB`)
 
 // subcommanded are the commands whose first argument is a part of their name.
 var subcommanded = setOf("OBJECT MEMORY XINFO XGROUP CLIENT SLOWLOG LATENCY PUBSUB COMMAND SCRIPT FUNCTION CONFIG " +
@@ -234,7 +246,7 @@ func setOf(names string) map[string]bool {
 	return set
 }
 
-// opName is how calls of a command are named: in upper case, with its subcommand.
+// opName is the name of calls of a command: in upper case, with its subcommand.
 func opName(args []string) string {
 	name := strings.ToUpper(args[0])
 	if subcommanded[name] && len(args) > 1 {

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// pairs are the decimal digits of a number of a key, two and two, the highest first: the units in which numbers are
-// written and slots are looked up.
+// pairs are the decimal digits of a key's number in pairs, the highest first: numbers are written and slots are looked
+// up by pairs.
 type pairs [keyDigits / 2]uint8
 
 func pairsOf(n uint64) pairs {
@@ -18,7 +18,7 @@ func pairsOf(n uint64) pairs {
 	}
 }
 
-// pairMask keeps an index of a table of pairs in its bounds, so that the compiler need not check it.
+// pairMask keeps an index into a table of pairs within its bounds, so that the compiler omits the check.
 const pairMask = 127
 
 // pairText has the two digits of each pair, in the order of memory of a little-endian uint16.
@@ -29,7 +29,7 @@ var pairText = func() (t [pairMask + 1]uint16) {
 	return t
 }()
 
-// put writes pairs from … until to dst.
+// put writes the pairs [from, until) to dst.
 func (p *pairs) put(dst []byte, from, until int) {
 	for i := from; i < until; i++ {
 		binary.LittleEndian.PutUint16(dst[2*(i-from):], pairText[p[i]&pairMask])
@@ -55,14 +55,14 @@ func putDigits(dst []byte, n uint64) {
 	binary.LittleEndian.PutUint16(dst[10:], pairText[low%100&pairMask])
 }
 
-// slotTable gives the slot of a key of which only the number changes. CRC16 is linear: each pair of digits at its place
-// changes the same bits whatever the others are, so that a slot is six look-ups instead of a CRC over the key.
+// slotTable gives the slot of a key of which only the number changes. CRC16 is linear: a pair of digits changes the
+// same bits whatever the other pairs are, so that a slot takes six table lookups instead of a CRC over the key.
 type slotTable struct {
 	zero    uint16 // slot of the key with the number 0
 	changes [keyDigits / 2][pairMask + 1]uint16
 }
 
-// newSlotTable asks for the slots of keys that key makes of numbers.
+// newSlotTable computes the table; key gives the key of a number.
 func newSlotTable(key func(n uint64) []byte) *slotTable {
 	t := &slotTable{zero: cluster.Slot(key(0))}
 	unit := uint64(1)

@@ -1,6 +1,6 @@
 package workload
 
-// dueDigits are those of a time in nanoseconds since the epoch, from 2001 to 2286.
+// dueDigits is the number of digits of a time in nanoseconds since the epoch, from 2001 to 2286.
 const dueDigits = 19
 
 // appendDue appends a time with all of its digits.
@@ -14,7 +14,7 @@ func appendDue(dst []byte, ns int64) []byte {
 	return dst
 }
 
-// DueOf finds the time that {due} put at the beginning of a message, with a colon behind it.
+// DueOf reads the time that {due} put at the start of a message, with a colon after it.
 func DueOf(message []byte) (ns int64, ok bool) {
 	if len(message) <= dueDigits || message[dueDigits] != ':' {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// namedExpiry is what the named commands SETEX and PSETEX have without Options.Expire.
+// namedExpiry is the expiry of the named commands SETEX and PSETEX without Options.Expire.
 const namedExpiry = time.Hour
 
 // withExpiry puts Options.Expire into the named commands that have an expiry.
@@ -28,7 +28,7 @@ func (w *Workload) withExpiry(template string, isNamed bool) string {
 	return template
 }
 
-// ownExpiry are the options of SET that say when the key goes.
+// ownExpiry are the options of SET that set an expiry.
 var ownExpiry = []string{"EX", "PX", "EXAT", "PXAT", "KEEPTTL"}
 
 // expire gives every SET without an expiry that of Options.Expire.
@@ -49,7 +49,8 @@ func (w *Workload) expire() error {
 		}
 	}
 	if !applies {
-		return usage("an expiry holds for SET, SETEX and PSETEX, and there is none; write an EXPIRE into the template")
+		return usage("an expiry applies to SET, SETEX and PSETEX, and there is none of them; write an EXPIRE into " +
+			"the template")
 	}
 	return nil
 }

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// ErrUsage is that of an option whose text cannot be understood, or that does not fit the others.
+// ErrUsage: an option has no valid value, or contradicts the others.
 var ErrUsage = errors.New("usage")
 
-// usageError is ErrUsage without saying so: its text is what is wrong.
+// usageError matches ErrUsage, without its text.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() []error { return []error{e.error, ErrUsage} }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Keys is a range of numbers of keys and how they are drawn from it.
+// Keys is a range of keys, by their numbers, and their distribution.
 type Keys struct {
-	Low, High uint64 // both belong to it
+	Low, High uint64 // inclusive
 	Dist      Dist
 	Exponent  float64 // of Zipf and Latest, above 0
 	Centre    float64 // of Gaussian, a number of a key
@@ -30,9 +30,9 @@ type Keys struct {
 // Dist is a distribution of the keys.
 type Dist uint8
 
-// The distributions. The calls per key of Zipf fall with its rank to the power of the exponent, and the ranks are
-// spread over the range, so that hot keys are not neighbours; Latest is Zipf with the highest number first. With
-// Sequential each stream of a workload takes every n-th key, so that together they come by all of them.
+// The distributions. With Zipf the calls per key fall with the rank of the key to the power of the exponent, and the
+// ranks are spread over the range, so that hot keys are not neighbours; Latest is Zipf with the highest number first.
+// With Sequential each of n streams of a workload takes every n-th key, so that together they visit all of them.
 const (
 	Uniform Dist = iota
 	Zipf
@@ -47,7 +47,7 @@ func (d Dist) String() string { return distNames[d] }
 
 const (
 	keyDigits       = 12
-	maxKey          = 1e12 - 1 // what keyDigits can hold
+	maxKey          = 1e12 - 1 // with keyDigits digits
 	defaultExponent = 0.99     // as YCSB has it
 )
 
@@ -139,7 +139,7 @@ func (k Keys) ParseDist(text string) (Keys, error) {
 	return k, nil
 }
 
-// count is how many keys there are.
+// count is the number of keys.
 func (k Keys) count() uint64 { return k.High - k.Low + 1 }
 
 func (k Keys) check() error {
@@ -156,13 +156,13 @@ func (k Keys) check() error {
 	return nil
 }
 
-// drawer draws numbers of keys in constant time. It is not changed after newDrawer.
+// drawer draws keys in constant time. It is not changed after newDrawer.
 type drawer struct {
 	keys     Keys
 	n        uint64
 	zipf     zipf
 	multiple uint64  // spreads ranks over the range: rank × multiple mod n
-	cdfLow   float64 // gaussian: the part of the curve that the range cuts out, erf of its ends
+	cdfLow   float64 // gaussian: erf of the ends of the range
 	cdfHigh  float64
 }
 
@@ -179,7 +179,7 @@ func newDrawer(k Keys) drawer {
 	return d
 }
 
-// draw gives a key. next is where a sequential stream stands, an offset into the range, and is moved on by step.
+// draw draws a key. next is the position of a sequential stream, an offset into the range; draw adds step to it.
 func (d *drawer) draw(r *rng, next *uint64, step uint64) uint64 {
 	switch d.keys.Dist {
 	case Uniform:
@@ -194,12 +194,12 @@ func (d *drawer) draw(r *rng, next *uint64, step uint64) uint64 {
 	}
 	at := *next
 	if *next += step; *next >= d.n {
-		*next = at % step // the first of this stream again
+		*next = at % step // back to the first of this stream
 	}
 	return d.keys.Low + at
 }
 
-// gaussian inverts the cumulative distribution cut to the range, so that no draw is repeated and none lies outside.
+// gaussian inverts the cumulative distribution, truncated to the range, so that no draw needs to be repeated.
 func (d *drawer) gaussian(r *rng) uint64 {
 	u := d.cdfLow + r.float()*(d.cdfHigh-d.cdfLow)
 	x := math.Round(d.keys.Centre + d.keys.Deviation*math.Sqrt2*math.Erfinv(u))

@@ -13,8 +13,8 @@ import (
 // maxLineBytes bounds a line of a log.
 const maxLineBytes = 64 << 20
 
-// logged is a line of MONITOR.
-type logged struct {
+// loggedCommand is a line of MONITOR.
+type loggedCommand struct {
 	at       time.Duration // since the epoch
 	database string        // number
 	client   string        // address, or "lua"
@@ -23,34 +23,34 @@ type logged struct {
 
 // parseMonitor reads a line as MONITOR prints it (replicationFeedMonitors in Redis' replication.c):
 // 1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
-func parseMonitor(line string) (logged, bool) {
+func parseMonitor(line string) (loggedCommand, bool) {
 	stamp, rest, ok := strings.Cut(line, " [")
 	who, text, ok2 := strings.Cut(rest, `] "`)
 	if !ok || !ok2 {
-		return logged{}, false
+		return loggedCommand{}, false
 	}
-	var l logged
+	var l loggedCommand
 	if l.at, ok = parseStamp(stamp); !ok {
-		return logged{}, false
+		return loggedCommand{}, false
 	}
 	if l.database, l.client, ok = strings.Cut(who, " "); !ok {
-		return logged{}, false
+		return loggedCommand{}, false
 	}
 	if _, err := strconv.ParseUint(l.database, 10, 31); err != nil {
-		return logged{}, false
+		return loggedCommand{}, false
 	}
 	for text = `"` + text; text != ""; {
 		if text[0] != '"' {
-			return logged{}, false
+			return loggedCommand{}, false
 		}
 		arg, n, ok := doubleQuoted(text)
 		if !ok {
-			return logged{}, false
+			return loggedCommand{}, false
 		}
 		l.args, text = append(l.args, string(arg)), text[n:]
 		if text != "" {
 			if text, ok = strings.CutPrefix(text, " "); !ok {
-				return logged{}, false
+				return loggedCommand{}, false
 			}
 		}
 	}
@@ -66,33 +66,33 @@ func parseStamp(text string) (time.Duration, bool) {
 		len(micros) == 6 && us < 1e6
 }
 
-// block is a transaction of a client whose EXEC has not come.
-type block struct {
+// transaction is a transaction of a client before its EXEC.
+type transaction struct {
 	at      time.Duration
 	encoded []byte
-	split   bool // its keys are in several slots, and the target is a cluster
+	split   bool // its keys are in several slots of a cluster
 	Request
 }
 
-// monitorReader makes a replay of lines.
+// monitorReader makes a replay of the lines of MONITOR.
 type monitorReader struct {
 	*Replay
-	first  time.Duration
-	begun  bool
-	blocks map[string]*block
-	held   int64 // bytes of all blocks
-	others int64 // requests of databases other than 0
+	first          time.Duration
+	begun          bool
+	transactions   map[string]*transaction
+	blockBytes     int64 // of all transactions
+	otherDatabases int64 // requests of databases other than 0
 }
 
-// ReadMonitor reads what `redis-cli MONITOR` printed. Its keys get the prefix, those of a database other than 0 with
-// "dbN:" after it. A transaction becomes one request. What a script called is left out, since the script calls it
-// again; so are commands that a load does not send, and those that block. The error is ErrUsage for a log that cannot
-// be replayed.
+// ReadMonitor reads the output of `redis-cli MONITOR`. Its keys get the prefix, those of a database other than 0 with
+// "dbN:" after it. A transaction becomes one request. Commands that a script called are left out, since the script
+// calls them again; so are commands that a load does not send, and those that block. The error is ErrUsage for a log
+// that cannot be replayed.
 func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m := monitorReader{Replay: newReplay(o), blocks: map[string]*block{}}
+	m := monitorReader{Replay: newReplay(o), transactions: map[string]*transaction{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLineBytes)
 	for lines.Scan() {
@@ -114,22 +114,21 @@ func ReadMonitor(in io.Reader, o ReplayOptions) (*Replay, error) {
 	} else if err != nil {
 		return nil, usage("log of MONITOR: %w", err)
 	}
-	for range m.blocks {
+	for range m.transactions {
 		m.skip("MULTI", "its EXEC is not in the log")
 	}
-	if m.others > 0 && m.options.KeepKeys {
+	if m.otherDatabases > 0 && m.options.KeepKeys {
 		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; all are sent to that of the "+
-			"connections", m.others))
-	} else if m.others > 0 {
+			"connections", m.otherDatabases))
+	} else if m.otherDatabases > 0 {
 		m.Notes = append(m.Notes, fmt.Sprintf("commands of databases other than 0: %d; their keys have dbN: before "+
-			"them", m.others))
+			"them", m.otherDatabases))
 	}
 	return m.finish("log of MONITOR")
 }
 
 // unreadable says why a line could not be read. valkey 8.1.0 and 8.1.1 escape neither quotes nor backslashes (valkey PR
-// 2036, fixed in 8.1.2), so that their arguments with quotes cannot be told apart, and those with backslashes are not
-// what they were.
+// 2036, fixed in 8.1.2), so that arguments with quotes are ambiguous, and those with backslashes are changed.
 func unreadable(line string) string {
 	if strings.Contains(line, `] "`) {
 		return "its quotes do not match, as in the MONITOR of valkey before 8.1.2, which does not escape them"
@@ -138,20 +137,20 @@ func unreadable(line string) string {
 }
 
 // line adds a command of the log.
-func (m *monitorReader) line(l logged) error {
+func (m *monitorReader) line(l loggedCommand) error {
 	name := strings.ToUpper(l.args[0])
-	open := m.blocks[l.client]
+	open := m.transactions[l.client]
 	switch {
 	case l.client == "lua":
 		m.skip(name, "called by a script, which calls it again")
 		return nil
 	case name == "MULTI":
 		m.close(l.client)
-		m.blocks[l.client] = &block{at: l.at, encoded: encode(nil, []string{"MULTI"}), Request: Request{
+		m.transactions[l.client] = &transaction{at: l.at, encoded: encode(nil, []string{"MULTI"}), Request: Request{
 			Replies: 1,
 			Slot:    -1, Key: -1,
 		}}
-		m.held += int64(len(m.blocks[l.client].encoded))
+		m.blockBytes += int64(len(m.transactions[l.client].encoded))
 		return nil
 	case name == "DISCARD":
 		m.close(l.client)
@@ -167,7 +166,7 @@ func (m *monitorReader) line(l logged) error {
 	}
 	database := ""
 	if l.database != "0" {
-		m.others++
+		m.otherDatabases++
 		database = "db" + l.database + ":"
 	}
 	args, slot, err := m.rewrite(l.args, database)
@@ -188,23 +187,23 @@ func (m *monitorReader) line(l logged) error {
 	return m.queue(open, args, slot)
 }
 
-// close forgets the transaction of a client.
+// close removes the transaction of a client.
 func (m *monitorReader) close(client string) {
-	if b := m.blocks[client]; b != nil {
-		m.held -= int64(len(b.encoded))
-		delete(m.blocks, client)
+	if b := m.transactions[client]; b != nil {
+		m.blockBytes -= int64(len(b.encoded))
+		delete(m.transactions, client)
 	}
 }
 
 // queue adds a command to a transaction.
-func (m *monitorReader) queue(open *block, args []string, slot int16) error {
-	const mostReplies = 60_000 // they are counted in 16 bits
+func (m *monitorReader) queue(open *transaction, args []string, slot int16) error {
+	const maxReplies = 60_000 // they are counted in 16 bits
 	before := len(open.encoded)
 	open.encoded = encode(open.encoded, args)
-	m.held += int64(len(open.encoded) - before)
-	if open.Replies == mostReplies || m.held > m.options.MaxBytes {
+	m.blockBytes += int64(len(open.encoded) - before)
+	if open.Replies == maxReplies || m.blockBytes > m.options.MaxBytes {
 		return usage("log of MONITOR: a transaction of more than %d commands, or more than %d MB in all that are open",
-			mostReplies, m.options.MaxBytes>>20)
+			maxReplies, m.options.MaxBytes>>20)
 	}
 	open.Replies++
 	open.split = open.split || m.options.Cluster && open.Slot >= 0 && slot >= 0 && slot != open.Slot
@@ -214,7 +213,7 @@ func (m *monitorReader) queue(open *block, args []string, slot int16) error {
 	return nil
 }
 
-func (m *monitorReader) exec(l logged, open *block) error {
+func (m *monitorReader) exec(l loggedCommand, open *transaction) error {
 	m.close(l.client)
 	if open == nil {
 		m.skip("EXEC", "its MULTI is not in the log")
@@ -228,7 +227,7 @@ func (m *monitorReader) exec(l logged, open *block) error {
 	return m.put("MULTI", l.client, m.since(open.at), encode(open.encoded, []string{"EXEC"}), open.Request)
 }
 
-// since is the time after the first request; a clock that was set back does not make it negative.
+// since is the time after the first request, not below 0 after a clock was set back.
 func (m *monitorReader) since(at time.Duration) time.Duration {
 	if !m.begun {
 		m.first, m.begun = at, true

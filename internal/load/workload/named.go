@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// share is a template with its share of a named command.
+// share is a template and its share of the calls of a named command.
 type share struct {
 	template string
 	ratio    float64
@@ -15,10 +15,10 @@ type share struct {
 // Named lists the names that stand for templates, in order.
 func Named() string { return strings.Join(slices.Sorted(maps.Keys(named)), " ") }
 
-// named are the commands that a name is enough for. Commands of one type share their keys, those of different types
-// have different ones. Nothing grows for ever: hashes, sets and sorted sets have so many members, streams have MAXLEN,
-// and of a hundred pushes to a list one is an LTRIM to its first thousand elements instead, which shows in the results
-// as an op of its own.
+// named are the commands that can be given by name alone. Commands of one type share their keys; those of different
+// types have different ones. Nothing grows without limit: hashes, sets and sorted sets have a fixed number of members,
+// streams have MAXLEN, and 1 % of the pushes to a list are an LTRIM to its first 1000 elements instead, which is an op
+// of its own in the results.
 var named = func() map[string][]share {
 	table := map[string][]share{}
 	for _, list := range []string{namedStrings, namedHashes, namedLists, namedSets, namedSortedSets, namedOthers} {

@@ -56,8 +56,8 @@ func runNamed(t *testing.T, c *client, name string) {
 	t.Helper()
 	w := compiled(t, tenKeys(name))
 	c.setup(w)
-	if p := c.prefill(w); len(p.Left) > 0 {
-		t.Errorf("%s: not prefilled: %v", name, p.Left)
+	if p := c.prefill(w); len(p.Skipped) > 0 {
+		t.Errorf("%s: not prefilled: %v", name, p.Skipped)
 	}
 	s := w.Stream(7, 0, 1)
 	for i := range 30 {

@@ -9,16 +9,16 @@ import (
 // Options say what a load sends. The zero value of each field has a default.
 type Options struct {
 	Commands  []string      // names of Named, or templates (Placeholders); none: get
-	Ratios    []float64     // one for each command, or none: all alike
+	Ratios    []float64     // one for each command, or none: equal
 	Keys      Keys          // the zero value: Low and High 0, one key
-	KeyPrefix string        // comes between Prefix and the rest of each key
+	KeyPrefix string        // between Prefix and the rest of each key
 	Sizes     Sizes         // of values
 	Content   Content       // of values
-	Expire    time.Duration // after which what SET and SETEX write is gone; at least 1 ms; 0: never
+	Expire    time.Duration // of keys that SET and SETEX write; at least 1 ms; 0: none
 	Verify    bool          // mark the ops whose replies can be checked; an error if there is none
 	Cluster   bool          // refuse requests whose keys are in several slots
-	Dangerous bool          // allow what ErrDangerous is said of
-	Seed      uint64        // of the values' content: those of another seed are wrong to Check
+	Dangerous bool          // allow commands that are ErrDangerous
+	Seed      uint64        // of the content of values; to Check, those of another seed are wrong
 }
 
 func (o Options) prefix() string { return Prefix + o.KeyPrefix }
@@ -75,7 +75,7 @@ func checkPrefix(text string) error {
 	return nil
 }
 
-// add parses a command and what goes with it.
+// add adds a command.
 func (w *Workload) add(text string, ratio float64) error {
 	if ratio == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (w *Workload) add(text string, ratio float64) error {
 		if err != nil {
 			return err
 		}
-		op := r.op() // while it has the texts of its scripts
+		op := r.op() // before the texts of its scripts are replaced
 		w.setup = append(w.setup, r.loadScripts()...)
 		op.Ratio = ratio * p.ratio
 		w.Ops, w.requests = append(w.Ops, op), append(w.requests, r)
@@ -102,7 +102,7 @@ func (w *Workload) add(text string, ratio float64) error {
 	return nil
 }
 
-// finish encodes the requests, when the style of the keys is known.
+// finish encodes the requests, after the style of the keys is known.
 func (w *Workload) finish() error {
 	arguments, drawn := 0, 0
 	for _, r := range w.requests {

@@ -14,16 +14,16 @@ type pattern struct {
 	kind kind
 }
 
-// text is the same for the same family of keys.
+// text identifies the family.
 func (p pattern) text() string { return strings.ReplaceAll(p.key.text(), "{same}", "{key}") }
 
-// enumerable: its keys are those of the range of numbers, or it is one key.
+// enumerable: it has a key for each number, or one key.
 func (p pattern) enumerable() bool { return p.key.varying() == 0 }
 
 // numbered: there is one key for each number.
 func (p pattern) numbered() bool { return p.key.count(keyPart)+p.key.count(samePart) > 0 }
 
-// keyArgument is a key argument, and the command in which it stands.
+// keyArgument is a key argument and its command.
 type keyArgument struct {
 	pattern
 	command []argument
@@ -47,7 +47,7 @@ func (w *Workload) keyArguments() []keyArgument {
 	return out
 }
 
-// patterns lists the families of keys, each once, with the type of value that their commands expect.
+// patterns lists the families of keys, each once, with the type that their commands expect.
 func (w *Workload) patterns() []pattern {
 	var out []pattern
 	for _, k := range w.keyArguments() {
@@ -61,7 +61,7 @@ func (w *Workload) patterns() []pattern {
 	return out
 }
 
-// replaces are the commands that write a key whatever its type was.
+// replaces are the commands that write a key of any type.
 var replaces = setOf("SET SETEX PSETEX MSET BITOP SDIFFSTORE SINTERSTORE SUNIONSTORE ZRANGESTORE GEOSEARCHSTORE")
 
 // checkKinds refuses workloads in which commands for different types share their keys: half of them would fail with
@@ -107,7 +107,7 @@ func (w *Workload) checkSlots() error {
 	return nil
 }
 
-// sampleKey is one of the keys of an argument; what is drawn differs from argument to argument.
+// sampleKey is one of the keys of an argument, with other random parts for each argument.
 func (w *Workload) sampleKey(a argument, variant, position uint64) []byte {
 	var key []byte
 	number := w.options.Keys.Low + (w.options.Keys.High-w.options.Keys.Low)/2*variant
@@ -124,7 +124,7 @@ func (w *Workload) sampleKey(a argument, variant, position uint64) []byte {
 	return key
 }
 
-// findChannels notes what PUBLISH publishes to, as patterns for PSUBSCRIBE.
+// findChannels sets Channels from the arguments of PUBLISH.
 func (w *Workload) findChannels() {
 	for _, r := range w.requests {
 		for _, c := range r.commands {
@@ -135,7 +135,7 @@ func (w *Workload) findChannels() {
 	}
 }
 
-// glob is a pattern of SCAN and PSUBSCRIBE that matches all that an argument can be.
+// glob is a pattern for SCAN and PSUBSCRIBE that matches all values of an argument.
 func glob(a argument) string {
 	var b strings.Builder
 	for _, p := range a {

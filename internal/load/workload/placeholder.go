@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Placeholders explains the notation of templates, for a help text.
-const Placeholders = `{key}            number of a key, 12 digits, drawn from --keys; each one in a request is another key
-{key:10}         the argument it stands in, ten times, with ten keys (in MSET with the value after it)
+// Placeholders explains the notation of templates, for the help text.
+const Placeholders = `{key}            number of a key, 12 digits, drawn from --keys; a request has another key for each
+{key:10}         repeats its argument ten times, with ten keys (in MSET with the value after it)
 {same}           the number of the key before it, again
-{tag}            the hash tag that all keys of the request have, with its braces, for a key without a number
+{tag}            the hash tag of all keys of the request, with its braces, for a key without a number
 {value}          a value, see --value-size and --value-data
 {rand:LOW-HIGH}  a whole number, all equally likely
 {unique}         a number that no other request of this run has
-{due}            when the call was due, in ns since the epoch: 19 digits; subscribers tell by it how long messages took
+{due}            when the call was due, in ns since the epoch: 19 digits; it gives the delivery time of messages
 {{ and }}        braces
 The keys of a request are in one slot: where a request has several, the first digits of all numbers become hash tags,
-slowpath:key:{0000000042}07, and the keys of one request follow each other: 4207, 4208, … A request can be several commands
-with ; between them, as 'MULTI; SET key:{key} {value}; INCR counter:{same}; EXEC'. All keys and channels begin with slowpath:.
-EVALSHA has the text of the script in place of its digest: it is loaded first.`
+slowpath:key:{0000000042}07, and the keys of one request follow each other: 4207, 4208, … A request can be several
+commands with ; between them, as 'MULTI; SET key:{key} {value}; INCR counter:{same}; EXEC'. All keys and channels begin
+with slowpath:. EVALSHA takes the text of the script instead of its digest: the script is loaded first.`
 
 // part is a piece of an argument of a template.
 type part struct {
 	kind      partKind
 	text      string // literal
 	low, high uint64 // of a random number
-	times     int    // of a key: how often its argument is to be repeated
+	times     int    // of a key: how often its argument is repeated
 }
 
 type partKind uint8
@@ -44,7 +44,7 @@ const (
 // argument is an argument of a command of a template.
 type argument []part
 
-// maxParts bounds the parts of an argument, literal ones too: what a stream has room for.
+// maxParts bounds the parts of an argument, with literal ones: a stream has room for this number.
 const maxParts = 32
 
 // parseArgument finds the placeholders in an argument.
@@ -79,7 +79,7 @@ func parseArgument(text string) (argument, error) {
 		}
 	}
 	flush()
-	if len(out) >= maxParts { // a prefix may come before it
+	if len(out) >= maxParts { // a prefix may be added
 		return nil, usage("%q: more than %d placeholders and texts between them in one argument", text, maxParts-1)
 	}
 	return out, nil
@@ -119,7 +119,7 @@ func (a argument) count(k partKind) int {
 	return n
 }
 
-// varying counts the placeholders whose length is not known before they are drawn.
+// varying counts the placeholders of variable length.
 func (a argument) varying() int {
 	return a.count(valuePart) + a.count(randPart) + a.count(uniquePart) + a.count(duePart)
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// prefillElements is how many elements a list, hash, set or sorted set gets before the load.
+// prefillElements is how many elements a list, hash, set or sorted set gets.
 const prefillElements = 10
 
-// Prefill writes every key of the range once, with the type that the commands of the workload need, so that reads find
-// something.
+// Prefill writes every key of the range once, with the type that the commands of the workload need, so that reads are
+// hits.
 type Prefill struct {
-	Ops  []Op
-	Left []string // families of keys that are not written: not one per number, or of a type that is not known
+	Ops     []Op
+	Skipped []string // families of keys that are not written: not one per number, or of unknown type
 
 	w         *Workload
 	templates []template
@@ -26,7 +26,7 @@ func (w *Workload) Prefill() *Prefill {
 	for _, family := range w.patterns() {
 		r, ok := w.prefillRequest(family)
 		if !ok {
-			p.Left = append(p.Left, family.text())
+			p.Skipped = append(p.Skipped, family.text())
 			continue
 		}
 		count := uint64(1)
@@ -41,7 +41,7 @@ func (w *Workload) Prefill() *Prefill {
 	return p
 }
 
-// Requests is how many there are in all streams together.
+// Requests is the number of requests of all streams together.
 func (p *Prefill) Requests() uint64 {
 	total := uint64(0)
 	for _, n := range p.counts {
@@ -64,7 +64,7 @@ func (w *Workload) prefillRequest(family pattern) (request, bool) {
 	for _, text := range made {
 		a, err := parseArgument(text)
 		if err != nil {
-			return request{}, false // names of elements come from templates that were parsed
+			return request{}, false // the names of elements come from parsed templates
 		}
 		args = append(args, a)
 	}
@@ -81,7 +81,7 @@ func (w *Workload) prefillRequest(family pattern) (request, bool) {
 	return request{commands: [][]argument{args}, keys: [][]int{{1}}, text: strings.Join(words(args), " ")}, true
 }
 
-// prefillCommand is the command, without its key, that writes what the commands that use the key expect.
+// prefillCommand is the command, without its key, that writes the type which the commands that use the key expect.
 func prefillCommand(k kind, uses []keyArgument) []string {
 	usedBy := func(names string) bool {
 		set := setOf(names)
@@ -114,12 +114,12 @@ func prefillCommand(k kind, uses []keyArgument) []string {
 	return nil
 }
 
-// takesStrings are the commands for any type that are as well served by a string. What a script needs is not known; it
-// is most often that.
-var takesStrings = setOf(`DEL UNLINK EXISTS TOUCH TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST DUMP OBJECT MEMORY
-	WATCH RENAME RENAMENX COPY EVAL EVAL_RO EVALSHA EVALSHA_RO`)
+// takesStrings are the commands for any type: a string serves them. What a script needs is not known; most use strings.
+var takesStrings = setOf(`
+	DEL UNLINK EXISTS TOUCH TYPE TTL PTTL EXPIRETIME PEXPIRETIME EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST
+	DUMP OBJECT MEMORY WATCH RENAME RENAMENX COPY EVAL EVAL_RO EVALSHA EVALSHA_RO`)
 
-// each repeats some arguments for each element, which stands where they have an empty one.
+// each repeats arguments for each element, which replaces an empty argument.
 func each(command string, elements []string, arguments ...string) []string {
 	out := []string{command}
 	for _, e := range elements {
@@ -169,7 +169,7 @@ func elements(uses []keyArgument) []string {
 	return out
 }
 
-// elementName is the i-th name that an argument can have; without a number of its own it has one name only.
+// elementName is the i-th name of an argument; without a number in it there is one name only.
 func elementName(a argument, i uint64) (string, bool) {
 	var b strings.Builder
 	numbers := 0

@@ -47,7 +47,7 @@ func split(line string) ([][]string, error) {
 
 var errUnbalanced = errors.New("quotes do not match; quote as in redis-cli")
 
-// word takes one argument from the start of a text and says how long it is there.
+// word reads one argument at the start of a text, and gives its length in the text.
 func word(s string) (string, int, error) {
 	var out []byte
 	for i := 0; i < len(s); i++ {
@@ -76,7 +76,8 @@ func word(s string) (string, int, error) {
 // endsWord: after a closing quote there must be a space or the end of a command.
 func endsWord(rest string) bool { return rest == "" || isSpace(rest[0]) || rest[0] == ';' }
 
-// doubleQuoted reads `"…"` with its escapes, which are those of MONITOR too (sdscatrepr), and says how long it is.
+// doubleQuoted reads `"…"` with its escapes, which are those of MONITOR too (sdscatrepr), and gives its length in the
+// text.
 func doubleQuoted(s string) (body []byte, n int, ok bool) {
 	for i := 1; i < len(s); i++ {
 		switch {

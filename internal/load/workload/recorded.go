@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// several are the commands with as many keys as there are arguments.
+// several are the commands whose arguments are all keys.
 var several = setOf("MGET DEL UNLINK EXISTS TOUCH MSET")
 
 // recordedReader makes a replay of a recording.
@@ -25,10 +25,10 @@ type recordedReader struct {
 	madeUp int
 }
 
-// ReadRecording makes a replay of the calls of a recording: those that the kernel source or a load saw. A recording has
-// names and sizes of commands and no arguments: keys are made up, from the hash of the key where there is one, and
-// values of the size that makes the request as long as it was. Only commands that slowpath has names for can be made.
-// Notes says so, and that a recording has the slow calls and a sample of the others.
+// ReadRecording makes a replay of the calls of a recording, from the tap or a load. A recording has names and sizes of
+// commands and no arguments: keys are invented, from the hash of the key where there is one, with values that make the
+// request as long as it was. Only the commands of Named can be made. Notes says so, and that a recording has the slow
+// calls and a sample of the others.
 func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func ReadRecording(rec *recording.Recording, o ReplayOptions) (*Replay, error) {
 			fmt.Sprintf("a recording has no arguments: the keys of %d of %d requests are drawn from %d, the others "+
 				"are made of hashes; values are made up in the recorded sizes", r.madeUp, replay.Requests(), r.keys.n),
 			"a recording has the slow calls and a sample of the others, not all: the rate is not that of the clients")
-		if r.alone > 0 {
+		if r.unknownClients > 0 {
 			replay.Notes = append(replay.Notes, fmt.Sprintf("a recorded load does not tell on which connection a "+
-				"call was: requests that are spread over all: %d", r.alone))
+				"call was: requests that are spread over all: %d", r.unknownClients))
 		}
 	}
 	return replay, err
@@ -88,7 +88,7 @@ func (r *recordedReader) call(c recording.Call, due time.Duration) error {
 	}
 	key := r.key(c)
 	client := c.Client + " " + c.Conn
-	if c.Source == recording.SourceLoad { // its rows do not tell which of the load's connections it was
+	if c.Source == recording.SourceLoad { // its rows do not have the connection
 		client = ""
 	}
 	encoded := r.encode(args, key, 0)
@@ -102,7 +102,7 @@ func (r *recordedReader) call(c recording.Call, due time.Duration) error {
 	return r.put(c.Op, client, due, encoded, q)
 }
 
-// repeated gives a command of several keys as many arguments as it had.
+// repeated gives a command of several keys its number of arguments.
 func repeated(args []argument, count, step int) []argument {
 	out := args[:1:1]
 	for len(out)+step <= min(max(count, 1+step), maxKeysPerRequest) {
@@ -111,7 +111,7 @@ func repeated(args []argument, count, step int) []argument {
 	return out
 }
 
-// key is made of the recorded hash, or drawn.
+// key comes from the recorded hash, or is drawn.
 func (r *recordedReader) key(c recording.Call) uint64 {
 	if c.KeyHash == "" {
 		r.madeUp++
@@ -123,7 +123,7 @@ func (r *recordedReader) key(c recording.Call) uint64 {
 	return r.keys.keys.Low + h.Sum64()%r.keys.n
 }
 
-// valueBytes shares bytes among the values of a request. A longer value has a longer length before it.
+// valueBytes divides bytes over the values of a request. A longer value also has more digits of its length before it.
 func (r *recordedReader) valueBytes(args []argument, missing int) int {
 	n := 0
 	for _, a := range args {

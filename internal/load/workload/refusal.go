@@ -8,26 +8,28 @@ import (
 )
 
 var (
-	// ErrDangerous is that of a command which harms a server or data that are not the load's. Options.Dangerous allows
+	// ErrDangerous: a command harms the server, or data that are not of the load. Options.Dangerous allows
 	// it.
 	ErrDangerous = errors.New("a load does not send this command")
-	// ErrState is that of a command after which a connection no longer answers one reply per request. Nothing allows
-	// it.
-	ErrState = errors.New("it changes what the connection is")
+	// ErrState: after a command the connection does not give one reply per request any more. Nothing allows it.
+	ErrState = errors.New("it changes the state of the connection")
 )
 
 // dangerous are commands, or commands with a subcommand, that erase data, stop or slow down the server, or change its
 // settings.
-var dangerous = setOf(`FLUSHALL FLUSHDB SWAPDB CONFIG SHUTDOWN DEBUG KEYS SAVE BGSAVE BGREWRITEAOF REPLICAOF SLAVEOF FAILOVER CLUSTER ACL MIGRATE
-	MODULE RESTORE-ASKING PFDEBUG PFSELFTEST SCRIPT FUNCTION FCALL FCALL_RO MOVE XSETID COMMANDLOG
-	CLIENT.KILL CLIENT.PAUSE CLIENT.UNPAUSE CLIENT.UNBLOCK CLIENT.NO-EVICT CLIENT.IMPORT-SOURCE
+var dangerous = setOf(`
+	FLUSHALL FLUSHDB SWAPDB CONFIG SHUTDOWN DEBUG KEYS SAVE BGSAVE BGREWRITEAOF REPLICAOF SLAVEOF FAILOVER
+	CLUSTER ACL MIGRATE MODULE RESTORE-ASKING PFDEBUG PFSELFTEST SCRIPT FUNCTION FCALL FCALL_RO MOVE XSETID
+	COMMANDLOG CLIENT.KILL CLIENT.PAUSE CLIENT.UNPAUSE CLIENT.UNBLOCK CLIENT.NO-EVICT CLIENT.IMPORT-SOURCE
 	MEMORY.PURGE SLOWLOG.RESET LATENCY.RESET LATENCY.DOCTOR MEMORY.DOCTOR`)
 
 // stateful change the state of the connection in ways that a stream of requests cannot follow.
-var stateful = setOf(`SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUNSUBSCRIBE MONITOR SYNC PSYNC REPLCONF HELLO AUTH SELECT QUIT RESET
-	READONLY READWRITE ASKING CLIENT.REPLY CLIENT.TRACKING CLIENT.CACHING CLIENT.CAPA CLIENT.SETNAME CLIENT.SETINFO`)
+var stateful = setOf(`
+	SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUNSUBSCRIBE MONITOR SYNC PSYNC REPLCONF HELLO
+	AUTH SELECT QUIT RESET READONLY READWRITE ASKING CLIENT.REPLY CLIENT.TRACKING CLIENT.CACHING CLIENT.CAPA
+	CLIENT.SETNAME CLIENT.SETINFO`)
 
-// blocking commands hold their connection until data comes, by default for ever.
+// blocking commands block their connection until there is data, by default without limit.
 var blocking = setOf("BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX BLMPOP BZMPOP WAIT WAITAOF")
 
 // refuse says why a command is not sent, or nil.
@@ -57,14 +59,17 @@ func refuse(args []string, allowDangerous bool) error {
 }
 
 var (
-	hexSHA1     = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
-	luaAccess   = regexp.MustCompile(`\b(?:redis|server)\s*[.\[]`)
-	luaCall     = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*p?call\s*\(\s*(?:'([^']*)'|"([^"]*)")\s*(?:,\s*([^,)]*))?`)
-	luaPlain    = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*(?:error_reply|status_reply|sha1hex|log|LOG_[A-Z]+|setresp|breakpoint|REDIS_VERSION(?:_NUM)?)\b`)
-	luaIndirect = regexp.MustCompile(`\b(?:loadstring|load|_G|getfenv|setfenv|rawget)\b|=\s*(?:redis|server)\b\s*(?:[^.\s]|$)`)
+	hexSHA1   = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
+	luaAccess = regexp.MustCompile(`\b(?:redis|server)\s*[.\[]`)
+	luaCall   = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*p?call\s*\(\s*` +
+		`(?:'([^']*)'|"([^"]*)")\s*(?:,\s*([^,)]*))?`)
+	luaPlain = regexp.MustCompile(`\b(?:redis|server)\s*\.\s*` +
+		`(?:error_reply|status_reply|sha1hex|log|LOG_[A-Z]+|setresp|breakpoint|REDIS_VERSION(?:_NUM)?)\b`)
+	luaIndirect = regexp.MustCompile(`\b(?:loadstring|load|_G|getfenv|setfenv|rawget)\b|` +
+		`=\s*(?:redis|server)\b\s*(?:[^.\s]|$)`)
 )
 
-// scriptReads tells whether a script calls something, and only what reads.
+// scriptReads: the script calls commands, and only reading ones.
 func scriptReads(script string) bool {
 	calls := luaCall.FindAllStringSubmatch(script, -1)
 	for _, call := range calls {
@@ -75,8 +80,8 @@ func scriptReads(script string) bool {
 	return len(calls) > 0
 }
 
-// refuseScript looks at the text of a script for what it calls. It protects from mistakes, not from malice: only calls
-// that are written out, with the name of the command as text and the key as KEYS[…], pass.
+// refuseScript searches the text of a script for its calls. It protects from mistakes, not from malice: it allows only
+// calls with the name of the command as literal text and the key as KEYS[…].
 func refuseScript(script string) error {
 	if hexSHA1.MatchString(script) {
 		return fmt.Errorf("EVALSHA of a digest: %w without --dangerous: what it calls is not known; write the script "+

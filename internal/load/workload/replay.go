@@ -15,13 +15,13 @@ import (
 
 // ReplayOptions say how a log is replayed.
 type ReplayOptions struct {
-	KeyPrefix string // comes after Prefix, before the keys of the log
+	KeyPrefix string // between Prefix and the keys of the log
 	KeepKeys  bool   // send the keys as they are in the log, without any prefix: it writes to the data of users
-	Dangerous bool   // send what ErrDangerous is said of, too
-	Cluster   bool   // leave out what a cluster refuses: keys of one request in several slots
-	MaxBytes  int64  // of encoded requests that are held in memory; 0: 1 GiB
-	Keys      Keys   // of a recording that has no keys: the range from which they are made up
-	Seed      uint64 // of what is made up
+	Dangerous bool   // also send commands that are ErrDangerous
+	Cluster   bool   // leave out requests with keys in several slots
+	MaxBytes  int64  // of encoded requests in memory; 0: 1 GiB
+	Keys      Keys   // of a recording without keys: the range from which they are drawn
+	Seed      uint64 // of drawn keys and values
 }
 
 const defaultReplayBytes = 1 << 30
@@ -33,22 +33,22 @@ type Skip struct {
 	Count   int64
 }
 
-// Replay is a log of commands that can be sent again. It is not changed once it is read, so that many streams can play
+// Replay is a log of commands that can be sent again. It is not changed after it was read, so that many streams can use
 // it.
 type Replay struct {
 	Ops     []Op          // Ratio is the number of requests
 	Skipped []Skip        // the most frequent first
-	Notes   []string      // what differs from what was logged, in sentences
+	Notes   []string      // sentences: what differs from the log
 	Length  time.Duration // from the first request to the last
 
-	entries []entry
-	bytes   []byte
-	prefix  string
-	options ReplayOptions
-	ops     map[string]uint16
-	clients map[string]uint32
-	alone   int // requests of which the client is not known
-	skips   map[[2]string]int64
+	entries        []entry
+	bytes          []byte
+	prefix         string
+	options        ReplayOptions
+	ops            map[string]uint16
+	clients        map[string]uint32
+	unknownClients int // requests of unknown clients
+	skips          map[[2]string]int64
 }
 
 // entry is a request of the log; its bytes end where those of the next begin.
@@ -69,7 +69,7 @@ func newReplay(o ReplayOptions) *Replay {
 	}
 }
 
-// check refuses what no log can be replayed with.
+// check refuses invalid options.
 func (o ReplayOptions) check() error {
 	if err := checkPrefix(o.KeyPrefix); err != nil {
 		return err
@@ -77,14 +77,14 @@ func (o ReplayOptions) check() error {
 	return o.Keys.check()
 }
 
-// Requests is how many there are.
+// Requests is the number of requests.
 func (r *Replay) Requests() int { return len(r.entries) }
 
-// Clients is how many clients of the log the requests are of. Each call of a load that was recorded counts as one,
-// since it is not known.
-func (r *Replay) Clients() int { return min(len(r.clients)+r.alone, len(r.entries)) }
+// Clients is the number of clients of the log. Each call of a recorded load counts as one, since its client is not
+// known.
+func (r *Replay) Clients() int { return min(len(r.clients)+r.unknownClients, len(r.entries)) }
 
-// skip counts a command that is not replayed. Names that are not known are counted as one.
+// skip counts a command that is not replayed. Unknown names count together.
 func (r *Replay) skip(command, why string) {
 	if name, _, _ := strings.Cut(command, " "); commands[name].first == 0 && !dangerous[name] && !stateful[name] &&
 		!subcommanded[name] {
@@ -92,13 +92,13 @@ func (r *Replay) skip(command, why string) {
 			command = "others"
 		}
 	}
-	if sub := strings.Fields(command); len(sub) > 1 { // subcommands are anything that a log has
+	if sub := strings.Fields(command); len(sub) > 1 { // without the subcommand, which may be any text
 		command = sub[0]
 	}
 	r.skips[[2]string{command, why}]++
 }
 
-// put adds a request of one or more commands, which are encoded already. A client "" is not known.
+// put adds a request of one or more encoded commands. The client "" is unknown.
 func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q Request) error {
 	if int64(len(r.bytes)+len(encoded)) > r.options.MaxBytes {
 		return usage("the log has more than %d MB of requests; cut it into parts", r.options.MaxBytes>>20)
@@ -122,24 +122,24 @@ func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q R
 	return nil
 }
 
-// client gives the number of a client, a new one to each request of which it is not known.
+// client gives the number of a client, a new one for each request of an unknown client.
 func (r *Replay) client(name string) uint32 {
 	if name == "" {
-		r.alone++
-		return uint32(len(r.clients) + r.alone - 1)
+		r.unknownClients++
+		return uint32(len(r.clients) + r.unknownClients - 1)
 	}
 	id, seen := r.clients[name]
 	if !seen {
-		id = uint32(len(r.clients) + r.alone)
+		id = uint32(len(r.clients) + r.unknownClients)
 		r.clients[name] = id
 	}
 	return id
 }
 
-// errSlots is that of a command whose keys no node of a cluster has all of.
+// errSlots: the keys of a command are on several nodes of a cluster.
 var errSlots = errors.New("its keys are in several slots, which a cluster refuses")
 
-// rewrite gives a command with the prefix before its keys, and its slot, or says why it is not sent.
+// rewrite adds the prefix to the keys of a command, and gives its slot, or says why the command is not sent.
 func (r *Replay) rewrite(args []string, database string) (out []string, slot int16, err error) {
 	if err := refuse(args, r.options.Dangerous); err != nil {
 		return nil, -1, err
@@ -173,7 +173,7 @@ func (r *Replay) rewrite(args []string, database string) (out []string, slot int
 	return out, slot, nil
 }
 
-// finish orders what was skipped, and refuses a log without requests.
+// finish sorts the skipped commands, and refuses a log without requests.
 func (r *Replay) finish(what string) (*Replay, error) {
 	for key, count := range r.skips {
 		r.Skipped = append(r.Skipped, Skip{key[0], key[1], count})
@@ -195,24 +195,24 @@ func (r *Replay) finish(what string) (*Replay, error) {
 	return r, nil
 }
 
-// mostOps are told apart, since a load keeps histograms of each.
-const mostOps = 50
+// maxOps bounds the ops, since a load has histograms of each.
+const maxOps = 50
 
-// gatherOps orders the ops by their number, and makes one of those that are rare.
+// gatherOps sorts the ops by their number, and joins the rarest to one.
 func (r *Replay) gatherOps() {
 	order := make([]uint16, len(r.Ops))
 	for i := range order {
 		order[i] = uint16(i)
 	}
 	slices.SortStableFunc(order, func(a, b uint16) int { return cmp.Compare(r.Ops[b].Ratio, r.Ops[a].Ratio) })
-	place, ops := make([]uint16, len(order)), make([]Op, 0, min(len(order), mostOps))
+	place, ops := make([]uint16, len(order)), make([]Op, 0, min(len(order), maxOps))
 	for rank, op := range order {
-		if rank < mostOps {
+		if rank < maxOps {
 			place[op], ops = uint16(len(ops)), append(ops, r.Ops[op])
 			continue
 		}
-		place[op] = mostOps - 1
-		ops[mostOps-1] = Op{Name: "others", Ratio: ops[mostOps-1].Ratio + r.Ops[op].Ratio}
+		place[op] = maxOps - 1
+		ops[maxOps-1] = Op{Name: "others", Ratio: ops[maxOps-1].Ratio + r.Ops[op].Ratio}
 	}
 	for i := range r.entries {
 		r.entries[i].Op = place[r.entries[i].Op]

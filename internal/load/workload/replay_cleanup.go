@@ -10,10 +10,10 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// Setup is that of a Workload: a log needs nothing before it.
+// Setup is that of a Workload: a log needs none.
 func (r *Replay) Setup() [][]string { return nil }
 
-// Writes tells whether the replay may leave keys under its prefix.
+// Writes: the replay may leave keys under its prefix.
 func (r *Replay) Writes() bool {
 	if r.options.KeepKeys {
 		return false
@@ -26,8 +26,8 @@ func (r *Replay) Writes() bool {
 	return false
 }
 
-// CleanupByScan removes all keys under the prefix of the replay from a node, as CleanupPrefix does. Keys that were sent
-// as they are in the log are those of users: none is removed.
+// CleanupByScan removes all keys under the prefix of the replay from a node, as CleanupPrefix does. With
+// KeepKeys the keys are those of users: none is removed.
 func (r *Replay) CleanupByScan(ctx context.Context, node Node) (removed int64, err error) {
 	if r.options.KeepKeys {
 		return 0, nil
@@ -35,14 +35,14 @@ func (r *Replay) CleanupByScan(ctx context.Context, node Node) (removed int64, e
 	return CleanupPrefix(ctx, node, r.options.KeyPrefix)
 }
 
-// CleanupByKeys removes the keys that the requests of the log name, one by one, for servers and proxies without SCAN.
+// CleanupByKeys removes the keys of the requests of the log, one by one, for servers and proxies without SCAN.
 func (r *Replay) CleanupByKeys(ctx context.Context, node Node) (removed int64, err error) {
 	if r.options.KeepKeys {
 		return 0, nil
 	}
 	m := remover{node: node, prefix: r.prefix, command: "UNLINK"}
 	seen := map[string]bool{}
-	// what a line can hold
+	// as long as a line can be
 	own := resp.Limits{MaxBulkBytes: maxLineBytes, MaxReplyBytes: 16 * maxLineBytes, MaxElements: maxLineBytes}
 	commands := resp.NewReader(bytes.NewReader(r.bytes), own)
 	for {

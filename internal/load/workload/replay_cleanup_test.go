@@ -36,7 +36,7 @@ func TestReplayCleanup(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for s := r.Streams(1, 0, 0)[0]; s.Left() > 0; {
+			for s := r.Streams(1, 0, 0)[0]; s.Remaining() > 0; {
 				b, q := s.Next(nil)
 				c.send(b, int(q.Replies))
 			}
@@ -66,7 +66,7 @@ func TestReplayOps(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := make([]float64, len(r.Ops))
-	for s := r.Streams(1, 0, 0)[0]; s.Left() > 0; {
+	for s := r.Streams(1, 0, 0)[0]; s.Remaining() > 0; {
 		b, q := s.Next(nil)
 		counts[q.Op]++
 		if name := r.Ops[q.Op].Name; name != commandsOf(t, b)[0][0] && name != "others" {
@@ -78,7 +78,7 @@ func TestReplayOps(t *testing.T) {
 			t.Errorf("%s: %v of %v", r.Ops[op].Name, n, r.Ops[op].Ratio)
 		}
 	}
-	if len(r.Ops) != mostOps || r.Ops[0].Name != "MY.0" || r.Ops[mostOps-1].Name != "others" {
+	if len(r.Ops) != maxOps || r.Ops[0].Name != "MY.0" || r.Ops[maxOps-1].Name != "others" {
 		t.Errorf("%d kinds, first %v, last %v", len(r.Ops), r.Ops[0], r.Ops[len(r.Ops)-1])
 	}
 }

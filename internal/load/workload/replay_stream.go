@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// ReplayStream plays the requests of some of the log's clients, in the order of the log. It is not safe for concurrent
+// ReplayStream has the requests of some of the log's clients, in the order of the log. It is not safe for concurrent
 // use.
 type ReplayStream struct {
-	r     *Replay
-	left  []uint32 // entries that are still to be played
-	speed float64
+	r         *Replay
+	remaining []uint32 // entries that were not sent
+	speed     float64
 }
 
-// Streams parts the first most requests of the log among count streams; most 0: all. The requests of one client of the
-// log are all in one stream, so that their order is kept. A speed of 2 is twice as fast as the log, 1 its own pace; at
-// 0 all is due at once.
-func (r *Replay) Streams(count int, most int64, speed float64) []*ReplayStream {
+// Streams distributes the first limit requests of the log to count streams; limit 0: all. The requests of one client
+// are all in one stream, so that their order is kept. A speed of 2 is twice as fast as the log; at 0 all are due at
+// once.
+func (r *Replay) Streams(count int, limit int64, speed float64) []*ReplayStream {
 	entries := r.entries
-	if most > 0 && most < int64(len(entries)) {
-		entries = entries[:most]
+	if limit > 0 && limit < int64(len(entries)) {
+		entries = entries[:limit]
 	}
 	n := uint32(max(count, 1))
 	sizes := make([]int, n)
@@ -28,25 +28,25 @@ func (r *Replay) Streams(count int, most int64, speed float64) []*ReplayStream {
 	}
 	streams, all := make([]*ReplayStream, n), make([]uint32, len(entries))
 	for i, size := range sizes {
-		streams[i] = &ReplayStream{r: r, left: all[:0:size], speed: speed}
+		streams[i] = &ReplayStream{r: r, remaining: all[:0:size], speed: speed}
 		all = all[size:]
 	}
 	for i := range entries {
 		s := streams[entries[i].client%n]
-		s.left = append(s.left, uint32(i))
+		s.remaining = append(s.remaining, uint32(i))
 	}
 	return streams
 }
 
-// Left is how many requests are still to be played.
-func (s *ReplayStream) Left() int { return len(s.left) }
+// Remaining is the number of requests that were not sent.
+func (s *ReplayStream) Remaining() int { return len(s.remaining) }
 
-// Due is when the next request is due, after the start of the replay; false when there is none left.
+// Due is when the next request is due, after the start of the replay; false without one.
 func (s *ReplayStream) Due() (due time.Duration, ok bool) {
-	if len(s.left) == 0 {
+	if len(s.remaining) == 0 {
 		return 0, false
 	}
-	return s.r.dueAt(s.left[0], s.speed), true
+	return s.r.dueAt(s.remaining[0], s.speed), true
 }
 
 func (r *Replay) dueAt(entry uint32, speed float64) time.Duration {
@@ -56,18 +56,18 @@ func (r *Replay) dueAt(entry uint32, speed float64) time.Duration {
 	return time.Duration(min(float64(r.entries[entry].due)/speed, math.MaxInt64/2))
 }
 
-// Next appends the next request, which there must be, to dst. It does not allocate but to make dst longer.
+// Next appends the next request, which must exist, to dst. It allocates only to make dst longer.
 func (s *ReplayStream) Next(dst []byte) ([]byte, Request) {
-	e := &s.r.entries[s.left[0]]
-	dst = append(dst, s.r.encoded(s.left[0])...)
-	s.left = s.left[1:]
+	e := &s.r.entries[s.remaining[0]]
+	dst = append(dst, s.r.encoded(s.remaining[0])...)
+	s.remaining = s.remaining[1:]
 	return dst, e.Request
 }
 
 // Skip leaves the next request out.
-func (s *ReplayStream) Skip() { s.left = s.left[1:] }
+func (s *ReplayStream) Skip() { s.remaining = s.remaining[1:] }
 
-// encoded is the bytes of a request.
+// encoded is a request in RESP.
 func (r *Replay) encoded(entry uint32) []byte {
 	end := len(r.bytes)
 	if next := int(entry) + 1; next < len(r.entries) {
@@ -76,12 +76,11 @@ func (r *Replay) encoded(entry uint32) []byte {
 	return r.bytes[r.entries[entry].start:end]
 }
 
-// PlayedIn is how long the first most requests (0: all) take at a speed, from the first to the last; 0 where they have
-// no pace.
-func (r *Replay) PlayedIn(most int64, speed float64) time.Duration {
+// Lasts is how long the first limit requests (0: all) take at a speed, from the first to the last; 0 at speed 0.
+func (r *Replay) Lasts(limit int64, speed float64) time.Duration {
 	n := int64(len(r.entries))
-	if most > 0 {
-		n = min(n, most)
+	if limit > 0 {
+		n = min(n, limit)
 	}
 	if n == 0 {
 		return 0

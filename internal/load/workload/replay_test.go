@@ -116,8 +116,8 @@ func TestReadMonitorOptions(t *testing.T) {
 	for what, log := range map[string]string{
 		"too much":            strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
 		"too much in a MULTI": `1.000000 [0 a:1] "MULTI"` + "\n" + strings.Repeat(`1.000000 [0 a:1] "PING"`+"\n", 10),
-		"too much in " +
-			"several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
+		"too much in several": strings.ReplaceAll(`1.000000 [0 X:1] "MULTI"#1.000000 [0 X:1] "PING"#`+
+			`1.000000 [0 Y:1] "MULTI"#1.000000 [0 Y:1] "PING"#1.000000 [0 Y:1] "PING"#`, "#", "\n"),
 	} {
 		if _, err := ReadMonitor(strings.NewReader(log), ReplayOptions{MaxBytes: 60}); !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %v", what, err)
@@ -165,7 +165,7 @@ func TestReplayOfRealMonitor(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v of %s", err, log)
 			}
-			for s := r.Streams(1, 0, 0)[0]; s.Left() > 0; {
+			for s := r.Streams(1, 0, 0)[0]; s.Remaining() > 0; {
 				b, q := s.Next(nil)
 				for _, v := range c.send(b, int(q.Replies)) {
 					if err := v.Err(); err != nil {
@@ -293,7 +293,7 @@ func FuzzReadMonitor(f *testing.F) {
 			return
 		}
 		last := time.Duration(0)
-		for s := r.Streams(1, 0, 1)[0]; s.Left() > 0; {
+		for s := r.Streams(1, 0, 1)[0]; s.Remaining() > 0; {
 			due, _ := s.Due()
 			b, q := s.Next(nil)
 			all := commandsOf(t, b)

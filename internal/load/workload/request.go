@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxKeysPerRequest is how many keys a request can have: what share a hash tag.
+// maxKeysPerRequest is how many keys can share a hash tag.
 const maxKeysPerRequest = 10_000
 
 // request is a parsed template: one command, or several that are sent together.
@@ -17,7 +17,7 @@ type request struct {
 	text     string
 }
 
-// parseRequest parses a template, refuses what is not to be sent, and puts the prefix before its keys.
+// parseRequest parses a template, refuses commands that must not be sent, and adds the prefix to its keys.
 func parseRequest(text string, o Options) (request, error) {
 	lists, err := split(text)
 	if err != nil {
@@ -40,7 +40,7 @@ func parseRequest(text string, o Options) (request, error) {
 			parsed[at] = prefixed(parsed[at], o.prefix())
 		}
 		if strings.EqualFold(args[0], "PUBLISH") {
-			keys = nil // a channel is in no slot, and nothing stays of it
+			keys = nil // a channel has no slot and leaves nothing
 		}
 		r.commands, r.keys = append(r.commands, parsed), append(r.keys, keys)
 	}
@@ -57,7 +57,7 @@ func parseCommand(args []string) (arguments, error) {
 	var parsed arguments
 	for i, arg := range args {
 		a, err := argument{{kind: literalPart, text: arg}}, error(nil)
-		if !(script && i == 1) { // Lua has braces of its own
+		if !(script && i == 1) { // Lua uses braces
 			a, err = parseArgument(arg)
 		}
 		if err != nil {
@@ -91,7 +91,7 @@ func isScript(args []string) bool {
 	return len(args) > 1 && (name == "EVAL" || name == "EVALSHA" || name == "EVAL_RO" || name == "EVALSHA_RO")
 }
 
-// keyPositions finds the keys; of a command that is not known they are the arguments with {key} or {same}.
+// keyPositions finds the keys; of an unknown command they are the arguments with {key} or {same}.
 func (args arguments) keyPositions() []int {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -109,7 +109,7 @@ func (args arguments) keyPositions() []int {
 	return at
 }
 
-// prefixed is a key that begins with the prefix: as it is written, or with the prefix put before it.
+// prefixed is a key with the prefix, which is added unless it is there.
 func prefixed(key argument, prefix string) argument {
 	if len(key) > 0 && key[0].kind == literalPart {
 		rest, _ := strings.CutPrefix(key[0].text, Prefix)
@@ -119,8 +119,7 @@ func prefixed(key argument, prefix string) argument {
 	return append(argument{{kind: literalPart, text: prefix}}, key...)
 }
 
-// check refuses sequences that would leave the connection in a transaction, and placeholders that have nothing to refer
-// to.
+// check refuses sequences that would leave the connection in a transaction, and placeholders that refer to no key.
 func (r request) check() error {
 	open, keys := false, 0
 	for i, c := range r.commands {
@@ -158,7 +157,7 @@ func (r request) check() error {
 	return nil
 }
 
-// opens reports whether a MULTI follows.
+// opens: a MULTI follows.
 func (r request) opens(after int) bool {
 	return slices.ContainsFunc(r.commands[after:], func(c []argument) bool {
 		return strings.EqualFold(c[0].text(),
@@ -184,8 +183,7 @@ func (r request) op() Op {
 	return op
 }
 
-// reads tells whether a reply in which there is nothing is a miss: all that the request does, in a transaction or a
-// script too, is to read.
+// reads: an empty reply is a miss, since the request only reads, also in a transaction or a script.
 func (r request) reads() bool {
 	reads := 0
 	for _, c := range r.commands {
@@ -219,7 +217,7 @@ func (r request) keyArguments() (arguments, drawn int) {
 	return arguments, drawn
 }
 
-// loadScripts puts the digest in place of the text of each EVALSHA, and gives the commands that load the texts.
+// loadScripts replaces the text in each EVALSHA by its digest, and gives the commands that load the texts.
 func (r request) loadScripts() (setup [][]string) {
 	for _, c := range r.commands {
 		name := strings.ToUpper(c[0].text())
@@ -230,7 +228,7 @@ func (r request) loadScripts() (setup [][]string) {
 		if hexSHA1.MatchString(script) {
 			continue
 		}
-		sum := sha1.Sum([]byte(script)) // what the protocol has
+		sum := sha1.Sum([]byte(script)) // as EVALSHA requires
 		setup = append(setup, []string{"SCRIPT", "LOAD", script})
 		c[1] = argument{{kind: literalPart, text: hex.EncodeToString(sum[:])}}
 	}

@@ -2,7 +2,7 @@ package workload
 
 import "math/bits"
 
-// rng is wyrand (Wang Yi, wyhash): 64 bits of state, a multiplication per number. It is for keys, not for secrets.
+// rng is wyrand (Wang Yi, wyhash): 64 bits of state, a multiplication per number. It is not for secrets.
 type rng struct{ state uint64 }
 
 func newRNG(seed uint64) rng { return rng{seed} }

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// MaxValueBytes is the largest value: a server's own bound (proto-max-bulk-len).
+// MaxValueBytes is the largest value: the limit of servers (proto-max-bulk-len).
 const MaxValueBytes = 512 << 20
 
-// quantiles is how many sizes a distribution that is not a range is cut into: the most a draw costs is one look-up, and
-// the largest size of a lognormal distribution is 3.7 times its sigma away.
+// quantiles is the number of sizes that stand for a distribution other than a range: a draw costs one table lookup, and
+// the largest size of a lognormal distribution is 3.7 sigma above its median.
 const quantiles = 4096
 
 // Sizes are the sizes of values in bytes: a range, or a list of quantiles.
@@ -57,10 +57,10 @@ func ParseSizes(text string, read func(path string) ([]byte, error)) (Sizes, err
 		return weighted(text, strings.Split(text, ","), ":")
 	}
 	low, high, isRange := strings.Cut(text, "-")
-	if !isRange {
-		high = low
-	}
 	l, err1 := parseBytes(low)
+	if !isRange && err1 == nil {
+		return FixedSize(l), nil
+	}
 	h, err2 := parseBytes(high)
 	if err1 != nil || err2 != nil || l > h {
 		return Sizes{}, usage("size of values %q: want bytes as 100, 4kb, 100-1000, lognormal:100,1.5, 100:3,1kb:1 "+
@@ -158,7 +158,7 @@ func weighted(what string, items []string, separator string) (Sizes, error) {
 	return s.bounded(), nil
 }
 
-// fixed is the size, if there is but one.
+// fixed is the size, if there is only one.
 func (s Sizes) fixed() (int, bool) { return s.low, s.low == s.high }
 
 func (s *Sizes) draw(r *rng) int {
@@ -171,7 +171,7 @@ func (s *Sizes) draw(r *rng) int {
 	return s.low + int(r.below(uint64(s.high-s.low+1)))
 }
 
-// has says whether a value can be of this size.
+// has: a value can have this size.
 func (s *Sizes) has(bytes int) bool {
 	if s.table == nil {
 		return bytes >= s.low && bytes <= s.high

@@ -1,9 +1,9 @@
 package workload
 
-// style is how the numbers of keys are written: in plain digits, or with the first of them as hash tag.
+// style is how the numbers of keys are written: as plain digits, or with the first digits as hash tag.
 type style struct {
 	tagged   bool
-	tagPairs int // pairs of digits that are in the tag
+	tagPairs int // pairs of digits in the tag
 }
 
 // styleFor is the style of a workload whose requests have at most so many key arguments, and so many keys. A request's
@@ -36,7 +36,7 @@ func (s style) neighbour(keys Keys, key uint64) uint64 {
 	return key + 1
 }
 
-// numberLen is how many bytes appendNumber appends.
+// numberLen is the number of bytes that appendNumber appends.
 func (s style) numberLen(kind partKind, isKey bool) int {
 	switch {
 	case kind == tagPart && s.tagged:
@@ -64,7 +64,7 @@ func (s style) appendNumber(dst []byte, n uint64, kind partKind, isKey bool) []b
 	return append(dst, digits[:]...)
 }
 
-// put writes a number over one that appendNumber wrote.
+// put overwrites a number that appendNumber wrote.
 func (s style) put(dst []byte, p *pairs, kind partKind) {
 	switch {
 	case kind == tagPart && s.tagged:

@@ -9,32 +9,33 @@ import (
 // Prefix begins every key that a load writes or reads, and every channel.
 const Prefix = "slowpath:"
 
-// template is a request ready to be sent: stretches of bytes in which only numbers of keys change, and between them
-// what changes its length. It is not changed after compile.
+// template is an encoded request: steps of bytes in which only numbers of keys change, and between them arguments of
+// variable length. It is not changed after compile.
 type template struct {
 	steps   []step
 	replies uint16
 	hasKey  bool
-	slots   *slotTable // of the first key, where only its number changes; else its slot is computed from its bytes
-	noSlot  bool       // it has no key argument
-	plain   int        // where the digits of its one key are, if nothing else changes; -1: see steps
+	// of the first key, where only its number changes; else nil, and its slot is computed from its bytes
+	slots  *slotTable
+	noSlot bool // it has no key argument
+	plain  int  // offset of the digits of its one key, if nothing else changes; -1: see steps
 }
 
-// step is bytes that are copied, with numbers put in their places, and then an argument of varying length.
+// step is bytes that are copied, into which numbers are written, and then an argument of variable length.
 type step struct {
 	bytes   []byte
 	numbers []number
 	then    argument // with its "$LENGTH"; nil at the end
 	isKey   bool     // then is the first key
-	value   int      // instead of then, a value of this size, whose length stands in bytes already; -1: none
+	value   int      // instead of then, a value of this size, whose length is in bytes; -1: none
 }
 
-// number is the place of a key's number in the bytes of a step.
+// number is a key's number in the bytes of a step.
 type number struct {
 	at   int
 	kind partKind // keyPart, samePart or tagPart
 	next bool     // another key than the one before it in the request
-	bare bool     // digits without a hash tag: the quick way
+	bare bool     // digits without a hash tag, which are faster
 }
 
 // compiler makes a template of a request.
@@ -128,7 +129,7 @@ func (c *compiler) endStep() {
 	c.last = step{value: -1}
 }
 
-// constant appends an argument whose length is always the same.
+// constant appends an argument of constant length.
 func (c *compiler) constant(a argument, isKey bool) {
 	var body []byte
 	var numbers []number
@@ -147,7 +148,7 @@ func (c *compiler) constant(a argument, isKey bool) {
 	c.last.bytes = append(append(c.last.bytes, body...), '\r', '\n')
 }
 
-// isNext: every {key} but the first of a request moves on to another key.
+// isNext: every {key} but the first of a request is another key.
 func (c *compiler) isNext(p part) bool {
 	if p.kind == keyPart || p.kind == samePart || p.kind == tagPart {
 		c.t.hasKey = true
@@ -199,7 +200,7 @@ func (t *template) appendPlain(dst []byte, s *Stream, op uint16, key uint64) ([]
 	return dst, r
 }
 
-// append appends a request for the key that was drawn.
+// append appends a request for the drawn key.
 func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte, Request) {
 	r := Request{Op: op, Replies: t.replies, Slot: -1, Key: -1}
 	var p pairs
@@ -242,7 +243,7 @@ func (t *template) append(dst []byte, s *Stream, op uint16, key uint64) ([]byte,
 	return dst, r
 }
 
-// valueKey is whose value is written: that of the key before it; without keys any.
+// valueKey is the key whose value is written: the one before it; without keys any.
 func (t *template) valueKey(s *Stream, current uint64) uint64 {
 	if t.hasKey {
 		return current

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Content is what values are made of.
+// Content is the content of values.
 type Content struct {
 	zeros float64  // share of the bytes that are zero, in runs: 0 is random, 1 all zero
 	lines [][]byte // instead, these values as they are
@@ -45,19 +45,19 @@ func ParseContent(text string, read func(path string) ([]byte, error)) (Content,
 }
 
 const (
-	// stays in the second level cache; the windows of compressors in servers are smaller (LZF: 8 KiB)
+	// fits into the second level cache; the windows of compressors in servers are smaller (LZF: 8 KiB)
 	poolBytes = 64 << 10
-	markBytes = 8  // at the start of a value, which tell its key and size
+	markBytes = 8  // at the start of a value, to identify its key and size
 	runBytes  = 64 // of which a share is zeros, where values are compressible
 )
 
-// values makes the value of a key: a piece of a pool of random bytes, behind a mark. Both are a function of the seed,
-// the key and the size, so that a reader can tell what any writer wrote. It is not changed after newValues.
+// values makes the value of a key: a mark, and a part of a pool of random bytes. Both are a function of the seed, the
+// key and the size, so that a reader knows what any writer wrote. It is not changed after newValues.
 type values struct {
 	sizes   Sizes
 	content Content
 	seed    uint64
-	pool    []byte // twice the same poolBytes, so that every piece of poolBytes is in one place
+	pool    []byte // twice the same poolBytes, so that every part of poolBytes is contiguous
 }
 
 func newValues(sizes Sizes, content Content, seed uint64) values {
@@ -73,7 +73,7 @@ func newValues(sizes Sizes, content Content, seed uint64) values {
 	return v
 }
 
-// mark is a hash of seed, key and size, in the manner of wyhash.
+// mark is a hash of seed, key and size, as in wyhash.
 func (v *values) mark(key uint64, size int) uint64 {
 	hi, lo := bits.Mul64(key^v.seed^0xa0761d6478bd642f, uint64(size)^0xe7037ed1a0b428db)
 	hi, lo = bits.Mul64(hi^lo^0x8ebc6af09c88c6e3, key^0x589965cc75374cc3)
@@ -117,10 +117,10 @@ func (v *values) append(dst []byte, key uint64, size int) []byte {
 	return dst
 }
 
-// ErrWrongValue is that of a value that no writer of the workload wrote for the key.
+// ErrWrongValue: the workload did not write this value for the key.
 var ErrWrongValue = errors.New("wrong value")
 
-// check says what is wrong with a value that was read. It allocates only where something is.
+// check checks a value that was read. It allocates only for an error.
 func (v *values) check(got []byte, key uint64) error {
 	if v.content.lines != nil {
 		if want := v.line(key); !bytes.Equal(got, want) {
@@ -162,7 +162,7 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// sample is the beginning of a value, quoted, for messages.
+// sample is the start of a value, quoted, for messages.
 func sample(value []byte) string {
 	const enough = 16
 	if len(value) > enough {

@@ -1,23 +1,22 @@
-// Package workload is what a load sends: commands with their keys and values, drawn from distributions and encoded;
-// what is to be there before the load (Prefill), how a reply is told from a wrong one (Check), and what is to be
-// removed after it (Cleanup). It opens no connection and reads no clock. A Replay sends what a log of commands has
-// instead.
+// Package workload makes the requests of a load: commands with their keys and values, drawn from distributions and
+// encoded. It also writes keys before the load (Prefill), checks replies (Check) and removes keys after the load
+// (Cleanup...). It opens no connection and reads no clock. A Replay has the requests of a log instead.
 package workload
 
 // Op is one kind of call of a workload: a command template, or a MULTI block of several.
 type Op struct {
 	Name     string  // "GET"; of a template its command, upper case, with its subcommand; "MULTI" for a block
 	Ratio    float64 // share of the requests, as given
-	Reads    bool    // a reply in which there is nothing is a miss
+	Reads    bool    // an empty reply is a miss
 	ReadOnly bool    // it writes no key: a replica can answer it
-	Checked  bool    // Stream.Check can tell a wrong reply: asked for by Options.Verify
+	Checked  bool    // Stream.Check can check its replies (Options.Verify)
 	Blocks   bool    // the reply may come only when there is data (BLPOP)
 }
 
-// Request is what a Stream says of the request it appended.
+// Request describes a request that a Stream appended.
 type Request struct {
 	Op      uint16 // index into Workload.Ops
-	Replies uint16 // that it will have: 1, but more for a MULTI block, whose last reply ends the call
+	Replies uint16 // 1, or more for a MULTI block, whose last reply ends the call
 	Slot    int16  // cluster slot of its first key, -1 without a key
 	Key     int64  // number of its first key, -1 without
 }
@@ -28,7 +27,7 @@ type Workload struct {
 	Channels []string // patterns for PSUBSCRIBE that match what PUBLISH of the workload publishes to
 
 	templates  []template
-	thresholds []uint64 // cumulated ratios in parts of 2^64, the last is implied
+	thresholds []uint64 // cumulated ratios in parts of 2^64, without the last
 	requests   []request
 	options    Options
 	style      style
@@ -38,11 +37,11 @@ type Workload struct {
 	checks     []checkKind // by op, where Options.Verify asks for it
 }
 
-// Setup are commands to be sent to each node before the load: SCRIPT LOAD of the scripts whose digests are sent. A
-// server that lost them answers NOSCRIPT.
+// Setup are commands to send to each node before the load: SCRIPT LOAD of the scripts of EVALSHA. A server that lost
+// them answers NOSCRIPT.
 func (w *Workload) Setup() [][]string { return w.setup }
 
-// Writes tells whether the load may leave keys.
+// Writes: the load may leave keys.
 func (w *Workload) Writes() bool {
 	for _, op := range w.Ops {
 		if !op.ReadOnly && len(w.Patterns()) > 0 {
@@ -58,17 +57,17 @@ type Stream struct {
 
 	w         *Workload
 	rng       rng
-	step      uint64   // how many streams there are
-	next      []uint64 // where sequential keys stand, by op
+	step      uint64   // the number of streams
+	next      []uint64 // positions of sequential keys, by op
 	unique    uint64
-	keyed     bool // the template at hand has a key
+	keyed     bool // the current template has a key
 	slotless  bool
 	drawn     [maxParts]uint64
 	valueKeys [maxParts]uint64
 }
 
-// Stream gives stream number index (from 0) of count. The same seed, index and count give the same requests; of
-// sequential keys each of the streams has every count-th.
+// Stream gives the stream with an index (from 0) of count. The same seed, index and count give the same requests; each
+// stream has every count-th of sequential keys.
 func (w *Workload) Stream(seed uint64, index, count int) *Stream {
 	mix := newRNG(seed + uint64(index)*0x9e3779b97f4a7c15)
 	s := &Stream{w: w, rng: newRNG(mix.next()), step: uint64(max(count, 1)), unique: uint64(index)}
@@ -79,11 +78,10 @@ func (w *Workload) Stream(seed uint64, index, count int) *Stream {
 	return s
 }
 
-// LeaveSlots has the stream's requests without their slots: Request.Slot is -1. Whom nobody routes is spared the
-// look-up.
-func (s *Stream) LeaveSlots() { s.slotless = true }
+// OmitSlots makes Request.Slot -1 for all requests of the stream, which saves its computation without routing.
+func (s *Stream) OmitSlots() { s.slotless = true }
 
-// Next appends the next request to dst. It does not allocate but to make dst longer.
+// Next appends the next request to dst. It allocates only to make dst longer.
 func (s *Stream) Next(dst []byte) ([]byte, Request) {
 	op := 0
 	if len(s.w.thresholds) > 0 {

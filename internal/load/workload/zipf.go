@@ -44,7 +44,7 @@ func (z *zipf) integral(x float64) float64 {
 }
 
 func (z *zipf) inverse(y float64) float64 {
-	t := max(y*z.oneMinus, -1) // rounding may bring it below
+	t := max(y*z.oneMinus, -1) // rounding may make it smaller
 	return math.Exp(y * log1pOver(t))
 }
 

@@ -5,15 +5,15 @@ import (
 	"sort"
 )
 
-// clocks bounds how far the server's clock is ahead of the client's, over time. Each joined call bounds it: its request
-// was at the server after the client began to send, and its reply was at the client after the server had sent it.
-type clocks struct {
+// clockBounds bounds the offset of the server's clock from the client's, over time. Each joined call bounds it: its
+// request was at the server after the client began to send, and its reply was at the client after the server sent it.
+type clockBounds struct {
 	bounds   []bound // ordered by time
-	rejected int     // calls whose bounds no offset can meet together with those of others
-	broken   bool    // too many of them
+	rejected int     // calls whose bounds contradict those of others
+	unusable bool    // too many of them
 }
 
-// bound is what is known at a time: the offset is in [lo, hi]. All in nanoseconds; the time is the client's.
+// bound: at a time of the client's clock the offset is in [lo, hi], in nanoseconds.
 type bound struct {
 	at, lo, hi int64
 }
@@ -22,28 +22,28 @@ const (
 	// driftPerMillion is by how much two clocks can come apart: each may be slewed by 500 ppm (MAXFREQ of
 	// include/linux/timex.h). slowpath's clocks are monotonic: they are not set while it runs.
 	driftPerMillion = 1000
-	// rejectedPart of the calls may contradict the others: a server that is interrupted between the sending of a reply
-	// and the end of its system call notes the send late, and of many segments that wait in a socket only some have a
-	// time of their own. A clock that was set contradicts all calls before or all after it.
-	rejectedPart = 0.05
-	neighbours   = 32 // on either side, with which a call is compared
-	// lateNs is how late the send of a reply may be noted, after it has left: it is when its system call ends. Between
-	// two namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, 6.18).
-	lateNs = int64(100e3)
+	// maxRejectedShare of the calls may contradict the others: the end of a send is recorded late if the server is
+	// interrupted before its system call returns, and of many segments queued in a socket only some have a time of
+	// their own. A clock that was set contradicts all calls before it, or all after it.
+	maxRejectedShare   = 0.05
+	comparedNeighbours = 32 // on either side, with which a call is compared
+	// maxSendDelayNs is how late the send of a reply may be recorded: when its system call returns. Between two network
+	// namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, Linux 6.18).
+	maxSendDelayNs = int64(100e3)
 )
 
-// drift is by how much the clocks can come apart in a time, rounded up.
+// drift is by how much the clocks can diverge in a time, rounded up.
 func drift(ns int64) int64 { return ns/1e6*driftPerMillion + ns%1e6*driftPerMillion/1e6 + 1 }
 
-// newClocks takes pairs in order of time.
-func newClocks(pairs []pair) clocks {
-	var c clocks
+// newClockBounds needs pairs in order of time.
+func newClockBounds(pairs []pair) clockBounds {
+	var c clockBounds
 	for _, p := range pairs {
 		hi := p.server.IntendedNs - p.start()
-		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - lateNs, hi})
+		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - maxSendDelayNs, hi})
 	}
 	all := len(c.bounds)
-	b := sound(c.bounds)
+	b := consistent(c.bounds)
 	for i := 1; i < len(b); i++ {
 		b[i].hi = min(b[i].hi, b[i-1].hi+drift(b[i].at-b[i-1].at))
 	}
@@ -52,7 +52,7 @@ func newClocks(pairs []pair) clocks {
 	}
 	b = slices.DeleteFunc(b, func(one bound) bool { return one.lo > one.hi })
 	c.bounds, c.rejected = b, all-len(b)
-	if c.broken = float64(c.rejected) > rejectedPart*float64(all); c.broken {
+	if c.unusable = float64(c.rejected) > maxRejectedShare*float64(all); c.unusable {
 		c.bounds = nil
 		return c
 	}
@@ -65,11 +65,11 @@ func newClocks(pairs []pair) clocks {
 	return c
 }
 
-// sound leaves out the bounds that contradict most of their neighbours.
-func sound(all []bound) []bound {
+// consistent leaves out the bounds that contradict most of their neighbours.
+func consistent(all []bound) []bound {
 	var out []bound
 	for i, b := range all {
-		near := all[max(0, i-neighbours):min(len(all), i+neighbours+1)]
+		near := all[max(0, i-comparedNeighbours):min(len(all), i+comparedNeighbours+1)]
 		against := 0
 		for _, o := range near {
 			if d := drift(max(b.at-o.at, o.at-b.at)); b.lo-d > o.hi || o.lo-d > b.hi {
@@ -83,8 +83,8 @@ func sound(all []bound) []bound {
 	return out
 }
 
-// at bounds the offset at a time of the client.
-func (c clocks) at(ns int64) (lo, hi int64, ok bool) {
+// at bounds the offset at a time of the client's clock.
+func (c clockBounds) at(ns int64) (lo, hi int64, ok bool) {
 	if len(c.bounds) == 0 {
 		return 0, 0, false
 	}
@@ -97,8 +97,8 @@ func (c clocks) at(ns int64) (lo, hi int64, ok bool) {
 	return b.lo - d, b.hi + d, true
 }
 
-// shift is the likeliest offset at a time of the client.
-func (c clocks) shift(ns int64) int64 {
+// shift is the most likely offset at a time of the client's clock.
+func (c clockBounds) shift(ns int64) int64 {
 	lo, hi, _ := c.at(ns)
 	return lo + (hi-lo)/2
 }

@@ -1,7 +1,7 @@
 package join
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,63 +10,78 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// profiles moves what was seen inside of the applications of the client's host. A subject that the server's recording
-// has is another application there (127.0.0.1:6060 of another host, another process of the same number): it gets a
-// number of its own, "pprof:127.0.0.1:6060#2".
-func (g guest) profiles() {
+// addProfiles adds the profiles of applications on the client's host. A subject that the server's recording has is
+// another application there (127.0.0.1:6060 of another host, another process of the same number): the added one gets
+// a suffix, "pprof:127.0.0.1:6060#2".
+func (g clientRows) addProfiles() {
 	names := map[string]string{}
 	subject := func(of string) string {
-		if names[of] == "" {
-			names[of] = g.free(of)
+		if of != recording.SubjectSelf && names[of] == "" {
+			names[of] = g.freeSubject(of)
 		}
-		return names[of]
+		return cmp.Or(names[of], of)
 	}
 	shift := func(at int64) int64 { return at + g.clocks.shift(at) }
-	var moved []recording.Profile // and only then added: their subjects are not those of others
+	profiles := g.shiftedProfiles(subject, shift)
+	g.addApplications(subject, shift)
+	for _, e := range g.client.Events {
+		if e.Source == recording.SourceProfile && e.Kind == recording.KindBlindSpot {
+			e.Subject, e.TimeNs = subject(e.Subject), shift(e.TimeNs)
+			g.server.Event(e)
+		}
+	}
+	for _, p := range profiles { // at the end, so that their subjects do not count as used
+		g.server.Profile(p)
+	}
+	g.addProfileSamples(subject, shift)
+	if len(profiles) > 0 {
+		status := recording.SourceStatus{Name: recording.SourceProfile, Used: true}
+		g.server.SetMeta(recording.MetaSource+recording.SourceProfile, recording.Detail(status))
+	}
+}
+
+// shiftedProfiles are the client's profiles in the server's time. Samples of the CPU have times of their own: they are
+// left out if the offset of the clocks is not known.
+func (g clientRows) shiftedProfiles(subject func(string) string, shift func(int64) int64) (out []recording.Profile) {
 	for _, p := range g.client.Profiles {
 		if p.Kind == recording.ProfileCPUClock {
-			if g.clocks.broken {
-				continue // which samples are of slow calls is not known
+			if g.clocks.unusable {
+				continue
 			}
 			body, err := stacks.Move(p.Pprof, shift)
 			if err != nil {
-				continue // it was cut short, and reads nowhere
+				continue // truncated, not readable
 			}
 			p.Pprof = body
 		}
 		p.Subject, p.TimeNs = subject(p.Subject), shift(p.TimeNs)
-		moved = append(moved, p)
+		out = append(out, p)
 	}
+	return out
+}
+
+// addApplications adds the snapshots of the profile source.
+func (g clientRows) addApplications(subject func(string) string, shift func(int64) int64) {
 	for _, s := range g.client.Snapshots {
-		switch {
-		case s.Source != recording.SourceProfile:
+		if s.Source != recording.SourceProfile {
 			continue
-		case s.Name == recording.SnapshotFrames:
-			g.frames(s)
-			continue
-		case s.Subject != recording.SubjectSelf:
-			s.Subject = subject(s.Subject)
 		}
-		var what recording.Profiled
-		if s.Name == recording.SnapshotApplication && json.Unmarshal([]byte(s.Body), &what) == nil && what.Node != "" {
-			what.Node = g.node(what.Node)
+		if s.Name == recording.SnapshotFrames {
+			g.addFrames(s)
+			continue
+		}
+		s.Subject, s.TimeNs = subject(s.Subject), shift(s.TimeNs)
+		what, ok := recording.BodyOf[recording.Profiled](s)
+		if s.Name == recording.SnapshotApplication && ok && what.Node != "" {
+			what.Node = g.nodeName(what.Node)
 			s.Body = recording.Detail(what)
 		}
-		s.TimeNs = shift(s.TimeNs)
 		g.server.Snapshot(s)
 	}
-	for _, e := range g.client.Events {
-		if e.Source == recording.SourceProfile && e.Kind == recording.KindBlindSpot {
-			if e.Subject != recording.SubjectSelf {
-				e.Subject = subject(e.Subject)
-			}
-			e.TimeNs = shift(e.TimeNs)
-			g.server.Event(e)
-		}
-	}
-	for _, p := range moved {
-		g.server.Profile(p)
-	}
+}
+
+// addProfileSamples adds the samples of the profile source.
+func (g clientRows) addProfileSamples(subject func(string) string, shift func(int64) int64) {
 	for _, of := range g.client.Subjects(recording.SourceProfile, "") {
 		if of == recording.SubjectSelf {
 			continue
@@ -80,17 +95,13 @@ func (g guest) profiles() {
 			}
 		}
 	}
-	if len(moved) > 0 {
-		status := recording.SourceStatus{Name: recording.SourceProfile, Used: true}
-		g.server.SetMeta(recording.MetaSource+recording.SourceProfile, recording.Detail(status))
-	}
 }
 
-// free is a subject that no other application of the server's recording has.
-func (g guest) free(subject string) string {
+// freeSubject is a subject that no other application of the server's recording has.
+func (g clientRows) freeSubject(subject string) string {
 	for n, name := 2, subject; ; n, name = n+1, fmt.Sprintf("%s#%d", subject, n) {
 		used := func(of string) bool { return of == name }
-		if !g.taken[name] && !slices.ContainsFunc(g.server.Profiles,
+		if !g.usedSubjects[name] && !slices.ContainsFunc(g.server.Profiles,
 			func(p recording.Profile) bool { return used(p.Subject) }) &&
 			!slices.ContainsFunc(g.server.Snapshots,
 				func(s recording.Snapshot) bool { return s.Source == recording.SourceProfile && used(s.Subject) }) {
@@ -99,8 +110,8 @@ func (g guest) free(subject string) string {
 	}
 }
 
-// frames adds the user's own table of frames to the one that the server's recording has.
-func (g guest) frames(s recording.Snapshot) {
+// addFrames adds the user's own table of frames to that of the server's recording.
+func (g clientRows) addFrames(s recording.Snapshot) {
 	if have, ok := g.server.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); ok {
 		if strings.Contains(have.Body, s.Body) {
 			return

@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// BenchmarkFineTick is the cost of one look at a main thread in a cgroup without a quota, state machine included.
-func BenchmarkFineTick(b *testing.B) {
+// BenchmarkReadThread is the cost of one reading of a main thread in a cgroup without a quota, state machine included.
+func BenchmarkReadThread(b *testing.B) {
 	groups, err := resolveCgroups(Root{}, os.Getpid())
 	if err != nil {
 		b.Fatal(err)
@@ -21,8 +21,8 @@ func BenchmarkFineTick(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	s := newStates(os.Getpid(), 5e6, func(stretch) {})
-	var t tick
+	s := newStates(os.Getpid(), 5e6, func(stateSpan) {})
+	var t reading
 	b.ReportAllocs()
 	for i := range b.N {
 		if !r.read(&t) {

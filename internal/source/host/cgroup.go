@@ -3,9 +3,10 @@ package host
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // cgroup is the place of a process in one cgroup hierarchy.
@@ -17,7 +18,7 @@ type cgroup struct {
 
 func (c cgroup) dir() string { return path.Join(c.mount, c.path) }
 
-// known says that the hierarchy is mounted here and that the cgroup is below the mount.
+// known reports whether the hierarchy is mounted here and the cgroup is below the mount.
 func (c cgroup) known() bool { return c.mount != "" }
 
 // levels are the paths from the own cgroup up to the root of the mount.
@@ -35,43 +36,45 @@ func (c cgroup) levels() []string {
 // cgroups are the places of a process. A controller that is nowhere mounted is the zero cgroup.
 type cgroups struct {
 	cpu, memory, freezer, blkio cgroup
-	unified                     cgroup // v2 hierarchy, also when it has no controllers
-	raw                         string // /proc/PID/cgroup, to see a move
+	unified                     cgroup // v2 hierarchy, even where it has no controllers
+	raw                         string // contents of /proc/PID/cgroup, which change when the process is moved
 }
 
-// cgroupMount is a line of /proc/self/mountinfo.
+// cgroupMount is where a cgroup hierarchy is mounted.
 type cgroupMount struct {
 	version     int
-	root        string // cgroup that is mounted: not "/" in a container without a cgroup namespace
-	point       string
-	controllers []string
+	root        string            // cgroup that is mounted: not "/" in a container without a cgroup namespace
+	point       string            // directory
+	controllers map[string]string // of v1: the keys
 }
 
-// parseMounts picks the cgroup mounts out of /proc/self/mountinfo: id parent major:minor root point options … - type
-// source super.
-func parseMounts(b []byte) []cgroupMount {
+// cgroupMounts finds the mounts of cgroup hierarchies in /proc/self/mountinfo.
+func cgroupMounts(fs FS) ([]cgroupMount, error) {
+	proc, err := procfs.NewFS(fs.Path("/proc"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the cgroup mounts: %w", err)
+	}
+	all, err := proc.GetMounts()
+	if err != nil {
+		return nil, fmt.Errorf("reading the cgroup mounts: %w", err)
+	}
 	var mounts []cgroupMount
-	for line := range strings.Lines(string(b)) {
-		left, right, ok := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !ok || len(l) < 5 || len(r) < 3 {
-			continue
-		}
-		m := cgroupMount{root: unescapeMount(l[3]), point: unescapeMount(l[4])}
-		switch r[0] {
+	for _, m := range all {
+		c := cgroupMount{root: unescapeMount(m.Root), point: unescapeMount(m.MountPoint)}
+		switch m.FSType {
 		case "cgroup2":
-			m.version = 2
+			c.version = 2
 		case "cgroup":
-			m.version, m.controllers = 1, strings.Split(r[2], ",")
+			c.version, c.controllers = 1, m.SuperOptions
 		default:
 			continue
 		}
-		mounts = append(mounts, m)
+		mounts = append(mounts, c)
 	}
-	return mounts
+	return mounts, nil
 }
 
-// unescapeMount turns \040 and the like into their bytes.
+// unescapeMount turns \040 and the like into their bytes (proc_pid_mountinfo(5)).
 func unescapeMount(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -121,11 +124,16 @@ func resolveCgroups(fs FS, pid int) (cgroups, error) {
 	if err != nil {
 		return cgroups{}, fmt.Errorf("reading the cgroups of process %d: %w", pid, err)
 	}
-	info, err := fs.ReadFile("/proc/self/mountinfo")
+	return cgroupsOf(fs, raw)
+}
+
+// cgroupsOf finds the directories of the cgroups that /proc/PID/cgroup names.
+func cgroupsOf(fs FS, raw []byte) (cgroups, error) {
+	mounts, err := cgroupMounts(fs)
 	if err != nil {
-		return cgroups{}, fmt.Errorf("reading the cgroup mounts: %w", err)
+		return cgroups{}, err
 	}
-	paths, mounts := cgroupPaths(raw), parseMounts(info)
+	paths := cgroupPaths(raw)
 	c := cgroups{raw: string(raw), unified: place(mounts, 2, "", paths)}
 	for _, controller := range []struct {
 		name string
@@ -155,7 +163,7 @@ func place(mounts []cgroupMount, version int, controller string, paths map[strin
 		return cgroup{}
 	}
 	for _, m := range mounts {
-		if m.version != version || (version == 1 && !slices.Contains(m.controllers, controller)) {
+		if _, mounted := m.controllers[controller]; m.version != version || (version == 1 && !mounted) {
 			continue
 		}
 		below, ok := belowRoot(p, m.root)

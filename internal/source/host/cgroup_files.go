@@ -51,7 +51,7 @@ func pressureTotals(b []byte, visit func(kind string, us int64)) {
 
 var (
 	containerID = regexp.MustCompile(`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)`)
-	podUID      = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})`)
+	podUID      = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})`)
 	systemdUnit = regexp.MustCompile(`([^/]+\.(?:service|scope))(?:/|$)`)
 )
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxClients = 8
-	maxInodes  = 2000 // connections whose owners are looked for
+	maxInodes  = 2000 // connections whose owners are searched
 )
 
 // client is a process on this host with connections to the server.
@@ -20,11 +20,11 @@ type client struct {
 	pid         int
 	connections int
 	cpu         cgroup
-	threads     map[string]schedstat // by TID, at the last look
+	threads     map[string]schedstat // by TID, in the last round
 	at          int64
 }
 
-// findClients looks for the processes at the other ends of the server's connections.
+// findClients finds the processes at the other ends of the server's connections.
 func (w *watch) findClients() {
 	if len(w.peers) == 0 {
 		w.local = nil
@@ -50,7 +50,7 @@ func (w *watch) findClients() {
 	w.local = local
 }
 
-// client takes up a process, or goes on with one that is known.
+// client is the state of a process: that of the last round, or a new one.
 func (w *watch) client(pid, connections int) *client {
 	for _, c := range w.local {
 		if c.pid == pid {
@@ -95,8 +95,7 @@ func (w *watch) peerInodes() map[uint64]bool {
 	return inodes
 }
 
-// ownersOf counts the sockets that each process holds. Clients that are known are asked first: most often they hold
-// them all.
+// ownersOf counts the sockets that each process holds. Known clients are read first: most often they hold all of them.
 func (w *watch) ownersOf(inodes map[uint64]bool) map[int]int {
 	count := map[int]int{}
 	list, err := pids(w.FS)
@@ -142,8 +141,8 @@ func (w *watch) sampleClients() {
 	}
 }
 
-// sampleClient samples the CPU time of a process, the sum of its threads' run delays, and how its busiest thread fared
-// since the last look: the shares of the time that it ran and that it waited for a CPU.
+// sampleClient samples the CPU time of a process, the sum of its threads' run delays, and of its busiest thread since
+// the last round the shares of the time that it ran and that it waited for a CPU.
 func (w *watch) sampleClient(c *client) bool {
 	subject := recording.ProcessPrefix + strconv.Itoa(c.pid)
 	dir := fmt.Sprintf("/proc/%d/", c.pid)
@@ -155,7 +154,7 @@ func (w *watch) sampleClient(c *client) bool {
 	if !ok {
 		return false
 	}
-	w.sample(subject, "cpu_ns", float64((s.utime+s.stime)*tickNs))
+	w.sample(subject, "cpu_ns", float64((s.utime+s.stime)*clockTickNs))
 	w.sample(subject, "threads", float64(s.threads))
 	w.sample(subject, "connections", float64(c.connections))
 	w.clientCounters(subject, c, &s)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 const (
@@ -35,7 +36,7 @@ func tree(t *testing.T, files map[string]string) Root {
 			t.Fatal(err)
 		}
 	}
-	return Root{Dir: dir}
+	return Root{hostfs.Root{Dir: dir}}
 }
 
 // server is what /proc has of a server with PID 77.
@@ -57,7 +58,7 @@ func server(cgroup string) map[string]string {
 	}
 }
 
-// watchTree watches a fixture for a moment.
+// watchTree watches a fixture for 30 ms.
 func watchTree(t *testing.T, root Root) *memory {
 	t.Helper()
 	sink := &memory{}
@@ -131,7 +132,7 @@ func TestWatchCgroupV2(t *testing.T) {
 	sink.want(t, node, "sock.recvq_max_bytes", 32)
 	sink.want(t, node, "sock.retransmitting", 1)
 	sink.want(t, "machine", "cpu.count", 2)
-	sink.want(t, "machine", "cpu.1.steal_ns", 3*tickNs)
+	sink.want(t, "machine", "cpu.1.steal_ns", 3*clockTickNs)
 	p := sink.place(t)
 	if p.Version != 2 || len(p.Levels) != 2 || p.Levels[0].QuotaUs != 20000 || p.Levels[1].Path != podPath ||
 		p.Pod == "" || p.Container == "" {

@@ -5,20 +5,15 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 )
 
-var errLinux = errors.New("the host source reads /proc and needs Linux: run slowpath on the server's own host, or " +
-	"use --no-host")
-
-func openRaw(path string) (File, error) { return os.Open(path) }
-
-func readWhole(path string) ([]byte, error) { return os.ReadFile(path) }
+var errLinux = fmt.Errorf("the host source reads /proc and needs Linux: %w", errors.ErrUnsupported)
 
 func inNetNS(int, func()) error { return errLinux }
 
@@ -26,6 +21,12 @@ func openDiag(int) (SocketTable, error) { return nil, errLinux }
 
 // Locate needs Linux.
 func Locate(FS, Query) (Process, error) { return Process{}, errLinux }
+
+// AwaitEnd returns false when ctx has ended: that a process ends is not seen here.
+func AwaitEnd(ctx context.Context, _ FS, _ int) bool {
+	<-ctx.Done()
+	return false
+}
 
 // CallersOptions are for WatchCallers.
 type CallersOptions struct {

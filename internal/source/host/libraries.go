@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of the search for libraries, which is made once for each client process.
+// Bounds of the search for libraries, which runs once for each client process.
 const (
 	maxOpenFiles = 4096
 	maxParents   = 4 // directories above that of a script
@@ -45,9 +45,9 @@ var (
 	}
 )
 
-// librariesOf finds the client libraries of a process: those that a Go program says it was built of, those that a JVM
-// has open, and those that are installed where Node.js and Python look for them. What cannot be read is as good as not
-// there.
+// librariesOf finds the client libraries of a process: the modules that a Go program was built of, the jars that a JVM
+// has open, and the packages that are installed where Node.js and Python search for them. What cannot be read counts as
+// missing.
 func librariesOf(fs FS, pid int) []recording.Library {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	exe, _ := fs.Readlink(dir + "/exe")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 func TestModuleNames(t *testing.T) {
@@ -82,7 +83,7 @@ func TestLibrariesOf(t *testing.T) {
 		3: {{Name: "redis-py", Version: "7.1.0", How: recording.LibraryInstalled}},
 		4: nil, 5: nil, 6: nil,
 	} {
-		if got := librariesOf(Root{Dir: root}, pid); !reflect.DeepEqual(got, want) {
+		if got := librariesOf(Root{hostfs.Root{Dir: root}}, pid); !reflect.DeepEqual(got, want) {
 			t.Errorf("process %d: %+v, want %+v", pid, got, want)
 		}
 	}

@@ -13,8 +13,8 @@ type Listener struct {
 	Addr    netip.AddrPort
 }
 
-// Listeners finds where the processes with a wanted name accept TCP connections, on this host in any network namespace,
-// in the order of PIDs and ports. Processes whose sockets may not be seen are left out.
+// Listeners finds where processes with a wanted name accept TCP connections, in all network namespaces of this host, in
+// the order of PIDs and ports. Processes whose sockets may not be seen are left out.
 func Listeners(fs FS, wanted func(comm string) bool) ([]Listener, error) {
 	if fs == nil {
 		fs = Root{}
@@ -33,7 +33,7 @@ func Listeners(fs FS, wanted func(comm string) bool) ([]Listener, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		// A fork (BGSAVE) holds its parent's listeners too, and accepts nothing.
+		// A fork (BGSAVE) holds its parent's listeners, too, and accepts nothing.
 		if slices.ContainsFunc(found, func(l Listener) bool { return l.Process.PID == p.PPID }) {
 			continue
 		}

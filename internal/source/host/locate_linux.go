@@ -22,7 +22,7 @@ func Locate(fs FS, q Query) (Process, error) {
 		return locateUnix(fs, q)
 	}
 	local, remote, known := q.connection()
-	if known { // most often in our own namespace, and then no other has to be looked for
+	if known { // most often it is in our own namespace, and no other has to be searched
 		if s := find(fs, os.Getpid(), Ends{remote, local}); s.State != 0 {
 			return owner(fs, map[uint64]bool{s.Inode: true}, q, int(s.Local.Port()))
 		}
@@ -88,7 +88,7 @@ func pids(fs FS) ([]int, error) {
 	return list, nil
 }
 
-// connection is the two ends of the connection that is asked about, false where it has none.
+// connection is the two ends of the connection of the query, false where it has none.
 func (q *Query) connection() (local, remote netip.AddrPort, ok bool) {
 	local, err1 := netip.ParseAddrPort(q.Local)
 	remote, err2 := netip.ParseAddrPort(q.Remote)
@@ -106,45 +106,45 @@ func find(fs FS, pid int, e Ends) (s Socket) {
 	return s
 }
 
-// mirror is the socket of a namespace that mirrors ours, and those that may be it behind destination NAT (a published
-// container port, a Kubernetes service): there the server sees another local address, and perhaps another remote one,
-// so that our ephemeral port has to do.
-func mirror(fs FS, pid int, local, remote netip.AddrPort) (exact Socket, near []Socket) {
+// otherEnd finds the socket at the other end of a connection in a namespace, and those that may be it behind
+// destination NAT (a published container port, a Kubernetes service): there the server sees another local address, and
+// perhaps another remote one, so that only our ephemeral port identifies it.
+func otherEnd(fs FS, pid int, local, remote netip.AddrPort) (exact Socket, candidates []Socket) {
 	eachSocket(fs, pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
 		switch {
 		case s.Local == remote && s.Remote == local:
 			exact = *s
 		case s.Remote.Port() == local.Port() && s.Local != local && (s.Remote.Addr() == local.Addr() ||
 			s.Local.Port() == remote.Port()):
-			near = append(near, *s)
+			candidates = append(candidates, *s)
 		}
 		return exact.State == 0
 	})
-	return exact, near
+	return exact, candidates
 }
 
-// matchConnection looks for the socket that mirrors ours in all namespaces.
+// matchConnection searches all namespaces for the socket at the other end of our connection.
 func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {
 	local, remote, ok := q.connection()
 	if !ok {
 		return nil, 0
 	}
-	var near []Socket
+	var candidates []Socket
 	for _, space := range spaces {
-		exact, others := mirror(fs, space.pid, local, remote)
+		exact, more := otherEnd(fs, space.pid, local, remote)
 		if exact.State != 0 {
 			return map[uint64]bool{exact.Inode: true}, int(exact.Local.Port())
 		}
-		near = append(near, others...)
+		candidates = append(candidates, more...)
 	}
-	if len(near) == 0 {
+	if len(candidates) == 0 {
 		return nil, 0
 	}
 	inodes = map[uint64]bool{}
-	for _, s := range near {
+	for _, s := range candidates {
 		inodes[s.Inode] = true
 	}
-	return inodes, int(near[0].Local.Port())
+	return inodes, int(candidates[0].Local.Port())
 }
 
 func matchListener(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {

@@ -38,7 +38,7 @@ func TestLocateByConnection(t *testing.T) {
 	}
 }
 
-// TestFind: sockets are found by their ends, in both families and as the server's end has them, and no listener stands
+// TestFind: sockets are found by their ends, in both families and as the server's end has them; a listener is not taken
 // for one that is gone.
 func TestFind(t *testing.T) {
 	needReal(t)
@@ -139,7 +139,8 @@ func TestOtherNamespaces(t *testing.T) {
 	})
 	sh(t, `ip link add sptest0 type veth peer name sptest1 || exit 1
 		ip link set sptest1 netns %d; ip addr add 198.51.100.1/30 dev sptest0; ip link set sptest0 up
-		nsenter -t %d -n sh -c 'ip addr add 198.51.100.2/30 dev sptest1; ip link set sptest1 up; ip link set lo up'`, pid, pid)
+		nsenter -t %d -n sh -c 'ip addr add 198.51.100.2/30 dev sptest1; ip link set sptest1 up; ip link set lo up'`,
+		pid, pid)
 	t.Cleanup(func() { sh(t, "ip link del sptest0 2>/dev/null || true") })
 	var c net.Conn
 	eventually(t, "connection", func() bool {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Meter reads what a process has had of the CPU, and what its quota held back, as often as it is asked. It is for one
-// goroutine.
+// Meter reads the CPU time of a process, and for how long its quota throttled it, as often as it is asked. It is for
+// one goroutine.
 type Meter struct {
 	fs     FS
 	pid    int
@@ -18,16 +18,16 @@ type Meter struct {
 	limits []cpuLimit
 }
 
-// Usage is what a process has had since it began, or its cgroup since that was made.
+// Usage is the CPU time of a process since it began, and the throttling of its cgroups since they were made.
 type Usage struct {
 	Threads []ThreadUsage // the main thread first
 	State   byte          // of the main thread, as /proc has it: R, S, D, …
-	CPU     int           // where the main thread ran last
-	CPUs    []int         // where it may run
+	CPU     int           // on which the main thread last ran
+	CPUs    []int         // on which it may run
 	Quotas  []QuotaUsage  // of the cgroups above the process that have one, its own first
 }
 
-// ThreadUsage is the time of one thread on a CPU, and ready to run but without one; the latter holds throttled time.
+// ThreadUsage is the time of one thread on a CPU, and ready to run without one; the latter includes throttled time.
 type ThreadUsage struct {
 	TID        int
 	Name       string
@@ -91,7 +91,7 @@ func (m *Meter) Read() (Usage, error) {
 	return u, nil
 }
 
-// CPUs are those on which the main thread may run, sorted; none where that is not to be seen.
+// CPUs are those on which the main thread may run, sorted; none where that may not be read.
 func (m *Meter) CPUs() []int {
 	b, err := m.fs.ReadFile(m.name("status"))
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *Meter) thread(tid int) (ThreadUsage, error) {
 	return ThreadUsage{TID: tid, Name: comm, Run: time.Duration(s.runNs), Ready: time.Duration(s.delayNs)}, nil
 }
 
-// Quotas are the levels of its cgroup that have a CPU quota, with what they held back.
+// Quotas are the levels of its cgroup that have a CPU quota, with their throttling.
 func (m *Meter) Quotas() []QuotaUsage {
 	var out []QuotaUsage
 	for _, l := range m.limits {
@@ -135,7 +135,7 @@ func (m *Meter) Quotas() []QuotaUsage {
 	return out
 }
 
-// CPUTimes is what one CPU of the machine did: busy with anything, and taken away by the hypervisor.
+// CPUTimes is for how long one CPU was busy with anything, and used by the hypervisor for others (steal).
 type CPUTimes struct{ Busy, Steal time.Duration }
 
 // ReadCPUs reads the times of each CPU since boot, exact to 10 ms.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"slowpath/internal/source/hostfs"
 )
 
 func TestMeterReadsThisProcess(t *testing.T) {
@@ -101,7 +103,7 @@ func TestMeterQuota(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := NewMeter(Root{Dir: dir}, 7)
+			m, err := NewMeter(Root{hostfs.Root{Dir: dir}}, 7)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,17 +13,17 @@ import (
 
 const (
 	maxNeighbours = 5
-	minCores      = 0.01 // below this a process disturbs nobody
+	minCores      = 0.01 // a process that uses less disturbs nobody
 )
 
-// processCPU is the CPU time of a process at a look.
+// processCPU is the CPU time of a process in a round.
 type processCPU struct {
 	start int64 // ticks since boot: another process when it differs
 	ticks int64
 	round int
 }
 
-// findNeighbours names the processes that used CPU time on the server's CPUs since the last look, and sums up the
+// findNeighbours names the processes that used CPU time on the server's CPUs since the last round, and adds up the
 // server's children (BGSAVE, AOF rewrite).
 func (w *watch) findNeighbours() {
 	names, err := w.FS.ReadDir("/proc")
@@ -60,15 +60,15 @@ func (w *watch) findNeighbours() {
 	}
 	w.forgetEnded()
 	w.sample(w.Node, "children.count", float64(children))
-	w.sample(w.Node, "children.cpu_ns", float64(childTicks*tickNs))
+	w.sample(w.Node, "children.cpu_ns", float64(childTicks*clockTickNs))
 	if w.lastScan > 0 {
 		w.emitNeighbours(found, interval)
 	}
 	w.lastScan = now
 }
 
-// coresOf is the CPU use of a process since the last look, 0 for one that was not there. The times of a process that
-// began since then count in full.
+// coresOf is the CPU use of a process since the last round, in cores; 0 in the first round. The whole CPU time of a
+// process that began since then counts.
 func (w *watch) coresOf(pid int, s *taskStat, interval int64) float64 {
 	ticks := s.utime + s.stime
 	before, known := w.cpuOf[pid]
@@ -79,7 +79,7 @@ func (w *watch) coresOf(pid int, s *taskStat, interval int64) float64 {
 	case !known || before.start != s.start:
 		before.ticks = 0
 	}
-	return float64(ticks-before.ticks) * tickNs / float64(interval)
+	return float64(ticks-before.ticks) * clockTickNs / float64(interval)
 }
 
 func (w *watch) forgetEnded() {
@@ -104,7 +104,7 @@ func (w *watch) readScratch(name string) ([]byte, bool) {
 }
 
 // shareOnCPUs estimates which part of a process' time was on CPUs that the server may use: all of it when the server is
-// not pinned; else by the CPUs where its threads were last, weighted by their CPU time.
+// not pinned, else by the CPUs on which its threads last ran, weighted by their CPU time.
 func (w *watch) shareOnCPUs(pid int, s *taskStat) float64 {
 	if len(w.allowed) == 0 || len(w.allowed) >= w.cpuCount {
 		return 1

@@ -11,7 +11,7 @@ import (
 // owner finds the process that holds one of the sockets. Children of the server may hold it too (a BGSAVE child keeps
 // the clients' sockets), so the process that says it is WantPID goes first, then the one that began first.
 func owner(fs FS, inodes map[uint64]bool, q Query, port int) (Process, error) {
-	if q.WantPID > 0 && holds(fs, q.WantPID, inodes) { // it says so itself, and it is no other's PID in a container
+	if q.WantPID > 0 && holds(fs, q.WantPID, inodes) { // the PID of INFO, and not another process' PID in a container
 		if p, err := describe(fs, q.WantPID, q, port); err == nil && !p.Foreign {
 			return p, nil
 		}
@@ -67,7 +67,7 @@ func holdersOf(fs FS, inodes map[uint64]bool) (holders []int, denied bool) {
 	return holders, denied
 }
 
-// holds tells whether a process has one of the sockets open. What may not be seen is not.
+// holds reports whether a process has one of the sockets open; false where that may not be seen.
 func holds(fs FS, pid int, inodes map[uint64]bool) (found bool) {
 	_ = eachSocketFD(fs, pid, func(inode uint64) bool {
 		found = inodes[inode]

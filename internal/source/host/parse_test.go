@@ -82,7 +82,8 @@ func TestParseCPUTimes(t *testing.T) {
 	got := map[int]cpuTimes{}
 	parseCPUTimes([]byte("cpu  10 1 20 500 3 2 4 7 0 0\ncpu1 5 0 10 250 1 1 2 3 0 0\nintr 5\ncpu2 9"),
 		func(cpu int, c cpuTimes) { got[cpu] = c })
-	if got[-1] != (cpuTimes{busy: 37 * tickNs, softirq: 4 * tickNs, steal: 7 * tickNs}) || got[1].steal != 3*tickNs ||
+	if got[-1] != (cpuTimes{busy: 37 * clockTickNs, softirq: 4 * clockTickNs, steal: 7 * clockTickNs}) ||
+		got[1].steal != 3*clockTickNs ||
 		len(got) != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -90,7 +91,7 @@ func TestParseCPUTimes(t *testing.T) {
 
 func TestCPUSet(t *testing.T) {
 	s := parseCPUSet("0-2,5,x,9-")
-	if len(s) != 4 || !s[5] || !s.overlaps(cpuSet{5: true}) || s.overlaps(cpuSet{9: true}) {
+	if len(s) != 4 || !s[5] || s[9] {
 		t.Errorf("got %v", s)
 	}
 }
@@ -177,9 +178,9 @@ func FuzzScan(f *testing.F) {
 		})
 		pressureTotals(b, func(string, int64) {})
 		parseIOMax(b, map[string]float64{})
-		for _, m := range parseMounts(b) {
-			if m.version != 1 && m.version != 2 {
-				t.Errorf("mount %+v", m)
+		for _, name := range strings.Fields(string(b)) {
+			if unescaped := unescapeMount(name); len(unescaped) > len(name) {
+				t.Errorf("%q unescaped is %q", name, unescaped)
 			}
 		}
 		for _, p := range cgroupPaths(b) {

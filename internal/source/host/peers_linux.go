@@ -15,8 +15,8 @@ type Peer struct {
 	Connections int
 }
 
-// Connected describes a process, and the addresses that it dialled, the usual port of Redis first, then by the number
-// of connections. Nothing is sent to anybody.
+// Connected describes a process, and the addresses that it dialled: those with the port of Redis (6379) first, then by
+// the number of connections. Nothing is sent to anybody.
 func Connected(fs FS, pid int) (p Process, peers []Peer, err error) {
 	if fs == nil {
 		fs = Root{}
@@ -46,28 +46,28 @@ func Connected(fs FS, pid int) (p Process, peers []Peer, err error) {
 		peers = append(peers, Peer{a, n})
 	}
 	slices.SortFunc(peers, func(a, b Peer) int {
-		return cmp.Or(isUsual(b)-isUsual(a), b.Connections-a.Connections, a.Addr.Compare(b.Addr))
+		return cmp.Or(isRedisPort(b)-isRedisPort(a), b.Connections-a.Connections, a.Addr.Compare(b.Addr))
 	})
 	return p, peers, nil
 }
 
-func isUsual(p Peer) int {
+func isRedisPort(p Peer) int {
 	if p.Addr.Port() == 6379 {
 		return 1
 	}
 	return 0
 }
 
-// lookAgain is how often AwaitEnd looks.
-const lookAgain = 500 * time.Millisecond
+// endPollEvery is how often AwaitEnd reads the process.
+const endPollEvery = 500 * time.Millisecond
 
-// AwaitEnd returns true when the process has ended, and false when ctx has. Another process that is given the same
-// number is not taken for it.
+// AwaitEnd returns true when the process has ended, and false when ctx has. Another process that gets the same
+// PID is not mistaken for it.
 func AwaitEnd(ctx context.Context, fs FS, pid int) bool {
 	if fs == nil {
 		fs = Root{}
 	}
-	begun := func() (int64, bool) {
+	startTime := func() (int64, bool) {
 		b, err := fs.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
 			return 0, false
@@ -75,17 +75,17 @@ func AwaitEnd(ctx context.Context, fs FS, pid int) bool {
 		s, ok := parseStat(b)
 		return s.start, ok && s.state != 'Z' && s.state != 'X'
 	}
-	first, here := begun()
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
+	first, here := startTime()
+	poll := time.NewTicker(endPollEvery)
+	defer poll.Stop()
 	for here {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-tick.C:
+		case <-poll.C:
 		}
 		var at int64
-		if at, here = begun(); at != first {
+		if at, here = startTime(); at != first {
 			break
 		}
 	}

@@ -43,7 +43,10 @@ func TestConnected(t *testing.T) {
 		t.Errorf("a process that does not exist: %v", err)
 	}
 	usual := []Peer{{netip.MustParseAddrPort("10.0.0.1:5432"), 9}, {netip.MustParseAddrPort("10.0.0.1:6379"), 1}}
-	if slices.SortFunc(usual, func(a, b Peer) int { return isUsual(b) - isUsual(a) }); usual[0].Addr.Port() != 6379 {
+	if slices.SortFunc(usual, func(a, b Peer) int {
+		return isRedisPort(b) -
+			isRedisPort(a)
+	}); usual[0].Addr.Port() != 6379 {
 		t.Errorf("the usual port is not first: %v", usual)
 	}
 }
@@ -58,7 +61,7 @@ func TestAwaitEnd(t *testing.T) {
 	select {
 	case <-ended:
 		t.Error("the process was said to have ended while it ran")
-	case <-time.After(2 * lookAgain):
+	case <-time.After(2 * endPollEvery):
 	}
 	_ = c.Process.Kill()
 	_ = c.Wait()

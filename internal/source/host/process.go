@@ -11,8 +11,8 @@ import (
 // ErrNotHere means that no process on this host is at the other end of the connection.
 var ErrNotHere = errors.New("no process on this host serves this address")
 
-// Query says whom to look for. The fields are tried from the most certain to the least: PeerPID, the connection
-// Local-Remote, UnixPath, Listen.
+// Query describes the process to locate. The fields are tried from the most certain to the least: PeerPID, the
+// connection Local-Remote, UnixPath, Listen.
 type Query struct {
 	Network  string // tcp, tcp4, tcp6 or unix
 	Local    string // our end of a connection, "ip:port"
@@ -40,14 +40,14 @@ type Process struct {
 
 // Options of a watch. Node is the subject of everything about the server.
 type Options struct {
-	FS          FS // this host when nil
-	Clock       clock.Clock
-	Sink        recording.Sink
-	Node        string
-	Process     Process
-	Port        int           // TCP port of the server; Process.Port when 0
-	FineEvery   time.Duration // period of the main thread's states, 5 ms when 0
-	CoarseEvery time.Duration // period of the counters, 1 s when 0
+	FS            FS // this host when nil
+	Clock         clock.Clock
+	Sink          recording.Sink
+	Node          string
+	Process       Process
+	Port          int           // TCP port of the server; Process.Port when 0
+	ThreadEvery   time.Duration // period of reading the main thread, 5 ms when 0
+	CountersEvery time.Duration // period of reading the counters, 1 s when 0
 }
 
 func (o Options) withDefaults() Options {
@@ -57,22 +57,14 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
-	if o.FineEvery <= 0 {
-		o.FineEvery = 5 * time.Millisecond
+	if o.ThreadEvery <= 0 {
+		o.ThreadEvery = 5 * time.Millisecond
 	}
-	if o.CoarseEvery <= 0 {
-		o.CoarseEvery = time.Second
+	if o.CountersEvery <= 0 {
+		o.CountersEvery = time.Second
 	}
 	if o.Port == 0 {
 		o.Port = o.Process.Port
 	}
 	return o
 }
-
-type fsError struct {
-	path string
-	err  error
-}
-
-func (e *fsError) Error() string { return "open " + e.path + ": " + e.err.Error() }
-func (e *fsError) Unwrap() error { return e.err }

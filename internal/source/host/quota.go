@@ -9,16 +9,18 @@ import (
 	"slowpath/internal/clock"
 )
 
-// Quotas tells which CPU quota threads of this host are held by.
+// Quotas finds the CPU quota by which threads of this host are throttled.
 type Quotas struct {
 	FS    FS
 	Clock clock.Clock
 
 	threads map[int]string    // contents of /proc/TID/cgroup, which outlive the thread
 	known   map[string]*quota // by these contents
+	mounts  []cgroupMount
+	read    int64 // when the mounts were read
 }
 
-// quota is what was found at a time, and how often each level with a quota had throttled by then.
+// quota is what was found at a time, and how often each level with a quota had throttled until then.
 type quota struct {
 	cgroup string
 	cores  float64
@@ -27,13 +29,13 @@ type quota struct {
 }
 
 const (
-	quotaAge   = int64(1e9) // nanoseconds that what was read is good for: threads move, limits change
+	quotaAge   = int64(1e9) // nanoseconds after which it is read again: threads move, limits change
 	maxQuotas  = 1024
 	maxHolders = 4096 // threads that are remembered
 )
 
-// Of is the cgroup whose quota a thread was just held by, and that quota in cores. It is "" where none is to be seen,
-// and where several levels have a quota and it is not known which of them it was.
+// Of is the cgroup by whose quota a thread was just throttled, and that quota in cores. It is "" where no quota is
+// seen, and where several levels have a quota and it is not known which of them it was.
 func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	if q.threads == nil || len(q.threads) > maxHolders {
 		q.threads = map[int]string{}
@@ -51,7 +53,7 @@ func (q *Quotas) Of(tid int) (cgroup string, cores float64) {
 	return q.of(last) // the thread has ended: a zombie is in the root
 }
 
-// of is what holds a thread with these contents of /proc/TID/cgroup.
+// of is Of for a thread with these contents of /proc/TID/cgroup.
 func (q *Quotas) of(raw string) (cgroup string, cores float64) {
 	if raw == "" {
 		return "", 0
@@ -59,20 +61,23 @@ func (q *Quotas) of(raw string) (cgroup string, cores float64) {
 	now := q.Clock.Now()
 	k := q.known[raw]
 	if k == nil || now-k.at >= quotaAge {
-		k = q.look(raw, k, now)
+		k = q.readLevels(raw, k, now)
 		q.known[raw] = k
 	}
 	return k.cgroup, k.cores
 }
 
-// look reads the levels anew.
-func (q *Quotas) look(raw string, last *quota, now int64) *quota {
+// readLevels reads the levels anew.
+func (q *Quotas) readLevels(raw string, last *quota, now int64) *quota {
 	k := &quota{at: now, counts: map[string]int64{}}
-	info, err := q.FS.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return k
+	if q.mounts == nil || now-q.read >= quotaAge {
+		mounts, err := cgroupMounts(q.FS)
+		if err != nil {
+			return k
+		}
+		q.mounts, q.read = mounts, now
 	}
-	c := cpuCgroup(cgroupPaths([]byte(raw)), parseMounts(info))
+	c := cpuCgroup(cgroupPaths([]byte(raw)), q.mounts)
 	limits := cpuLimits(q.FS, c)
 	var throttled, lately []cpuLimit
 	for _, l := range limits {
@@ -86,7 +91,7 @@ func (q *Quotas) look(raw string, last *quota, now int64) *quota {
 		}
 	}
 	switch {
-	// nr_throttled may lag: it is counted when a period ends, and what other CPUs give back ends a wait before that
+	// nr_throttled may lag: it is counted when a period ends, and runtime that other CPUs give back ends a wait before
 	case len(limits) == 1:
 		throttled = limits
 	case len(throttled) > 1:

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// handClock is set by hand.
-type handClock int64
+// manualClock is set by the test.
+type manualClock int64
 
-func (c *handClock) Now() int64 { return int64(*c) }
+func (c *manualClock) Now() int64 { return int64(*c) }
 
 // TestQuotas: the level that throttled is named, and none where it could have been several.
 func TestQuotas(t *testing.T) {
 	const pod, ctr = "/sys/fs/cgroup/pod/", "/sys/fs/cgroup/pod/app/"
-	now := handClock(1e9)
+	now := manualClock(1e9)
 	root := tree(t, map[string]string{
 		"/proc/self/mountinfo": v2Mounts, "/proc/77/cgroup": "0::/pod/app\n", "/proc/78/cgroup": "0::/\n",
 		pod + "cpu.max": "200000 100000\n", pod + "cpu.stat": "nr_periods 9\nnr_throttled 0\n",
@@ -31,7 +31,7 @@ func TestQuotas(t *testing.T) {
 		if err := os.WriteFile(root.Path(name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		now += handClock(quotaAge)
+		now += manualClock(quotaAge)
 	}
 	want("only the container throttled", 77, "/pod/app", 0.25)
 	want("a thread without a quota", 78, "", 0)

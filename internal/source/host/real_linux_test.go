@@ -142,7 +142,7 @@ func show(t *testing.T, sink *memory) {
 	t.Helper()
 	for _, kind := range []string{"throttled", "run-queue", "frozen", "blocked", "busy"} {
 		list := sink.kind(kind)
-		t.Logf("%s: %d stretches, %v", kind, len(list), time.Duration(sink.total(kind)))
+		t.Logf("%s: %d spans, %v", kind, len(list), time.Duration(sink.total(kind)))
 		for i, e := range list {
 			if i < 6 {
 				t.Logf("   %d +%v %s", e.TimeNs/1e6%1e5, time.Duration(e.DurationNs), e.Detail)
@@ -161,7 +161,7 @@ func throttledNs(t *testing.T, dir string) int64 {
 	return s.throttledNs
 }
 
-// endLoad ends a load of a server, and waits until the server has nothing to do: all that it waited for is booked then.
+// endLoad ends a load of a server, and waits until the server has nothing to do: all of its waits are counted then.
 func endLoad(t *testing.T, load, server *exec.Cmd) {
 	t.Helper()
 	_ = load.Process.Kill()
@@ -176,7 +176,7 @@ func endLoad(t *testing.T, load, server *exec.Cmd) {
 	})
 }
 
-func TestThrottledStretches(t *testing.T) {
+func TestThrottledSpans(t *testing.T) {
 	needReal(t)
 	dir := makeCgroup(t, "cpu", "slowpath-test-throttle")
 	write(t, dir+"/cpu.cfs_quota_us", "10000") // a tenth of a core: on a busy machine, too, the server gets more
@@ -195,9 +195,9 @@ func TestThrottledStretches(t *testing.T) {
 	})
 	show(t, sink)
 	got, want := sink.total(recording.KindThrottled), after-before
-	t.Logf("throttled: stretches %v, cpu.stat %v", time.Duration(got), time.Duration(want))
+	t.Logf("throttled: spans %v, cpu.stat %v", time.Duration(got), time.Duration(want))
 	if float64(got) < 0.85*float64(want) || float64(got) > 1.15*float64(want) {
-		t.Errorf("stretches of %v, cpu.stat says %v", time.Duration(got), time.Duration(want))
+		t.Errorf("spans of %v, cpu.stat says %v", time.Duration(got), time.Duration(want))
 	}
 	for _, e := range sink.kind(recording.KindThrottled) {
 		if d := recording.DetailOf[recording.ThreadDetail](e); d.Cgroup != "/slowpath-test-throttle" ||
@@ -224,7 +224,7 @@ func TestFrozenBySignal(t *testing.T) {
 // frozenFor is for how long a process was frozen, at least and at most.
 type frozenFor struct{ least, most time.Duration }
 
-// freeze stops a process for half a second in the middle of a watch.
+// freeze stops a process for half a second during a watch.
 func freeze(stop, goOn func()) (length frozenFor) {
 	const around, half = 200 * time.Millisecond, 500 * time.Millisecond
 	time.Sleep(around)
@@ -239,7 +239,7 @@ func freeze(stop, goOn func()) (length frozenFor) {
 	return length
 }
 
-// check wants one stretch of this length; half a look at either end is a guess, and on a busy machine a look comes
+// check wants one span of this length; half a reading at either end is estimated, and on a busy machine a reading comes
 // late.
 func (f frozenFor) check(t *testing.T, sink *memory) recording.Event {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Runtime says how many threads the runtime of a process means to keep busy, as far as its files tell.
+// Runtime is how many threads the runtime of a process keeps busy at most, as far as its files tell.
 type Runtime struct {
 	Go         string `json:"go,omitempty"`       // version it was built with: go1.24.3
 	HeedsQuota bool   `json:"heeds_quota"`        // it takes the CPU quota of its cgroup into account by itself
@@ -18,7 +18,7 @@ type Runtime struct {
 	JVM        bool   `json:"jvm,omitempty"`      // it is a JVM
 }
 
-// maxEnviron of a process's environment is looked through. Nothing but the numbers that are named here is kept.
+// maxEnviron bounds how much of a process's environment is searched. Only the variables of environOf are kept.
 const maxEnviron = 128 << 10
 
 // runtimeOf reads what a process was built with and set to; false where it is neither a Go program nor a JVM.
@@ -74,7 +74,7 @@ func (r *Runtime) heeds(info *buildinfo.BuildInfo, godebug string) {
 	}
 	for _, s := range info.Settings {
 		if s.Key == "DefaultGODEBUG" {
-			godebug = s.Value + "," + godebug // what stands later wins
+			godebug = s.Value + "," + godebug // the last setting of a name wins
 		}
 	}
 	r.HeedsQuota = goSince(info.GoVersion, 25)
@@ -89,7 +89,7 @@ func (r *Runtime) heeds(info *buildinfo.BuildInfo, godebug string) {
 	}
 }
 
-// goSince compares "go1.24.3 X:…" with go1.MINOR. A version that does not read is one of a development tree, and new.
+// goSince compares "go1.24.3 X:…" with go1.MINOR. Another text is the version of a development tree, which is newer.
 func goSince(version string, minor int) bool {
 	var have int
 	if _, err := fmt.Sscanf(version, "go1.%d", &have); err != nil {
@@ -98,7 +98,7 @@ func goSince(version string, minor int) bool {
 	return have >= minor
 }
 
-// environOf has the variables of a process that are about its threads, and no others.
+// environOf reads the variables of a process that are about its threads, and no others.
 func environOf(fs FS, dir string) map[string]string {
 	out := map[string]string{}
 	b, err := fs.ReadFile(dir + "environ")

@@ -49,7 +49,7 @@ func (m *memory) kind(kind string) []recording.Event {
 	return list
 }
 
-// total is the time that events of one kind tell of: durations times shares.
+// total is the time of events of one kind: durations times shares.
 func (m *memory) total(kind string) (ns int64) {
 	for _, e := range m.kind(kind) {
 		ns += int64(float64(e.DurationNs) * recording.DetailOf[recording.ThreadDetail](e).Share)

@@ -14,13 +14,13 @@ type SocketQuery struct {
 	States     uint32 // bit mask, 1<<state; all when 0
 	LocalPort  int    // all when 0
 	RemotePort int    // all when 0, or where LocalPort is set
-	Info       bool   // with TCP_INFO, where the way of reading has it
+	Info       bool   // with TCP_INFO, where sock_diag can be used
 }
 
-// Ends are the two ends of a connection, as one of them has them.
+// Ends are the addresses of a connection, as one of its two ends sees them.
 type Ends struct{ Local, Remote netip.AddrPort }
 
-// Other is as the other end has them.
+// Other is the connection as the other end sees it.
 func (e Ends) Other() Ends { return Ends{e.Remote, e.Local} }
 
 // Socket is a TCP socket of some network namespace. Times are nanoseconds.
@@ -31,7 +31,7 @@ type Socket struct {
 	RecvQ         uint32 // bytes not read yet; for a listener, connections not accepted yet
 	SendQ         uint32 // bytes not acknowledged yet; for a listener, its backlog
 	Timer         uint8  // 1 retransmission, 2 keepalive, 4 zero window probe
-	Retransmits   uint8  // of the packet that is out now
+	Retransmits   uint8  // in a row, of the segment that is in flight now
 
 	HasInfo       bool
 	TotalRetrans  uint32
@@ -40,11 +40,11 @@ type Socket struct {
 	RTTNs         int64
 	MinRTTNs      int64
 	RwndLimitedNs int64
-	SentAgoNs     int64 // since the last segment with data was sent, or sent again
-	ReceivedAgoNs int64 // since data came last; a connection that never had any counts from the kernel's start
-	RTONs         int64 // the retransmission timer as it is now: doubled each time that
-	Backoff       uint8 // the same segment was sent again
-	AckedAgoNs    int64 // since an acknowledgement came last
+	SentAgoNs     int64 // since the last segment with data was sent or retransmitted
+	ReceivedAgoNs int64 // since data was last received; since the kernel's start where none ever was
+	RTONs         int64 // retransmission timeout as it is now: doubled with each retransmission of a segment
+	Backoff       uint8 // how often it was doubled
+	AckedAgoNs    int64 // since an acknowledgement was last received
 	DataSegsOut   uint32
 	DataSegsIn    uint32
 }

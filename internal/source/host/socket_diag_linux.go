@@ -7,24 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
-
-// Constants of include/uapi/linux/inet_diag.h and sock_diag.h.
-const (
-	// the request before sockDiagByFamily: it dumps both families in one walk (inet_diag_rcv_msg_compat)
-	tcpDiagGetSock      = 18
-	inetDiagInfo        = 2 // attribute and bit number: struct tcp_info
-	inetDiagReqBytecode = 1
-	inetDiagBCSGE       = 2 // source port >= value of the next operation
-	inetDiagBCSLE       = 3
-	inetDiagBCDGE       = 4 // destination port
-	inetDiagBCDLE       = 5
-	sockDiagByFamily    = 20
-	inetDiagReqBytes    = 60 // struct inet_diag_req
-	inetDiagReqV2Bytes  = 56
-	inetDiagMsgBytes    = 72
 )
 
 // diag is a sock_diag netlink socket. It belongs to the namespace that it was made in, whichever thread uses it later.
@@ -104,26 +89,22 @@ func (d *diag) Visit(want SocketQuery, visit func(*Socket) bool) error {
 
 // request fills d.req: nlmsghdr, inet_diag_req and, for a port, a filter that the kernel runs.
 func (d *diag) request(want SocketQuery) {
-	states := want.States
-	if states == 0 {
-		states = 0xffffffff
-	}
 	d.seq++
-	b := append(d.req[:0], make([]byte, unix.NLMSG_HDRLEN+inetDiagReqBytes)...)
-	binary.NativeEndian.PutUint16(b[4:], tcpDiagGetSock)
-	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	binary.NativeEndian.PutUint32(b[8:], d.seq)
-	b[16] = unix.AF_INET
-	if want.Info {
-		b[19] = 1 << (inetDiagInfo - 1)
+	header := unix.NlMsghdr{Type: tcpDiagGetSock, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: d.seq}
+	query := inetDiagReq{family: unix.AF_INET, states: want.States}
+	if want.States == 0 {
+		query.states = allStates
 	}
-	binary.NativeEndian.PutUint32(b[68:], states)
+	if want.Info {
+		query.ext = 1 << (inetDiagInfo - 1)
+	}
+	b := appendStruct(appendStruct(d.req[:0], &header), &query)
 	if want.LocalPort > 0 {
 		b = appendPortFilter(b, uint16(want.LocalPort), inetDiagBCSGE, inetDiagBCSLE)
 	} else if want.RemotePort > 0 {
 		b = appendPortFilter(b, uint16(want.RemotePort), inetDiagBCDGE, inetDiagBCDLE)
 	}
-	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint32(b, uint32(len(b))) // nlmsg_len comes first
 	d.req = b
 }
 
@@ -205,57 +186,50 @@ func netlinkError(body []byte) error {
 
 // parseDiag decodes struct inet_diag_msg and its attributes.
 func parseDiag(b []byte, s *Socket) bool {
-	if len(b) < inetDiagMsgBytes {
+	var m inetDiagMsg
+	if !takeStruct(b, &m) {
 		return false
 	}
-	*s = Socket{State: b[1], Timer: b[2], Retransmits: b[3]}
-	local, remote := diagAddr(b[0], b[8:24]), diagAddr(b[0], b[24:40])
-	s.Local = netip.AddrPortFrom(local, binary.BigEndian.Uint16(b[4:]))
-	s.Remote = netip.AddrPortFrom(remote, binary.BigEndian.Uint16(b[6:]))
-	s.RecvQ = binary.NativeEndian.Uint32(b[56:])
-	s.SendQ = binary.NativeEndian.Uint32(b[60:])
-	s.Inode = uint64(binary.NativeEndian.Uint32(b[68:]))
-	for a := b[inetDiagMsgBytes:]; len(a) >= 4; {
+	*s = Socket{
+		State: m.state, Timer: m.timer, Retransmits: m.retrans, Inode: uint64(m.inode),
+		Local:  netip.AddrPortFrom(diagAddr(m.family, m.id.src), binary.BigEndian.Uint16(m.id.sport[:])),
+		Remote: netip.AddrPortFrom(diagAddr(m.family, m.id.dst), binary.BigEndian.Uint16(m.id.dport[:])),
+		RecvQ:  m.rqueue, SendQ: m.wqueue,
+	}
+	for a := b[unsafe.Sizeof(m):]; len(a) >= unix.SizeofNlAttr; {
 		size, kind := int(binary.NativeEndian.Uint16(a)), binary.NativeEndian.Uint16(a[2:])
-		if size < 4 || size > len(a) {
+		if size < unix.SizeofNlAttr || size > len(a) {
 			break
 		}
 		if kind == inetDiagInfo {
-			parseTCPInfo(a[4:size], s)
+			parseTCPInfo(a[unix.SizeofNlAttr:size], s)
 		}
 		a = a[min((size+3)&^3, len(a)):]
 	}
 	return true
 }
 
-func diagAddr(family uint8, b []byte) netip.Addr {
+func diagAddr(family uint8, b [16]byte) netip.Addr {
 	if family == unix.AF_INET {
 		return netip.AddrFrom4([4]byte(b[:4]))
 	}
-	return netip.AddrFrom16([16]byte(b[:16])).Unmap()
+	return netip.AddrFrom16(b).Unmap()
 }
 
-// parseTCPInfo decodes the parts of struct tcp_info (include/uapi/linux/tcp.h) that an older kernel may have cut short.
+// parseTCPInfo takes struct tcp_info (include/uapi/linux/tcp.h) from the kernel's attribute. An older kernel gives a
+// shorter one: what it lacks stays 0.
 func parseTCPInfo(b []byte, s *Socket) {
-	u32 := func(off int) uint32 {
-		if off+4 > len(b) {
-			return 0
-		}
-		return binary.NativeEndian.Uint32(b[off:])
-	}
+	var k unix.TCPInfo
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&k)), unix.SizeofTCPInfo), b)
 	s.HasInfo = true
-	s.Unacked = u32(24)
-	s.RTTNs = int64(u32(68)) * 1000
-	s.TotalRetrans = u32(100)
-	s.NotsentBytes = u32(144)
-	s.SentAgoNs, s.ReceivedAgoNs = int64(u32(44))*1e6, int64(u32(52))*1e6
-	s.RTONs, s.DataSegsOut, s.DataSegsIn = int64(u32(8))*1000, u32(156), u32(152)
-	s.AckedAgoNs = int64(u32(56)) * 1e6
-	if len(b) > 4 {
-		s.Backoff = b[4]
-	}
-	s.MinRTTNs = int64(u32(148)) * 1000
-	if len(b) >= 184 {
-		s.RwndLimitedNs = int64(binary.NativeEndian.Uint64(b[176:])) * 1000
-	}
+	s.TotalRetrans, s.Unacked, s.NotsentBytes = k.Total_retrans, k.Unacked, k.Notsent_bytes
+	s.DataSegsOut, s.DataSegsIn, s.Backoff = k.Data_segs_out, k.Data_segs_in, k.Backoff
+	s.RTTNs, s.MinRTTNs, s.RTONs = usToNs(k.Rtt), usToNs(k.Min_rtt), usToNs(k.Rto)
+	s.RwndLimitedNs = int64(k.Rwnd_limited) * 1000
+	s.SentAgoNs, s.ReceivedAgoNs, s.AckedAgoNs = msToNs(k.Last_data_sent), msToNs(k.Last_data_recv),
+		msToNs(k.Last_ack_recv)
 }
+
+func usToNs(us uint32) int64 { return int64(us) * 1000 }
+
+func msToNs(ms uint32) int64 { return int64(ms) * 1_000_000 }

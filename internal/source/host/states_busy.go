@@ -2,10 +2,10 @@ package host
 
 import "slowpath/internal/recording"
 
-// busyRun follows a thread that stays on the CPU. A thread in state R that was not given a CPU since the last tick has
-// either kept it or waits for it; the run that the kernel books next, or the end of the wait, tells which.
+// busyRun follows a thread that stays on the CPU. A thread in state R that was not given a CPU since the last reading
+// either kept it or waits for it; the run time that the kernel counts next, or the end of the wait, shows which.
 type busyRun struct {
-	emit func(stretch)
+	emit func(stateSpan)
 
 	on      bool
 	from    int64 // begin
@@ -28,7 +28,7 @@ func (b *busyRun) add(p *step, begin, end int64) {
 	case p.cur.state == 'R' && p.arrivals == 0 && p.ran > 0:
 		b.extend(p, true)
 	case p.cur.state == 'R' && p.arrivals == 0:
-		// Not booked yet: the next step tells.
+		// Not counted yet: the next step shows it.
 	case p.cur.state == 'R' && p.arrivals <= 2 && b.dense(p):
 		b.extend(p, true)
 	case p.ran >= p.dt*9/10:
@@ -39,14 +39,14 @@ func (b *busyRun) add(p *step, begin, end int64) {
 	}
 }
 
-// dense says whether the run with this step may still be without a pause, given that the last timer tick's worth of it
-// is not booked yet: a short preemption does not end it.
+// dense says whether the run with this step may still be without a pause, given that the kernel has not counted the
+// time since its last timer tick yet: a short preemption does not end it.
 func (b *busyRun) dense(p *step) bool {
 	from, run := p.prev.at, p.prev.runNs
 	if b.on {
 		from, run = b.from, b.runFrom
 	}
-	return float64(p.cur.runNs-run+runTickNs/2) >= busyShare*float64(p.cur.at-from)
+	return float64(p.cur.runNs-run+timerTickNs/2) >= busyShare*float64(p.cur.at-from)
 }
 
 func (b *busyRun) extend(p *step, open bool) {
@@ -54,12 +54,12 @@ func (b *busyRun) extend(p *step, open bool) {
 		b.on, b.from, b.runFrom = true, p.prev.at, p.prev.runNs
 	}
 	b.to, b.runTo, b.open = p.cur.at, p.cur.runNs, open
-	if b.to-b.from > maxStretchNs {
+	if b.to-b.from > maxSpanNs {
 		b.flush()
 	}
 }
 
-// end books the run at the beginning of the step in which the thread went to sleep.
+// end adds the run at the beginning of the step in which the thread went to sleep.
 func (b *busyRun) end(p *step) {
 	if !b.on {
 		return
@@ -71,14 +71,14 @@ func (b *busyRun) end(p *step) {
 	b.open = false
 }
 
-// cut ends the run at a moment at which a wait turned out to have begun.
+// cut ends the run at a time at which a wait turned out to have begun.
 func (b *busyRun) cut(at int64) {
 	if b.on && at < b.to {
 		b.to, b.open = at, false
 	}
 }
 
-// flush passes on a run that was long and dense enough.
+// flush emits a run that was long and dense enough.
 func (b *busyRun) flush() {
 	if !b.on {
 		return
@@ -86,10 +86,10 @@ func (b *busyRun) flush() {
 	b.on = false
 	length, ns := b.to-b.from, b.runTo-b.runFrom
 	if b.open {
-		ns += runTickNs / 2 // what the next timer tick would have booked
+		ns += timerTickNs / 2 // what the next timer tick would have counted
 	}
 	ns = min(ns, length)
 	if length >= minBusyNs && float64(ns) >= busyShare*float64(length) {
-		b.emit(stretch{kind: recording.KindBusy, from: b.from, to: b.to, ns: ns})
+		b.emit(stateSpan{kind: recording.KindBusy, from: b.from, to: b.to, ns: ns})
 	}
 }

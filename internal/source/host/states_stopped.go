@@ -2,10 +2,10 @@ package host
 
 import "slowpath/internal/recording"
 
-// addFrozen books a step in which the thread was stopped at one of its ends or at both.
+// addFrozen adds a step in which the thread was stopped at one of its ends or at both.
 func (s *states) addFrozen(p *step) {
 	before, after := p.prev.frozenBy, p.cur.frozenBy
-	x := stretch{kind: recording.KindFrozen, from: p.prev.at, to: p.cur.at}
+	x := stateSpan{kind: recording.KindFrozen, from: p.prev.at, to: p.cur.at}
 	ran := min(p.ran, p.dt)
 	switch {
 	case before != "" && after != "":
@@ -29,9 +29,9 @@ func (s *states) addFrozen(p *step) {
 	s.frozen.add(x)
 }
 
-// addBlocked books a step with an uninterruptible sleep at one of its ends or at both. Between two ticks in state D all
-// the time off the CPU counts as blocked. With one such tick it does so when the thread only went from running to
-// blocked or back; when it slept in the step as well, nobody knows for how long, and half of it counts.
+// addBlocked adds a step with an uninterruptible sleep at one of its ends or at both. Between two readings in state D
+// all the time off the CPU counts as blocked. With one such reading it does so when the thread only went from running
+// to blocked or back. When it slept in the step as well, it is not known for how long, and half of it counts.
 func (s *states) addBlocked(p *step) {
 	before, after := p.prev.isBlocked(), p.cur.isBlocked()
 	if !before && !after {
@@ -41,7 +41,7 @@ func (s *states) addBlocked(p *step) {
 	if !after {
 		seen, other = p.prev, p.cur
 	}
-	x := stretch{
+	x := stateSpan{
 		kind: recording.KindBlocked, from: p.prev.at, to: p.cur.at,
 		detail: recording.ThreadDetail{Syscall: seen.syscall, Wchan: seen.wchan},
 	}
@@ -56,10 +56,10 @@ func (s *states) addBlocked(p *step) {
 		x.from = x.to - x.ns
 	}
 	if open := s.blocked.open.detail; s.blocked.any && (x.detail.Syscall == open.Syscall || x.detail.Syscall == "") {
-		// One call sleeps at several places of the kernel; and it can end before its name is read.
+		// One system call sleeps at several places of the kernel, and it can end before its name is read.
 		x.detail.Syscall, x.detail.Wchan = open.Syscall, open.Wchan
 	}
 	s.blocked.add(x)
 }
 
-func (t *tick) isBlocked() bool { return t.state == 'D' && t.frozenBy == "" }
+func (t *reading) isBlocked() bool { return t.state == 'D' && t.frozenBy == "" }

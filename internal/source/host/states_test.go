@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 const ms = 1_000_000
@@ -19,9 +20,9 @@ type phase struct {
 	ns   int64
 }
 
-// kernel turns a life into ticks as Linux shows it. Its fields are the ways in which kernels differ.
+// kernel turns the life of a thread into readings as Linux shows it. Its fields are the ways in which kernels differ.
 type kernel struct {
-	hz             int64 // run_ns grows once per timer tick while a thread runs
+	hz             int64 // run_ns grows once per timer reading while a thread runs
 	delayThrottled bool  // delay_ns holds throttled time
 	cpus           int64 // throttled time is a sum over so many CPUs
 }
@@ -30,15 +31,15 @@ var linux618 = kernel{hz: 250, delayThrottled: true, cpus: 1}
 
 var testLevels = &throttleLevels{
 	limits: []cpuLimit{{Path: "/limited", QuotaUs: 20000, PeriodUs: 100000}},
-	files:  []File{nil},
+	files:  []hostfs.File{nil},
 }
 
-// ticks looks at a life at the given times.
-func (k kernel) ticks(l life, at []int64) []tick {
+// readings reads a life at the given times.
+func (k kernel) readings(l life, at []int64) []reading {
 	states := map[string]byte{"run": 'R', "wait": 'R', "throttled": 'R', "sleep": 'S', "blocked": 'D', "frozen": 'T'}
-	var list []tick
+	var list []reading
 	for _, now := range at {
-		t := tick{at: now, state: 'S', levels: testLevels}
+		t := reading{at: now, state: 'S', levels: testLevels}
 		begin, waited := int64(0), int64(0)
 		for i, p := range l {
 			end := begin + p.ns
@@ -48,8 +49,8 @@ func (k kernel) ticks(l life, at []int64) []tick {
 				t.delayNs, waited = t.delayNs+waited, 0
 			}
 			if end > now && p.what == "run" {
-				booked := now - now%(1e9/k.hz)
-				done = max(0, booked-begin)
+				counted := now - now%(1e9/k.hz)
+				done = max(0, counted-begin)
 			}
 			switch {
 			case p.what == "run":
@@ -84,15 +85,15 @@ func every(period, until int64) (at []int64) {
 	return at
 }
 
-// see gives the stretches that come of a life, and the sum of each state.
-func see(k kernel, l life, at []int64) ([]stretch, map[string]int64) {
-	var list []stretch
+// see gives the spans of a life, and the sum of each state.
+func see(k kernel, l life, at []int64) ([]stateSpan, map[string]int64) {
+	var list []stateSpan
 	sums := map[string]int64{}
-	s := newStates(1, 5*ms, func(x stretch) {
+	s := newStates(1, 5*ms, func(x stateSpan) {
 		list = append(list, x)
 		sums[x.kind] += x.ns
 	})
-	for _, t := range k.ticks(l, at) {
+	for _, t := range k.readings(l, at) {
 		s.add(t)
 	}
 	s.flush()
@@ -122,7 +123,7 @@ func TestStatesOfKnownLives(t *testing.T) {
 		kernel kernel
 		life   life
 		kind   string
-		n      int // stretches of that kind
+		n      int // spans of that kind
 		ns     int64
 	}{
 		{
@@ -201,13 +202,13 @@ func TestStatesOfKnownLives(t *testing.T) {
 				}
 			}
 			if n != c.n || ns < c.ns-c.ns/10-4*ms || ns > c.ns+c.ns/10+4*ms {
-				t.Errorf("%d stretches, %d ms; want %d, %d ms\n%s", n, ns/ms, c.n, c.ns/ms, text(list))
+				t.Errorf("%d spans, %d ms; want %d, %d ms\n%s", n, ns/ms, c.n, c.ns/ms, text(list))
 			}
 		})
 	}
 }
 
-func text(list []stretch) (s string) {
+func text(list []stateSpan) (s string) {
 	for _, x := range list {
 		s += fmt.Sprintf("%-10s %7.1f … %7.1f ms, share %.2f %+v\n", x.kind, float64(x.from)/ms, float64(x.to)/ms,
 			x.share(), x.detail)
@@ -215,11 +216,12 @@ func text(list []stretch) (s string) {
 	return s
 }
 
-// TestOthersThrottled: the quota is used up by another thread; the main thread sleeps and has no wish to run.
+// TestOthersThrottled: the quota is used up by another thread; the main thread sleeps and is not runnable.
 func TestOthersThrottled(t *testing.T) {
-	var got []stretch
-	s := newStates(1, 5*ms, func(x stretch) { got = append(got, x) })
-	for i, x := range linux618.ticks(repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}), every(5*ms, 1000*ms)) {
+	var got []stateSpan
+	s := newStates(1, 5*ms, func(x stateSpan) { got = append(got, x) })
+	for i, x := range linux618.readings(repeat(10, phase{"run", 1 * ms}, phase{"sleep", 99 * ms}),
+		every(5*ms, 1000*ms)) {
 		x.throttledNs[0] = int64(i/20) * 80 * ms
 		s.add(x)
 	}
@@ -229,7 +231,7 @@ func TestOthersThrottled(t *testing.T) {
 	}
 }
 
-// TestStatesAreHonest: whatever a thread does and however late the watcher is, each state's stretches lie within the
+// TestStatesAreHonest: whatever a thread does and however late the watcher is, each state's spans lie within the
 // watch, in order, do not overlap, say no more than was, and miss no long throttled or frozen time.
 func TestStatesAreHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -259,7 +261,7 @@ func TestStatesAreHonest(t *testing.T) {
 		last := map[string]int64{}
 		for _, x := range list {
 			if x.from < 0 || x.to > at[len(at)-1] || x.from >= x.to || x.ns > x.to-x.from+1000 {
-				t.Fatalf("impossible: %s", text([]stretch{x}))
+				t.Fatalf("impossible: %s", text([]stateSpan{x}))
 			}
 			if x.from < last[x.kind]-6*ms {
 				t.Fatalf("%s goes back before %d ms:\n%s", x.kind, last[x.kind]/ms, text(list))

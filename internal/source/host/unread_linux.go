@@ -10,14 +10,14 @@ import (
 	"slowpath/internal/recording"
 )
 
-// maxUnread bounds the connections whose owners are looked for.
+// maxUnread bounds the connections whose owners are searched.
 const maxUnread = 500
 
-// tellUnread writes who waits for a server that stands still: the owners of the connections on which something lies
-// that it has not read. Of a server that runs, the next look would tell others, so that it is nobody's.
-func (w *watch) tellUnread() {
+// snapshotUnread records who waits for a server whose main thread does not run: the owners of the connections with
+// bytes that it has not read. While it runs, other connections have such bytes in each round, so none is recorded.
+func (w *watch) snapshotUnread() {
 	var list []recording.Unread
-	if w.stands && len(w.unread) > 0 {
+	if w.stalled && len(w.unread) > 0 {
 		list = w.ownersOfUnread()
 	}
 	if slices.Equal(list, w.waiters) {

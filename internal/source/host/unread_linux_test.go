@@ -28,7 +28,7 @@ func (m *memory) unread(t *testing.T) (lists [][]recording.Unread) {
 	return lists
 }
 
-// A request to a stopped server lies unread in its socket; whose it is is told, and that it was read in the end.
+// A request to a stopped server lies unread in its socket; its owner is recorded, and that it was read in the end.
 func TestUnreadRequests(t *testing.T) {
 	needReal(t)
 	redis := startRedis(t, 22019)

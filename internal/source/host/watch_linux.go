@@ -26,7 +26,7 @@ var ErrGone = errors.New("the watched process has ended")
 func Watch(ctx context.Context, o Options) error {
 	o = o.withDefaults()
 	w := &watch{
-		Options: o, seen: map[string]bool{}, last: map[string]float64{},
+		Options: o, reported: map[string]bool{}, last: map[string]float64{},
 		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}, callers: map[int]caller{},
 	}
 	groups, err := resolveCgroups(o.FS, o.Process.PID)
@@ -39,17 +39,17 @@ func Watch(ctx context.Context, o Options) error {
 	}
 	defer thread.Close()
 	w.thread, w.groups = thread, groups
-	w.checkSight()
+	w.reportLimits()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var both sync.WaitGroup
 	both.Go(func() {
-		if err := w.fine(ctx); err != nil {
+		if err := w.watchThread(ctx); err != nil {
 			cancel(err)
 		}
 	})
-	both.Go(func() { w.coarse(ctx) })
+	both.Go(func() { w.watchCounters(ctx) })
 	both.Wait()
 	w.emitCost()
 	if err := context.Cause(ctx); errors.Is(err, ErrGone) {
@@ -64,11 +64,11 @@ type watch struct {
 	thread *threadReader
 	groups cgroups
 
-	mu   sync.Mutex
-	seen map[string]bool // blind spots that were told
-	last map[string]float64
+	mu       sync.Mutex
+	reported map[string]bool // blind spots that were reported
+	last     map[string]float64
 
-	// What follows belongs to the coarse part.
+	// What follows belongs to the goroutine that reads the counters.
 	neighbours, sockets, listen, clients, smaps, fds, settings paced
 
 	table     SocketTable                       // nil when the server has no port or its namespace is closed to us
@@ -79,20 +79,20 @@ type watch struct {
 	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read
 	waiters   []recording.Unread
 	mainRunNs int64
-	stands    bool   // the main thread has not run since the look before
+	stalled   bool   // the main thread has not run since the round before
 	allowed   cpuSet // CPUs of the main thread
 	mainCPU   int
 	cpuCount  int
 	rssBytes  int64
-	smapsNs   int64 // cost of the last look at smaps_rollup
+	smapsNs   int64 // how long smaps_rollup took to read
 	thp       string
 	cpuOf     map[int]processCPU
 	lastScan  int64
 	scanRound int
 	scratch   [4096]byte
 
-	reads atomic.Int64 // files read by the coarse part
-	cpuNs atomic.Int64 // CPU time of the looks of this source
+	reads atomic.Int64 // files read for the counters
+	cpuNs atomic.Int64 // CPU time of reading
 }
 
 // sample writes a value when it changed since it was last written.
@@ -108,13 +108,13 @@ func (w *watch) sample(subject, name string, value float64) {
 	})
 }
 
-// blind tells once what cannot be seen.
+// blind reports once what cannot be seen.
 func (w *watch) blind(what, why, enable string) {
 	w.mu.Lock()
-	told := w.seen[what]
-	w.seen[what] = true
+	before := w.reported[what]
+	w.reported[what] = true
 	w.mu.Unlock()
-	if told {
+	if before {
 		return
 	}
 	w.Sink.Event(recording.Event{
@@ -124,8 +124,8 @@ func (w *watch) blind(what, why, enable string) {
 	})
 }
 
-// checkSight tells from the start what the fine part will not see.
-func (w *watch) checkSight() {
+// reportLimits reports at the start what will not be seen of the main thread.
+func (w *watch) reportLimits() {
 	if !w.groups.cpu.known() {
 		w.blind("CPU quota of the server", "its cgroup is not mounted here", "run slowpath on the host, or in a "+
 			"container with the host's cgroup namespace and /sys/fs/cgroup")
@@ -136,13 +136,13 @@ func (w *watch) checkSight() {
 	}
 }
 
-// graceTime is how long a wait that is open at the end of the watch is followed: a CPU quota is renewed after 100 ms by
-// default.
+// graceTime is for how long a wait that is open at the end of the watch is followed: a CPU quota is renewed every 100
+// ms by default.
 const graceTime = 120 * time.Millisecond
 
-// fine looks at the main thread at an absolute schedule until the context ends.
-func (w *watch) fine(ctx context.Context) error {
-	s := newStates(w.Process.PID, int64(w.FineEvery), func(x stretch) {
+// watchThread reads the main thread at an absolute schedule until the context ends.
+func (w *watch) watchThread(ctx context.Context) error {
+	s := newStates(w.Process.PID, int64(w.ThreadEvery), func(x stateSpan) {
 		w.Sink.Event(recording.Event{
 			TimeNs: x.from, DurationNs: x.to - x.from, Source: recording.SourceHost,
 			Subject: w.Node,
@@ -155,33 +155,30 @@ func (w *watch) fine(ctx context.Context) error {
 		return err
 	}
 	defer alarm.Close()
-	next := time.Now()
-	var t tick
-	after := 0 // ticks since the context ended
+	next := w.Clock.Now()
+	var t reading
+	after := 0 // readings since the context ended
 	for {
-		if ctx.Err() != nil && (!s.waiting() || after >= int(graceTime/w.FineEvery)) {
+		if ctx.Err() != nil && (!s.waiting() || after >= int(graceTime/w.ThreadEvery)) {
 			return nil
 		}
 		if ctx.Err() != nil {
 			after++
 		}
-		if !w.look(s, &t) {
+		if !w.readThread(s, &t) {
 			return ErrGone
 		}
-		next = next.Add(w.FineEvery)
-		if late := time.Since(next); late > 0 {
-			next = next.Add(late) // the tick that was missed is in the next one, with its real length
-		}
-		alarm.Sleep(time.Until(next))
+		next = max(next+int64(w.ThreadEvery), w.Clock.Now()) // a reading that is late makes its step longer
+		alarm.Sleep(time.Duration(next - w.Clock.Now()))
 	}
 }
 
-// look reads one tick and adds it, on one thread, so that its CPU time can be told. What the Go runtime and the kernel
-// use to wake us comes on top of it: in a virtual machine that is the larger part.
-func (w *watch) look(s *states, t *tick) bool {
+// readThread makes one reading and adds it, on one thread of this process, so that its CPU time can be measured. What
+// the Go runtime and the kernel use to wake it comes on top: in a virtual machine that is the larger part.
+func (w *watch) readThread(s *states, t *reading) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer w.bookCPU(threadCPU())
+	defer w.addCPU(threadCPU())
 	if !w.thread.read(t) || t.state == 'Z' || t.state == 'X' {
 		return false
 	}
@@ -199,13 +196,14 @@ func threadCPU() int64 {
 	return ts.Nano()
 }
 
-func (w *watch) bookCPU(begin int64) { w.cpuNs.Add(threadCPU() - begin) }
+func (w *watch) addCPU(begin int64) { w.cpuNs.Add(threadCPU() - begin) }
 
-// emitCost says what the looks of this source cost, without the wake-ups.
+// emitCost records what reading cost, without the wake-ups.
 func (w *watch) emitCost() {
 	now := w.Clock.Now()
-	for name, v := range map[string]int64{"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() +
-		w.thread.reads.Load()} {
+	for name, v := range map[string]int64{
+		"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() + w.thread.reads.Load(),
+	} {
 		w.Sink.Sample(recording.Sample{
 			TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
 			Name: name, Value: float64(v),

@@ -10,56 +10,55 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// fresh opens a connection in each slot, makes one call on it and closes it. Connections overlap when they are slow, as
-// those of many clients would.
+// fresh opens a connection in each slot, makes one call on it and closes it. Slow connections overlap, as those of many
+// clients would.
 func (p *prober) fresh(ctx context.Context) error {
 	alarm, err := clock.NewAlarm(ctx)
 	if err != nil {
 		return err
 	}
 	defer alarm.Close()
-	sched := newSlots(p.FreshRate)
+	sched := newSlots(p.Clock.Now(), p.FreshRate)
 	inFlight := make(chan struct{}, maxFresh)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		_, at := sched.next()
-		if !alarm.Sleep(time.Until(at)) {
+		d := sched.next()
+		if !alarm.Sleep(time.Duration(d.atNs - p.Clock.Now())) {
 			return nil
 		}
 		select {
 		case inFlight <- struct{}{}:
 			wg.Go(func() {
-				p.freshCall(ctx, at)
+				p.freshCall(ctx, d.atNs)
 				<-inFlight
 			})
-		default: // as many as allowed are waiting already: they tell the story
+		default: // as many as allowed are waiting already
 		}
 	}
 }
 
-func (p *prober) freshCall(ctx context.Context, at time.Time) {
-	begin := time.Now()
+func (p *prober) freshCall(ctx context.Context, dueNs int64) {
+	begin := p.Clock.Now()
 	s, o, err := p.open(ctx)
 	c := recording.Call{
 		Source: recording.SourceProbe, Conn: Fresh, Op: "PING", ArgCount: 1, Node: p.Node, Slot: -1,
-		IntendedNs: p.Clock.At(at), StartNs: p.Clock.At(begin),
+		IntendedNs: dueNs, StartNs: begin,
 	}
 	var t session.Timing
 	if err == nil {
 		_, t, err = s.DoTimed(ctx, "PING")
 		c.RequestBytes, c.ReplyBytes = int64(t.RequestBytes), int64(t.ReplyBytes)
 	}
-	end := t.End
-	if end.IsZero() {
-		end = time.Now()
+	c.EndNs = p.Clock.At(t.End)
+	if t.End.IsZero() {
+		c.EndNs = p.Clock.Now()
 	}
-	c.EndNs = p.Clock.At(end)
 	c.Error = errText(err)
 	if err != nil && ctx.Err() != nil {
 		c.Error = Unfinished
 	}
-	p.record(c, p.phases(c, begin, o, t))
+	p.record(c, p.phases(c, o, t))
 	if p.OnPhases != nil {
 		p.OnPhases(map[string]time.Duration{
 			"dns": o.DNS, "connect": o.Connect, "tls": o.TLS, "handshake": o.Handshake,
@@ -67,15 +66,15 @@ func (p *prober) freshCall(ctx context.Context, at time.Time) {
 		})
 	}
 	if err != nil && ctx.Err() == nil {
-		p.errorEvent(end, phaseOf(o), err)
+		p.errorEvent(c.EndNs, phaseOf(o), err)
 	}
-	if resent := freshRetrans(s, o); o.SynRetrans > 0 || resent > 0 {
+	if retrans := freshRetrans(s, o); o.SynRetrans > 0 || retrans > 0 {
 		p.Sink.Event(recording.Event{
 			TimeNs: c.EndNs, Source: recording.SourceProbe, Subject: p.Node,
 			Kind: recording.KindTCPInfo,
 			Detail: recording.Detail(recording.TCPDetail{
 				CallStartNs: c.StartNs, Conn: Fresh,
-				SynRetransDuring: o.SynRetrans, RetransDuring: resent,
+				SynRetransDuring: o.SynRetrans, RetransDuring: retrans,
 			}),
 		})
 	}
@@ -85,8 +84,8 @@ func (p *prober) freshCall(ctx context.Context, at time.Time) {
 }
 
 // phases turns the phases of an opening into segments, one after the other.
-func (p *prober) phases(c recording.Call, begin time.Time, o session.Opening, t session.Timing) []recording.Segment {
-	at := p.Clock.At(begin)
+func (p *prober) phases(c recording.Call, o session.Opening, t session.Timing) []recording.Segment {
+	at := c.StartNs
 	segs := appendSegment(nil, recording.Client, recording.RunQueue, c.IntendedNs, at, "slowpath")
 	for _, ph := range []struct {
 		state, culprit string

@@ -15,7 +15,7 @@ const (
 	histDigits = 3
 )
 
-// histograms keeps the latencies of the running second per kind of connection and command and hands each second on.
+// histograms keeps the latencies of the current second per kind of connection and command, and emits each second.
 type histograms struct {
 	sink   recording.Sink
 	node   string

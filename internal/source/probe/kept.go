@@ -11,12 +11,6 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// due is a call that waits to be sent.
-type due struct {
-	k  int64
-	at time.Time
-}
-
 // keep makes calls on one connection that it keeps, and opens it again when it breaks.
 func (p *prober) keep(ctx context.Context) error {
 	alarm, err := clock.NewAlarm(ctx)
@@ -24,51 +18,50 @@ func (p *prober) keep(ctx context.Context) error {
 		return err
 	}
 	defer alarm.Close()
-	sched := newSlots(p.Rate)
+	sched := newSlots(p.Clock.Now(), p.Rate)
 	var s *session.Session
-	var free time.Time // when the connection was last free or opened: calls due before it waited for it
-	var known past
+	free := int64(0) // when the connection was last free or opened: calls due before that waited for it
+	var own delays
 	defer func() {
 		if s != nil {
 			s.Close()
 		}
 	}()
 	for {
-		var d due
-		d.k, d.at = sched.next()
-		if !alarm.Sleep(time.Until(d.at)) {
+		d := sched.next()
+		if !alarm.Sleep(time.Duration(d.atNs - p.Clock.Now())) {
 			return nil
 		}
-		known.since(p.Clock.At(d.at))
+		own.forgetBefore(d.atNs)
 		if s == nil {
-			began := time.Now()
-			known.late(p.Clock.At(d.at), p.Clock.At(free), p.Clock.At(began))
-			if s = p.reopen(ctx, alarm, &known); s == nil {
-				p.unfinished(d, sched, began, known)
+			began := p.Clock.Now()
+			own.late(d.atNs, free, began)
+			if s = p.reopen(ctx, alarm, &own); s == nil {
+				p.unfinished(d, sched, began, own)
 				return nil
 			}
-			free = time.Now()
+			free = p.Clock.Now()
 		}
 		retrans, _ := totalRetrans(s)
-		free = p.call(ctx, s, d, callContext{free, retrans, &known})
-		if ctx.Err() != nil && free.IsZero() {
-			p.unfinished(d, sched, d.at, known)
+		free = p.call(ctx, s, d, callContext{free, retrans, &own})
+		if ctx.Err() != nil && free == 0 {
+			p.unfinished(d, sched, d.atNs, own)
 			return nil
 		}
-		if free.IsZero() { // broken
+		if free == 0 { // broken
 			s.Close()
-			s, free = nil, time.Now()
+			s, free = nil, p.Clock.Now()
 		}
 	}
 }
 
-// reopen opens the connection, again and again until it stands; nil where the watch ends before.
-func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, known *past) *session.Session {
+// reopen opens the connection, again and again until it succeeds; nil where the watch ends before.
+func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, own *delays) *session.Session {
 	for {
-		begin := time.Now()
+		begin := p.Clock.Now()
 		s, o, err := p.open(ctx)
-		end := time.Now()
-		wait := known.attempt(o, p.Clock.At(begin), p.Clock.At(end), isReply(err))
+		end := p.Clock.Now()
+		wait := own.attempt(o, begin, end, isReply(err))
 		if err == nil {
 			return s
 		}
@@ -77,8 +70,8 @@ func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, known *past) *s
 		}
 		p.errorEvent(end, "connect", err)
 		slept := alarm.Sleep(reconnectPause)
-		wait.FromNs, wait.ToNs = p.Clock.At(end), p.Clock.At(time.Now())
-		if known.add(wait); !slept {
+		wait.FromNs, wait.ToNs = end, p.Clock.Now()
+		if own.add(wait); !slept {
 			return nil
 		}
 	}
@@ -86,58 +79,59 @@ func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, known *past) *s
 
 // callContext is what a call must know of the connection it runs on.
 type callContext struct {
-	free    time.Time
-	retrans uint32
-	known   *past
+	freeNs  int64  // when it was free for this call
+	retrans uint32 // retransmissions before it
+	own     *delays
 }
 
 // call makes one call and records it. It returns when the connection was free again, zero where it broke.
-func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callContext) time.Time {
+func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callContext) (freeNs int64) {
 	args := p.command(d.k)
-	begin := time.Now()
+	begin := p.Clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, t, err := s.DoTimed(ctx, args...)
-	if err != nil && !isReply(err) {
+	start, end := p.Clock.At(t.Sent), p.Clock.At(t.End)
+	broken := err != nil && !isReply(err)
+	if broken {
 		if ctx.Err() != nil {
-			return time.Time{}
+			return 0
 		}
-		p.errorEvent(time.Now(), "command", err)
-		t.Sent, t.End = begin, time.Now()
+		start, end = begin, p.Clock.Now()
+		p.errorEvent(end, "command", err)
 	}
 	c := recording.Call{
 		Source: recording.SourceProbe, Conn: Kept, Op: args[0], ArgCount: len(args),
 		RequestBytes: int64(t.RequestBytes), ReplyBytes: int64(t.ReplyBytes),
-		IntendedNs: p.Clock.At(d.at), StartNs: p.Clock.At(t.Sent), EndNs: p.Clock.At(t.End), Node: p.Node, Slot: -1,
+		IntendedNs: d.atNs, StartNs: start, EndNs: end, Node: p.Node, Slot: -1,
 		Error: errText(err),
 	}
 	p.record(c, p.waits(c, cc, t))
 	p.tcpInfo(s, c, cc.retrans)
-	if err != nil && !isReply(err) {
-		return time.Time{}
+	if broken {
+		return 0
 	}
-	return t.End
+	return end
 }
 
 // waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply
-// and us. Time that a call waited for the one before it on this connection is left open: what held up the other held up
-// this one, and the account lays it.
+// and this process. Time in which a call waited for the one before it on this connection is left open: what delayed the
+// other call delayed this one, and the account finds it.
 func (p *prober) waits(c recording.Call, cc callContext, t session.Timing) []recording.Segment {
-	cc.known.late(c.IntendedNs, p.Clock.At(cc.free), c.StartNs)
-	cc.known.late(c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), 0, c.EndNs)
-	return cc.known.within(c.IntendedNs, c.EndNs)
+	cc.own.late(c.IntendedNs, cc.freeNs, c.StartNs)
+	cc.own.late(c.EndNs-min(int64(t.ReadDelay), c.EndNs-c.StartNs), 0, c.EndNs)
+	return cc.own.within(c.IntendedNs, c.EndNs)
 }
 
 // unfinished records the calls that were due and had not come back when the watch ended.
-func (p *prober) unfinished(d due, sched *slots, since time.Time, known past) {
-	now := time.Now()
-	for ; d.at.Before(now); d.k, d.at = sched.next() {
-		from := p.Clock.At(d.at)
+func (p *prober) unfinished(d due, sched *slots, sinceNs int64, own delays) {
+	now := p.Clock.Now()
+	for ; d.atNs < now; d = sched.next() {
 		c := recording.Call{
 			Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
-			IntendedNs: from, StartNs: max(from, p.Clock.At(since)), EndNs: p.Clock.At(now), Error: Unfinished,
+			IntendedNs: d.atNs, StartNs: max(d.atNs, sinceNs), EndNs: now, Error: Unfinished,
 		}
-		p.record(c, known.within(from, c.EndNs))
+		p.record(c, own.within(d.atNs, now))
 	}
 }
 

@@ -1,10 +1,10 @@
-// Package probe is the source that makes a few calls itself, at a steady rate, and times their phases: what a caller of
-// the server lives through, seen from here.
+// Package probe is the source that makes a few calls itself, at a steady rate, and times their phases, as a caller on
+// this host sees the server.
 //
 // The schedule is absolute: call k is due in the k-th slot whether or not the calls before it have come back, and its
 // time counts from when it was due. A stall of one second at 50 calls per second is therefore 50 slow calls and not one
-// (coordinated omission). Within its slot the moment is random, so that the probe cannot fall into step with a period
-// of the server.
+// (coordinated omission). Within its slot the time is random, so that the probe does not keep step with a period of the
+// server.
 package probe
 
 import (
@@ -22,22 +22,22 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Defaults. The server spends about 15 µs on a call of a kept connection, so that 50 per second cost it less than 0.1
-// %.
+// Defaults. The server spends about 15 µs on a call of a kept connection, so that 50 per second cost it less than
+// 0.1 %.
 const (
 	DefaultRate      = 50 // calls per second on the kept connection
 	DefaultFreshRate = 2  // connections per second
 	DefaultSlow      = 5 * time.Millisecond
 	maxFresh         = 16 // fresh connections in flight
 	reconnectPause   = 200 * time.Millisecond
-	// a server that does not answer is what is being measured: the watch's end bounds it
+	// callTimeout is long: that a server does not answer is what is measured, and the end of the watch bounds it
 	callTimeout = 10 * time.Minute
 )
 
 // Unfinished is the call.error of a call that had not come back when the watch ended.
 const Unfinished = "unfinished when the watch ended"
 
-// Kinds of connections, as they stand in call.conn.
+// Kinds of connections, the values of call.conn.
 const (
 	Kept  = "kept"
 	Fresh = "fresh"
@@ -55,13 +55,13 @@ type Options struct {
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
 	OnCall    func(recording.Call)
-	// OnPhases is told of the phases of a fresh connection: dns, connect, tls, handshake, command. One that did not
-	// take place is 0.
+	// OnPhases, if set, is called with the phases of each fresh connection: dns, connect, tls, handshake, command. A
+	// phase that did not take place is 0.
 	OnPhases func(map[string]time.Duration)
 }
 
-// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. What goes wrong with
-// the server is recorded; an error is one of this host, which has no timer left.
+// Watch probes until ctx ends. Calls that have not come back by then are recorded as unfinished. Errors of the
+// server are recorded; an error of Watch is one of this host, which has no timer left.
 func Watch(ctx context.Context, o Options) error {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
@@ -85,7 +85,7 @@ type prober struct {
 	hists *histograms
 }
 
-// command alternates between a command that touches no data and one that looks up a key which does not exist.
+// command alternates between a command that touches no data and one that reads a key which does not exist.
 func (p *prober) command(k int64) []string {
 	if k%2 == 0 || p.PingOnly {
 		return []string{"PING"}
@@ -97,21 +97,26 @@ func (p *prober) command(k int64) []string {
 	return []string{"GET", key}
 }
 
-// slots gives the due times of an absolute schedule: one random moment in each slot of 1/rate.
+// slots gives the due times of an absolute schedule: one random time in each slot of 1/rate.
 type slots struct {
-	start time.Time
-	width time.Duration
-	k     int64
+	startNs, widthNs int64
+	k                int64
 }
 
-func newSlots(perSecond float64) *slots {
-	return &slots{start: time.Now(), width: time.Duration(float64(time.Second) / perSecond)}
+func newSlots(startNs int64, perSecond float64) *slots {
+	return &slots{startNs: startNs, widthNs: int64(float64(time.Second) / perSecond)}
 }
 
-func (s *slots) next() (int64, time.Time) {
-	k := s.k
+func (s *slots) next() due {
+	d := due{s.k, s.startNs + s.k*s.widthNs + rand.N(s.widthNs)}
 	s.k++
-	return k, s.start.Add(time.Duration(k)*s.width + rand.N(s.width))
+	return d
+}
+
+// due is a call that waits to be sent.
+type due struct {
+	k    int64
+	atNs int64
 }
 
 // errText is what goes into call.error: the code of an error reply, or what went wrong.
@@ -127,19 +132,19 @@ func errText(err error) string {
 	}
 }
 
-func (p *prober) errorEvent(at time.Time, phase string, err error) {
+func (p *prober) errorEvent(atNs int64, phase string, err error) {
 	d := recording.ErrorDetail{Phase: phase, Message: err.Error()}
 	var se *resp.ServerError
 	if errors.As(err, &se) {
 		d.Code = se.Code
 	}
 	p.Sink.Event(recording.Event{
-		TimeNs: p.Clock.At(at), Source: recording.SourceProbe, Subject: p.Node,
+		TimeNs: atNs, Source: recording.SourceProbe, Subject: p.Node,
 		Kind: recording.KindError, Detail: recording.Detail(d),
 	})
 }
 
-// open logs in; a login may be refused for as long as the server pleases, so only ctx bounds it.
+// open makes a connection and logs in.
 func (p *prober) open(ctx context.Context) (*session.Session, session.Opening, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -87,7 +87,7 @@ func (p *probing) until(what string, is func(*recording.Recording) bool) {
 	p.t.Fatal("waited too long for ", what)
 }
 
-// answered waits until so many calls that were due from a moment on have come back without an error.
+// answered waits until n calls that were due from a time on have come back without an error.
 func (p *probing) answered(n int, dueFrom int64) {
 	p.t.Helper()
 	p.until("calls that come back", func(r *recording.Recording) bool {
@@ -101,13 +101,13 @@ func (p *probing) answered(n int, dueFrom int64) {
 	})
 }
 
-// A stall of half a second at 100 calls per second is some fifty slow calls, each from when it was due: not one.
+// A stall of half a second at 100 calls per second is about fifty slow calls, each from when it was due, and not one.
 func TestStallIsNotOmitted(t *testing.T) {
 	const width, stall = int64(10 * time.Millisecond), int64(500 * time.Millisecond)
 	i := redis(t)
 	var asked, back int64
 	rec := run(t, Options{Node: i.Addr, Rate: 100}, func(p *probing) {
-		p.answered(5, 0) // the connection is open and calls are usual
+		p.answered(5, 0) // the connection is open
 		asked = p.clock.Now()
 		if _, err := i.Do(t.Context(), "DEBUG", "SLEEP", "0.5"); err != nil {
 			t.Fatal(err)
@@ -139,8 +139,7 @@ func TestStallIsNotOmitted(t *testing.T) {
 	}
 }
 
-// Calls that are still waiting when the watch ends are recorded: a server that is stopped for good leaves more than
-// nothing.
+// Calls that are still waiting when the watch ends are recorded: those of a server that is stopped for good, too.
 func TestUnfinishedCalls(t *testing.T) {
 	const rate, freshRate = 100, 10
 	i := redis(t)
@@ -224,7 +223,7 @@ func TestServerRestarts(t *testing.T) {
 	})
 }
 
-// A server that is gone and stays so: what is due waits for a connection, and that is told, not left open.
+// A server that is gone and stays so: what is due waits for a connection, and that is recorded, not left open.
 func TestServerGone(t *testing.T) {
 	i := redis(t)
 	rec := run(t, Options{Node: i.Addr, Rate: 50}, func(p *probing) {
@@ -242,12 +241,12 @@ func TestServerGone(t *testing.T) {
 			return n >= 2
 		})
 	})
-	told := 0
+	unfinished := 0
 	for _, c := range rec.Calls {
 		if c.Error != Unfinished {
 			continue
 		}
-		told++
+		unfinished++
 		var dialled int64
 		for _, s := range rec.Segments[c.ID] {
 			if s.Actor == recording.App && s.State == recording.Dial {
@@ -258,7 +257,7 @@ func TestServerGone(t *testing.T) {
 			t.Errorf("%+v: %+v", c, rec.Segments[c.ID])
 		}
 	}
-	if told == 0 {
+	if unfinished == 0 {
 		t.Error("no call was unfinished")
 	}
 }
@@ -266,12 +265,12 @@ func TestServerGone(t *testing.T) {
 // Whatever the rate, call k is due within slot k of an absolute schedule.
 func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSlots(rapid.Float64Range(0.1, 10_000).Draw(t, "rate"))
+		s := newSlots(rapid.Int64Range(0, 1<<62).Draw(t, "start"), rapid.Float64Range(0.1, 10_000).Draw(t, "rate"))
 		for want := range int64(50) {
-			k, at := s.next()
-			from := s.start.Add(time.Duration(k) * s.width)
-			if k != want || at.Before(from) || !at.Before(from.Add(s.width)) {
-				t.Fatalf("call %d due at %v, its slot begins at %v", k, at, from)
+			d := s.next()
+			from := s.startNs + d.k*s.widthNs
+			if d.k != want || d.atNs < from || d.atNs >= from+s.widthNs {
+				t.Fatalf("call %d due at %v, its slot begins at %v", d.k, d.atNs, from)
 			}
 		}
 	})

@@ -8,19 +8,20 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// totalRetrans is how many segments the socket has sent again since it was opened, without those that its peer had
-// already.
+// totalRetrans is how many segments the socket has retransmitted since it was opened, without spurious ones.
 func totalRetrans(s *session.Session) (uint32, bool) {
 	i, err := s.Conn().TCPInfo()
-	return missing(i), err == nil
+	return neededRetrans(i), err == nil
 }
 
-// missing leaves out what was sent again for nothing, as a probe of the tail is where acknowledgements are late: nobody
-// waited for it.
-func missing(i target.TCPInfo) uint32 { return i.TotalRetrans - min(i.Duplicates, i.TotalRetrans) }
+// neededRetrans leaves out spurious retransmissions (DSACK), such as tail loss probes where acknowledgements are late:
+// no call waited for them.
+func neededRetrans(i target.TCPInfo) uint32 {
+	return i.TotalRetrans - min(i.Duplicates, i.TotalRetrans)
+}
 
-// freshRetrans is how many segments a connection sent again after it stood. Where the accept queue is full and the
-// kernel uses SYN cookies, the caller's side stands, and what it sends is dropped until there is room.
+// freshRetrans is how many segments a connection retransmitted after the TCP handshake. Where the accept queue is full
+// and the kernel uses SYN cookies, the caller's side is established, and what it sends is dropped until there is room.
 func freshRetrans(s *session.Session, o session.Opening) int64 {
 	if s == nil {
 		return 0
@@ -32,13 +33,13 @@ func freshRetrans(s *session.Session, o session.Opening) int64 {
 	return max(int64(total)-o.SynRetrans, 0)
 }
 
-// tcpInfo notes the state of the socket after a slow call, and whenever a call saw retransmissions.
+// tcpInfo records the state of the socket after a slow call, and whenever a call saw retransmissions.
 func (p *prober) tcpInfo(s *session.Session, c recording.Call, before uint32) {
 	i, err := s.Conn().TCPInfo()
 	if err != nil {
 		return // unix socket, or a system without TCP_INFO
 	}
-	during := int64(missing(i)) - int64(before)
+	during := int64(neededRetrans(i)) - int64(before)
 	if during <= 0 && c.EndNs-c.IntendedNs < int64(p.Slow) {
 		return
 	}

@@ -26,7 +26,7 @@ func BenchmarkReadGoroutines(b *testing.B) {
 			for range count {
 				go func() { <-end }()
 			}
-			c := newClient(ts[0])
+			c := newClient(Options{}.withDefaults(), ts[0])
 			for b.Loop() {
 				if _, err := c.profile(b.Context(), "goroutine", 0); err != nil {
 					b.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,17 +14,17 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// keepEvery is how much of the samples one profile of the recording has: what was seen is lost for as long, should
-// slowpath be killed.
+// keepEvery is the time that one profile of the recording spans. If slowpath is killed, samples of at most that time
+// are lost.
 const keepEvery = 5 * time.Second
 
-// kernelMark is behind the names of the kernel's functions, as flamegraph.pl has it.
+// kernelMark follows the names of kernel functions, as flamegraph.pl has it.
 const kernelMark = "_[k]"
 
-// Process is one whose CPU time is looked at.
+// Process is a process whose CPU time is sampled.
 type Process struct {
 	PID  int
-	Node string // address of the server that it is; empty for others
+	Node string // its address if it is a watched server, else empty
 }
 
 // CPU samples processes.
@@ -33,12 +32,12 @@ type CPU struct {
 	Options
 	sampler *sampler.Sampler
 	apps    map[int]*sampled
-	offset  int64 // of the recording's clock from the kernel's monotonic one
-	cut     int64 // samples whose callers were not followed to the begin
-	all     int64
+	offset  int64 // nanoseconds from the kernel's monotonic clock to the recording's
+	cut     int64 // samples whose outermost callers were not found
+	all     int64 // samples
 }
 
-// sampled is a process and its samples since they were last kept.
+// sampled is a process and its samples since the last keep.
 type sampled struct {
 	keeper *keeper
 	what   recording.Profiled
@@ -46,16 +45,21 @@ type sampled struct {
 }
 
 // OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
-// sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not let it.
+// sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
 func OpenCPU(o Options, processes []Process) (*CPU, error) {
+	o = o.withDefaults()
 	c := &CPU{Options: o, apps: map[int]*sampled{}}
+	var err error
+	if c.offset, err = offset(o.Clock); err != nil {
+		return nil, err
+	}
 	s := &Source{Options: o}
 	var pids []int
 	for _, p := range processes {
 		if c.apps[p.PID] != nil {
 			continue
 		}
-		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		comm, err := o.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
 		if err != nil {
 			return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
 		}
@@ -65,19 +69,16 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 		}
 		pids = append(pids, p.PID)
 	}
-	var err error
-	if c.offset, err = offset(o.Clock); err != nil {
-		return nil, err
-	}
-	c.sampler, err = sampler.Open(sampler.Options{PIDs: pids, Take: c.take, Blind: c.blind})
+	c.sampler, err = sampler.Open(sampler.Options{
+		FS: o.FS, Clock: o.Clock, PIDs: pids, Take: c.take, Blind: c.blind,
+	})
 	return c, err
 }
 
-// offset is what to add to a time of the kernel's monotonic clock: the mean of two readings of the recording's around
-// it.
+// offset is what to add to a time of the kernel's monotonic clock to get one of the recording's.
 func offset(c clock.Clock) (int64, error) {
 	before := c.Now()
-	kernel, err := sampler.Now()
+	kernel, err := clock.Monotonic()
 	if err != nil {
 		return 0, fmt.Errorf("reading the kernel's clock: %w", err)
 	}
@@ -96,8 +97,7 @@ func (c *CPU) blind(pid int, what, why, enable string) {
 	})
 }
 
-// take keeps a sample: the thread's name, functions from the outermost to the innermost, and those of the kernel above
-// them.
+// take adds a sample: the thread's name, its functions from the outermost to the innermost, then those of the kernel.
 func (c *CPU) take(s sampler.Sample) {
 	a := c.apps[s.PID]
 	if a == nil {
@@ -135,7 +135,7 @@ func (c *CPU) Run(ctx context.Context) error {
 	return nil
 }
 
-// keep writes down what was seen since the last time, and how much was lost.
+// keep records the samples since the last time, and how many were lost.
 func (c *CPU) keep() error {
 	for _, a := range c.apps {
 		if len(a.stacks) == 0 {

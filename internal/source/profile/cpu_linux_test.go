@@ -70,7 +70,7 @@ func TestServerOnTheCPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lost := sink.rec.Series(recording.SourceProfile, recording.SubjectSelf, "cpu-clock.lost"); len(lost) == 0 {
-		t.Error("what was lost is not told")
+		t.Error("lost samples are not counted")
 	}
 	snap, ok := sink.rec.SnapshotOf(recording.SourceProfile, sink.rec.Profiles[0].Subject,
 		recording.SnapshotApplication)

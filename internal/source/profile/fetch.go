@@ -13,21 +13,23 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// client asks one address of net/http/pprof. It follows no redirect: what is not there is said, and no password goes
-// elsewhere.
+// client asks one address of net/http/pprof. It follows no redirect, so that no password goes to another address.
 type client struct {
 	target Target
 	http   *http.Client
 }
 
-func newClient(t Target) *client {
+func newClient(o Options, t Target) *client {
 	return &client{t, &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, DisableCompression: true},
+		Transport: &http.Transport{
+			DialContext: o.Dial, ForceAttemptHTTP2: true, // which a DialContext switches off
+			MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, DisableCompression: true,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// refusal is an answer that is no profile.
+// refusal is an HTTP answer other than 200.
 type refusal struct {
 	status int
 	text   string
@@ -40,7 +42,7 @@ func (r *refusal) Error() string {
 	return r.text
 }
 
-// profile reads one profile; seconds is for how long the application is asked to make it, 0 for what it has now.
+// profile reads one profile; seconds is for how long the application profiles, 0 for what it has now.
 func (c *client) profile(ctx context.Context, name string, seconds int) ([]byte, error) {
 	query := url.Values{}
 	if seconds > 0 {
@@ -67,7 +69,7 @@ func (c *client) get(ctx context.Context, name string, query url.Values, limit t
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var withURL *url.Error // which it quotes with what is in it
+		var withURL *url.Error // it quotes the URL with its password
 		if errors.As(err, &withURL) {
 			err = withURL.Err
 		}
@@ -80,7 +82,7 @@ func (c *client) get(ctx context.Context, name string, query url.Values, limit t
 		return nil, fmt.Errorf("reading %s%s: %w", c.target, name, err)
 	case res.StatusCode != http.StatusOK:
 		text := ""
-		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") { // as net/http/pprof refuses
+		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") { // as the errors of net/http/pprof are
 			text = strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " ")
 		}
 		return nil, &refusal{res.StatusCode, text}

@@ -21,8 +21,8 @@ type goApp struct {
 }
 
 // openGo makes sure that an address is one of net/http/pprof.
-func openGo(ctx context.Context, t Target) (app, error) {
-	c := newClient(t)
+func openGo(ctx context.Context, o Options, t Target) (app, error) {
+	c := newClient(o, t)
 	body, err := c.profile(ctx, "goroutine", 0)
 	var refused *refusal
 	switch {
@@ -70,22 +70,22 @@ func (a *goApp) watch(ctx context.Context, s *Source) {
 	a.client.http.CloseIdleConnections()
 }
 
-// goroutines reads where all of them are, again and again.
+// goroutines reads the stacks of all goroutines, again and again.
 func (a *goApp) goroutines(ctx context.Context, k *keeper) {
 	var total time.Duration
-	said := false
-	repeatedly(ctx, func() (time.Duration, bool) {
-		start := time.Now()
+	reported := false
+	k.repeatedly(ctx, func() (time.Duration, bool) {
+		start := k.Clock.Now()
 		body, err := a.client.profile(ctx, "goroutine", 0)
-		took := time.Since(start)
+		took := k.since(start)
 		if ctx.Err() != nil {
 			return took, false
 		}
 		if err != nil {
-			if !said { // it may come back: a restart
+			if !reported { // a restart, perhaps: the next reading may succeed
 				k.blind("goroutines of "+a.what.Name+" at some times", err.Error(), "")
 			}
-			said = true
+			reported = true
 			return took, true
 		}
 		total += took
@@ -95,7 +95,7 @@ func (a *goApp) goroutines(ctx context.Context, k *keeper) {
 	})
 }
 
-// counted is what the program has counted of delays before the watch; nil where it does not tell.
+// counted is the profile of delays from before the watch; nil where the program does not give it.
 func (a *goApp) counted(ctx context.Context, k *keeper, kind string) []byte {
 	before, err := a.client.profile(ctx, kind, 0)
 	if err != nil && ctx.Err() == nil {
@@ -104,7 +104,7 @@ func (a *goApp) counted(ctx context.Context, k *keeper, kind string) []byte {
 	return before
 }
 
-// delays waits for the end of the watch and keeps what was counted since.
+// delays waits for the end of the watch and records the delays since its start.
 func (a *goApp) delays(ctx context.Context, k *keeper, kind, enable string, before []byte) {
 	<-ctx.Done()
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastIn)
@@ -124,7 +124,7 @@ func (a *goApp) delays(ctx context.Context, k *keeper, kind, enable string, befo
 		k.blind("the "+kind+" profile of "+a.what.Name, err.Error(), "")
 		return
 	}
-	if p, err := stacks.Read(grown); err == nil && negative(p) { // a restart: all of it is of the watch
+	if p, err := stacks.Read(grown); err == nil && negative(p) { // the program restarted: all delays are of the watch
 		grown = after
 	}
 	k.keep(kind, grown)
@@ -141,7 +141,7 @@ func negative(p *stacks.Profile) bool {
 	return false
 }
 
-// cpu asks for one CPU profile: 100 samples per second and CPU, while nobody else can have one.
+// cpu asks for one CPU profile: 100 samples per second and CPU. A program makes one CPU profile at a time.
 func (a *goApp) cpu(ctx context.Context, k *keeper) {
 	length := cpuFor
 	if k.For > 0 {

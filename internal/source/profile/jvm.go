@@ -5,21 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 	"slowpath/internal/source/profile/stacks"
 )
 
-// jvm is a Java virtual machine on this host. It is asked over the socket by which jcmd and jstack ask it (attach API
-// of HotSpot, attachListener_posix.cpp): a reading costs it a safepoint, and no process is started.
+// jvm is a Java virtual machine on this host. It is asked over the socket that jcmd and jstack use (attach API of
+// HotSpot, attachListener_posix.cpp): a thread dump costs it a safepoint, and no process is started.
 type jvm struct {
+	Options
 	pid    int
 	socket string
 	what   recording.Profiled
@@ -27,10 +29,13 @@ type jvm struct {
 
 const maxDump = 32 << 20 // bytes
 
-// openJVM finds the socket of a process. Where there is none yet, jcmd makes it: it knows how to ask for it, and asks
-// only JVMs, which others would not survive (SIGQUIT).
-func openJVM(ctx context.Context, pid int) (app, error) {
-	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+// openJVM finds the socket of a process. Where there is none yet, jcmd has the JVM open it: it does so with SIGQUIT,
+// which other programs would not survive, and sends that to JVMs alone.
+func openJVM(ctx context.Context, o Options, pid int) (app, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("%w: a JVM named by its pid needs Linux: %w", ErrTarget, errors.ErrUnsupported)
+	}
+	comm, err := o.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, pid)
 	}
@@ -40,11 +45,12 @@ func openJVM(ctx context.Context, pid int) (app, error) {
 			"net/http/pprof", ErrTarget, pid, name)
 	}
 	j := &jvm{
-		pid: pid, socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, ownPID(pid)),
-		what: recording.Profiled{PID: pid, Name: name, Runtime: "jvm"},
+		Options: o, pid: pid,
+		socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, hostfs.NamespacePID(o.FS, pid)),
+		what:   recording.Profiled{PID: pid, Name: name, Runtime: "jvm"},
 	}
-	if _, err := os.Stat(j.socket); errors.Is(err, os.ErrNotExist) {
-		if err := attach(ctx, pid); err != nil {
+	if _, err := o.FS.Stat(j.socket); errors.Is(err, os.ErrNotExist) {
+		if err := attach(ctx, o.FS, pid); err != nil {
 			return nil, err
 		}
 	}
@@ -54,59 +60,39 @@ func openJVM(ctx context.Context, pid int) (app, error) {
 	return j, nil
 }
 
-// ownPID is the number of a process in its own namespace, by which its socket is called.
-func ownPID(pid int) int {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty where it has ended
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			if fields := strings.Fields(rest); len(fields) > 0 {
-				if n, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
-					return n
-				}
-			}
-		}
-	}
-	return pid
-}
-
 // attach has the JVM open its socket, by the jcmd of its own JDK, else by one in PATH.
-func attach(ctx context.Context, pid int) error {
+func attach(ctx context.Context, fs hostfs.FS, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
 	program := "jcmd"
-	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
-		if own := filepath.Join(filepath.Dir(exe), "jcmd"); exists(own) {
+	if exe, err := fs.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
+		own := filepath.Join(filepath.Dir(exe), "jcmd")
+		if _, err := fs.Stat(own); err == nil {
 			program = own
 		}
 	}
 	out, err := exec.CommandContext(ctx, program, strconv.Itoa(pid), "VM.version").CombinedOutput()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: the JVM %d has no open door yet, and jcmd, which opens it, is not in PATH: install "+
-			"the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
+		return fmt.Errorf("%w: the JVM %d has no attach socket yet, and jcmd, which has it opened, is not in PATH: "+
+			"install the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
 	case err != nil:
-		said := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
-		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, said)
+		output := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
+		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, output)
 	}
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// dump reads where all threads are.
+// dump reads the stacks of all threads.
 func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", j.socket)
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	c, err := j.Dial(ctx, "unix", j.FS.Path(j.socket))
 	if err != nil {
 		return nil, fmt.Errorf("the JVM %d %w: %w; run as root or as its user", j.pid, ErrUnreachable, err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(answerIn)); err != nil {
-		return nil, err
-	}
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // which has passed
 	// Version 1 of the protocol, the command, three arguments: each ends with NUL.
 	if _, err := io.WriteString(c, "1\x00threaddump\x00\x00\x00\x00"); err != nil {
 		return nil, fmt.Errorf("asking the JVM %d for its threads: %w", j.pid, err)
@@ -128,10 +114,10 @@ func (j *jvm) watch(ctx context.Context, s *Source) {
 	k := s.keeper(recording.ProcessPrefix + strconv.Itoa(j.pid))
 	k.describe(j.what)
 	var total time.Duration
-	repeatedly(ctx, func() (time.Duration, bool) {
-		start := time.Now()
+	k.repeatedly(ctx, func() (time.Duration, bool) {
+		start := k.Clock.Now()
 		p, err := j.dump(ctx)
-		took := time.Since(start)
+		took := k.since(start)
 		if ctx.Err() != nil {
 			return took, false
 		}
@@ -142,7 +128,7 @@ func (j *jvm) watch(ctx context.Context, s *Source) {
 			}
 		}
 		if err != nil {
-			k.blind(fmt.Sprintf("threads of the JVM %d to the end of the watch", j.pid), err.Error(), "")
+			k.blind(fmt.Sprintf("threads of the JVM %d for the rest of the watch", j.pid), err.Error(), "")
 			return took, false
 		}
 		total += took

@@ -1,32 +1,34 @@
-// Package profile is the source that looks into applications: what their goroutines and threads wait for while calls
-// are slow.
+// Package profile is the source that profiles applications: what their goroutines and threads wait for while calls are
+// slow.
 //
 // An application written in Go is asked at its address of net/http/pprof. Its settings are never changed: the profiles
 // of mutexes and of blocking are what the program itself has switched on, and the CPU profile is asked for once, for a
-// bounded time. A JVM on this host is asked for its thread dump, as jstack does. Of any process on this host the kernel
-// tells where it spends its CPU time (internal/source/profile/sampler).
+// bounded time. A JVM on this host is asked for its thread dump, as jstack does. For any process on this host
+// the kernel samples where it spends its CPU time (internal/source/profile/sampler).
 package profile
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
-// Bounds of the cost for an application. A reading of all goroutines holds the program up in steps, for 1 ms and more
-// from some thousand goroutines on: the next one waits for spare times as long as the last one took.
+// Bounds of the cost for an application. Reading all goroutines stops the program in steps, for 1 ms and more from some
+// thousand goroutines: the next reading waits for spare times the time that one costs.
 const (
 	readEvery  = time.Second
 	spare      = 50 // 2 % of the time
-	thinAfter  = 60 // readings; from then on they are spread over the time that has passed: a day has some 500
+	thinAfter  = 60 // readings; later ones are spread over the time that has passed: a day has about 500
 	cpuFor     = 5 * time.Second
-	answerIn   = 5 * time.Second // for one answer, beside the time that it is asked to last
-	lastIn     = 2 * time.Second // for what is read after the watch has ended
+	answerIn   = 5 * time.Second // for one answer, plus the time that it is asked to last
+	lastIn     = 2 * time.Second // for reading after the watch has ended
 	keepBytes  = 64 << 20        // of profiles of one application
-	maxAnswers = 8 << 20         // bytes of one profile, as sent
+	maxAnswers = 8 << 20         // bytes of one profile
 	maxTargets = 16              // applications of one watch
 	cpuLeast   = time.Second     // a watch that is shorter than twice this has no CPU profile
 	cpuDelay   = 500 * time.Millisecond
@@ -34,13 +36,26 @@ const (
 
 // Options of a watch.
 type Options struct {
+	FS hostfs.FS // this host when nil
+	// Dial connects to applications; that of net.Dialer when nil.
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Targets []Target
 	For     time.Duration // how long the watch is meant to last; 0: not known
 	Clock   clock.Clock
 	Sink    recording.ProfileSink
 }
 
-// Source is applications that have answered.
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = hostfs.Root{}
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	return o
+}
+
+// Source is the applications that have answered.
 type Source struct {
 	Options
 	apps []app
@@ -54,9 +69,9 @@ type app interface {
 // Open asks each application whether it can be profiled. The error names the first that cannot, and matches
 // ErrNotPprof, ErrUnreachable or ErrTarget.
 func Open(ctx context.Context, o Options) (*Source, error) {
-	s := &Source{Options: o}
+	s := &Source{Options: o.withDefaults()}
 	for _, t := range o.Targets {
-		a, err := t.open(ctx)
+		a, err := t.open(ctx, s.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -65,8 +80,8 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Run reads profiles until ctx ends, and after that what grew meanwhile. What an application refuses is a blind spot of
-// the recording.
+// Run reads profiles until ctx ends, and then the growth of those that count from the start of a program. What an
+// application refuses is a blind spot of the recording.
 func (s *Source) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, a := range s.apps {
@@ -75,7 +90,7 @@ func (s *Source) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// keeper writes the profiles of one application, as far as its bound goes.
+// keeper records the profiles of one application, up to keepBytes.
 type keeper struct {
 	*Source
 	subject string
@@ -91,7 +106,7 @@ func (k *keeper) keep(kind string, body []byte) {
 	defer k.mu.Unlock()
 	if k.bytes += int64(len(body)); k.bytes > keepBytes {
 		k.full.Do(func() {
-			k.blind("profiles of "+k.subject+" to the end of the watch", "they have reached their bound of 64 MiB",
+			k.blind("profiles of "+k.subject+" for the rest of the watch", "they have reached their limit of 64 MiB",
 				"watch for a shorter time")
 		})
 		return
@@ -122,9 +137,9 @@ func (k *keeper) describe(p recording.Profiled) {
 }
 
 // repeatedly calls read until ctx ends. read says how long the application needed for the answer, and whether to go on.
-// The quickest answer is what it costs: another may have waited for a CPU.
-func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
-	start := time.Now()
+// The quickest answer is what a reading costs: another may have waited for a CPU.
+func (k *keeper) repeatedly(ctx context.Context, read func() (took time.Duration, more bool)) {
+	start := k.Clock.Now()
 	least := time.Duration(0)
 	for n := 1; ; n++ {
 		took, more := read()
@@ -136,7 +151,7 @@ func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
 		}
 		wait := max(readEvery, least*spare)
 		if n > thinAfter {
-			wait = max(wait, time.Since(start)/thinAfter)
+			wait = max(wait, k.since(start)/thinAfter)
 		}
 		select {
 		case <-ctx.Done():
@@ -145,3 +160,5 @@ func repeatedly(ctx context.Context, read func() (time.Duration, bool)) {
 		}
 	}
 }
+
+func (k *keeper) since(ns int64) time.Duration { return time.Duration(k.Clock.Now() - ns) }

@@ -150,7 +150,7 @@ func TestGoroutinesAndDelays(t *testing.T) {
 		t.Errorf("application %+v", snap)
 	}
 	if !strings.Contains(strings.Join(sink.blind(), "\n"), "SetBlockProfileRate") {
-		t.Errorf("that nobody counts the time of blocking is not said: %v", sink.blind())
+		t.Errorf("that the program does not count blocking is not reported: %v", sink.blind())
 	}
 }
 

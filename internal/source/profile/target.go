@@ -13,7 +13,7 @@ import (
 // Errors of targets.
 var (
 	ErrTarget      = errors.New("not an application that can be profiled")
-	ErrNotPprof    = errors.New("no net/http/pprof")
+	ErrNotPprof    = errors.New("not net/http/pprof")
 	ErrUnreachable = errors.New("cannot be reached")
 )
 
@@ -73,7 +73,7 @@ func parseTarget(text string) (Target, error) {
 		u.Scheme == "http" && !strings.Contains(text, "/debug/") {
 		return Target{}, fmt.Errorf("%w: the address lacks a host or a port: %s", ErrTarget, write)
 	}
-	// Some give the address of one profile, from their browser.
+	// It may be the address of one profile, copied from a browser.
 	dir, found := strings.TrimRight(u.Path, "/"), false
 	if dir, _, found = strings.Cut(dir, "/debug/pprof"); found || dir == "" {
 		dir += strings.TrimRight(pprofPath, "/")
@@ -101,9 +101,9 @@ func (t Target) String() string {
 	return u.String()
 }
 
-func (t Target) open(ctx context.Context) (app, error) {
+func (t Target) open(ctx context.Context, o Options) (app, error) {
 	if t.base == nil {
-		return openJVM(ctx, t.pid)
+		return openJVM(ctx, o, t.pid)
 	}
-	return openGo(ctx, t)
+	return openGo(ctx, o, t)
 }

@@ -5,7 +5,7 @@ import "time"
 // Budget of the server's time.
 const (
 	defaultBudget = 0.001
-	// headStart is the credit at the start, in seconds of the budget: the first poll asks for more than the others.
+	// headStart is the budget at the start, in seconds of the watch: the first poll asks for more than the others.
 	headStart = 5
 	// longestCommand bounds what a single command of the watch may take: the whole server waits for it.
 	longestCommand = 10 * time.Millisecond
@@ -13,7 +13,7 @@ const (
 	longestRound = 60 * time.Second
 )
 
-// budget is the part of the server's time that the watch may use: it grows with time and is used up by commands.
+// budget is the part of the server's time that the watch may use: it grows with time, and commands use it.
 type budget struct {
 	share   float64
 	startNs int64
@@ -25,7 +25,7 @@ func (b *budget) credit(nowNs int64) time.Duration {
 	return time.Duration(b.share*(float64(nowNs-b.startNs)+headStart*1e9)) - b.spent - b.pending
 }
 
-// take reports whether a command of this cost may be sent now, and then counts on it.
+// take reports whether a command of this cost may be sent now, and then reserves the cost.
 func (b *budget) take(nowNs int64, cost time.Duration) bool {
 	if cost > longestCommand || cost > b.credit(nowNs) {
 		return false

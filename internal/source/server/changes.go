@@ -4,17 +4,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// changes compares each INFO with the one before: restarts, changes of role, forks, resets of the counters.
+// changes compares each INFO with the one before it: restarts, changes of role, forks, resets of the counters.
 type changes struct {
 	sink    recording.Sink
 	subject string
 	have    bool
 	prev    info
-	at      moment
+	at      pollTime
 }
 
-// see takes an INFO and reports whether the server was restarted since the one before.
-func (c *changes) see(at moment, in info) (restarted bool) {
+// add compares an INFO with the one before, and reports whether the server was restarted between them.
+func (c *changes) add(at pollTime, in info) (restarted bool) {
 	prev, before, have := c.prev, c.at, c.have
 	c.prev, c.at, c.have = in, at, true
 	if !have {
@@ -30,7 +30,7 @@ func (c *changes) see(at moment, in info) (restarted bool) {
 	}
 	if isReset(prev, in) {
 		c.event(at.done, 0, KindStatsReset, struct{}{})
-		return false // what follows would take the fall of counters for news
+		return false // counters that fell must not be taken for events
 	}
 	if forked(prev, in) {
 		c.event(before.sent, int64(in.numbers["latest_fork_usec"])*1000, recording.KindFork,
@@ -54,8 +54,8 @@ func isRestart(prev, in info) bool {
 	return fell(prev, in, "uptime_in_seconds")
 }
 
-// isReset reports a CONFIG RESETSTAT. Counters that only rise have fallen, without a restart; on a busy server some are
-// past their old value again, but hardly the calls of INFO, of which we know about all.
+// isReset reports a CONFIG RESETSTAT. Counters that only rise have fallen, without a restart. On a busy server some
+// have passed their old value again, but hardly the calls of INFO, most of which are those of slowpath.
 func isReset(prev, in info) bool {
 	for _, name := range []string{
 		"total_commands_processed", "total_connections_received", "total_net_input_bytes",
@@ -78,9 +78,9 @@ func rose(prev, in info, name string) bool { return in.numbers[name] > prev.numb
 
 func changed(prev, in info, name string) bool { return in.numbers[name] != prev.numbers[name] }
 
-// forked reports whether the server has forked between two polls. From 6.2 it counts its forks; before, a fork shows in
-// its own duration, which seldom repeats to the microsecond, or in a child that works, or did its work in between. SAVE
-// does not fork, but sets the time of the last save too.
+// forked reports whether the server has forked between two polls. From 6.2 it counts its forks. Before, a fork
+// changes latest_fork_usec, which seldom repeats to the microsecond, or a child runs now, or has run between the polls.
+// SAVE does not fork, but sets the time of the last save, too.
 func forked(prev, in info) bool {
 	if _, counted := in.numbers["total_forks"]; counted {
 		return rose(prev, in, "total_forks")

@@ -36,8 +36,8 @@ type Client struct {
 // maxClientLines bounds a CLIENT LIST; listing more would cost the server more than any budget allows.
 const maxClientLines = 200_000
 
-// ParseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces, the server
-// sees to that.
+// ParseClients reads CLIENT LIST: a line of name=value pairs per client. Names and values hold no spaces: the server
+// refuses them.
 func ParseClients(text string) []Client {
 	var out []Client
 	for line := range strings.Lines(text) {

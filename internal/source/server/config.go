@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// configPatterns are the parameters that bear on latency. They go out as one CONFIG GET each, since only servers from
-// 7.0 take several at once; a pattern stands for the names of several versions (ziplist and listpack, slave and
+// configPatterns are the parameters that matter for latency. They go out as one CONFIG GET each, since only servers
+// from 7.0 take several at once; a pattern matches the names of several versions (ziplist and listpack, slave and
 // replica).
 var configPatterns = []string{
 	"slowlog-*", "commandlog-*", "latency-*", "maxmemory*", "maxclients", "tcp-backlog",

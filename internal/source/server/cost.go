@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ownCost measures what the watch's own commands take of the server's time. INFO's commandstats tell calls and time per
-// command; where others send the same command, the watch is charged the average. Where they are missing, the time that
-// its polls took is the bound.
+// ownCost measures what the watch's own commands take of the server's time. INFO's commandstats have calls and time per
+// command; where others send the same command, the average counts. Where they are missing, the time that the polls took
+// is the bound.
 type ownCost struct {
 	sent  map[string]int // own calls since the last INFO that was seen, by name in commandstats: "info", "slowlog|get"
 	prev  *info
@@ -31,7 +31,7 @@ func statName(args []string) string {
 	return name
 }
 
-// used notes commands that were sent, and how long they took together.
+// used adds commands that were sent, and how long they took together.
 func (o *ownCost) used(cmds [][]string, took time.Duration) {
 	for _, args := range cmds {
 		o.sent[statName(args)]++
@@ -39,7 +39,7 @@ func (o *ownCost) used(cmds [][]string, took time.Duration) {
 	o.bound += took
 }
 
-// measure charges all that was used before the INFO that is given, and returns it. That INFO does not count itself.
+// measure computes the cost of all commands before an INFO, and returns it. That INFO does not count itself.
 func (o *ownCost) measure(in info) time.Duration {
 	var charged time.Duration
 	for name, own := range o.sent {

@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkServerTime measures what a watch with the default cadence takes of the server's time, by the server's own
-// commandstats, and holds it against the watch's own figure: go test -bench ServerTime -benchtime 1x
+// commandstats, and compares it with the watch's own value: go test -bench ServerTime -benchtime 1x
 // ./internal/source/server
 func BenchmarkServerTime(b *testing.B) {
 	const length = 10 * time.Second

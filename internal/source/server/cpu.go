@@ -9,10 +9,10 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// CPU is what a server says it has had of the CPU since it began.
+// CPU is the CPU time of a server since it began, as INFO has it.
 type CPU struct {
 	Process time.Duration // all its threads, without children
-	Main    time.Duration // its main thread; 0 with a server that does not tell it (before Redis 6.2)
+	Main    time.Duration // its main thread; 0 before Redis 6.2, which does not have it
 }
 
 // AskCPU reads INFO cpu. A refusal is an error with a *resp.ServerError in its chain.

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// extras are the questions that are not asked at each poll.
+// extras is the state of the commands that are not sent at each poll.
 type extras struct {
 	slowlog int      // entries of SLOWLOG to read
 	stale   []string // LATENCY events to read
@@ -22,8 +22,8 @@ type extras struct {
 
 const (
 	clientsEvery = 10 * time.Second
-	// What commands cost where it was not measured yet, on a core of these days. Measured: CLIENT LIST 1.4-1.9 µs per
-	// client (5.0 to 8.1); CLUSTER NODES 9.2 µs per node up to 6.0, 0.4 µs since (D1 in causes.md); CONFIG GET 7-18 µs
+	// What commands cost where it was not measured yet, on a core of 2026. Measured: CLIENT LIST 1.4-1.9 µs per
+	// client (5.0 to 8.1); CLUSTER NODES 9.2 µs per node up to 6.0, 0.4 µs since; CONFIG GET 7-18 µs
 	// per pattern; MEMORY STATS up to 0.3 ms.
 	perClient     = 2 * time.Microsecond
 	perNodeBefore = 14 * time.Microsecond
@@ -32,8 +32,8 @@ const (
 	memoryStats   = 300 * time.Microsecond
 )
 
-// more asks what the last poll calls for and the budget affords. An error ends it: the connection is gone, and that was
-// told.
+// more sends the commands that the last poll asks for, as far as the budget allows. An error ends it: the connection is
+// closed, and that was recorded.
 func (w *watch) more(ctx context.Context, last bool) {
 	for _, ask := range []func(context.Context, bool) error{
 		func(ctx context.Context, _ bool) error { return w.fetchSlowlog(ctx) },
@@ -65,7 +65,7 @@ func (w *watch) askConfig(ctx context.Context, last bool) error {
 		}
 		readConfig(settings, v)
 	}
-	w.tellWhatIsOff(settings)
+	w.reportDisabled(settings)
 	if body := jsonObject(settings); body != w.extras.config {
 		w.extras.config = body
 		w.snapshot(at.done, SnapshotConfig, body)
@@ -73,11 +73,11 @@ func (w *watch) askConfig(ctx context.Context, last bool) error {
 	return nil
 }
 
-// tellWhatIsOff makes blind spots of what the server could record and does not. slowpath changes no setting, so the
-// user must.
-func (w *watch) tellWhatIsOff(settings map[string]string) {
+// reportDisabled makes blind spots of what the server could record and does not. slowpath changes no setting: the user
+// has to.
+func (w *watch) reportDisabled(settings map[string]string) {
 	if settings["latency-monitor-threshold"] == "0" {
-		w.refusals.tellOnce("LATENCY off", recording.BlindSpot{
+		w.refusals.reportOnce("LATENCY off", recording.BlindSpot{
 			What:   spots["LATENCY"],
 			Why:    "latency-monitor-threshold is 0: the server records none",
 			Enable: "CONFIG SET latency-monitor-threshold 10",
@@ -85,7 +85,7 @@ func (w *watch) tellWhatIsOff(settings map[string]string) {
 	}
 	if n, err := strconv.Atoi(settings["slowlog-log-slower-than"]); err == nil && n < 0 ||
 		settings["slowlog-max-len"] == "0" {
-		w.refusals.tellOnce("SLOWLOG off", recording.BlindSpot{
+		w.refusals.reportOnce("SLOWLOG off", recording.BlindSpot{
 			What:   spots["SLOWLOG GET"],
 			Why:    "slowlog-log-slower-than or slowlog-max-len turns it off",
 			Enable: "CONFIG SET slowlog-log-slower-than 10000, CONFIG SET slowlog-max-len 128",

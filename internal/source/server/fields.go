@@ -7,8 +7,8 @@ type Fields struct {
 	Text    map[string]string
 }
 
-// ParseInfo reads INFO of any version, bounded in size. Lines that are no "name:value", and fields that no recording
-// keeps, are passed over.
+// ParseInfo reads INFO of any version, bounded in size. Lines that are not "name:value", and fields that are not
+// recorded, are skipped.
 func ParseInfo(text string) Fields {
 	in := parseInfo(text)
 	return Fields{Numbers: in.numbers, Text: in.text}
@@ -18,7 +18,7 @@ func ParseInfo(text string) Fields {
 // say.
 func (f Fields) Product() string { return product(f.Text) }
 
-// Command is what commandstats tells of a command: calls and microseconds of the main thread. It is found by the name
+// Command is what commandstats has of a command: calls and microseconds of the main thread. It is found by the name
 // that Redis has for it from 7.0 on ("cluster|nodes"), else by that of its container ("cluster"); whole is true where
 // the numbers are of all commands of the container.
 func (f Fields) Command(name string) (calls, usec float64, whole, ok bool) {

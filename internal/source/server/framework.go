@@ -33,8 +33,8 @@ var keyForms = []keyForm{
 	{"Redisson", "redisson__", ""}, //
 }
 
-// frameworkOf names the framework whose default form the first key or pattern of a command has; empty where it has
-// none. Commands of which another argument is the pattern (SCAN … MATCH) are looked at there.
+// frameworkOf names the framework whose default form the first key or pattern of a command has; empty where there is
+// none. Of SCAN … MATCH the pattern is examined.
 func frameworkOf(command string, args []resp.Value) string {
 	at := 1
 	if command == "SCAN" {

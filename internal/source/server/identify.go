@@ -20,9 +20,9 @@ type Identity struct {
 	ProcessID      int
 	TCPPort        int
 	ClusterEnabled bool
-	// in a cluster the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
+	// in a cluster, the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
 	Nodes []string
-	// those of masters that the others hold for failed: one whose process hangs still has callers that wait for it
+	// those of masters that the other nodes flag as failed: one whose process hangs still has callers that wait for it
 	Failed []string
 }
 
@@ -76,7 +76,7 @@ func product(text map[string]string) string {
 	return ""
 }
 
-// fromHello asks a server that refuses INFO; HELLO is for everybody, from 6.0.
+// fromHello asks a server that refuses INFO: every user may send HELLO, from 6.0.
 func fromHello(ctx context.Context, s *session.Session, refusal error) (Identity, error) {
 	v, err := s.Do(ctx, "HELLO")
 	if err != nil {
@@ -131,6 +131,6 @@ func nodeAddresses(v resp.Value, remote string) (nodes, failed []string) {
 			failed = append(failed, a)
 		}
 	}
-	// An address may have had another node before, which is remembered as failed.
+	// Another node may have had the same address before, which is still listed as failed.
 	return nodes, slices.DeleteFunc(failed, func(a string) bool { return slices.Contains(nodes, a) })
 }

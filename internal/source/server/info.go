@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of an INFO reply. A large deployment has some 1 000 fields in some 60 KB.
+// Bounds of an INFO reply. A large deployment has about 1 000 fields in 60 KB.
 const (
 	maxInfoFields    = 20_000
 	maxInfoLineBytes = 4096
@@ -26,7 +26,7 @@ type field struct {
 	value float64
 }
 
-// parseInfo reads the text of INFO or CLUSTER INFO of any version. Lines that are no "name:value" are passed over.
+// parseInfo reads the text of INFO or CLUSTER INFO of any version. Lines that are not "name:value" are skipped.
 func parseInfo(text string) info {
 	in := info{numbers: map[string]float64{}, text: map[string]string{}}
 	for line := range strings.Lines(text) {
@@ -47,8 +47,8 @@ func parseInfo(text string) info {
 	return in
 }
 
-// ignored are the fields that are kept by no version: paths of the server's host, figures that repeat others for
-// people, noise that changes at each poll, and histograms of key sizes (Redis 8).
+// ignored are the fields that are not recorded: paths of the server's host, human-readable copies of other fields,
+// values that change at each poll and mean nothing, and histograms of key sizes (Redis 8).
 func ignored(name string) bool {
 	switch name {
 	case "executable", "config_file", "lru_clock", "uptime_in_days", "redis_git_sha1", "redis_git_dirty", "module":
@@ -80,7 +80,7 @@ func (in *info) add(name, value string) {
 	in.text[name] = value[:min(len(value), maxTextBytes)]
 }
 
-// isIdentifier tells names whose value is text even where it happens to be all digits.
+// isIdentifier recognises names whose value is text even where it happens to be all digits.
 func isIdentifier(name string) bool {
 	return name == "run_id" || strings.Contains(name, "replid") || strings.HasSuffix(name, "_id") &&
 		name != "process_id" ||

@@ -14,7 +14,7 @@ type latest struct {
 	spike
 }
 
-// maxLatencyEvents bounds LATENCY LATEST; servers know some 25 events.
+// maxLatencyEvents bounds LATENCY LATEST; servers have about 25 events.
 const maxLatencyEvents = 200
 
 // parseLatest reads LATENCY LATEST: arrays of event, time, latest and longest latency, and more since valkey 8.1.
@@ -52,5 +52,5 @@ func parseSpike(second, millis resp.Value) (spike, bool) {
 	return spike{s, ms}, ok1 && ok2 && s >= 0 && s <= maxSeconds && ms >= 0 && ms <= maxSeconds*1000
 }
 
-// isEventName tells a name such as "aof-fsync-always" from what could not be an argument of LATENCY HISTORY.
+// isEventName recognises names such as "aof-fsync-always", which can be an argument of LATENCY HISTORY.
 func isEventName(s string) bool { return word(s) != "" }

@@ -214,8 +214,8 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// Masters that failed are told apart: a replica that failed has no callers that must go there, and an address may have
-// had another node before.
+// Masters that failed are listed apart: a replica that failed has no callers that must go there, and an address may
+// have had another node before.
 func TestNodeAddresses(t *testing.T) {
 	line := func(id, address, flags, master, slots string) string {
 		return strings.TrimSpace(id+" "+address+" "+flags+" "+master+" 0 0 1 connected "+slots) + "\n"

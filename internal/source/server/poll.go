@@ -10,26 +10,26 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// question is a command of a poll, the blind spot that its refusal makes, and what is done with its reply.
-type question struct {
+// pollCommand is a command of each poll, the blind spot that its refusal makes, and what is done with its reply.
+type pollCommand struct {
 	spot  string
 	args  []string
-	reply func(moment, resp.Value)
+	reply func(pollTime, resp.Value)
 }
 
-// round is what is asked at each poll, in one write. "INFO all" is everything but modules, in all versions.
-func (w *watch) round() []question {
-	all := []question{
+// pollCommands are the commands of a poll, sent in one write. "INFO all" is everything but modules, in all versions.
+func (w *watch) pollCommands() []pollCommand {
+	all := []pollCommand{
 		{"INFO", []string{"INFO", "all"}, nil}, // together with CLUSTER INFO, see takeInfo
 		{"CLUSTER INFO", []string{"CLUSTER", "INFO"}, nil},
 		{"SLOWLOG GET", []string{"SLOWLOG", "GET", "1"}, w.takeNewest},
 		{
 			"LATENCY",
 			[]string{"LATENCY", "LATEST"},
-			func(at moment, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) },
+			func(at pollTime, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) },
 		},
 	}
-	var out []question
+	var out []pollCommand
 	for _, q := range all {
 		if w.refusals.allows(q.spot) && (q.spot != "CLUSTER INFO" || w.in.numbers["cluster_enabled"] == 1) {
 			out = append(out, q)
@@ -38,16 +38,16 @@ func (w *watch) round() []question {
 	return out
 }
 
-// ask sends commands in one write. With an error the connection is gone.
-func (w *watch) ask(ctx context.Context, cmds [][]string) ([]resp.Value, moment, error) {
+// ask sends commands in one write. After an error the connection is closed.
+func (w *watch) ask(ctx context.Context, cmds [][]string) ([]resp.Value, pollTime, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	at := moment{sent: w.Clock.Now()}
+	at := pollTime{sent: w.Clock.Now()}
 	replies, err := w.session.Pipeline(ctx, cmds)
 	at.done = w.Clock.Now()
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			w.tell("command", err)
+			w.reportError("command", err)
 		}
 		w.cost.used(cmds, time.Duration(at.done-at.sent))
 		w.session.Close()
@@ -56,9 +56,9 @@ func (w *watch) ask(ctx context.Context, cmds [][]string) ([]resp.Value, moment,
 	return replies, at, err
 }
 
-// poll asks a round, then what the replies call for. It reports whether the round was answered.
+// poll sends the commands of a poll, then those that the replies ask for. It reports whether the poll was answered.
 func (w *watch) poll(ctx context.Context, last bool) bool {
-	qs := w.round()
+	qs := w.pollCommands()
 	cmds := commands(qs)
 	replies, at, err := w.ask(ctx, cmds)
 	w.event(at.sent, at.done-at.sent, recording.KindPoll, struct{}{})
@@ -81,7 +81,7 @@ func (w *watch) poll(ctx context.Context, last bool) bool {
 	return true
 }
 
-func commands(qs []question) [][]string {
+func commands(qs []pollCommand) [][]string {
 	cmds := make([][]string, len(qs))
 	for i, q := range qs {
 		cmds[i] = q.args
@@ -89,8 +89,8 @@ func commands(qs []question) [][]string {
 	return cmds
 }
 
-// takeInfo writes what INFO and CLUSTER INFO say. A server that refuses INFO for now (BUSY) is told as an error.
-func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bool) {
+// takeInfo records what INFO and CLUSTER INFO say. That a server refuses INFO for now (BUSY) is recorded as an error.
+func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, last bool) {
 	var in info
 	ok := false
 	for i, q := range qs {
@@ -98,8 +98,8 @@ func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bo
 		switch {
 		case q.spot == "INFO" && err == nil:
 			in, ok = parseInfo(replies[i].Text()), true
-		case q.spot == "INFO" && isPassingError(err):
-			w.tell("command", err)
+		case q.spot == "INFO" && isTemporaryError(err):
+			w.reportError("command", err)
 		case q.spot == "CLUSTER INFO" && err == nil && ok:
 			in.merge(parseInfo(replies[i].Text()))
 		}
@@ -108,10 +108,10 @@ func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bo
 		w.selfSamples(at.done, last)
 		return
 	}
-	w.trouble = ""
+	w.lastError = ""
 	w.clock.learn(at, in.numbers["server_time_usec"])
 	w.budget.charge(w.cost.measure(in))
-	if w.changes.see(at, in) {
+	if w.changes.add(at, in) {
 		w.slowlog.restarted()
 	}
 	w.samples.poll(at, in.fields, last)
@@ -123,31 +123,31 @@ func (w *watch) takeInfo(at moment, qs []question, replies []resp.Value, last bo
 	w.selfSamples(at.done, last)
 }
 
-func isPassingError(err error) bool {
+func isTemporaryError(err error) bool {
 	var reply *resp.ServerError
-	return errors.As(err, &reply) && isPassing(reply.Code)
+	return errors.As(err, &reply) && isTemporary(reply.Code)
 }
 
-// selfSamples writes what the watch costs. At the end, what no INFO has measured yet is estimated.
+// selfSamples records what the watch costs. At the end, what no INFO has measured yet is estimated.
 func (w *watch) selfSamples(timeNs int64, last bool) {
 	total := w.cost.total
 	if last {
 		total += w.cost.estimate()
 	}
-	w.self.poll(moment{timeNs, timeNs}, []field{
+	w.self.poll(pollTime{timeNs, timeNs}, []field{
 		{SampleOwnCommands, float64(total.Nanoseconds()) / 1000},
 		{SamplePolls, float64(w.polls)},
 		{SampleSlowlogLost, float64(w.slowlog.lost)},
 	}, last)
 }
 
-// interval is the time to the next poll, by what a round costs.
+// interval is the time to the next poll, by what a poll costs.
 func (w *watch) interval() time.Duration {
-	return w.budget.interval(w.Every, w.cost.of(commands(w.round())))
+	return w.budget.interval(w.Every, w.cost.of(commands(w.pollCommands())))
 }
 
-// takeNewest looks at the newest entry of SLOWLOG, to see whether there are more that are new.
-func (w *watch) takeNewest(at moment, v resp.Value) {
+// takeNewest compares the newest entry of SLOWLOG with the last one that was read, to find how many are new.
+func (w *watch) takeNewest(at pollTime, v resp.Value) {
 	newest := parseSlowlog(v)
 	w.extras.slowlog = w.slowlog.missing(newest)
 	switch w.extras.slowlog {

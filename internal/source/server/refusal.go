@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// spots says for each command of the watch what its refusal hides.
+// spots are the blind spots that the refusal of a command makes.
 var spots = map[string]string{
 	"INFO":          "the server's own counters (INFO): load, memory, forks, time per command",
 	"SLOWLOG GET":   "slow commands by name (SLOWLOG)",
@@ -20,7 +20,7 @@ var spots = map[string]string{
 	"SLOWLOG lost":  "some of the slow commands (SLOWLOG)",
 }
 
-// refusals remembers the commands that the server does not give, so that each is tried once and told once.
+// refusals remembers the commands that the server refuses, so that each is tried once and reported once.
 type refusals struct {
 	emit    func(recording.BlindSpot)
 	refused map[string]bool
@@ -29,10 +29,10 @@ type refusals struct {
 // allows reports whether a command was not refused so far.
 func (r *refusals) allows(spot string) bool { return !r.refused[spot] }
 
-// check judges an error reply. A state that passes, such as LOADING, is no refusal.
+// check reports an error reply as a blind spot, unless it is for a state that ends, such as LOADING.
 func (r *refusals) check(spot string, err error) {
 	var reply *resp.ServerError
-	if !errors.As(err, &reply) || isPassing(reply.Code) || r.refused[spot] {
+	if !errors.As(err, &reply) || isTemporary(reply.Code) || r.refused[spot] {
 		return
 	}
 	r.refused[spot] = true
@@ -42,20 +42,20 @@ func (r *refusals) check(spot string, err error) {
 	})
 }
 
-// skip notes that a command is not sent, by our own choice.
+// skip reports that slowpath itself does not send a command.
 func (r *refusals) skip(spot, why, enable string) {
-	r.tellOnce(spot, recording.BlindSpot{What: spots[spot], Why: why, Enable: enable})
+	r.reportOnce(spot, recording.BlindSpot{What: spots[spot], Why: why, Enable: enable})
 }
 
-// tellOnce writes a blind spot the first time, and has its command, if it is one, not tried again.
-func (r *refusals) tellOnce(spot string, b recording.BlindSpot) {
+// reportOnce records a blind spot the first time, and its command, if it is one, is not sent again.
+func (r *refusals) reportOnce(spot string, b recording.BlindSpot) {
 	if !r.refused[spot] {
 		r.refused[spot] = true
 		r.emit(b)
 	}
 }
 
-func isPassing(code string) bool {
+func isTemporary(code string) bool {
 	switch code {
 	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "OOM", "NOAUTH":
 		return true

@@ -6,25 +6,25 @@ import (
 	"slowpath/internal/recording"
 )
 
-// moment is a poll: when its commands were sent and when the last reply was in hand. The server answered somewhere
-// between.
-type moment struct{ sent, done int64 }
+// pollTime is when the commands of a poll were sent, and when the last reply was received. The server answered between
+// the two.
+type pollTime struct{ sent, done int64 }
 
-// sampler writes numbers when they change.
+// sampler records numbers when they change.
 //
 // Where a number changes after it was left out, its old value is written at the previous poll first, so that the step
-// is as narrow as the two polls. That earlier point has the time of the send: what ran behind the INFO in the same turn
-// of the event loop, before the reply went out, belongs to the step.
+// is as narrow as the two polls. That earlier point has the time of the send: what ran after the INFO in the same
+// event-loop iteration, before the reply went out, belongs to the step.
 type sampler struct {
 	sink    recording.Sink
 	subject string
 	last    map[string]float64 // nil before the first poll
 	written map[string]int64   // time of the last sample of each name
-	prev    moment
+	prev    pollTime
 }
 
 // poll writes the fields of a poll: all of them at the first and at the last one, else those that changed.
-func (s *sampler) poll(at moment, fields []field, all bool) {
+func (s *sampler) poll(at pollTime, fields []field, all bool) {
 	first := s.last == nil
 	if first {
 		s.last, s.written = map[string]float64{}, map[string]int64{}
@@ -70,7 +70,7 @@ func (s *sampler) writeBefore(f field) {
 	}
 }
 
-// startsAtZero tells the counters that INFO leaves out while they are zero.
+// startsAtZero recognises the counters that INFO leaves out while they are zero.
 func startsAtZero(name string) bool {
 	if strings.HasPrefix(name, "cmdstat_") || strings.HasPrefix(name, "errorstat_") {
 		return true

@@ -8,7 +8,7 @@ import (
 // serverClock turns the whole seconds of SLOWLOG and LATENCY into windows of the watcher's clock.
 //
 // From 7.0 INFO has server_time_usec, which was read between send and reply. Before that the two clocks are taken for
-// one: on the same host they are; on others NTP keeps them within half a second, which the window allows for.
+// the same: on one host they are, on two hosts NTP keeps them within half a second, which the window allows for.
 type serverClock struct {
 	remote bool
 	known  bool
@@ -27,7 +27,7 @@ const (
 )
 
 // learn takes server_time_usec of a poll.
-func (c *serverClock) learn(at moment, serverUsec float64) {
+func (c *serverClock) learn(at pollTime, serverUsec float64) {
 	errNs := (at.done - at.sent) / 2
 	aged := c.errNs + (at.done-c.at)/int64(time.Second)*driftPerSecondNs
 	if serverUsec <= 0 || serverUsec > maxSeconds*1e6 || c.known && errNs > aged {
@@ -57,7 +57,7 @@ func (c *serverClock) second(timeNs int64) int64 {
 	return timeNs / int64(time.Second)
 }
 
-// isRemote reports whether the other end is on another host, as far as addresses tell.
+// isRemote reports whether the other end is on another host, as far as the addresses show it.
 func isRemote(local, remote string) bool {
 	remoteHost, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // parseSlowlog reads the reply to SLOWLOG GET, newest entry first: [id, time, usec, args] before 4.0, with client
-// address and name since. Entries that are none are passed over.
+// address and name since. Malformed entries are skipped.
 func parseSlowlog(v resp.Value) []slowEntry {
 	var out []slowEntry
 	for _, e := range v.Elems {
@@ -97,7 +97,7 @@ var containers = map[string]bool{
 	"XGROUP":  true, "XINFO": true,
 }
 
-// commandName is the command in capitals, with its subcommand where it has one. What is no word is not repeated: it
+// commandName is the command in capitals, with its subcommand where it has one. What is no word is not recorded: it
 // could be data.
 func commandName(command, sub string) string {
 	name := word(command)
@@ -110,7 +110,7 @@ func commandName(command, sub string) string {
 	return name
 }
 
-// word is a text in capitals if it looks like the name of a command, else empty.
+// word is a text in capitals if it can be the name of a command, else empty.
 func word(s string) string {
 	if s == "" || len(s) > 40 || strings.Trim(strings.ToUpper(s), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_|") != "" {
 		return ""

@@ -10,9 +10,9 @@ import (
 
 const sec = int64(time.Second)
 
-func at(seconds float64) moment {
+func at(seconds float64) pollTime {
 	t := int64(seconds * 1e9)
-	return moment{t, t + int64(time.Millisecond)}
+	return pollTime{t, t + int64(time.Millisecond)}
 }
 
 func TestSampler(t *testing.T) {
@@ -66,11 +66,11 @@ func TestServerClock(t *testing.T) {
 	if from != 100*sec-unknownErrNs || to < 101*sec+unknownErrNs {
 		t.Errorf("unknown: %d %d", from, to)
 	}
-	c.learn(moment{10 * sec, 10*sec + 2e6}, 1_000_010_001_000) // 10.001 s here is 1000010.001 s there
+	c.learn(pollTime{10 * sec, 10*sec + 2e6}, 1_000_010_001_000) // 10.001 s here is 1000010.001 s there
 	if c.offset != 1_000_000*sec || c.errNs != 1e6 {
 		t.Errorf("%+v", c)
 	}
-	c.learn(moment{11 * sec, 14 * sec}, 1_000_012_000_000) // a slow poll says less
+	c.learn(pollTime{11 * sec, 14 * sec}, 1_000_012_000_000) // a slow poll says less
 	if c.errNs != 1e6 {
 		t.Errorf("%+v", c)
 	}
@@ -236,8 +236,8 @@ func TestForks(t *testing.T) {
 	} {
 		rec := recording.New()
 		c := changes{sink: rec}
-		c.see(at(1), tt.before)
-		c.see(at(2), tt.after)
+		c.add(at(1), tt.before)
+		c.add(at(2), tt.after)
 		forks := rec.EventsOf(source, "", recording.KindFork)
 		if (len(forks) == 1) != tt.forked {
 			t.Errorf("%s: %v", name, forks)
@@ -252,8 +252,8 @@ func TestRestartByUptime(t *testing.T) {
 	c := changes{sink: rec}
 	before, after := numbers("uptime_in_seconds", 1000), numbers("uptime_in_seconds", 3)
 	delete(before.text, "run_id")
-	c.see(at(50), before)
-	if !c.see(at(60), after) || rec.Events[0].TimeNs != at(60).done-3*sec {
+	c.add(at(50), before)
+	if !c.add(at(60), after) || rec.Events[0].TimeNs != at(60).done-3*sec {
 		t.Errorf("%+v", rec.Events)
 	}
 }
@@ -311,19 +311,20 @@ func TestBudget(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	var told []recording.BlindSpot
-	r := refusals{refused: map[string]bool{}, emit: func(b recording.BlindSpot) { told = append(told, b) }}
+	var reported []recording.BlindSpot
+	r := refusals{refused: map[string]bool{}, emit: func(b recording.BlindSpot) { reported = append(reported, b) }}
 	reply := func(text string) error { return resp.Value{Kind: resp.Error, Str: []byte(text)}.Err() }
 	r.check("INFO", reply("LOADING x"))
 	r.check("INFO", nil)
-	if len(told) != 0 || !r.allows("INFO") {
-		t.Error(told)
+	if len(reported) != 0 || !r.allows("INFO") {
+		t.Error(reported)
 	}
 	r.check("CLIENT LIST", reply("NOPERM x"))
 	r.check("CLIENT LIST", reply("NOPERM x"))
 	r.check("CONFIG GET", reply("ERR unknown command"))
-	if len(told) != 2 || r.allows("CLIENT LIST") || told[0].Enable != "let the user have it: ACL SETUSER <user> "+
+	if len(reported) != 2 || r.allows("CLIENT LIST") || reported[0].Enable != "let the user have it: ACL SETUSER "+
+		"<user> "+
 		"+client|list" {
-		t.Error(told)
+		t.Error(reported)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// ClientName is the name of the watch's own connection, by which its commands are told from others in SLOWLOG and
+// ClientName is the name of the watch's own connection, by which its commands are recognised in SLOWLOG and
 // CLIENT LIST.
 const ClientName = "slowpath-watch"
 
@@ -31,8 +31,8 @@ const (
 	lastPollTimeout = 2 * time.Second // from the end of the context to the end of Watch
 	firstBackoff    = 100 * time.Millisecond
 	longestBackoff  = 2 * time.Second
-	// hopelessPolls is after how many connections that broke at their first poll none is tried any more.
-	hopelessPolls = 3
+	// maxBrokenPolls is after how many connections that were closed at their first poll the watch gives up.
+	maxBrokenPolls = 3
 )
 
 // watch is the state of one Watch.
@@ -51,43 +51,42 @@ type watch struct {
 	refusals refusals
 	extras   extras
 
-	in      info   // of the last poll
-	text    string // of the last "info" snapshot
-	polls   int    // that were answered
-	broken  int    // connections in a row that broke before they answered a poll
-	trouble string // the last error told, so that a long outage is not told at each attempt
+	in        info   // of the last poll
+	text      string // of the last "info" snapshot
+	polls     int    // that were answered
+	broken    int    // connections in a row that were closed before they answered a poll
+	lastError string // the last error that was recorded, so that a long outage is not recorded at each attempt
 }
 
-// Watch asks a server about itself until the context ends, then a last time (within two seconds), so that what is
-// counted reaches the end. It returns nil then. It survives a server that hangs, restarts, loads its data or goes away.
-// It fails only where trying again cannot help: the first connection is refused for its password, its certificate, or
-// because the peer is no Redis.
+// Watch asks a server about itself until the context ends, then a last time (within two seconds), so that counters
+// reach the end of the watch. It returns nil then. It survives a server that hangs, restarts, loads its data or goes
+// away. It fails only where trying again cannot help: the first connection is refused for its password, its
+// certificate, or because the peer is not Redis.
 func Watch(ctx context.Context, o Options) error {
 	w := newWatch(o)
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of requests: they may outlive ctx a little
+	// of commands: they may outlive ctx by lastPollTimeout
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastPollTimeout, cancel) })()
 
-	next, backoff := time.Now(), firstBackoff
+	next, backoff := w.Clock.Now(), firstBackoff
 	for ctx.Err() == nil {
 		if err := w.connect(ctx); err != nil {
 			if w.polls == 0 && isFinal(err) {
 				return err
 			}
-			sleep(ctx, time.Now().Add(backoff))
+			sleep(ctx, backoff)
 			backoff = min(2*backoff, longestBackoff)
 			continue
 		}
 		if w.poll(life, false) {
 			backoff = firstBackoff
-		} else if w.isHopeless() {
+		} else if w.hasGivenUp() {
 			w.giveUp(ctx)
 			break
 		}
-		if next = next.Add(w.interval()); next.Before(time.Now()) {
-			next = time.Now()
-		}
-		sleep(ctx, next)
+		next = max(next+int64(w.interval()), w.Clock.Now())
+		sleep(ctx, time.Duration(next-w.Clock.Now()))
 	}
 	w.finish(life)
 	return nil
@@ -122,7 +121,7 @@ func (w *watch) connect(ctx context.Context) error {
 	defer cancel()
 	s, opening, err := session.Open(ctx, w.Target, ClientName)
 	if err != nil {
-		w.tell(phaseOf(opening, err), err)
+		w.reportError(phaseOf(opening, err), err)
 		return err
 	}
 	w.session = s
@@ -141,7 +140,7 @@ func phaseOf(o session.Opening, err error) string {
 	return "connect"
 }
 
-// isFinal tells the errors of a first connection that the next one would have too.
+// isFinal recognises the errors of a first connection that the next one would have, too.
 func isFinal(err error) bool {
 	for _, final := range []error{
 		session.ErrWrongPassword, session.ErrNoAuth, session.ErrProtected, resp.ErrProtocol,
@@ -156,15 +155,15 @@ func isFinal(err error) bool {
 	return false
 }
 
-// tell writes an error event, unless it is the one that was told last.
-func (w *watch) tell(phase string, err error) {
+// reportError records an error, unless it is the same as the last one.
+func (w *watch) reportError(phase string, err error) {
 	detail := recording.ErrorDetail{Phase: phase, Message: clip(err.Error())}
 	var reply *resp.ServerError
 	if errors.As(err, &reply) {
 		detail.Code = reply.Code
 	}
-	if text := recording.Detail(detail); text != w.trouble {
-		w.trouble = text
+	if text := recording.Detail(detail); text != w.lastError {
+		w.lastError = text
 		w.event(w.Clock.Now(), 0, recording.KindError, detail)
 	}
 }
@@ -180,14 +179,14 @@ func (w *watch) snapshot(timeNs int64, name, body string) {
 	w.Sink.Snapshot(recording.Snapshot{TimeNs: timeNs, Source: source, Subject: w.Node, Name: name, Body: body})
 }
 
-// isOwn tells the entries of SLOWLOG that the watch caused itself.
+// isOwn recognises the entries of SLOWLOG that the watch caused itself.
 func (w *watch) isOwn(e slowEntry) bool {
 	return e.name == ClientName || w.session != nil && e.client != "" && e.client == w.session.LocalAddr()
 }
 
-func (w *watch) isHopeless() bool { return w.polls == 0 && w.broken >= hopelessPolls }
+func (w *watch) hasGivenUp() bool { return w.polls == 0 && w.broken >= maxBrokenPolls }
 
-// giveUp waits for the end: this peer closes the connection whenever it is asked.
+// giveUp waits for the end: this peer closes the connection at each command.
 func (w *watch) giveUp(ctx context.Context) {
 	w.refusals.skip("INFO", "the connection was closed each time it was asked", "name the address of the server "+
 		"itself, not of a proxy")
@@ -196,7 +195,7 @@ func (w *watch) giveUp(ctx context.Context) {
 
 // finish asks a last time.
 func (w *watch) finish(life context.Context) {
-	if !w.isHopeless() && w.connect(life) == nil {
+	if !w.hasGivenUp() && w.connect(life) == nil {
 		w.poll(life, true)
 	}
 	if w.session != nil {
@@ -205,8 +204,8 @@ func (w *watch) finish(life context.Context) {
 	w.selfSamples(w.Clock.Now(), true)
 }
 
-func sleep(ctx context.Context, until time.Time) {
-	t := time.NewTimer(time.Until(until))
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -266,7 +266,8 @@ func TestRoleChangeAndReset(t *testing.T) {
 	c.do("CONFIG", "RESETSTAT")
 	w.event(server.KindStatsReset)
 	c.do("REPLICAOF", "127.0.0.1", "1")
-	if d := recording.DetailOf[server.RoleDetail](w.event(recording.KindRoleChange)); d != (server.RoleDetail{From: "master", To: "slave"}) {
+	want := server.RoleDetail{From: "master", To: "slave"}
+	if d := recording.DetailOf[server.RoleDetail](w.event(recording.KindRoleChange)); d != want {
 		t.Errorf("%+v", d)
 	}
 	rec := w.end()

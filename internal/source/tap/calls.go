@@ -4,13 +4,10 @@ package tap
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"slowpath/internal/recording"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // callKey is a call as both ends of its connection know it: the client's end, and the sequence number of the byte after
 // its request.
@@ -20,129 +17,132 @@ type callKey struct {
 	seq    uint32
 }
 
-// heldCall is a server's view of a call that waits for the client's, which is read a little later.
-type heldCall struct {
+// serverView is what the server's end saw of a call. It waits for the client's view, which is read a little later.
+type serverView struct {
 	call recording.Call
 	segs []recording.Segment
 	due  int64
 }
 
-// earlyCall is a client's view of a call that came before the server's: its thread read the reply before the server's
-// had left its send.
-type earlyCall struct {
+// clientView is what the client's end saw of a call, when it comes before the server's view: its thread read the reply
+// before the server's had left its send.
+type clientView struct {
 	event *kernelCallEvent
 	call  recording.Call
 	due   int64
 }
 
-// joinWithin is how long after its end a server's view waits for the client's.
+// joinWithin is how long after the end of a call the view of one end waits for that of the other.
 const joinWithin = int64(300e6)
 
-// waiters are commands that wait because they are meant to.
-var waiters = map[string]bool{
+// blocking are commands that block by design.
+var blocking = map[string]bool{
 	"BLPOP": true, "BRPOP": true, "BLMOVE": true, "BRPOPLPUSH": true, "BZPOPMIN": true,
 	"BZPOPMAX": true, "BLMPOP": true,
 	"BZMPOP": true, "XREAD": true, "XREADGROUP": true, "WAIT": true, "WAITAOF": true,
 }
 
-// waits reports whether a command is meant to wait, alone or as the first of several in a turn under TLS.
-func waits(op string) bool { return waiters[strings.TrimSuffix(op, several)] }
+// blocks reports whether a command blocks by design, alone or as the first of a request/response turn under TLS.
+func blocks(op string) bool { return blocking[strings.TrimSuffix(op, several)] }
 
-// call books a call that was slow, or one of the sample.
-func (b *book) call(e *kernelCallEvent) {
+// call records a call that was slow, or one of the sample.
+func (r *recorder) call(e *kernelCallEvent) {
 	client, server := endsOf(&e.Addr)
-	n, ok := b.node(server, e.Role, e.Tgid)
+	n, ok := r.node(server, e.Role, e.Tgid)
 	if !ok {
 		return
 	}
 	if e.Role == roleServer {
-		b.serving[e.Tgid] = n
+		r.serving[e.Tgid] = n
 	}
-	if !b.takes(e.Role) {
+	if !r.records(e.Role) {
 		return
 	}
-	if b.Side != "" {
+	if r.Side != "" {
 		e.Flags &^= flagPaired // what the other end knows
 	}
-	b.learn(e.Role, client, e.Tgid, comm(e.Comm))
-	if b.ends[client].pid == b.self {
-		b.served(n, e, client)
+	r.learnClient(e.Role, client, e.Tgid, comm(e.Comm))
+	if r.clients[client].pid == r.self {
+		r.ownCall(n, e, client)
 		return
 	}
-	b.reader(e)
-	b.underTLS(&e.Addr, e.Tgid, n)
-	asked := b.opOf(e.Op)
-	op := asked.name
-	start, end := b.time(e.At[0]), b.time(e.At[3])
-	b.greet(e, asked, start, end)
-	if e.Flags&flagFresh != 0 {
-		return // reported only because its connection is fresh
+	r.reader(e)
+	r.underTLS(&e.Addr, e.Tgid, n)
+	op := r.opOf(e.Op)
+	c := recording.Call{
+		Source: recording.SourceTap, Conn: client.String(), Op: op.name, ArgCount: int(e.Args),
+		RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
+		IntendedNs: r.time(e.At[0]), StartNs: r.time(e.At[0]), EndNs: r.time(e.At[3]),
+		Node: n.Address, Slot: -1, Side: sideOf(e.Role),
+		Client: r.clients[client].String(), Seq: e.Seq,
 	}
-	if e.Flags&flagMerged != 0 {
-		return // its own times are not known
+	r.followHandshake(e, op, c.StartNs, c.EndNs)
+	// Fresh: reported only since its connection is new. Merged: its own times are not known.
+	if e.Flags&(flagFresh|flagMerged) != 0 {
+		return
 	}
 	k := callKey{client, server, e.Seq}
-	if b.chosen != nil && !b.meant(e, client, n) {
-		delete(b.waiting, k)
+	if r.filter != nil && !r.selected(e, client, n) {
+		delete(r.serverViews, k)
 		return
-	}
-	c := recording.Call{
-		Source: recording.SourceTap, Conn: client.String(), Op: op, ArgCount: int(e.Args),
-		RequestBytes: int64(e.ReqBytes), ReplyBytes: int64(e.RepBytes),
-		IntendedNs: start, StartNs: start, EndNs: end, Node: n.Address, Slot: -1, Side: sideOf(e.Role),
-		Client: b.ends[client].String(), Seq: e.Seq,
 	}
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}
-	if e.Flags&flagSampled == 0 && !waits(op) {
-		b.waited(c, client)
+	if e.Flags&flagSampled == 0 && !blocks(c.Op) {
+		r.addSlowCall(c, client)
 	}
 	if e.Role == roleServer {
-		segs := b.serverSegments(e)
-		if waits(op) && asleepAfter(e) > (end-start)/2 {
-			b.Sink.Event(recording.Event{
-				TimeNs: start, DurationNs: end - start, Source: recording.SourceTap,
-				Subject: n.Address, Kind: recording.KindWaiter,
-				Detail: recording.Detail(recording.WaiterDetail{
-					Op: op, Client: c.Conn, Process: c.Client,
-					Behind: int(e.Ahead) - 1,
-				}),
-			})
-			return
-		}
-		if b.local[client] {
-			b.waiting[k] = &heldCall{c, segs, end + joinWithin}
-			b.late(k)
-			return
-		}
-		b.pass(c, segs)
-		return
+		r.callAtServer(e, k, c)
+	} else {
+		r.callAtClient(e, k, c, n)
 	}
-	if waits(op) {
-		delete(b.waiting, k)
-		return
-	}
-	if b.Side == "" && b.waiting[k] == nil && e.Flags&flagPaired == 0 && b.serves(n) {
-		b.early[k] = &earlyCall{e, c, end + joinWithin}
-		return
-	}
-	c, segs := b.joined(e, k, c)
-	b.pass(c, segs)
 }
 
-// late passes on a client's view that waited for the server's.
-func (b *book) late(k callKey) {
-	if h := b.early[k]; h != nil {
-		delete(b.early, k)
-		c, segs := b.joined(h.event, k, h.call)
-		b.pass(c, segs)
+func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call) {
+	segs := r.serverSegments(e)
+	switch {
+	case blocks(c.Op) && asleepAfter(e) > (c.EndNs-c.StartNs)/2:
+		r.Sink.Event(recording.Event{
+			TimeNs: c.StartNs, DurationNs: c.EndNs - c.StartNs, Source: recording.SourceTap,
+			Subject: c.Node, Kind: recording.KindWaiter,
+			Detail: recording.Detail(recording.WaiterDetail{
+				Op: c.Op, Client: c.Conn, Process: c.Client,
+				Behind: int(e.Ahead) - 1,
+			}),
+		})
+	case r.localClients[k.client]:
+		r.serverViews[k] = &serverView{c, segs, c.EndNs + joinWithin}
+		r.joinClientView(k)
+	default:
+		r.pass(c, segs)
+	}
+}
+
+func (r *recorder) callAtClient(e *kernelCallEvent, k callKey, c recording.Call, n Node) {
+	switch {
+	case blocks(c.Op):
+		delete(r.serverViews, k)
+	case r.Side == "" && r.serverViews[k] == nil && e.Flags&flagPaired == 0 && r.serves(n):
+		r.clientViews[k] = &clientView{e, c, c.EndNs + joinWithin}
+	default:
+		c, segs := r.joined(e, k, c)
+		r.pass(c, segs)
+	}
+}
+
+// joinClientView passes on a client's view that waited for the server's.
+func (r *recorder) joinClientView(k callKey) {
+	if v := r.clientViews[k]; v != nil {
+		delete(r.clientViews, k)
+		c, segs := r.joined(v.event, k, v.call)
+		r.pass(c, segs)
 	}
 }
 
 // serves reports whether the server's end of a node's connections was seen on this host.
-func (b *book) serves(n Node) bool {
-	for _, s := range b.serving {
+func (r *recorder) serves(n Node) bool {
+	for _, s := range r.serving {
 		if s.Address == n.Address {
 			return true
 		}
@@ -150,27 +150,27 @@ func (b *book) serves(n Node) bool {
 	return false
 }
 
-// pass books a call for good.
-func (b *book) pass(c recording.Call, segs []recording.Segment) {
-	if b.chosen != nil {
-		b.chosen.told.Matched++
+// pass records a call for good.
+func (r *recorder) pass(c recording.Call, segs []recording.Segment) {
+	if r.filter != nil {
+		r.filter.summary.Matched++
 	}
-	b.Sink.Call(c, segs...)
+	r.Sink.Call(c, segs...)
 }
 
-// meant decides whether a call is to be passed on. One that is not, and that both ends tell of, is counted at the
-// client's.
-func (b *book) meant(e *kernelCallEvent, client netip.AddrPort, n Node) bool {
+// selected decides whether a call is one of the selected processes. One that is not, and that both ends report, is
+// counted at the client's.
+func (r *recorder) selected(e *kernelCallEvent, client netip.AddrPort, n Node) bool {
 	server := serverOf(e.Role, e.Tgid, n)
 	if e.Flags&flagPaired != 0 {
 		server = int(e.Pair.Tgid)
 	}
-	is, known := b.chosen.takes(b.ends[client], process{pid: server}, b.Clock.Now())
-	if !is && (e.Role == roleClient || !b.local[client]) {
-		b.chosen.leave(known)
+	is, known := r.filter.selects(r.clients[client], process{pid: server}, r.Clock.Now())
+	if !is && (e.Role == roleClient || !r.localClients[client]) {
+		r.filter.leaveOut(known)
 	}
 	if is {
-		b.chosen.had(e.Role, e.Number, client, b.ends[client].pid != 0)
+		r.filter.countCalls(e.Role, e.Number, client, r.clients[client].pid != 0)
 	}
 	return is
 }

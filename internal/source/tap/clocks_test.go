@@ -25,7 +25,7 @@ func threadOf(t *testing.T, l *loaded, tid int) kernelThread {
 	return th
 }
 
-// total is the clocks of a thread at its last change of state, and that moment.
+// total is the clocks of a thread at its last change of state, and the time of it.
 func total(th kernelThread) (off, at int64) {
 	for _, ns := range th.Clk.Ns {
 		off += int64(ns)
@@ -54,7 +54,7 @@ func TestClocksAddUp(t *testing.T) {
 	defer l.finish(t)
 	pid := serverPID(t, port)
 	all := stampers(t, port, 3, 2)
-	run(t, all, 5) // the thread has a clock from now on
+	run(t, all, 5) // the thread has clocks after it
 	for range 3 {
 		hog := exec.Command("sh", "-c", "while :; do :; done")
 		if err := hog.Start(); err != nil {
@@ -85,7 +85,7 @@ func TestClocksAddUp(t *testing.T) {
 	}
 }
 
-// rest is a thread's clock while it sleeps, and the kernel's own counts of the same moment.
+// rest is a thread's clock while it sleeps, and the kernel's own counts of the same time.
 type rest struct {
 	kernelThread
 	off, at    int64 // see total
@@ -98,7 +98,8 @@ func settled(t *testing.T, l *raw, tid int) rest {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		a := threadOf(t, l.loaded, tid)
 		run, delay := schedstat(t, tid)
-		if b := threadOf(t, l.loaded, tid); a.State == asleep && b.State == asleep && a.Since == b.Since &&
+		if b := threadOf(t, l.loaded, tid); a.State == uint32(asleep) && b.State == uint32(asleep) &&
+			a.Since == b.Since &&
 			a.Waking <= a.Since && b.Waking <= b.Since {
 			off, at := total(b)
 			return rest{b, off, at, run, delay}
@@ -148,7 +149,7 @@ func TestThrottledClock(t *testing.T) {
 	run(t, all, 2)
 	write("cpu.cfs_quota_us", "5000")
 	write("tasks", fmt.Sprint(pid))
-	defer os.WriteFile(root+"/tasks", fmt.Append(nil, pid), 0o644) //nolint:errcheck // so that the directory can be removed
+	defer os.WriteFile(root+"/tasks", fmt.Append(nil, pid), 0o644) //nolint:errcheck // to remove the directory
 	before := threadOf(t, l.loaded, pid).Clk.Ns[throttled]
 	// timeout ends it
 	_ = exec.Command("timeout", append([]string{"2", "redis-benchmark", "-p", fmt.Sprint(port)},

@@ -9,11 +9,11 @@ import (
 )
 
 // closeReason says how a connection ended, by the error of its socket (sk_err) and its state before; "" where both ends
-// said goodbye in turn.
+// sent a FIN.
 func closeReason(e *kernelConnEvent) string {
 	switch unix.Errno(e.Error) {
 	case 0:
-		if e.State == tcpEstablished && e.ClosedBy == 1 {
+		if e.State == kernelTcpStateTCP_ESTABLISHED && e.ClosedBy == kernelClosedByCLOSED_BY_THIS_END {
 			return recording.CloseReset // without a FIN: bytes that it had not read, or SO_LINGER 0
 		}
 		return ""
@@ -31,5 +31,15 @@ func closeReason(e *kernelConnEvent) string {
 	return unix.ErrnoName(unix.Errno(e.Error))
 }
 
-// tcpEstablished is TCP_ESTABLISHED of the kernel.
-const tcpEstablished = 1
+// closedBy is which side of a connection closed it first; "" for neither.
+func closedBy(e *kernelConnEvent) string {
+	switch {
+	case e.ClosedBy == kernelClosedByCLOSED_BY_THIS_END:
+		return sideOf(e.Role)
+	case e.ClosedBy == kernelClosedByCLOSED_BY_PEER && e.Role == roleServer:
+		return recording.Client
+	case e.ClosedBy == kernelClosedByCLOSED_BY_PEER:
+		return recording.Server
+	}
+	return ""
+}

@@ -12,20 +12,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// closes is a recording that tells of each end of a connection.
+// closes is a recording that passes on each end of a connection.
 type closes struct {
 	*recording.Recording
-	told func(recording.ConnDetail)
+	record func(recording.ConnDetail)
 }
 
 func (c closes) Event(e recording.Event) {
 	c.Recording.Event(e)
 	if e.Kind == recording.KindClose {
-		c.told(recording.DetailOf[recording.ConnDetail](e))
+		c.record(recording.DetailOf[recording.ConnDetail](e))
 	}
 }
 
-// TestCloses: who ended a connection, and how, is told the same at both ends.
+// TestCloses: who ended a connection, and how, is recorded the same at both ends.
 func TestCloses(t *testing.T) {
 	port := startServer(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -36,14 +36,14 @@ func TestCloses(t *testing.T) {
 	nobody := l.Addr().(*net.TCPAddr).AddrPort()
 	l.Close()
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.book.self = -1 // this process is the client
+	tap.recorder.self = -1 // this process is the client
 	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
-	tap.book.Nodes = tap.Nodes
+	tap.recorder.Nodes = tap.Nodes
 	if err := tap.kernel.coll.Maps["ports"].Put(uint32(nobody.Port()), uint8(1)); err != nil {
 		t.Fatal(err)
 	}
 	type want struct{ by, reason string }
-	wants := map[string][2]want{} // by the client's address: told by the server's end, and by the client's
+	wants := map[string][2]want{} // by the client's address: as the server's end saw it, and the client's
 	open := func(server, client want) *net.TCPConn {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestCloses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	left := 2*len(wants) + 1 // both ends of each, and the refused one
-	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
 		if _, ok := wants[d.Client]; ok || d.Reason == recording.CloseRefused {
 			left--
 		}
@@ -116,7 +116,7 @@ func TestCloses(t *testing.T) {
 		}
 	}
 	if seen != 2*len(wants) {
-		t.Errorf("%d ends of %d connections were told", seen, len(wants))
+		t.Errorf("%d ends of %d connections were recorded", seen, len(wants))
 	}
 	refused := rec.EventsOf(recording.SourceTap, "nobody", recording.KindClose)
 	if len(refused) != 1 {

@@ -12,12 +12,12 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestCloseTellsWhatWaited: a connection that its client closes with a call waiting tells the command and the length of
+// TestCloseTellsWhatWaited: the close of a connection with a call in flight has the command and the length of
 // its request.
 func TestCloseTellsWhatWaited(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.book.self = -1 // this process is the client
+	tap.recorder.self = -1 // this process is the client
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
@@ -31,10 +31,10 @@ func TestCloseTellsWhatWaited(t *testing.T) {
 	c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	var told recording.ConnDetail
-	tap.book.Sink = closes{rec, func(d recording.ConnDetail) {
+	var detail recording.ConnDetail
+	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
 		if d.Client == client && d.Waiting > 0 {
-			told = d
+			detail = d
 			cancel()
 		}
 	}}
@@ -44,7 +44,7 @@ func TestCloseTellsWhatWaited(t *testing.T) {
 	if err := tap.Close(); err != nil {
 		t.Error(err)
 	}
-	if told.Waiting != 1 || told.By != recording.Client || told.Op != "BLPOP" || told.OpBytes != int64(length) {
-		t.Errorf("%+v, want BLPOP of %d bytes waiting", told, length)
+	if detail.Waiting != 1 || detail.By != recording.Client || detail.Op != "BLPOP" || detail.OpBytes != int64(length) {
+		t.Errorf("%+v, want BLPOP of %d bytes waiting", detail, length)
 	}
 }

@@ -24,6 +24,8 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
+	"slowpath/internal/stats"
 )
 
 // BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
@@ -111,8 +113,8 @@ func (nowhere) Event(recording.Event)                     {}
 func (nowhere) Sample(recording.Sample)                   {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
-// emptyPrograms stand at the hooks of each call and do nothing: what they cost is what the kernel takes to come to a
-// program, below which none can be.
+// emptyPrograms are attached to the hooks of each call and do nothing: what they cost is what the kernel takes to come
+// to a program, below which none can be.
 func emptyPrograms(b *testing.B) *loaded {
 	l := &loaded{coll: &ebpf.Collection{Programs: map[string]*ebpf.Program{}}}
 	for _, place := range []string{
@@ -143,7 +145,10 @@ func costOf(b *testing.B, bench string, pipeline, sample int) {
 		127, 0,
 		0, 1,
 	}), uint16(port)), PID: pid}
-	tap, err := Open(Options{Clock: clock.New(), Sink: nowhere{}, Nodes: []Node{node}, SamplePerSecond: sample})
+	tap, err := Open(Options{
+		Clock: clock.New(), Files: host.Root{}, Sink: nowhere{}, Nodes: []Node{node},
+		SamplePerSecond: sample,
+	})
 	needs(b, err)
 	defer tap.Close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -194,10 +199,10 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 		"ns/call": offCPU,
 	} {
 		slices.Sort(list)
-		b.ReportMetric(list[len(list)/2], name)
+		b.ReportMetric(stats.MedianUpper(list), name)
 		if name[0] == 'x' {
-			b.ReportMetric(list[len(list)/4], name+"-q1")
-			b.ReportMetric(list[len(list)*3/4], name+"-q3")
+			b.ReportMetric(stats.Quantile(list, 0.25), name+"-q1")
+			b.ReportMetric(stats.Quantile(list, 0.75), name+"-q3")
 		}
 	}
 }
@@ -218,7 +223,7 @@ func added(b *testing.B, pipeline int) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	k, err := load(constants{"slow_ns": uint64(time.Hour)})
+	k, err := loadWith(constants{"slow_ns": uint64(time.Hour)})
 	needs(b, err)
 	defer k.Close()
 	if err := k.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {

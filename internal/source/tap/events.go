@@ -7,63 +7,94 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strings"
+	"unsafe"
 )
 
-// Types of reports and flags of calls, as in bpf/types.h.
+// Names of this package for what bpf/types.h defines; the numbers come from there (see gen.go).
 const (
-	evCall = 1 + iota
-	evItem
-	evOffCPU
-	evOpen
-	evClose
-	evStatus
-	evRetrans
-	evInner
-	evAcked
-	evLookup
+	evCall       = kernelEventTypeEV_CALL
+	evActivity   = kernelEventTypeEV_ACTIVITY
+	evOffCPU     = kernelEventTypeEV_OFFCPU
+	evOpen       = kernelEventTypeEV_OPEN
+	evClose      = kernelEventTypeEV_CLOSE
+	evStatus     = kernelEventTypeEV_STATUS
+	evRetrans    = kernelEventTypeEV_RETRANS
+	evFunction   = kernelEventTypeEV_FUNCTION
+	evAcked      = kernelEventTypeEV_ACKED
+	evDNS        = kernelEventTypeEV_DNS
+	evCollection = kernelEventTypeEV_COLLECTION
+
+	flagSampled = kernelCallFlagF_SAMPLED
+	flagMerged  = kernelCallFlagF_MERGED
+	flagFresh   = kernelCallFlagF_FRESH
+	flagError   = kernelCallFlagF_ERROR
+	flagTLS     = kernelCallFlagF_TLS
+	flagPaired  = kernelCallFlagF_PAIRED
+	flagQuiet   = kernelCallFlagF_QUIET
+	flagPieces  = kernelCallFlagF_PIECES
+
+	roleServer = kernelRoleSERVER
+	roleClient = kernelRoleCLIENT
+
+	runnable  = kernelThreadStateRUNNABLE
+	throttled = kernelThreadStateTHROTTLED
+	frozen    = kernelThreadStateFROZEN
+	blocked   = kernelThreadStateBLOCKED
+	asleep    = kernelThreadStateASLEEP
+	clocks    = kernelThreadStateCLOCKS
 )
 
-const (
-	flagSampled = 1 << iota
-	flagMerged
-	flagFresh
-	flagError
-	flagTLS
-	flagPaired
-	flagQuiet
-	flagPieces
-)
+// take passes one event on.
+func (t *Tap) take(raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
+	switch kernelEventType(raw[0]) {
+	case evCall:
+		dispatch(raw, t.recorder.call)
+	case evActivity:
+		dispatch(raw, t.recorder.activity)
+	case evOffCPU:
+		dispatch(raw, t.recorder.offCPU)
+	case evOpen, evClose, evStatus:
+		dispatch(raw, t.recorder.conn)
+	case evRetrans:
+		dispatch(raw, t.recorder.retransmit)
+	case evAcked:
+		dispatch(raw, t.recorder.acknowledged)
+	case evDNS:
+		dispatch(raw, t.recorder.dns)
+	case evFunction:
+		dispatch(raw, t.recorder.function)
+	case evCollection:
+		dispatch(raw, t.collection)
+	}
+}
 
-const (
-	roleServer = 1
-	roleClient = 2
-)
-
-// States of a thread clock, as in bpf/types.h.
-const (
-	runnable = iota
-	throttled
-	frozen
-	blocked
-	asleep
-	clocks
-)
+// dispatch copies an event into its type, whose layout is the kernel's.
+func dispatch[T any](raw []byte, f func(*T)) {
+	var e T
+	if n := int(unsafe.Sizeof(e)); len(raw) >= n {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), n), raw)
+		f(&e)
+	}
+}
 
 // addrPort is an end of a connection: the programs write IPv4 as mapped into IPv6.
 func addrPort(ip [16]uint8, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(ip).Unmap(), port)
 }
 
-// several is behind the first command of a turn under TLS that had more than one.
+// several follows the first command of a request/response turn under TLS that had more than one.
 const several = " +"
 
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0])
 	if s == "" {
-		return "?" // under TLS, where no library tells
+		return "?" // under TLS, where no library gives it
 	}
-	if opSaid(name) == "" {
+	if libraryName(name) == "" {
 		s += word(name[1])
 	}
 	if sub != 0 {
@@ -72,8 +103,9 @@ func opName(name [2]uint64, sub uint64) string {
 	return s
 }
 
-// opSaid is what stands in the place of the rest of a name that is whole.
-func opSaid(name [2]uint64) string {
+// libraryName is the second word of a name whose first word is complete: what a client library says of itself by CLIENT
+// SETINFO (see op_of of bpf/calls.h).
+func libraryName(name [2]uint64) string {
 	if name[0]>>56 != 0 {
 		return ""
 	}

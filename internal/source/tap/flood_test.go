@@ -18,7 +18,7 @@ import (
 type slowSink struct {
 	recording.Sink
 	calls   int
-	samples int // that were written beside
+	samples int // that were recorded, too
 	first   chan struct{}
 }
 
@@ -49,7 +49,7 @@ func TestFlood(t *testing.T) {
 		SamplePerSecond: 1 << 30,
 	})
 	sink.Sink = rec
-	source.Sink, source.book.Sink = sink, sink
+	source.Sink, source.recorder.Sink = sink, sink
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

@@ -14,20 +14,50 @@ import (
 )
 
 type kernelAckedEvent struct {
+	_             structs.HostLayout
+	Type          kernelEventType
+	ZeroWindow    uint8
+	Unused        uint16
+	Tgid          uint32
+	Addr          kernelAddr
+	Conn          uint64
+	From          uint64
+	To            uint64
+	Sure          uint64
+	Unacked       uint32
+	Retransmitted uint32
+	RttMinUs      uint32
+	Unused2       uint32
+}
+
+type kernelActivity struct {
+	_       structs.HostLayout
+	From    uint64
+	To      uint64
+	Conn    uint64
+	Name    [2]uint64
+	Sub     uint64
+	ClkFrom kernelClocks
+	ClkTo   kernelClocks
+	Raddr   [16]uint8
+	Rport   uint16
+	Lport   uint16
+	Calls   uint32
+	Bytes   uint32
+	Args    uint32
+	Sends   uint32
+	Unused  uint32
+}
+
+type kernelActivityEvent struct {
 	_        structs.HostLayout
-	Type     uint8
-	Shut     uint8
-	Unused   uint16
+	Type     kernelEventType
+	Unused   [3]uint8
+	Tid      uint32
 	Tgid     uint32
-	Addr     kernelAddr
-	Conn     uint64
-	From     uint64
-	To       uint64
-	Sure     uint64
-	Unacked  uint32
-	Resent   uint32
-	RttMinUs uint32
 	Unused2  uint32
+	Activity kernelActivity
+	Comm     [16]uint8
 }
 
 type kernelAddr struct {
@@ -35,7 +65,7 @@ type kernelAddr struct {
 	Family uint16
 	Lport  uint16
 	Rport  uint16
-	Role   uint8
+	Role   kernelRole
 	Tls    uint8
 	Laddr  [16]uint8
 	Raddr  [16]uint8
@@ -43,9 +73,9 @@ type kernelAddr struct {
 
 type kernelCallEvent struct {
 	_        structs.HostLayout
-	Type     uint8
-	Role     uint8
-	Flags    uint16
+	Type     kernelEventType
+	Role     kernelRole
+	Flags    kernelCallFlag
 	Tid      uint32
 	Tgid     uint32
 	Op       uint16
@@ -65,9 +95,41 @@ type kernelCallEvent struct {
 	Comm     [16]uint8
 }
 
+type kernelCallFlag uint16
+
+const (
+	kernelCallFlagF_SAMPLED kernelCallFlag = 1
+	kernelCallFlagF_MERGED  kernelCallFlag = 2
+	kernelCallFlagF_FRESH   kernelCallFlag = 4
+	kernelCallFlagF_ERROR   kernelCallFlag = 8
+	kernelCallFlagF_TLS     kernelCallFlag = 16
+	kernelCallFlagF_PAIRED  kernelCallFlag = 32
+	kernelCallFlagF_QUIET   kernelCallFlag = 64
+	kernelCallFlagF_PIECES  kernelCallFlag = 128
+)
+
 type kernelClocks struct {
 	_  structs.HostLayout
 	Ns [5]uint64
+}
+
+type kernelClosedBy uint8
+
+const (
+	kernelClosedByCLOSED_BY_NEITHER  kernelClosedBy = 0
+	kernelClosedByCLOSED_BY_THIS_END kernelClosedBy = 1
+	kernelClosedByCLOSED_BY_PEER     kernelClosedBy = 2
+)
+
+type kernelCollectionEvent struct {
+	_       structs.HostLayout
+	Type    kernelEventType
+	Ended   uint8
+	Unused  uint16
+	Tid     uint32
+	Tgid    uint32
+	Unused2 uint32
+	Now     uint64
 }
 
 type kernelConn struct {
@@ -106,13 +168,13 @@ type kernelConn struct {
 	MarkHead      uint32
 	MarkTail      uint32
 	Pair          uint32
-	Asked         uint32
+	RequestedSeq  uint32
 	Acked         uint32
 	SentHead      uint32
 	SentTail      uint32
 	_             [4]byte
-	Crowded       uint64
-	Shut          uint64
+	MarksFull     uint64
+	ZeroWindow    uint64
 	Node          uint32
 	Family        uint16
 	Lport         uint16
@@ -127,9 +189,9 @@ type kernelConn struct {
 	Strict        uint8
 	Waiter        uint8
 	Light         uint8
-	Plain         uint8
+	Ordinary      uint8
 	Remote        uint8
-	Heard         uint8
+	AcksSeen      uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
 	_             [1]byte
@@ -191,14 +253,14 @@ type kernelConn struct {
 		Unused uint32
 	}
 	Sent [8]struct {
-		_       structs.HostLayout
-		Ns      uint64
-		Nearly  uint64
-		Seq     uint32
-		Unacked uint32
-		Resent  uint32
-		Slow    uint16
-		Shut    uint16
+		_             structs.HostLayout
+		Ns            uint64
+		Nearly        uint64
+		Seq           uint32
+		Unacked       uint32
+		Retransmitted uint32
+		Slow          uint16
+		ZeroWindow    uint16
 	}
 	Batches [16]struct {
 		_          structs.HostLayout
@@ -206,7 +268,7 @@ type kernelConn struct {
 		Read       uint64
 		ClkArrived kernelClocks
 		ClkRead    kernelClocks
-		Item       uint32
+		Activity   uint32
 		Slot       uint32
 	}
 	Ring [128]struct {
@@ -225,19 +287,20 @@ type kernelConn struct {
 
 type kernelConnEvent struct {
 	_           structs.HostLayout
-	Type        uint8
-	Role        uint8
+	Type        kernelEventType
+	Role        kernelRole
 	Aligned     uint8
-	ClosedBy    uint8
+	ClosedBy    kernelClosedBy
 	Tid         uint32
 	Tgid        uint32
 	Outstanding uint32
 	Error       uint16
-	State       uint16
+	State       kernelTcpState
+	Unused      uint8
 	Op          uint16
 	Args        uint16
 	ReqBytes    uint32
-	Unused      uint32
+	Unused2     uint32
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -252,7 +315,7 @@ type kernelConnEvent struct {
 	Comm        [16]uint8
 }
 
-type kernelGlance struct {
+type kernelConnSnapshot struct {
 	_           structs.HostLayout
 	Now         uint64
 	From        uint64
@@ -262,14 +325,71 @@ type kernelGlance struct {
 	Addr        kernelAddr
 }
 
-type kernelHist struct {
-	_ structs.HostLayout
-	N [1024]uint32
+type kernelCounter uint32
+
+const (
+	kernelCounterC_CALLS_SERVER kernelCounter = 0
+	kernelCounterC_CALLS_CLIENT kernelCounter = 1
+	kernelCounterC_UNALIGNED    kernelCounter = 2
+	kernelCounterC_MERGED       kernelCounter = 3
+	kernelCounterC_DROPPED      kernelCounter = 4
+	kernelCounterC_NO_MEMORY    kernelCounter = 5
+	kernelCounterC_THREADS_FULL kernelCounter = 6
+	kernelCounterC_IOVECS       kernelCounter = 7
+	kernelCounterC_GARBAGE      kernelCounter = 8
+	kernelCounterC_SLOW         kernelCounter = 9
+	kernelCounterC_SAMPLED      kernelCounter = 10
+	kernelCounterC_EXCESS       kernelCounter = 11
+	kernelCounterC_PUSH         kernelCounter = 12
+	kernelCounterC_OPS_FULL     kernelCounter = 13
+	kernelCounterC_ALIGNED      kernelCounter = 14
+	kernelCounterC_NO_BUFFER    kernelCounter = 15
+	kernelCounterC_UNREPORTED   kernelCounter = 16
+	kernelCounterC_LATE_ACKS    kernelCounter = 17
+	kernelCounterC_MAX          kernelCounter = 18
+)
+
+type kernelDnsEvent struct {
+	_      structs.HostLayout
+	Type   kernelEventType
+	Answer uint8
+	Unused uint16
+	Tgid   uint32
+	Now    uint64
+	Sock   uint64
+	Comm   [16]uint8
 }
 
-type kernelInnerEvent struct {
+type kernelEnds struct {
+	_  structs.HostLayout
+	At [512]struct {
+		_      structs.HostLayout
+		To     uint64
+		Clk    kernelClocks
+		Number uint32
+		Unused uint32
+	}
+}
+
+type kernelEventType uint8
+
+const (
+	kernelEventTypeEV_CALL       kernelEventType = 1
+	kernelEventTypeEV_ACTIVITY   kernelEventType = 2
+	kernelEventTypeEV_OFFCPU     kernelEventType = 3
+	kernelEventTypeEV_OPEN       kernelEventType = 4
+	kernelEventTypeEV_CLOSE      kernelEventType = 5
+	kernelEventTypeEV_STATUS     kernelEventType = 6
+	kernelEventTypeEV_RETRANS    kernelEventType = 7
+	kernelEventTypeEV_FUNCTION   kernelEventType = 8
+	kernelEventTypeEV_ACKED      kernelEventType = 9
+	kernelEventTypeEV_DNS        kernelEventType = 10
+	kernelEventTypeEV_COLLECTION kernelEventType = 11
+)
+
+type kernelFunctionEvent struct {
 	_       structs.HostLayout
-	Type    uint8
+	Type    kernelEventType
 	Which   uint8
 	Unused  uint16
 	Tid     uint32
@@ -279,46 +399,35 @@ type kernelInnerEvent struct {
 	To      uint64
 }
 
-type kernelItem struct {
-	_       structs.HostLayout
-	From    uint64
-	To      uint64
-	Conn    uint64
-	Name    [2]uint64
-	Sub     uint64
-	ClkFrom kernelClocks
-	ClkTo   kernelClocks
-	Raddr   [16]uint8
-	Rport   uint16
-	Lport   uint16
-	Calls   uint32
-	Bytes   uint32
-	Args    uint32
-	Sends   uint32
-	Unused  uint32
+type kernelHist struct {
+	_ structs.HostLayout
+	N [1024]uint32
 }
 
-type kernelItemEvent struct {
-	_       structs.HostLayout
-	Type    uint8
-	Unused  [3]uint8
-	Tid     uint32
-	Tgid    uint32
-	Unused2 uint32
-	Item    kernelItem
-	Comm    [16]uint8
-}
+type kernelHistSize uint32
 
-type kernelLookupEvent struct {
-	_      structs.HostLayout
-	Type   uint8
-	Answer uint8
-	Unused uint16
-	Tgid   uint32
-	Now    uint64
-	Sock   uint64
-	Comm   [16]uint8
-}
+const (
+	kernelHistSizeHIST_BITS kernelHistSize = 5
+	kernelHistSizeHIST      kernelHistSize = 1024
+)
+
+type kernelLimit uint32
+
+const (
+	kernelLimitMARKS     kernelLimit = 8
+	kernelLimitBATCHES   kernelLimit = 16
+	kernelLimitRING      kernelLimit = 128
+	kernelLimitSENTS     kernelLimit = 8
+	kernelLimitENDS      kernelLimit = 512
+	kernelLimitEND_SLOTS kernelLimit = 64
+	kernelLimitTHREADS   kernelLimit = 4096
+	kernelLimitPAIRS     kernelLimit = 16384
+	kernelLimitOPS       kernelLimit = 128
+	kernelLimitFUNCTIONS kernelLimit = 32
+	kernelLimitCARRY     kernelLimit = 48
+	kernelLimitWINDOW    kernelLimit = 4096
+	kernelLimitMASK      kernelLimit = 8191
+)
 
 type kernelNodeKey struct {
 	_    structs.HostLayout
@@ -328,8 +437,8 @@ type kernelNodeKey struct {
 
 type kernelOffcpuEvent struct {
 	_       structs.HostLayout
-	Type    uint8
-	State   uint8
+	Type    kernelEventType
+	State   kernelThreadState
 	Unused  uint16
 	Tid     uint32
 	Tgid    uint32
@@ -352,35 +461,35 @@ type kernelOpKey struct {
 }
 
 type kernelPair struct {
-	_          structs.HostLayout
-	SeqFrom    uint32
-	SeqTo      uint32
-	Arrived    uint64
-	Complete   uint64
-	Read       uint64
-	Done       uint64
-	Send       uint64
-	ClkArrived kernelClocks
-	ClkRead    kernelClocks
-	ClkDone    kernelClocks
-	ClkSend    kernelClocks
-	Tid        uint32
-	Tgid       uint32
-	Client     uint32
-	Replied    uint32
-	Settled    uint32
-	Asked      uint32
-	RepBytes   uint64
-	ReqBytes   uint32
-	Calls      uint32
-	Op         uint16
-	Args       uint16
-	Slot       uint32
-	Tls        uint32
-	Split      uint32
-	Own        uint32
-	Flags      uint32
-	ClkClient  kernelClocks
+	_            structs.HostLayout
+	SeqFrom      uint32
+	SeqTo        uint32
+	Arrived      uint64
+	Complete     uint64
+	Read         uint64
+	Done         uint64
+	Send         uint64
+	ClkArrived   kernelClocks
+	ClkRead      kernelClocks
+	ClkDone      kernelClocks
+	ClkSend      kernelClocks
+	Tid          uint32
+	Tgid         uint32
+	Client       uint32
+	RepliedSeq   uint32
+	Settled      uint32
+	RequestedSeq uint32
+	RepBytes     uint64
+	ReqBytes     uint32
+	Calls        uint32
+	Op           uint16
+	Args         uint16
+	Slot         uint32
+	Tls          uint32
+	Split        uint32
+	Own          uint32
+	Flags        uint32
+	ClkClient    kernelClocks
 }
 
 type kernelPairKey struct {
@@ -394,9 +503,9 @@ type kernelPairKey struct {
 
 type kernelRetransEvent struct {
 	_       structs.HostLayout
-	Type    uint8
-	State   uint8
-	Why     uint8
+	Type    kernelEventType
+	State   kernelTcpState
+	CaState kernelTcpCaState
 	Backoff uint8
 	Total   uint32
 	Addr    kernelAddr
@@ -407,6 +516,13 @@ type kernelRetransEvent struct {
 	RtoUs   uint32
 	Dups    uint32
 }
+
+type kernelRole uint8
+
+const (
+	kernelRoleSERVER kernelRole = 1
+	kernelRoleCLIENT kernelRole = 2
+)
 
 type kernelScratch struct {
 	_       structs.HostLayout
@@ -420,7 +536,101 @@ type kernelScratch struct {
 	Unused  uint32
 }
 
-type kernelSealed struct {
+type kernelShared struct {
+	_          structs.HostLayout
+	NextThread uint32
+	NextOp     uint32
+	NextPair   uint32
+	NextEnds   uint32
+	Conns      uint32
+	Unused     uint32
+	NextCookie uint64
+}
+
+type kernelTcpCaState uint8
+
+const (
+	kernelTcpCaStateTCP_CA_Open     kernelTcpCaState = 0
+	kernelTcpCaStateTCP_CA_Disorder kernelTcpCaState = 1
+	kernelTcpCaStateTCP_CA_CWR      kernelTcpCaState = 2
+	kernelTcpCaStateTCP_CA_Recovery kernelTcpCaState = 3
+	kernelTcpCaStateTCP_CA_Loss     kernelTcpCaState = 4
+)
+
+type kernelTcpState uint8
+
+const (
+	kernelTcpStateTCP_ESTABLISHED  kernelTcpState = 1
+	kernelTcpStateTCP_SYN_SENT     kernelTcpState = 2
+	kernelTcpStateTCP_SYN_RECV     kernelTcpState = 3
+	kernelTcpStateTCP_FIN_WAIT1    kernelTcpState = 4
+	kernelTcpStateTCP_FIN_WAIT2    kernelTcpState = 5
+	kernelTcpStateTCP_TIME_WAIT    kernelTcpState = 6
+	kernelTcpStateTCP_CLOSE        kernelTcpState = 7
+	kernelTcpStateTCP_CLOSE_WAIT   kernelTcpState = 8
+	kernelTcpStateTCP_LAST_ACK     kernelTcpState = 9
+	kernelTcpStateTCP_LISTEN       kernelTcpState = 10
+	kernelTcpStateTCP_CLOSING      kernelTcpState = 11
+	kernelTcpStateTCP_NEW_SYN_RECV kernelTcpState = 12
+)
+
+type kernelThread struct {
+	_        structs.HostLayout
+	Seq      uint32
+	State    uint32
+	Since    uint64
+	Waking   uint64
+	HeldIn   uint64
+	HeldNs   uint64
+	Clk      kernelClocks
+	Tid      uint32
+	Tgid     uint32
+	Syscall  int32
+	Arg      int32
+	Server   uint32
+	Number   uint32
+	Open     uint32
+	Ends     uint32
+	Activity kernelActivity
+	Entered  [32]uint64
+	Ssl      uint64
+	SslBuf   uint64
+	SslLen   uint64
+}
+
+type kernelThreadState uint8
+
+const (
+	kernelThreadStateRUNNABLE  kernelThreadState = 0
+	kernelThreadStateTHROTTLED kernelThreadState = 1
+	kernelThreadStateFROZEN    kernelThreadState = 2
+	kernelThreadStateBLOCKED   kernelThreadState = 3
+	kernelThreadStateASLEEP    kernelThreadState = 4
+	kernelThreadStateCLOCKS    kernelThreadState = 5
+	kernelThreadStateON_CPU    kernelThreadState = 5
+)
+
+type kernelTick uint32
+
+const (
+	kernelTickTICK_SHIFT kernelTick = 20
+)
+
+type kernelTlsCookie uint64
+
+const (
+	kernelTlsCookieBY_POINTER kernelTlsCookie = 1
+	kernelTlsCookieOF_SERVER  kernelTlsCookie = 2
+)
+
+type kernelTlsKey struct {
+	_      structs.HostLayout
+	Ssl    uint64
+	Tgid   uint32
+	Unused uint32
+}
+
+type kernelTlsParser struct {
 	_     structs.HostLayout
 	Conn  uint64
 	First struct {
@@ -448,121 +658,76 @@ type kernelSealed struct {
 	Token    [96]uint8
 }
 
-type kernelSealedKey struct {
-	_      structs.HostLayout
-	Ssl    uint64
-	Tgid   uint32
-	Unused uint32
-}
-
-type kernelShared struct {
-	_          structs.HostLayout
-	NextThread uint32
-	NextOp     uint32
-	NextPair   uint32
-	NextTurns  uint32
-	Conns      uint32
-	Unused     uint32
-	NextCookie uint64
-}
-
-type kernelThread struct {
-	_       structs.HostLayout
-	Seq     uint32
-	State   uint32
-	Since   uint64
-	Waking  uint64
-	HeldIn  uint64
-	HeldNs  uint64
-	Clk     kernelClocks
-	Tid     uint32
-	Tgid    uint32
-	Syscall int32
-	Arg     int32
-	Server  uint32
-	Number  uint32
-	Open    uint32
-	Turns   uint32
-	Item    kernelItem
-	Inner   [32]uint64
-	Ssl     uint64
-	SslBuf  uint64
-	SslLen  uint64
-}
-
-type kernelTurns struct {
-	_  structs.HostLayout
-	At [512]struct {
-		_      structs.HostLayout
-		To     uint64
-		Clk    kernelClocks
-		Number uint32
-		Unused uint32
-	}
-}
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	kernelMapConns            = "conns"
-	kernelMapCounters         = "counters"
-	kernelMapEvents           = "events"
-	kernelMapFreeSlots        = "free_slots"
-	kernelMapGlobals          = "globals"
-	kernelMapHists            = "hists"
-	kernelMapNodes            = "nodes"
-	kernelMapOps              = "ops"
-	kernelMapPairSlots        = "pair_slots"
-	kernelMapPairs            = "pairs"
-	kernelMapPorts            = "ports"
-	kernelMapScratches        = "scratches"
-	kernelMapSealeds          = "sealeds"
-	kernelMapTasks            = "tasks"
-	kernelMapThreads          = "threads"
-	kernelMapTurns            = "turns"
-	kernelProgOnAck           = "on_ack"
-	kernelProgOnEnter         = "on_enter"
-	kernelProgOnExit          = "on_exit"
-	kernelProgOnLeave         = "on_leave"
-	kernelProgOnLook          = "on_look"
-	kernelProgOnPlain         = "on_plain"
-	kernelProgOnPlainDone     = "on_plain_done"
-	kernelProgOnReady         = "on_ready"
-	kernelProgOnReadyIn       = "on_ready_in"
-	kernelProgOnRecv          = "on_recv"
-	kernelProgOnRecvExit      = "on_recv_exit"
-	kernelProgOnRecvExit6     = "on_recv_exit6"
-	kernelProgOnRetransmit    = "on_retransmit"
-	kernelProgOnSend          = "on_send"
-	kernelProgOnSendExit      = "on_send_exit"
-	kernelProgOnSending       = "on_sending"
-	kernelProgOnSendingIn     = "on_sending_in"
-	kernelProgOnState         = "on_state"
-	kernelProgOnSwitch        = "on_switch"
-	kernelProgOnSwitch3       = "on_switch3"
-	kernelProgOnWaking        = "on_waking"
-	kernelVarKeepAckedEvent   = "keep_acked_event"
-	kernelVarKeepCallEvent    = "keep_call_event"
-	kernelVarKeepConnEvent    = "keep_conn_event"
-	kernelVarKeepGlance       = "keep_glance"
-	kernelVarKeepInnerEvent   = "keep_inner_event"
-	kernelVarKeepItemEvent    = "keep_item_event"
-	kernelVarKeepLookupEvent  = "keep_lookup_event"
-	kernelVarKeepOffcpuEvent  = "keep_offcpu_event"
-	kernelVarKeepRetransEvent = "keep_retrans_event"
-	kernelVarMaxConns         = "max_conns"
-	kernelVarMaxOps           = "max_ops"
-	kernelVarMinItemNs        = "min_item_ns"
-	kernelVarMinOffcpuNs      = "min_offcpu_ns"
-	kernelVarNoSealed         = "no_sealed"
-	kernelVarOwnTgid          = "own_tgid"
-	kernelVarSamplePerTick    = "sample_per_tick"
-	kernelVarSlowBurst        = "slow_burst"
-	kernelVarSlowNs           = "slow_ns"
-	kernelVarSlowPerTick      = "slow_per_tick"
-	kernelVarStatusNs         = "status_ns"
-	kernelVarStrictAll        = "strict_all"
+	kernelMapConns               = "conns"
+	kernelMapCounters            = "counters"
+	kernelMapEnds                = "ends"
+	kernelMapEvents              = "events"
+	kernelMapFreeSlots           = "free_slots"
+	kernelMapGlobals             = "globals"
+	kernelMapHists               = "hists"
+	kernelMapNodes               = "nodes"
+	kernelMapOps                 = "ops"
+	kernelMapPairSlots           = "pair_slots"
+	kernelMapPairs               = "pairs"
+	kernelMapPorts               = "ports"
+	kernelMapScratches           = "scratches"
+	kernelMapTasks               = "tasks"
+	kernelMapThreads             = "threads"
+	kernelMapTlsParsers          = "tls_parsers"
+	kernelProgOnAck              = "on_ack"
+	kernelProgOnCollectionBegin  = "on_collection_begin"
+	kernelProgOnCollectionEnd    = "on_collection_end"
+	kernelProgOnConnSnapshot     = "on_conn_snapshot"
+	kernelProgOnExit             = "on_exit"
+	kernelProgOnFunctionEntry    = "on_function_entry"
+	kernelProgOnFunctionReturn   = "on_function_return"
+	kernelProgOnReady            = "on_ready"
+	kernelProgOnReadyIn          = "on_ready_in"
+	kernelProgOnRecv             = "on_recv"
+	kernelProgOnRecvExit         = "on_recv_exit"
+	kernelProgOnRecvExit6        = "on_recv_exit6"
+	kernelProgOnRetransmit       = "on_retransmit"
+	kernelProgOnSend             = "on_send"
+	kernelProgOnSendExit         = "on_send_exit"
+	kernelProgOnSending          = "on_sending"
+	kernelProgOnSendingIn        = "on_sending_in"
+	kernelProgOnSslCall          = "on_ssl_call"
+	kernelProgOnSslReturn        = "on_ssl_return"
+	kernelProgOnState            = "on_state"
+	kernelProgOnSwitch           = "on_switch"
+	kernelProgOnSwitch3          = "on_switch3"
+	kernelProgOnWaking           = "on_waking"
+	kernelVarKeepAckedEvent      = "keep_acked_event"
+	kernelVarKeepActivityEvent   = "keep_activity_event"
+	kernelVarKeepCallEvent       = "keep_call_event"
+	kernelVarKeepCollectionEvent = "keep_collection_event"
+	kernelVarKeepConnEvent       = "keep_conn_event"
+	kernelVarKeepConnSnapshot    = "keep_conn_snapshot"
+	kernelVarKeepCounter         = "keep_counter"
+	kernelVarKeepDnsEvent        = "keep_dns_event"
+	kernelVarKeepFunctionEvent   = "keep_function_event"
+	kernelVarKeepHistSize        = "keep_hist_size"
+	kernelVarKeepLimit           = "keep_limit"
+	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
+	kernelVarKeepRetransEvent    = "keep_retrans_event"
+	kernelVarKeepTick            = "keep_tick"
+	kernelVarKeepTlsCookie       = "keep_tls_cookie"
+	kernelVarMaxConns            = "max_conns"
+	kernelVarMaxOps              = "max_ops"
+	kernelVarMinActivityNs       = "min_activity_ns"
+	kernelVarMinOffcpuNs         = "min_offcpu_ns"
+	kernelVarNoTlsParser         = "no_tls_parser"
+	kernelVarOwnTgid             = "own_tgid"
+	kernelVarSamplePerTick       = "sample_per_tick"
+	kernelVarSlowBurst           = "slow_burst"
+	kernelVarSlowNs              = "slow_ns"
+	kernelVarSlowPerTick         = "slow_per_tick"
+	kernelVarStatusNs            = "status_ns"
+	kernelVarStrictAll           = "strict_all"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -607,76 +772,84 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
-	OnAck        *ebpf.ProgramSpec `ebpf:"on_ack"`
-	OnEnter      *ebpf.ProgramSpec `ebpf:"on_enter"`
-	OnExit       *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnLeave      *ebpf.ProgramSpec `ebpf:"on_leave"`
-	OnLook       *ebpf.ProgramSpec `ebpf:"on_look"`
-	OnPlain      *ebpf.ProgramSpec `ebpf:"on_plain"`
-	OnPlainDone  *ebpf.ProgramSpec `ebpf:"on_plain_done"`
-	OnReady      *ebpf.ProgramSpec `ebpf:"on_ready"`
-	OnReadyIn    *ebpf.ProgramSpec `ebpf:"on_ready_in"`
-	OnRecv       *ebpf.ProgramSpec `ebpf:"on_recv"`
-	OnRecvExit   *ebpf.ProgramSpec `ebpf:"on_recv_exit"`
-	OnRecvExit6  *ebpf.ProgramSpec `ebpf:"on_recv_exit6"`
-	OnRetransmit *ebpf.ProgramSpec `ebpf:"on_retransmit"`
-	OnSend       *ebpf.ProgramSpec `ebpf:"on_send"`
-	OnSendExit   *ebpf.ProgramSpec `ebpf:"on_send_exit"`
-	OnSending    *ebpf.ProgramSpec `ebpf:"on_sending"`
-	OnSendingIn  *ebpf.ProgramSpec `ebpf:"on_sending_in"`
-	OnState      *ebpf.ProgramSpec `ebpf:"on_state"`
-	OnSwitch     *ebpf.ProgramSpec `ebpf:"on_switch"`
-	OnSwitch3    *ebpf.ProgramSpec `ebpf:"on_switch3"`
-	OnWaking     *ebpf.ProgramSpec `ebpf:"on_waking"`
+	OnAck             *ebpf.ProgramSpec `ebpf:"on_ack"`
+	OnCollectionBegin *ebpf.ProgramSpec `ebpf:"on_collection_begin"`
+	OnCollectionEnd   *ebpf.ProgramSpec `ebpf:"on_collection_end"`
+	OnConnSnapshot    *ebpf.ProgramSpec `ebpf:"on_conn_snapshot"`
+	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFunctionEntry   *ebpf.ProgramSpec `ebpf:"on_function_entry"`
+	OnFunctionReturn  *ebpf.ProgramSpec `ebpf:"on_function_return"`
+	OnReady           *ebpf.ProgramSpec `ebpf:"on_ready"`
+	OnReadyIn         *ebpf.ProgramSpec `ebpf:"on_ready_in"`
+	OnRecv            *ebpf.ProgramSpec `ebpf:"on_recv"`
+	OnRecvExit        *ebpf.ProgramSpec `ebpf:"on_recv_exit"`
+	OnRecvExit6       *ebpf.ProgramSpec `ebpf:"on_recv_exit6"`
+	OnRetransmit      *ebpf.ProgramSpec `ebpf:"on_retransmit"`
+	OnSend            *ebpf.ProgramSpec `ebpf:"on_send"`
+	OnSendExit        *ebpf.ProgramSpec `ebpf:"on_send_exit"`
+	OnSending         *ebpf.ProgramSpec `ebpf:"on_sending"`
+	OnSendingIn       *ebpf.ProgramSpec `ebpf:"on_sending_in"`
+	OnSslCall         *ebpf.ProgramSpec `ebpf:"on_ssl_call"`
+	OnSslReturn       *ebpf.ProgramSpec `ebpf:"on_ssl_return"`
+	OnState           *ebpf.ProgramSpec `ebpf:"on_state"`
+	OnSwitch          *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnSwitch3         *ebpf.ProgramSpec `ebpf:"on_switch3"`
+	OnWaking          *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
-	Conns     *ebpf.MapSpec `ebpf:"conns"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	FreeSlots *ebpf.MapSpec `ebpf:"free_slots"`
-	Globals   *ebpf.MapSpec `ebpf:"globals"`
-	Hists     *ebpf.MapSpec `ebpf:"hists"`
-	Nodes     *ebpf.MapSpec `ebpf:"nodes"`
-	Ops       *ebpf.MapSpec `ebpf:"ops"`
-	PairSlots *ebpf.MapSpec `ebpf:"pair_slots"`
-	Pairs     *ebpf.MapSpec `ebpf:"pairs"`
-	Ports     *ebpf.MapSpec `ebpf:"ports"`
-	Scratches *ebpf.MapSpec `ebpf:"scratches"`
-	Sealeds   *ebpf.MapSpec `ebpf:"sealeds"`
-	Tasks     *ebpf.MapSpec `ebpf:"tasks"`
-	Threads   *ebpf.MapSpec `ebpf:"threads"`
-	Turns     *ebpf.MapSpec `ebpf:"turns"`
+	Conns      *ebpf.MapSpec `ebpf:"conns"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Ends       *ebpf.MapSpec `ebpf:"ends"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	FreeSlots  *ebpf.MapSpec `ebpf:"free_slots"`
+	Globals    *ebpf.MapSpec `ebpf:"globals"`
+	Hists      *ebpf.MapSpec `ebpf:"hists"`
+	Nodes      *ebpf.MapSpec `ebpf:"nodes"`
+	Ops        *ebpf.MapSpec `ebpf:"ops"`
+	PairSlots  *ebpf.MapSpec `ebpf:"pair_slots"`
+	Pairs      *ebpf.MapSpec `ebpf:"pairs"`
+	Ports      *ebpf.MapSpec `ebpf:"ports"`
+	Scratches  *ebpf.MapSpec `ebpf:"scratches"`
+	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
+	Threads    *ebpf.MapSpec `ebpf:"threads"`
+	TlsParsers *ebpf.MapSpec `ebpf:"tls_parsers"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
-	KeepAckedEvent   *ebpf.VariableSpec `ebpf:"keep_acked_event"`
-	KeepCallEvent    *ebpf.VariableSpec `ebpf:"keep_call_event"`
-	KeepConnEvent    *ebpf.VariableSpec `ebpf:"keep_conn_event"`
-	KeepGlance       *ebpf.VariableSpec `ebpf:"keep_glance"`
-	KeepInnerEvent   *ebpf.VariableSpec `ebpf:"keep_inner_event"`
-	KeepItemEvent    *ebpf.VariableSpec `ebpf:"keep_item_event"`
-	KeepLookupEvent  *ebpf.VariableSpec `ebpf:"keep_lookup_event"`
-	KeepOffcpuEvent  *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
-	KeepRetransEvent *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
-	MaxConns         *ebpf.VariableSpec `ebpf:"max_conns"`
-	MaxOps           *ebpf.VariableSpec `ebpf:"max_ops"`
-	MinItemNs        *ebpf.VariableSpec `ebpf:"min_item_ns"`
-	MinOffcpuNs      *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
-	NoSealed         *ebpf.VariableSpec `ebpf:"no_sealed"`
-	OwnTgid          *ebpf.VariableSpec `ebpf:"own_tgid"`
-	SamplePerTick    *ebpf.VariableSpec `ebpf:"sample_per_tick"`
-	SlowBurst        *ebpf.VariableSpec `ebpf:"slow_burst"`
-	SlowNs           *ebpf.VariableSpec `ebpf:"slow_ns"`
-	SlowPerTick      *ebpf.VariableSpec `ebpf:"slow_per_tick"`
-	StatusNs         *ebpf.VariableSpec `ebpf:"status_ns"`
-	StrictAll        *ebpf.VariableSpec `ebpf:"strict_all"`
+	KeepAckedEvent      *ebpf.VariableSpec `ebpf:"keep_acked_event"`
+	KeepActivityEvent   *ebpf.VariableSpec `ebpf:"keep_activity_event"`
+	KeepCallEvent       *ebpf.VariableSpec `ebpf:"keep_call_event"`
+	KeepCollectionEvent *ebpf.VariableSpec `ebpf:"keep_collection_event"`
+	KeepConnEvent       *ebpf.VariableSpec `ebpf:"keep_conn_event"`
+	KeepConnSnapshot    *ebpf.VariableSpec `ebpf:"keep_conn_snapshot"`
+	KeepCounter         *ebpf.VariableSpec `ebpf:"keep_counter"`
+	KeepDnsEvent        *ebpf.VariableSpec `ebpf:"keep_dns_event"`
+	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
+	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
+	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
+	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
+	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
+	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
+	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
+	MaxConns            *ebpf.VariableSpec `ebpf:"max_conns"`
+	MaxOps              *ebpf.VariableSpec `ebpf:"max_ops"`
+	MinActivityNs       *ebpf.VariableSpec `ebpf:"min_activity_ns"`
+	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
+	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
+	OwnTgid             *ebpf.VariableSpec `ebpf:"own_tgid"`
+	SamplePerTick       *ebpf.VariableSpec `ebpf:"sample_per_tick"`
+	SlowBurst           *ebpf.VariableSpec `ebpf:"slow_burst"`
+	SlowNs              *ebpf.VariableSpec `ebpf:"slow_ns"`
+	SlowPerTick         *ebpf.VariableSpec `ebpf:"slow_per_tick"`
+	StatusNs            *ebpf.VariableSpec `ebpf:"status_ns"`
+	StrictAll           *ebpf.VariableSpec `ebpf:"strict_all"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -699,28 +872,29 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
-	Conns     *ebpf.Map `ebpf:"conns"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	FreeSlots *ebpf.Map `ebpf:"free_slots"`
-	Globals   *ebpf.Map `ebpf:"globals"`
-	Hists     *ebpf.Map `ebpf:"hists"`
-	Nodes     *ebpf.Map `ebpf:"nodes"`
-	Ops       *ebpf.Map `ebpf:"ops"`
-	PairSlots *ebpf.Map `ebpf:"pair_slots"`
-	Pairs     *ebpf.Map `ebpf:"pairs"`
-	Ports     *ebpf.Map `ebpf:"ports"`
-	Scratches *ebpf.Map `ebpf:"scratches"`
-	Sealeds   *ebpf.Map `ebpf:"sealeds"`
-	Tasks     *ebpf.Map `ebpf:"tasks"`
-	Threads   *ebpf.Map `ebpf:"threads"`
-	Turns     *ebpf.Map `ebpf:"turns"`
+	Conns      *ebpf.Map `ebpf:"conns"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Ends       *ebpf.Map `ebpf:"ends"`
+	Events     *ebpf.Map `ebpf:"events"`
+	FreeSlots  *ebpf.Map `ebpf:"free_slots"`
+	Globals    *ebpf.Map `ebpf:"globals"`
+	Hists      *ebpf.Map `ebpf:"hists"`
+	Nodes      *ebpf.Map `ebpf:"nodes"`
+	Ops        *ebpf.Map `ebpf:"ops"`
+	PairSlots  *ebpf.Map `ebpf:"pair_slots"`
+	Pairs      *ebpf.Map `ebpf:"pairs"`
+	Ports      *ebpf.Map `ebpf:"ports"`
+	Scratches  *ebpf.Map `ebpf:"scratches"`
+	Tasks      *ebpf.Map `ebpf:"tasks"`
+	Threads    *ebpf.Map `ebpf:"threads"`
+	TlsParsers *ebpf.Map `ebpf:"tls_parsers"`
 }
 
 func (m *kernelMaps) Close() error {
 	return _KernelClose(
 		m.Conns,
 		m.Counters,
+		m.Ends,
 		m.Events,
 		m.FreeSlots,
 		m.Globals,
@@ -731,10 +905,9 @@ func (m *kernelMaps) Close() error {
 		m.Pairs,
 		m.Ports,
 		m.Scratches,
-		m.Sealeds,
 		m.Tasks,
 		m.Threads,
-		m.Turns,
+		m.TlsParsers,
 	)
 }
 
@@ -742,65 +915,73 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
-	KeepAckedEvent   *ebpf.Variable `ebpf:"keep_acked_event"`
-	KeepCallEvent    *ebpf.Variable `ebpf:"keep_call_event"`
-	KeepConnEvent    *ebpf.Variable `ebpf:"keep_conn_event"`
-	KeepGlance       *ebpf.Variable `ebpf:"keep_glance"`
-	KeepInnerEvent   *ebpf.Variable `ebpf:"keep_inner_event"`
-	KeepItemEvent    *ebpf.Variable `ebpf:"keep_item_event"`
-	KeepLookupEvent  *ebpf.Variable `ebpf:"keep_lookup_event"`
-	KeepOffcpuEvent  *ebpf.Variable `ebpf:"keep_offcpu_event"`
-	KeepRetransEvent *ebpf.Variable `ebpf:"keep_retrans_event"`
-	MaxConns         *ebpf.Variable `ebpf:"max_conns"`
-	MaxOps           *ebpf.Variable `ebpf:"max_ops"`
-	MinItemNs        *ebpf.Variable `ebpf:"min_item_ns"`
-	MinOffcpuNs      *ebpf.Variable `ebpf:"min_offcpu_ns"`
-	NoSealed         *ebpf.Variable `ebpf:"no_sealed"`
-	OwnTgid          *ebpf.Variable `ebpf:"own_tgid"`
-	SamplePerTick    *ebpf.Variable `ebpf:"sample_per_tick"`
-	SlowBurst        *ebpf.Variable `ebpf:"slow_burst"`
-	SlowNs           *ebpf.Variable `ebpf:"slow_ns"`
-	SlowPerTick      *ebpf.Variable `ebpf:"slow_per_tick"`
-	StatusNs         *ebpf.Variable `ebpf:"status_ns"`
-	StrictAll        *ebpf.Variable `ebpf:"strict_all"`
+	KeepAckedEvent      *ebpf.Variable `ebpf:"keep_acked_event"`
+	KeepActivityEvent   *ebpf.Variable `ebpf:"keep_activity_event"`
+	KeepCallEvent       *ebpf.Variable `ebpf:"keep_call_event"`
+	KeepCollectionEvent *ebpf.Variable `ebpf:"keep_collection_event"`
+	KeepConnEvent       *ebpf.Variable `ebpf:"keep_conn_event"`
+	KeepConnSnapshot    *ebpf.Variable `ebpf:"keep_conn_snapshot"`
+	KeepCounter         *ebpf.Variable `ebpf:"keep_counter"`
+	KeepDnsEvent        *ebpf.Variable `ebpf:"keep_dns_event"`
+	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
+	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
+	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`
+	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
+	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
+	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
+	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
+	MaxConns            *ebpf.Variable `ebpf:"max_conns"`
+	MaxOps              *ebpf.Variable `ebpf:"max_ops"`
+	MinActivityNs       *ebpf.Variable `ebpf:"min_activity_ns"`
+	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
+	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
+	OwnTgid             *ebpf.Variable `ebpf:"own_tgid"`
+	SamplePerTick       *ebpf.Variable `ebpf:"sample_per_tick"`
+	SlowBurst           *ebpf.Variable `ebpf:"slow_burst"`
+	SlowNs              *ebpf.Variable `ebpf:"slow_ns"`
+	SlowPerTick         *ebpf.Variable `ebpf:"slow_per_tick"`
+	StatusNs            *ebpf.Variable `ebpf:"status_ns"`
+	StrictAll           *ebpf.Variable `ebpf:"strict_all"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
-	OnAck        *ebpf.Program `ebpf:"on_ack"`
-	OnEnter      *ebpf.Program `ebpf:"on_enter"`
-	OnExit       *ebpf.Program `ebpf:"on_exit"`
-	OnLeave      *ebpf.Program `ebpf:"on_leave"`
-	OnLook       *ebpf.Program `ebpf:"on_look"`
-	OnPlain      *ebpf.Program `ebpf:"on_plain"`
-	OnPlainDone  *ebpf.Program `ebpf:"on_plain_done"`
-	OnReady      *ebpf.Program `ebpf:"on_ready"`
-	OnReadyIn    *ebpf.Program `ebpf:"on_ready_in"`
-	OnRecv       *ebpf.Program `ebpf:"on_recv"`
-	OnRecvExit   *ebpf.Program `ebpf:"on_recv_exit"`
-	OnRecvExit6  *ebpf.Program `ebpf:"on_recv_exit6"`
-	OnRetransmit *ebpf.Program `ebpf:"on_retransmit"`
-	OnSend       *ebpf.Program `ebpf:"on_send"`
-	OnSendExit   *ebpf.Program `ebpf:"on_send_exit"`
-	OnSending    *ebpf.Program `ebpf:"on_sending"`
-	OnSendingIn  *ebpf.Program `ebpf:"on_sending_in"`
-	OnState      *ebpf.Program `ebpf:"on_state"`
-	OnSwitch     *ebpf.Program `ebpf:"on_switch"`
-	OnSwitch3    *ebpf.Program `ebpf:"on_switch3"`
-	OnWaking     *ebpf.Program `ebpf:"on_waking"`
+	OnAck             *ebpf.Program `ebpf:"on_ack"`
+	OnCollectionBegin *ebpf.Program `ebpf:"on_collection_begin"`
+	OnCollectionEnd   *ebpf.Program `ebpf:"on_collection_end"`
+	OnConnSnapshot    *ebpf.Program `ebpf:"on_conn_snapshot"`
+	OnExit            *ebpf.Program `ebpf:"on_exit"`
+	OnFunctionEntry   *ebpf.Program `ebpf:"on_function_entry"`
+	OnFunctionReturn  *ebpf.Program `ebpf:"on_function_return"`
+	OnReady           *ebpf.Program `ebpf:"on_ready"`
+	OnReadyIn         *ebpf.Program `ebpf:"on_ready_in"`
+	OnRecv            *ebpf.Program `ebpf:"on_recv"`
+	OnRecvExit        *ebpf.Program `ebpf:"on_recv_exit"`
+	OnRecvExit6       *ebpf.Program `ebpf:"on_recv_exit6"`
+	OnRetransmit      *ebpf.Program `ebpf:"on_retransmit"`
+	OnSend            *ebpf.Program `ebpf:"on_send"`
+	OnSendExit        *ebpf.Program `ebpf:"on_send_exit"`
+	OnSending         *ebpf.Program `ebpf:"on_sending"`
+	OnSendingIn       *ebpf.Program `ebpf:"on_sending_in"`
+	OnSslCall         *ebpf.Program `ebpf:"on_ssl_call"`
+	OnSslReturn       *ebpf.Program `ebpf:"on_ssl_return"`
+	OnState           *ebpf.Program `ebpf:"on_state"`
+	OnSwitch          *ebpf.Program `ebpf:"on_switch"`
+	OnSwitch3         *ebpf.Program `ebpf:"on_switch3"`
+	OnWaking          *ebpf.Program `ebpf:"on_waking"`
 }
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
 		p.OnAck,
-		p.OnEnter,
+		p.OnCollectionBegin,
+		p.OnCollectionEnd,
+		p.OnConnSnapshot,
 		p.OnExit,
-		p.OnLeave,
-		p.OnLook,
-		p.OnPlain,
-		p.OnPlainDone,
+		p.OnFunctionEntry,
+		p.OnFunctionReturn,
 		p.OnReady,
 		p.OnReadyIn,
 		p.OnRecv,
@@ -811,6 +992,8 @@ func (p *kernelPrograms) Close() error {
 		p.OnSendExit,
 		p.OnSending,
 		p.OnSendingIn,
+		p.OnSslCall,
+		p.OnSslReturn,
 		p.OnState,
 		p.OnSwitch,
 		p.OnSwitch3,

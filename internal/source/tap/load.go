@@ -21,18 +21,23 @@ import (
 	"slowpath/internal/recording"
 )
 
-// anyVersion stands where kernels before 5.0 wanted their own version. To find that out, memory is read that a process
-// with file capabilities may not read.
+// anyVersion replaces the version of the kernel, which kernels before 5.0 required. To find it out, the library reads
+// memory that a process with file capabilities may not read.
 const anyVersion = 1
 
-// loaded is the programs in the kernel. The links are kept here: a link that nobody refers to is collected, and
-// detaches.
+// loaded is the programs in the kernel. The links are kept here: a link that nothing refers to is garbage-collected,
+// and detaches.
 type loaded struct {
-	coll   *ebpf.Collection
-	wanted []string // programs for the hooks of this kernel,
-	late   []string // and those that wait for attachLate
-	links  []link.Link
-	blind  []recording.BlindSpot
+	coll     *ebpf.Collection
+	counters []string // names, by number
+	wanted   []string // programs for the hooks of this kernel,
+	late     []string // and those that wait for attachLate
+	links    []link.Link
+	blind    []recording.BlindSpot
+}
+
+func (l *loaded) addBlind(what, why, enable string) {
+	l.blind = append(l.blind, recording.BlindSpot{What: what, Why: why, Enable: enable})
 }
 
 func (l *loaded) Close() error {
@@ -45,8 +50,8 @@ func (l *loaded) Close() error {
 
 func (l *loaded) attach() error { return l.attachAll(l.wanted) }
 
-// attachLate attaches what only some watches need, if this kernel has a place for it and it is not there yet: a hook by
-// the begin of its name.
+// attachLate attaches what only some watches need, if this kernel has a place for it and it is not attached yet: the
+// programs whose names begin with that of the hook.
 func (l *loaded) attachLate(hook string) error {
 	var names []string
 	l.late = slices.DeleteFunc(l.late, func(name string) bool {
@@ -87,65 +92,40 @@ func closeAll(links []link.Link) error {
 	return errors.Join(errs...)
 }
 
-// ringBytes among constants is the size of the ring buffer, a power of two.
-const ringBytes = "ring_bytes"
-
-// constants are set in the programs before they are loaded.
+// constants are set in the programs before they are loaded, by name.
 type constants map[string]any
 
-func load(c constants) (*loaded, error) {
+// specWith is the specification of the programs with their constants, and the sizes of maps that depend on them.
+func specWith(c constants) (*ebpf.CollectionSpec, error) {
+	spec, err := loadKernel()
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded programs: %w", err)
+	}
+	for name, value := range c {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	if n, ok := c[kernelVarMaxOps].(uint32); ok {
+		spec.Maps[kernelMapOps].MaxEntries, spec.Maps[kernelMapHists].MaxEntries = n, 2*n
+	}
+	return spec, nil
+}
+
+// load loads the programs, and attaches those that each watch needs.
+func load(spec *ebpf.CollectionSpec) (l *loaded, err error) {
 	if !allowed() {
 		return nil, ErrPrivilege
 	}
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
 	}
-	spec, err := loadKernel()
-	if err != nil {
-		return nil, fmt.Errorf("reading the embedded programs: %w", err)
-	}
-	for name, value := range c {
-		if name == ringBytes {
-			continue
-		}
-		if err := spec.Variables[name].Set(value); err != nil {
-			return nil, fmt.Errorf("setting %s: %w", name, err)
-		}
-	}
-	if n, ok := c[ringBytes].(uint32); ok {
-		spec.Maps["events"].MaxEntries = n
-	}
-	if n, ok := c[maxOps].(uint32); ok {
-		spec.Maps["ops"].MaxEntries, spec.Maps["hists"].MaxEntries = n, 2*n
-	}
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoBTF, err)
-	}
-	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
-		return nil, fmt.Errorf("%w: bpf_loop", ErrNoHook)
-	}
-	l := &loaded{}
-	if l.wanted, l.late, l.blind, err = (ladder{kernel, spec.Programs, hookable}).choose(); err != nil {
+	l = &loaded{}
+	if l.counters, err = counterNames(spec); err != nil {
 		return nil, err
 	}
-	if c["strict_all"] != nil {
-		l.wanted, l.late = append(l.wanted, l.late...), nil
-	}
-	for name := range spec.Programs {
-		if !slices.Contains(l.wanted, name) && !slices.Contains(l.late, name) && !slices.Contains(functions, name) &&
-			name != onLook {
-			delete(spec.Programs, name)
-		}
-	}
-	var context *btf.Struct
-	if err := kernel.TypeByName("bpf_iter__bpf_sk_storage_map", &context); err != nil {
-		delete(spec.Programs, onLook)
-		l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: "the kernel has no iterator over " +
-			"sockets: " + err.Error(), Enable: "a newer kernel"})
-	}
-	for _, name := range functions {
-		spec.Programs[name].KernelVersion = anyVersion
+	if err := l.choose(spec); err != nil {
+		return nil, err
 	}
 	if err := l.create(spec); err != nil {
 		return nil, err
@@ -157,7 +137,36 @@ func load(c constants) (*loaded, error) {
 	return l, nil
 }
 
-// create loads the programs. All else does without hooks in user space: without those that know TLS, or without any.
+// choose leaves those programs in a specification that this kernel has a place for.
+func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoBTF, err)
+	}
+	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
+		return fmt.Errorf("%w: bpf_loop", ErrNoHook)
+	}
+	if l.wanted, l.late, l.blind, err = (hookChooser{kernel, spec.Programs, hookable}).choose(); err != nil {
+		return err
+	}
+	keep := slices.Concat(l.wanted, l.late, processPrograms, []string{kernelProgOnConnSnapshot})
+	for name := range spec.Programs {
+		if !slices.Contains(keep, name) {
+			delete(spec.Programs, name)
+		}
+	}
+	var context *btf.Struct
+	if err := kernel.TypeByName("bpf_iter__bpf_sk_storage_map", &context); err != nil {
+		delete(spec.Programs, kernelProgOnConnSnapshot)
+		l.addBlind(losingSnapshots, "the kernel has no iterator over sockets: "+err.Error(), "a newer kernel")
+	}
+	for _, name := range processPrograms {
+		spec.Programs[name].KernelVersion = anyVersion
+	}
+	return nil
+}
+
+// create loads the programs. Most need no hooks in user space: it tries without those for TLS, then without any.
 func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 	if l.coll, err = ebpf.NewCollection(spec); err == nil {
 		return nil
@@ -168,11 +177,8 @@ func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 		}
 		why := err
 		if l.coll, err = ebpf.NewCollection(spec); err == nil {
-			l.blind = append(l.blind, recording.BlindSpot{
-				What: o.losing,
-				Why:  fmt.Sprintf("the kernel does not take the programs: %v", why), Enable: "a newer kernel, with " +
-					"CONFIG_UPROBE_EVENTS",
-			})
+			l.addBlind(o.losing, fmt.Sprintf("the kernel does not take the programs: %v", why),
+				"a newer kernel, with CONFIG_UPROBE_EVENTS")
 			return nil
 		}
 	}

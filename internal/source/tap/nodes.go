@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// addressesOf are the nodes by which the recording knows them: a server that is reached at several addresses is one.
-// The programs number them in this order, from 1 on.
+// addressesOf nodes, by which the recording knows them: a server that is reached at several addresses is one. The
+// programs number them in this order, beginning with 1.
 func addressesOf(nodes []Node) (out []string) {
 	seen := map[string]bool{}
 	for _, n := range nodes {
@@ -23,27 +23,25 @@ func addressesOf(nodes []Node) (out []string) {
 	return out
 }
 
-// maxOps among constants is how many commands the programs tell apart, each with the node that it is sent to.
-const maxOps = "max_ops"
-
-// opsFor so many nodes: two histograms of 2 KiB per CPU each, so that the bound is 2 MiB per CPU.
+// opsFor is how many commands the programs tell apart for so many nodes, each with the node that it is sent to. Each
+// has two histograms of 2 KiB per CPU, so that the bound is 2 MiB per CPU.
 func opsFor(nodes int) uint32 {
-	const first, more, most = 128, 64, 512
+	const first, more, most = int(kernelLimitOPS), 64, 512
 	return uint32(min(first+more*(max(nodes, 1)-1), most))
 }
 
-// loopback addresses lead to a server of this host whatever address it is known by.
+// loopback addresses reach a server of this host whatever address it is known by.
 var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// nameNodes tells the programs how to know the nodes, as book.node does: by process, by address, and on this host by
-// loopback address. Where two share one, it is the first's.
+// nameNodes has the programs find the nodes as recorder.node does: by process, by address, and on this host by loopback
+// address. Where two share an address, it is the first's.
 func (t *Tap) nameNodes() error {
 	number := map[string]uint32{}
 	for i, a := range t.tally.nodes {
 		number[a] = uint32(i + 1)
 	}
 	put := func(k kernelNodeKey, n Node) error {
-		err := t.kernel.coll.Maps["nodes"].Update(k, number[n.Address], ebpf.UpdateNoExist)
+		err := t.kernel.coll.Maps[kernelMapNodes].Update(k, number[n.Address], ebpf.UpdateNoExist)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 			return fmt.Errorf("naming %s to the programs: %w", n.Address, err)
 		}

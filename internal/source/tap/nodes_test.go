@@ -19,13 +19,14 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
 // openTap is a whole kernel source, and what it writes down.
 func openTap(t testing.TB, o Options) (*Tap, *recording.Recording) {
 	t.Helper()
 	rec := recording.New()
-	o.Clock, o.Sink = clock.New(), rec
+	o.Clock, o.Files, o.Sink = clock.New(), host.Root{}, rec
 	source, err := Open(o)
 	needs(t, err)
 	return source, rec
@@ -84,8 +85,8 @@ func onePort(t *testing.T, host byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, host}), uint16(l.Addr().(*net.TCPAddr).Port))
 }
 
-// TestNodesKeptApart: the calls of servers that are watched at once stand in the histograms of the server that they
-// were sent to, also where their ports are the same. Calls to one that is not watched stand nowhere.
+// TestNodesKeptApart: the calls of servers that are watched at once are in the histograms of the server that they
+// were sent to, also where their ports are the same. Calls to one that is not watched are nowhere.
 func TestNodesKeptApart(t *testing.T) {
 	at := onePort(t, 1)
 	next := func(host byte) netip.AddrPort {
@@ -125,7 +126,7 @@ func TestNodesKeptApart(t *testing.T) {
 			want[n.Address+" client "+op] = calls
 		}
 	}
-	// some returns to the client come before the server's end has told what it sent (light_read)
+	// some returns to the client come before the server's end has published what it sent (light_read)
 	for k, n := range got {
 		if want[k] == calls && n > 0 && n < calls && strings.Contains(k, " client ") {
 			got[k] = calls

@@ -38,9 +38,9 @@ func cpuGroup(t *testing.T, name string, cores float64) (dir string, put func(pi
 	return dir, func(pid int) { write("cgroup.procs", fmt.Sprint(pid)) }
 }
 
-// TestThrottledByWhom: a wait for the quota names the cgroup and its quota, of servers and of clients, in the event and
-// in the calls.
-func TestThrottledByWhom(t *testing.T) {
+// TestThrottledByCgroup: a wait for the quota names the cgroup and its quota, of servers and of clients, in the event
+// and in the calls.
+func TestThrottledByCgroup(t *testing.T) {
 	for _, side := range []string{recording.Server, recording.Client} {
 		t.Run(side, func(t *testing.T) {
 			dir, put := cpuGroup(t, side, 0.02) // on a busy machine, too, both get more

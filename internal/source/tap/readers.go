@@ -4,7 +4,7 @@ package tap
 
 import "slowpath/internal/recording"
 
-// readers are the threads of client processes that read replies: with one of them, a reply that lies in the socket
+// readers are the threads of client processes that read replies: where there is only one, a reply that is in the socket
 // waits for that one.
 type readers map[uint32]map[uint32]bool // by process
 
@@ -25,19 +25,19 @@ func (r readers) add(pid, tid uint32) int {
 	return len(threads)
 }
 
-// reader books which thread read a reply, and asks about the runtime of a process that left one unread for as long as a
-// slow call takes.
-func (b *book) reader(e *kernelCallEvent) {
-	if e.Role != roleClient || e.Tgid == 0 || int(e.Tgid) == b.self {
+// reader records which thread read a reply, and reports a process that left one unread for as long as a slow call
+// takes.
+func (r *recorder) reader(e *kernelCallEvent) {
+	if e.Role != roleClient || e.Tgid == 0 || int(e.Tgid) == r.self {
 		return
 	}
-	if k := b.readers.add(e.Tgid, e.Tid); k > 0 {
-		b.Sink.Sample(recording.Sample{
-			TimeNs: b.time(e.At[3]), Source: recording.SourceTap,
+	if k := r.readers.add(e.Tgid, e.Tid); k > 0 {
+		r.Sink.Sample(recording.Sample{
+			TimeNs: r.time(e.At[3]), Source: recording.SourceTap,
 			Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Name: "readers", Value: float64(k),
 		})
 	}
-	if e.At[2] != 0 && e.At[3] > e.At[2] && e.At[3]-e.At[2] >= uint64(b.Slow) && b.unread != nil {
-		b.unread(e.Tgid)
+	if e.At[2] != 0 && e.At[3] > e.At[2] && e.At[3]-e.At[2] >= uint64(r.Slow) && r.onUnread != nil {
+		r.onUnread(e.Tgid)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// stage is a part of a call during which one thread is the one to watch, with its clocks at both ends.
+// stage is a part of a call during which one thread decides how long it takes, with its clocks at both ends.
 type stage struct {
 	span
 	before, after kernelClocks
@@ -16,72 +16,89 @@ type stage struct {
 	actor         string
 	running       string // state while the thread is on the CPU
 	sleeping      string // and while it sleeps
-	own           uint64 // connection whose items are not others'
+	own           uint64 // connection whose activities are the call's own
 }
 
 // waitOrder is the order in which waits are laid; each has the state of its kind.
-var waitOrder = [...]int{frozen, throttled, blocked, runnable, asleep}
+var waitOrder = [...]kernelThreadState{frozen, throttled, blocked, runnable, asleep}
 
-// split divides a stage by the clocks of its thread. The sums are exact; where the thread's long waits are known one by
-// one they stand where they were, and what is left of a state, waits too short to be reported, stands at the begin.
-func (b *book) split(s stage) []recording.Segment {
+// split divides a stage by the clocks of its thread. The sums are exact. Long waits of the thread, which are known one
+// by one, keep their times; what is left of a state, waits too short to be reported, is put at the beginning.
+func (r *recorder) split(s stage) []recording.Segment {
 	if s.to <= s.from {
 		return nil
 	}
-	cv := []recording.Segment{{Actor: s.actor, State: s.running, FromNs: s.from, ToNs: s.to}}
-	var h history
-	if p := b.threads[s.tid]; p != nil {
-		h = *p
+	segs := []recording.Segment{{Actor: s.actor, State: s.running, FromNs: s.from, ToNs: s.to}}
+	var log threadLog
+	if l := r.threads[s.tid]; l != nil {
+		log = *l
 	}
 	for _, state := range waitOrder {
 		left := int64(s.after.Ns[state] - s.before.Ns[state])
 		left = max(0, min(left, s.to-s.from))
 		name, actor := waitKinds[state], s.actor
 		if state == asleep {
-			name = s.sleeping
-			switch name {
-			case recording.Unexplained:
-				actor = recording.Nobody
-			case recording.Forward:
-				actor = recording.Proxy
-			}
+			name, actor = s.sleeping, sleeper(s)
 			if name != recording.Exec && s.actor == recording.Server {
-				left -= h.sleptWorking(s.from, s.to)
+				left -= log.sleptWorking(s.from, s.to)
 			}
-		}
-		if state != asleep {
-			for _, w := range h.waits {
-				if left > 0 && w.state == name && w.overlap(s.from, s.to) > 0 {
-					from, to := max(w.from, s.from), min(w.to, s.to)
-					to = min(to, from+left)
-					var laid int64
-					cv, laid = lay(cv, recording.Segment{
-						Actor: actor, State: name, FromNs: from, ToNs: to,
-						Culprit: w.culprit,
-					}, s.running, 1<<62)
-					left -= laid
-				}
-			}
+		} else {
+			segs, left = layWaits(segs, s, log.waits, name, left)
 		}
 		if left > 0 {
-			cv, _ = lay(cv, recording.Segment{Actor: actor, State: name, FromNs: s.from, ToNs: s.to}, s.running, left)
+			segs, _ = lay(segs, recording.Segment{Actor: actor, State: name, FromNs: s.from, ToNs: s.to}, s.running,
+				left)
 		}
 	}
 	if s.actor == recording.Server && s.running == recording.Busy {
-		for i := range cv {
-			if cv[i].State == recording.Busy {
-				d, _ := longest(h.items, cv[i].FromNs, cv[i].ToNs, func(d deed) bool {
-					return d.conn != s.own ||
-						d.conn == 0
-				})
-				cv[i].Culprit = h.name(d, cv[i].FromNs, cv[i].ToNs)
-			}
-		}
+		nameCulprits(segs, s, log)
 	}
-	return cv
+	return segs
 }
 
-// lay puts s over up to most nanoseconds of those segments within it that have a state, and tells how much it took.
+// sleeper is the actor of the time in which the thread of a stage sleeps.
+func sleeper(s stage) string {
+	switch s.sleeping {
+	case recording.Unexplained:
+		return recording.Nobody
+	case recording.Forward:
+		return recording.Proxy
+	}
+	return s.actor
+}
+
+// layWaits puts the known waits of a state over a stage, up to `left` nanoseconds, and tells how much of that is left.
+func layWaits(segs []recording.Segment, s stage, waits []interval, state string, left int64) ([]recording.Segment,
+	int64,
+) {
+	for _, w := range waits {
+		if left <= 0 || w.state != state || w.overlap(s.from, s.to) <= 0 {
+			continue
+		}
+		from, to := max(w.from, s.from), min(w.to, s.to)
+		to = min(to, from+left)
+		var laid int64
+		segs, laid = lay(segs, recording.Segment{
+			Actor: s.actor, State: state, FromNs: from, ToNs: to,
+			Culprit: w.culprit,
+		}, s.running, 1<<62)
+		left -= laid
+	}
+	return segs, left
+}
+
+// nameCulprits names what the server did instead while a call waited for it.
+func nameCulprits(segs []recording.Segment, s stage, log threadLog) {
+	ofOthers := func(d interval) bool { return d.conn != s.own || d.conn == 0 }
+	for i := range segs {
+		if segs[i].State == recording.Busy {
+			d, _ := longest(log.activities, segs[i].FromNs, segs[i].ToNs, ofOthers)
+			segs[i].Culprit = log.name(d, segs[i].FromNs, segs[i].ToNs)
+		}
+	}
+}
+
+// lay puts s over up to `most` nanoseconds of those segments within it that have a state, and tells how much it took.
 func lay(cv []recording.Segment, s recording.Segment, over string, most int64) ([]recording.Segment, int64) {
 	var out []recording.Segment
 	var laid int64
@@ -104,18 +121,17 @@ func lay(cv []recording.Segment, s recording.Segment, over string, most int64) (
 	return out, laid
 }
 
-// serverSegments is the way of a call through its server: waiting in the socket until it is read, its own execution,
-// and waiting for others until its reply is sent.
-func (b *book) serverSegments(e *kernelCallEvent) []recording.Segment {
-	return b.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, b.heldBack(e.Tid, e.Tgid, uint32(e.Flags)))
+// serverSegments are those of a call at its server: waiting in the socket until it is read, its own execution, and
+// waiting for others until its reply is sent.
+func (r *recorder) serverSegments(e *kernelCallEvent) []recording.Segment {
+	return r.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, r.sleepingState(e.Tid, e.Tgid, e.Flags))
 }
 
-// heldBack is what a server does with a call that it has read, sleeping. Where it owes its caller no rest of a reply,
-// it keeps the call waiting of its own accord (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server
-// behind it. Else the replies go out as they are taken. Of a thread that only reads for others it is not known what
-// those do.
-func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
-	proxy := slices.ContainsFunc(b.Nodes, func(n Node) bool { return n.Proxy != 0 && n.Proxy == int(tgid) })
+// sleepingState is what a server that sleeps does with a call that it has read. Where no rest of a reply is to be sent,
+// it withholds the reply (CLIENT PAUSE, a command that blocks), or as a proxy waits for the server behind it. Else it
+// sends as fast as the client receives. Of a thread that only reads for others it is not known what those do.
+func (r *recorder) sleepingState(tid, tgid uint32, flags kernelCallFlag) string {
+	proxy := slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Proxy != 0 && n.Proxy == int(tgid) })
 	switch {
 	case flags&flagPieces != 0:
 		return recording.Send
@@ -127,25 +143,25 @@ func (b *book) heldBack(tid, tgid uint32, flags uint32) string {
 	return recording.Unexplained
 }
 
-// atServer takes the moments of a call at its server; complete is when the last byte of the request had come, held what
-// it is that the server sleeps between the call's own work and its reply.
-func (b *book) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64,
-	held string,
+// atServer takes the times of a call at its server. complete is when the last byte of the request had arrived; sleeping
+// is the state of the time that the server sleeps between the call's own work and its reply.
+func (r *recorder) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64,
+	sleeping string,
 ) []recording.Segment {
-	t := [4]int64{b.time(at[0]), b.time(at[1]), b.time(at[2]), b.time(at[3])}
+	t := [4]int64{r.time(at[0]), r.time(at[1]), r.time(at[2]), r.time(at[3])}
 	for i := 1; i < len(t); i++ {
 		t[i] = max(t[i], t[i-1])
 	}
-	whole := min(max(b.time(complete), t[0]), t[1])
+	whole := min(max(r.time(complete), t[0]), t[1])
 	segs := add(nil, recording.Network, recording.Out, t[0], whole)
 	t[0] = whole
 	for i, s := range []stage{
 		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
 		{actor: recording.Server, running: recording.Exec, sleeping: recording.Exec},
-		{actor: recording.Server, running: recording.Busy, sleeping: held},
+		{actor: recording.Server, running: recording.Busy, sleeping: sleeping},
 	} {
 		s.span, s.before, s.after, s.tid, s.own = span{t[i], t[i+1]}, clk[i], clk[i+1], tid, conn
-		segs = append(segs, b.split(s)...)
+		segs = append(segs, r.split(s)...)
 	}
 	return merged(segs)
 }
@@ -157,23 +173,23 @@ func asleepAfter(e *kernelCallEvent) int64 {
 
 // joined makes one call of the client's view and what is known of the server's. The parts of both that overlap are the
 // server's.
-func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recording.Call, []recording.Segment) {
-	sent, arrived := b.time(e.At[1]), b.time(e.At[2])
+func (r *recorder) joined(e *kernelCallEvent, k callKey, c recording.Call) (recording.Call, []recording.Segment) {
+	sent, arrived := r.time(e.At[1]), r.time(e.At[2])
 	start, end := c.StartNs, c.EndNs
 	arrived = min(max(arrived, start), end)
 	sent = min(max(sent, start), arrived)
 	var inner []recording.Segment
-	if h := b.waiting[k]; h != nil {
-		delete(b.waiting, k)
-		inner, c.Side, c.Op, c.ArgCount = h.segs, "both", h.call.Op, h.call.ArgCount
+	if v := r.serverViews[k]; v != nil {
+		delete(r.serverViews, k)
+		inner, c.Side, c.Op, c.ArgCount = v.segs, "both", v.call.Op, v.call.ArgCount
 	} else if e.Flags&flagPaired != 0 {
 		p := e.Pair
 		var clk [4]kernelClocks
 		if p.Split != 0 {
 			clk = [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}
 		}
-		inner, c.Side = b.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0,
-			b.heldBack(p.Tid, p.Tgid, p.Flags)), "both"
+		inner, c.Side = r.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0,
+			r.sleepingState(p.Tid, p.Tgid, kernelCallFlag(p.Flags))), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment
@@ -187,8 +203,8 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 		segs = add(segs, recording.Client, recording.Send, start, sent)
 		segs = add(segs, recording.Nobody, recording.Unexplained, sent, arrived)
 	}
-	segs = b.layRetransmits(segs, k)
-	segs = append(segs, b.split(stage{
+	segs = r.layRetransmits(segs, k)
+	segs = append(segs, r.split(stage{
 		span: span{arrived, end}, before: e.Clk[2], after: e.Clk[3], tid: e.Tid,
 		actor:   recording.Client,
 		running: recording.Receive, sleeping: recording.OffCPU,
@@ -196,9 +212,9 @@ func (b *book) joined(e *kernelCallEvent, k callKey, c recording.Call) (recordin
 	return c, merged(segs)
 }
 
-// layRetransmits gives time on the way to the retransmissions that it was spent waiting for.
-func (b *book) layRetransmits(segs []recording.Segment, k callKey) []recording.Segment {
-	for _, s := range b.resent[k.client] {
+// layRetransmits gives network time to the retransmissions that it was spent waiting for.
+func (r *recorder) layRetransmits(segs []recording.Segment, k callKey) []recording.Segment {
+	for _, s := range r.retransmissions[k.client] {
 		for _, over := range []string{recording.Out, recording.Back, recording.Unexplained} {
 			segs, _ = lay(segs, recording.Segment{
 				Actor: recording.Network, State: recording.Retransmit, FromNs: s.from,
@@ -242,20 +258,20 @@ func merged(segs []recording.Segment) []recording.Segment {
 	return out
 }
 
-// settle passes on the server's views whose client's view did not come, and forgets what ended.
-func (b *book) settle(now int64) {
-	for k, h := range b.early {
-		if now >= h.due {
-			b.late(k)
+// settle passes on the views of one end whose other view did not come, and drops what ended.
+func (r *recorder) settle(now int64) {
+	for k, v := range r.clientViews {
+		if now >= v.due {
+			r.joinClientView(k)
 		}
 	}
-	for k, h := range b.waiting {
-		if now >= h.due {
-			delete(b.waiting, k)
-			b.pass(h.call, h.segs)
+	for k, v := range r.serverViews {
+		if now >= v.due {
+			delete(r.serverViews, k)
+			r.pass(v.call, v.segs)
 		}
 	}
-	b.unanswered(now)
-	b.beside(now)
-	b.forget(now)
+	r.expireDNS(now)
+	r.emitConcurrent(now)
+	r.expire(now)
 }

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
 // partition fails unless segments are disjoint, none is empty, and they fill [from, to) without a gap.
@@ -26,9 +27,9 @@ func partition(t *rapid.T, segs []recording.Segment, from, to int64) {
 	}
 }
 
-// anyCall draws a report such as the programs could make: moments that may be out of order by a race, clocks that may
+// anyCall draws an event such as the programs could make: times that may be out of order by a race, clocks that may
 // have been read torn.
-func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
+func anyCall(t *rapid.T, role kernelRole) *kernelCallEvent {
 	e := &kernelCallEvent{Role: role, Tid: 7}
 	at := rapid.Uint64Range(1e9, 2e9).Draw(t, "start")
 	for i := range e.At {
@@ -48,19 +49,19 @@ func anyCall(t *rapid.T, role uint8) *kernelCallEvent {
 	return e
 }
 
-func anyBook(t *rapid.T) *book {
-	b := newBook(Options{Clock: clock.New()}, func(ns uint64) int64 { return int64(ns) },
+func anyRecorder(t *rapid.T) *recorder {
+	b := newRecorder(Options{Clock: clock.New(), Files: host.Root{}}, func(ns uint64) int64 { return int64(ns) },
 		func(uint16) nodeOp { return nodeOp{name: "GET"} })
-	h := b.history(7)
-	for range rapid.IntRange(0, 6).Draw(t, "deeds") {
+	h := b.threadLog(7)
+	for range rapid.IntRange(0, 6).Draw(t, "intervals") {
 		from := rapid.Int64Range(1e9, 2e9+60e6).Draw(t, "from")
-		d := deed{span: span{from, from + rapid.Int64Range(1, 30e6).Draw(t, "ns")}, culprit: "x"}
-		if state := rapid.IntRange(0, asleep).Draw(t, "state"); state < asleep {
+		d := interval{span: span{from, from + rapid.Int64Range(1, 30e6).Draw(t, "ns")}, culprit: "x"}
+		if state := rapid.IntRange(0, int(asleep)).Draw(t, "state"); state < int(asleep) {
 			d.state = waitKinds[state]
-			h.waits = remember(h.waits, d)
+			h.waits = appendBounded(h.waits, d)
 		} else {
 			d.slept = rapid.Int64Range(0, d.to-d.from).Draw(t, "slept")
-			h.items = remember(h.items, d)
+			h.activities = appendBounded(h.activities, d)
 		}
 	}
 	return b
@@ -69,19 +70,19 @@ func anyBook(t *rapid.T) *book {
 // TestSegmentsAddUp: whatever the programs report, the segments of a call are a partition of its time.
 func TestSegmentsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := anyBook(t)
+		b := anyRecorder(t)
 		e := anyCall(t, roleServer)
 		partition(t, b.serverSegments(e), int64(e.At[0]), int64(e.At[3]))
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		b := anyBook(t)
+		b := anyRecorder(t)
 		e := anyCall(t, roleClient)
 		k := callKey{seq: 1}
 		c := recording.Call{StartNs: int64(e.At[0]), IntendedNs: int64(e.At[0]), EndNs: int64(e.At[3])}
 		switch rapid.IntRange(0, 2).Draw(t, "server's view") {
 		case 1:
 			s := anyCall(t, roleServer)
-			b.waiting[k] = &heldCall{segs: b.serverSegments(s)}
+			b.serverViews[k] = &serverView{segs: b.serverSegments(s)}
 		case 2:
 			s := anyCall(t, roleServer)
 			e.Flags |= flagPaired
@@ -91,8 +92,11 @@ func TestSegmentsAddUp(t *testing.T) {
 					"split"),
 			}
 		}
-		b.resent[k.client] = []span{{int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"), int64(e.At[3]) -
-			rapid.Int64Range(-5e6, 5e6).Draw(t, "until")}}
+		b.retransmissions[k.client] = []span{{
+			int64(e.At[0]) + rapid.Int64Range(-5e6, 30e6).Draw(t, "resent"),
+			int64(e.At[3]) -
+				rapid.Int64Range(-5e6, 5e6).Draw(t, "until"),
+		}}
 		_, segs := b.joined(e, k, c)
 		partition(t, segs, c.StartNs, c.EndNs)
 	})

@@ -149,7 +149,7 @@ func TestSpecialCommands(t *testing.T) {
 			k.ask("$1\r\n1\r\n", "GET", "tracked")
 			k.ask("$3\r\nend\r\n", "ECHO", "end")
 
-			sub := newTalk(t, port) // a subscriber is left out from there on
+			sub := newTalk(t, port) // a subscriber is left out after it has subscribed
 			sub.send("SUBSCRIBE", "channel")
 			sub.expect("*3\r\n$9\r\nsubscribe\r\n$7\r\nchannel\r\n:1\r\n")
 			other.ask(":1\r\n", "PUBLISH", "channel", "hello")
@@ -158,7 +158,7 @@ func TestSpecialCommands(t *testing.T) {
 
 			calls, counts := r.finish(t)
 			for i, k := range talks {
-				for _, role := range []uint8{roleServer, roleClient} {
+				for _, role := range []kernelRole{roleServer, roleClient} {
 					var got []stamped
 					for _, e := range calls {
 						if client, _ := endsOf(&e.Addr); client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() &&

@@ -1,10 +1,10 @@
 // Package tap is the kernel source: eBPF programs that see every Redis call on this host, from the server's end of a
 // connection, the client's, or both, without touching either.
 //
-// The programs (bpf/) run at the socket and scheduler tracepoints. They match requests and replies by order and byte
-// offset, keep clocks of the threads at both ends, decide in the kernel which calls are slow, and report those with the
-// moments of their way and the clocks at each; all others only feed histograms. This package loads them, turns their
-// reports into rows of a recording, and says what it could not see.
+// The programs (bpf/) run at tracepoints of sockets and of the scheduler. They match requests and replies by order and
+// byte offset, keep clocks of the threads at both ends, decide in the kernel which calls are slow, and report those
+// with times and clocks at each step; all others only go to histograms. This package loads them, turns their events
+// into rows of a recording, and says what it could not see.
 package tap
 
 import (
@@ -28,32 +28,41 @@ type Node struct {
 	Port int
 }
 
-// Whom restricts the calls that are passed on to those whose client or server is a process that is meant: all that is
-// given must hold for it. The zero value means all. What the calls waited for is told whoever did it.
-type Whom struct {
+// ProcessFilter selects the calls that are passed on: those whose client or server is a process that matches all that
+// is given. The zero value selects all. What a call waited for is recorded whichever process did it.
+type ProcessFilter struct {
 	PID       int
 	Comm      string // its command name, as in ps
-	Container string // begin of a container's id, or a part of its cgroup's path
+	Container string // beginning of a container's id, or a part of its cgroup's path
 }
 
-// String is the restriction as the command line has it.
-func (w Whom) String() string {
+// String is the filter as the command line has it.
+func (f ProcessFilter) String() string {
 	var out []string
-	if w.PID != 0 {
-		out = append(out, fmt.Sprintf("--pid %d", w.PID))
+	if f.PID != 0 {
+		out = append(out, fmt.Sprintf("--pid %d", f.PID))
 	}
-	if w.Comm != "" {
-		out = append(out, "--comm "+w.Comm)
+	if f.Comm != "" {
+		out = append(out, "--comm "+f.Comm)
 	}
-	if w.Container != "" {
-		out = append(out, "--container "+w.Container)
+	if f.Container != "" {
+		out = append(out, "--container "+f.Container)
 	}
 	return strings.Join(out, " ")
+}
+
+// Files are the files of the host that are read: processes' in /proc, and block devices' in /sys. Names are absolute.
+type Files interface {
+	// Path is where a name really is, for libraries that read by themselves.
+	Path(name string) string
+	ReadFile(name string) ([]byte, error)
+	Readlink(name string) (string, error)
 }
 
 // Options of a watch.
 type Options struct {
 	Clock *clock.Real
+	Files Files
 	Sink  recording.Sink
 	Nodes []Node
 	Slow  time.Duration // calls of this length or more are reported; 0: DefaultSlow
@@ -61,13 +70,13 @@ type Options struct {
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration
-	// Whom restricts whose calls are passed on; its zero value does not.
-	Whom Whom
-	// Quota, if set, tells which cgroup's CPU quota a thread was just held by, and that quota in cores; "" where it is
-	// not known.
+	// Processes selects the calls that are passed on; its zero value selects all.
+	Processes ProcessFilter
+	// Quota, if set, says which cgroup's CPU quota a thread was just throttled by, and that quota in cores; "" where it
+	// is not known.
 	Quota func(tid int) (cgroup string, cores float64)
-	// Side is the only end of connections to write down, recording.Server or recording.Client: containers of one kernel
-	// are two hosts to a recording. Empty: both, and calls that both ends saw as one.
+	// Side is the only end of connections to record, recording.Server or recording.Client: containers of one kernel are
+	// two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string
 }
 
@@ -75,10 +84,10 @@ type Options struct {
 const (
 	DefaultSlow    = 5 * time.Millisecond
 	DefaultMinWork = 200 * time.Microsecond
-	// drainEvery is how often the ring buffer is emptied. The kernel wakes nobody, so that the watched threads do not
+	// drainEvery is how often the ring buffer is emptied. The programs wake nobody, so that the watched threads do not
 	// pay for it.
 	drainEvery = 50 * time.Millisecond
-	// drainBytes is what is read of it before other work is due, some thousand reports.
+	// drainBytes are read of it before other work is due, some thousand events.
 	drainBytes = 1 << 20
 )
 

@@ -20,9 +20,10 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 )
 
-// TestTLSNamesOfClient: where only the client is on this host, its library tells the names: hiredis in redis-cli, which
+// TestTLSNamesOfClient: where only the client is on this host, its library has the names: hiredis in redis-cli, which
 // uses SSL_write, and Python, which uses SSL_write_ex.
 func TestTLSNamesOfClient(t *testing.T) {
 	const python = `import socket, ssl, sys
@@ -97,21 +98,21 @@ for line in sys.stdin:
 	}
 }
 
-func TestWaits(t *testing.T) {
+func TestBlocks(t *testing.T) {
 	for op, want := range map[string]bool{"BLPOP": true, "BLPOP +": true, "GET": false, "GET +": false, "+": false} {
-		if waits(op) != want {
+		if blocks(op) != want {
 			t.Errorf("%q: %v", op, !want)
 		}
 	}
 }
 
-// heard is a sink that passes on the names of calls.
-type heard struct {
+// callNames is a sink that passes on the names of calls.
+type callNames struct {
 	*recording.Recording
 	ops chan string
 }
 
-func (h heard) Call(c recording.Call, _ ...recording.Segment) { h.ops <- c.Side + " " + c.Op }
+func (h callNames) Call(c recording.Call, _ ...recording.Segment) { h.ops <- c.Side + " " + c.Op }
 
 // TestTLSProcessesFound: the processes at both ends are found while the watch runs, and asked.
 func TestTLSProcessesFound(t *testing.T) {
@@ -120,10 +121,13 @@ func TestTLSProcessesFound(t *testing.T) {
 	}
 	server, port, _ := startTLS(t)
 	clk := clock.New()
-	sink := heard{recording.New(), make(chan string, 1000)}
-	// By this address the client's end is not one that its server's end tells for.
+	sink := callNames{recording.New(), make(chan string, 1000)}
+	// By this address the client's end is not one that its server's end parses for.
 	node := Node{Address: "node", Remote: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), uint16(port))}
-	watch, err := Open(Options{Clock: clk, Sink: sink, Nodes: []Node{node}, SamplePerSecond: 1 << 20})
+	watch, err := Open(Options{
+		Clock: clk, Files: host.Root{}, Sink: sink, Nodes: []Node{node},
+		SamplePerSecond: 1 << 20,
+	})
 	needs(t, err)
 	if watch.plaintexts.begin == nil {
 		t.Skip("needs uprobe_multi links (Linux 6.6)")
@@ -158,8 +162,8 @@ func TestTLSProcessesFound(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	for _, e := range []end{{uint32(server), roleServer}, {uint32(cmd.Process.Pid), roleClient}} {
-		if err, asked := watch.plaintexts.asked[e]; err != nil || !asked || len(watch.plaintexts.links[e]) == 0 {
+	for _, e := range []processEnd{{uint32(server), roleServer}, {uint32(cmd.Process.Pid), roleClient}} {
+		if err, asked := watch.plaintexts.results[e]; err != nil || !asked || len(watch.plaintexts.links[e]) == 0 {
 			t.Errorf("process %v was asked: %v, %v", e, asked, err)
 		}
 	}
@@ -170,17 +174,18 @@ func TestTLSProcessesFound(t *testing.T) {
 
 // TestOwnTLS: a program that brings its own TLS, such as this one, is no source of names, and that is said once.
 func TestOwnTLS(t *testing.T) {
-	w := newPlaintextWatch(map[string]*ebpf.Program{"on_plain": {}, "on_plain_done": {}}) // never attached
-	if err := w.ask(os.Getpid(), roleServer); !errors.Is(err, errOwnTLS) {
+	// never attached
+	w := newPlaintextWatch(map[string]*ebpf.Program{kernelProgOnSslCall: {}, kernelProgOnSslReturn: {}}, host.Root{})
+	if err := w.watch(os.Getpid(), roleServer); !errors.Is(err, errOwnTLS) {
 		t.Errorf("this program as a server: %v", err)
 	}
 	sink := recording.New()
 	watch := &Tap{
 		Options: Options{Clock: clock.New(), Sink: sink}, plaintexts: w,
-		book: &book{names: map[uint32]string{uint32(os.Getpid()): "tap.test"}},
+		recorder: &recorder{names: map[uint32]string{uint32(os.Getpid()): "tap.test"}},
 	}
 	for range 2 {
-		watch.askPlaintext(&kernelAddr{Role: roleClient, Tls: 1}, uint32(os.Getpid()), Node{Address: "far:6379"})
+		watch.watchPlaintext(&kernelAddr{Role: roleClient, Tls: 1}, uint32(os.Getpid()), Node{Address: "far:6379"})
 	}
 	if len(sink.Events) != 1 || sink.Events[0].Kind != recording.KindBlindSpot ||
 		!strings.Contains(string(sink.Events[0].Detail), "names of commands under TLS of tap.test") {

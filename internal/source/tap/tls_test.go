@@ -27,6 +27,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf/link"
+
+	"slowpath/internal/source/host"
 )
 
 // startTLS runs a real server that speaks TLS, and plain at a second port.
@@ -111,19 +113,19 @@ func (k *talk) write(text string) {
 }
 
 // placesIn finds where to hook.
-type placesIn = func(*elf.File, uint8) (link.UprobeMultiOptions, error)
+type placesIn = func(*elf.File, kernelRole) (link.UprobeMultiOptions, error)
 
 // hook has the programs see the plaintext of a process.
-func (r *raw) hook(t testing.TB, pid int, role uint8) { r.hookAt(t, places, pid, role) }
+func (r *raw) hook(t testing.TB, pid int, role kernelRole) { r.hookAt(t, places, pid, role) }
 
-func (r *raw) hookAt(t testing.TB, where placesIn, pid int, role uint8) {
+func (r *raw) hookAt(t testing.TB, where placesIn, pid int, role kernelRole) {
 	t.Helper()
-	w := newPlaintextWatch(r.coll.Programs)
+	w := newPlaintextWatch(r.coll.Programs, host.Root{})
 	w.places = where
 	if w.begin == nil {
 		t.Skip("needs uprobe_multi links (Linux 6.6)")
 	}
-	err := w.ask(pid, role)
+	err := w.watch(pid, role)
 	for _, links := range w.links {
 		r.links = append(r.links, links...)
 	}
@@ -153,7 +155,7 @@ type turn struct {
 
 // turnsOf are the turns of a connection at one end, in their order, from the first that has a name: those before are of
 // the handshake.
-func turnsOf(calls []kernelCallEvent, names map[uint16]string, clientPort int, role uint8) []turn {
+func turnsOf(calls []kernelCallEvent, names map[uint16]string, clientPort int, role kernelRole) []turn {
 	var out []turn
 	for _, e := range calls {
 		client, _ := endsOf(&e.Addr)
@@ -183,7 +185,7 @@ func TestTLS(t *testing.T) {
 	calls, counts := r.finish(t)
 	const record = 5 + 1 + 16 // what TLS 1.3 adds: header, type of content, tag (RFC 8446, 5.2)
 	asked := len(command("DEBUG", "SLEEP", "0.05")) + record
-	seen := map[uint8]int{}
+	seen := map[kernelRole]int{}
 	for _, e := range calls { // on a busy machine a PING may be slow, too
 		if ns := e.At[3] - e.At[0]; e.Flags&flagFresh == 0 && ns >= 50e6 && int(e.ReqBytes) == asked &&
 			e.Flags&flagTLS != 0 && names[e.Op] == "?" {
@@ -255,7 +257,7 @@ func testTLSNames(t *testing.T, where placesIn) {
 	if got := turnsOf(calls, names, portOf(k), roleServer); !slices.Equal(got, want) {
 		t.Errorf("at the server's end:\n got %v\nwant %v; %v", got, want, counts)
 	}
-	// The client's end leaves out the turns whose reply it has before the server's end told of it.
+	// The client's end leaves out the turns whose reply it has before the server's end published it.
 	got, left := turnsOf(calls, names, portOf(k), roleClient), want
 	for _, u := range got {
 		i := slices.Index(left, u)
@@ -291,7 +293,7 @@ func TestTLSNamesFromMiddle(t *testing.T) {
 	}
 }
 
-// TestTLSNamesKeepPlace: however the requests are cut into records, what stands in a value is never taken for a
+// TestTLSNamesKeepPlace: however the requests are cut into records, what is in a value is never taken for a
 // command, and the place in the stream is known afterwards.
 func TestTLSNamesKeepPlace(t *testing.T) {
 	const rounds = 100

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -21,6 +22,8 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"slowpath/internal/clock"
 )
 
 // startServer runs a real server of its own and gives its port.
@@ -106,7 +109,7 @@ func needs(t testing.TB, err error) {
 	}
 }
 
-// raw is the programs without the book: every report as the kernel made it.
+// raw is the programs without the recorder: every event as the kernel made it.
 type raw struct {
 	*loaded
 	port  int
@@ -116,9 +119,32 @@ type raw struct {
 	done  chan struct{}
 }
 
+// ringBytes among constants is the size of the ring buffer, a power of two.
+const ringBytes = "ring_bytes"
+
+// loadWith loads the programs with constants. Those that parse at both ends of all connections (strict_all) need all
+// hooks.
+func loadWith(c constants) (*loaded, error) {
+	ring, large := c[ringBytes].(uint32)
+	c = maps.Clone(c)
+	delete(c, ringBytes)
+	spec, err := specWith(c)
+	if err != nil {
+		return nil, err
+	}
+	if large {
+		spec.Maps[kernelMapEvents].MaxEntries = ring
+	}
+	l, err := load(spec)
+	if err != nil || c[kernelVarStrictAll] == nil {
+		return l, err
+	}
+	return l, l.attachLate("") // all of them
+}
+
 func openRaw(t testing.TB, port int, c constants) *raw {
 	t.Helper()
-	l, err := load(c)
+	l, err := loadWith(c)
 	needs(t, err)
 	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
 		t.Fatal(err)
@@ -137,7 +163,7 @@ func (r *raw) read() {
 	for last := false; ; {
 		r.ring.SetDeadline(time.Now().Add(time.Millisecond))
 		for r.ring.ReadInto(&rec) == nil {
-			if rec.RawSample[0] == evCall {
+			if kernelEventType(rec.RawSample[0]) == evCall {
 				var e kernelCallEvent
 				copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), rec.RawSample)
 				r.calls = append(r.calls, e)
@@ -160,13 +186,19 @@ func (r *raw) finish(t testing.TB) ([]kernelCallEvent, map[string]uint64) {
 	close(r.stop)
 	<-r.done
 	counts := map[string]uint64{}
-	for i, name := range counterNames {
+	for i, name := range r.counters {
 		counts[name], _ = sumPerCPU(r.coll.Maps["counters"], uint32(i))
 	}
 	if err := errors.Join(r.ring.Close(), r.Close()); err != nil {
 		t.Error(err)
 	}
 	return r.calls, counts
+}
+
+// monotonic is the time by the clock of the programs.
+func monotonic() int64 {
+	ns, _ := clock.New().Monotonic() // it cannot fail on Linux
+	return ns
 }
 
 // stamped is a call as the load generator made it.
@@ -360,13 +392,13 @@ func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts ma
 		}
 		made += len(s.calls)
 	}
-	paired := map[uint8]int{}
+	paired := map[kernelRole]int{}
 	wrong := 0
 	// Calls of a connection are numbered by the programs; those of one that was there before begin where its order
 	// became known.
 	type key struct {
 		end  netip.AddrPort
-		role uint8
+		role kernelRole
 	}
 	next := map[key]int{}
 	for _, e := range calls {

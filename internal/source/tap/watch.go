@@ -8,122 +8,139 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 )
 
 // Tap is a running kernel source.
 type Tap struct {
 	Options
-	kernel     *loaded
-	ring       *ringbuf.Reader
-	offset     int64 // from CLOCK_MONOTONIC to the clock of the recording
-	book       *book
-	tally      tally
-	collectors *collectorWatch
-	plaintexts *plaintextWatch
-	looks      *looker // nil: it cannot look, or there is but one node
+	kernel      *loaded
+	ring        *ringbuf.Reader
+	offset      int64 // from CLOCK_MONOTONIC to the clock of the recording
+	recorder    *recorder
+	tally       tally
+	collections *collectionWatch
+	plaintexts  *plaintextWatch
+	snapshots   *snapshotReader // nil: the kernel has no such iterator, or there is one node only
 }
 
-// Open loads the programs and attaches them. From then on they see; Run passes on what they saw.
-func Open(o Options) (*Tap, error) {
+// Open loads the programs and attaches them. From then the programs see calls; Run passes on what they saw.
+func Open(o Options) (t *Tap, err error) {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
 	}
 	if o.MinWork == 0 {
 		o.MinWork = DefaultMinWork
 	}
+	monotonic, err := o.Clock.Monotonic()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kernel's clock: %w", err)
+	}
+	offset := o.Clock.Now() - monotonic
+	spec, err := specWith(constantsOf(o))
+	if err != nil {
+		return nil, err
+	}
+	l, err := load(spec)
+	if err != nil {
+		return nil, err
+	}
+	t = &Tap{Options: o, kernel: l, offset: offset, tally: tally{
+		counters: make([]uint64, len(l.counters)),
+		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
+	}}
+	t.recorder = newRecorder(o, t.time, t.opOf)
+	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
+	t.plaintexts = newPlaintextWatch(l.coll.Programs, o.Files)
+	t.recorder.onUnread, t.recorder.onTLS = t.watchCollections, t.watchPlaintext
+	t.recorder.onRemoteClient, t.recorder.onParsedClient = t.watchAcks, t.watchSends
+	t.recorder.onDropped = t.collections.drop
+	defer func() {
+		if err != nil {
+			_ = t.Close() // the first error counts
+			t = nil
+		}
+	}()
+	if t.ring, err = ringbuf.NewReader(l.coll.Maps[kernelMapEvents]); err != nil {
+		return t, fmt.Errorf("opening the ring buffer: %w", err)
+	}
+	if t.recorder.snapshots.several {
+		var err error
+		if t.snapshots, err = openSnapshots(l.coll); err != nil {
+			l.addBlind(losingSnapshots, err.Error(), "run as root")
+		}
+	}
+	if err := t.nameNodes(); err != nil {
+		return t, err
+	}
+	for _, port := range t.recorder.ports() {
+		if err := l.coll.Maps[kernelMapPorts].Put(uint32(port), uint8(1)); err != nil {
+			return t, fmt.Errorf("naming port %d to the programs: %w", port, err)
+		}
+	}
+	t.watchNodes()
+	return t, nil
+}
+
+// constantsOf are the constants of the programs for a watch.
+func constantsOf(o Options) constants {
+	// events of the sample are limited per tick, of which there are 954 in a second
+	const ticksPerSecond = (int(time.Second) + 1<<(kernelTickTICK_SHIFT-1)) >> kernelTickTICK_SHIFT
 	perTick := uint32(0)
 	if o.SamplePerSecond > 0 {
 		perTick = uint32(max(1, o.SamplePerSecond/ticksPerSecond))
 	}
-	l, err := load(constants{
-		"slow_ns": uint64(o.Slow), "min_item_ns": uint64(o.MinWork), "min_offcpu_ns": uint64(o.MinWork),
-		"sample_per_tick": perTick, "own_tgid": uint32(os.Getpid()), maxOps: opsFor(len(addressesOf(o.Nodes))),
-	})
-	if err != nil {
-		return nil, err
+	return constants{
+		kernelVarSlowNs: uint64(o.Slow), kernelVarMinActivityNs: uint64(o.MinWork),
+		kernelVarMinOffcpuNs: uint64(o.MinWork), kernelVarSamplePerTick: perTick,
+		kernelVarOwnTgid: uint32(os.Getpid()), kernelVarMaxOps: opsFor(len(addressesOf(o.Nodes))),
 	}
-	t := &Tap{Options: o, kernel: l, tally: tally{
-		counters: make([]uint64, len(counterNames)),
-		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
-	}}
-	t.book = newBook(o, t.time, t.opOf)
-	t.collectors, t.book.unread = newCollectorWatch(), t.askCollector
-	t.plaintexts, t.book.sealed = newPlaintextWatch(l.coll.Programs), t.askPlaintext
-	t.book.gone, t.book.remote, t.book.parsed = t.collectors.forget, t.hearAcks, t.hearSends
-	if err := t.collectors.load(l.coll.Maps["events"]); err != nil {
-		return nil, errors.Join(err, t.collectors.Close(), l.Close())
-	}
-	if t.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
-		_ = errors.Join(t.collectors.Close(), l.Close()) // the first error counts
-		return nil, fmt.Errorf("opening the ring buffer: %w", err)
-	}
-	t.offset = o.Clock.Now() - monotonic()
-	if t.book.looks.several {
-		if t.looks, err = openLooker(l.coll); err != nil {
-			l.blind = append(l.blind, recording.BlindSpot{What: losingLooks, Why: err.Error(), Enable: "run as root"})
-		}
-	}
-	if err := t.nameNodes(); err != nil {
-		t.Close()
-		return nil, err
-	}
-	for _, port := range t.book.ports() {
-		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
-			t.Close()
-			return nil, fmt.Errorf("naming port %d to the programs: %w", port, err)
-		}
-	}
-	if slices.ContainsFunc(o.Nodes, func(n Node) bool { return n.PID == 0 }) {
-		t.hearSends()
-	}
-	for _, n := range o.Nodes {
-		if n.PID == 0 || l.coll.Programs[functions[0]] == nil {
-			continue
-		}
-		if err := t.hookInternals(n.PID); err != nil {
-			t.kernel.blind = append(t.kernel.blind, recording.BlindSpot{
-				What: "functions inside of " + n.Address,
-				Why:  err.Error(), Enable: "a binary that names its functions (Debian's does)",
-			})
-		}
-		_ = t.plaintexts.ask(n.PID, roleServer) // that it cannot be asked matters once it speaks TLS
-	}
-	return t, nil
 }
 
-// ticksPerSecond of 2^20 ns.
-const ticksPerSecond = 954
+// watchNodes attaches what is specific to the nodes: functions of servers on this host; for others, clients' sends.
+func (t *Tap) watchNodes() {
+	if slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.PID == 0 }) {
+		t.watchSends()
+	}
+	for _, n := range t.Nodes {
+		if n.PID == 0 || t.kernel.coll.Programs[kernelProgOnFunctionEntry] == nil {
+			continue
+		}
+		if err := t.hookFunctions(n.PID); err != nil {
+			t.kernel.addBlind("functions inside of "+n.Address, err.Error(),
+				"a binary that names its functions (Debian's does)")
+		}
+		_ = t.plaintexts.watch(n.PID, roleServer) // that it cannot be watched matters once it speaks TLS
+	}
+}
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	return errors.Join(t.ring.Close(), t.looks.Close(), t.collectors.Close(), t.plaintexts.Close(), t.kernel.Close())
+	var ring error
+	if t.ring != nil {
+		ring = t.ring.Close()
+	}
+	return errors.Join(ring, t.snapshots.Close(), t.collections.Close(), t.plaintexts.Close(), t.kernel.Close())
 }
 
 // Blind lists what cannot be seen although the source runs.
 func (t *Tap) Blind() []recording.BlindSpot { return t.kernel.blind }
 
-// hearAcks looks at acknowledgements from now on: there is a client on another host.
-func (t *Tap) hearAcks() { t.hear(hookAck) }
+// watchAcks attaches the program that sees acknowledgements: there is a client on another host.
+func (t *Tap) watchAcks() { t.attachHook(hookAck) }
 
-// hearSends looks at when sends begin from now on: there is a client whose own end is parsed.
-func (t *Tap) hearSends() { t.hear(hookSending) }
+// watchSends attaches the program that sees when sends begin: there is a client whose own end is parsed.
+func (t *Tap) watchSends() { t.attachHook(hookSending) }
 
-func (t *Tap) hear(hook string) {
+func (t *Tap) attachHook(hook string) {
 	if err := t.kernel.attachLate(hook); err != nil {
-		reason, _, _ := strings.Cut(err.Error(), "\n")
-		t.Sink.Event(recording.Event{
-			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: t.Nodes[0].Address,
-			Kind:   recording.KindBlindSpot,
-			Detail: recording.Detail(recording.BlindSpot{What: losing(hook), Why: reason, Enable: "run as root"}),
-		})
+		t.blind(t.Nodes[0].Address, losing(hook), firstLine(err), "run as root")
 	}
 }
 
@@ -135,93 +152,68 @@ func (t *Tap) time(ns uint64) int64 {
 	return int64(ns) + t.offset
 }
 
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0
-	}
-	return ts.Nano()
-}
+// endOfWatch is later than all times of a recording: what waits for another event does so no more.
+const endOfWatch = 1 << 62
 
 // Run passes on what the programs see until ctx ends.
 func (t *Tap) Run(ctx context.Context) error {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close() //nolint:errcheck // a timer
+	counted := t.Clock.Now()
 	for {
-		if err := t.drain(drainEvery, drainBytes); err != nil {
+		more, err := t.drain(drainBytes)
+		if err != nil {
 			return err
 		}
-		t.look()
-		t.book.settle(t.Clock.Now())
-		select {
-		case <-ctx.Done():
-			if err := t.drain(0, t.ring.AvailableBytes()); err != nil {
-				return err
-			}
-			t.ongoing()
-			t.book.crowd.tell(t.Options)
-			t.book.settle(1 << 62)
+		t.snapshot()
+		now := t.Clock.Now()
+		t.recorder.settle(now)
+		if now-counted >= int64(time.Second) {
 			t.count()
-			return nil
-		case <-second.C:
-			t.count()
-		default:
+			counted = now
+		}
+		if ctx.Err() != nil {
+			return t.finish()
+		}
+		if !more {
+			alarm.Sleep(drainEvery)
 		}
 	}
 }
 
-// drain passes reports on as they are found after a wait, most bytes of them: where they come faster than they are read
-// the ring is never empty.
-func (t *Tap) drain(wait time.Duration, most int) error {
-	const header = 8 // of a report in the ring (struct bpf_ringbuf_hdr)
-	var rec ringbuf.Record
-	t.ring.SetDeadline(time.Now().Add(wait))
-	for most > 0 {
-		err := t.ring.ReadInto(&rec)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading the ring buffer: %w", err)
-		}
-		most -= header + len(rec.RawSample)
-		t.take(rec.RawSample)
+// finish passes on the rest at the end of a watch.
+func (t *Tap) finish() error {
+	if _, err := t.drain(t.ring.AvailableBytes()); err != nil {
+		return err
 	}
+	t.ongoing()
+	t.recorder.waitLimit.report(t.Options)
+	t.recorder.settle(endOfWatch)
+	t.count()
 	return nil
 }
 
-// take passes one report on.
-func (t *Tap) take(raw []byte) {
-	if len(raw) == 0 {
-		return
-	}
-	switch raw[0] {
-	case evCall:
-		dispatch(raw, t.book.call)
-	case evItem:
-		dispatch(raw, t.book.item)
-	case evOffCPU:
-		dispatch(raw, t.book.offCPU)
-	case evOpen, evClose, evStatus:
-		dispatch(raw, t.book.conn)
-	case evRetrans:
-		dispatch(raw, t.book.retransmit)
-	case evAcked:
-		dispatch(raw, t.book.acknowledged)
-	case evLookup:
-		dispatch(raw, t.book.lookup)
-	case evInner:
-		dispatch(raw, t.book.inner)
-	case evCollection:
-		dispatch(raw, t.collection)
-	}
-}
+// past is a deadline that has passed: reading does not wait, as the programs wake nobody.
+var past = time.Unix(1, 0)
 
-// dispatch copies a report into its type, whose layout is the kernel's.
-func dispatch[T any](raw []byte, f func(*T)) {
-	var e T
-	if n := int(unsafe.Sizeof(e)); len(raw) >= n {
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), n), raw)
-		f(&e)
+// drain passes on the events that are in the ring buffer, up to `most` bytes of them: where they come faster than they
+// are read it is never empty. It reports whether there may be more.
+func (t *Tap) drain(most int) (more bool, err error) {
+	var rec ringbuf.Record
+	t.ring.SetDeadline(past)
+	for most > 0 {
+		err := t.ring.ReadInto(&rec)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading the ring buffer: %w", err)
+		}
+		most -= unix.BPF_RINGBUF_HDR_SZ + len(rec.RawSample)
+		t.take(rec.RawSample)
 	}
+	return true, nil
 }

@@ -3,9 +3,11 @@ package cost
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"slowpath/internal/format"
+	"slowpath/internal/stats"
 )
 
 // terms is how many a law has.
@@ -49,16 +51,23 @@ func (l law) formula(scale float64) string {
 		units[0], format.Digits(scale*l.usec[2]), units[1])
 }
 
+// termsToFit are all choices of the terms that a law has; the other terms are zero.
+var termsToFit = [][]int{{0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}}
+
 // fit finds the law with the least squares of relative errors, none of its parts negative: of all choices of parts that
 // may be zero the best that is possible.
 func fit(c Command, points []Point) law {
+	var equations stats.LeastSquares
+	for _, p := range points {
+		equations.Add(c.terms(p.Size), p.PerCall, p.PerCall)
+	}
 	best, least := law{command: c}, math.Inf(1)
-	for chosen := 1; chosen < 1<<terms; chosen++ {
-		usec, ok := leastSquares(c, points, chosen)
-		l := law{command: c, usec: usec}
-		if !ok {
+	for _, free := range termsToFit {
+		usec, ok := equations.Solve(free)
+		if !ok || slices.Min(usec[:]) < 0 {
 			continue
 		}
+		l := law{command: c, usec: usec}
 		if sum := squares(l, points); sum < least {
 			best, least = l, sum
 		}
@@ -73,63 +82,6 @@ func squares(l law, points []Point) float64 {
 		sum += e * e
 	}
 	return sum
-}
-
-// leastSquares solves the normal equations for the chosen terms; the others are 0. It fails where a part would be
-// negative.
-func leastSquares(c Command, points []Point, chosen int) (usec [terms]float64, ok bool) {
-	var m [terms][terms + 1]float64
-	for _, p := range points {
-		x := c.terms(p.Size)
-		for i := range x {
-			if chosen&(1<<i) == 0 {
-				continue
-			}
-			for j := range x {
-				if chosen&(1<<j) != 0 {
-					m[i][j] += x[i] * x[j] / (p.PerCall * p.PerCall)
-				}
-			}
-			m[i][terms] += x[i] / p.PerCall
-		}
-	}
-	for i := range terms {
-		if chosen&(1<<i) == 0 {
-			m[i][i] = 1
-		}
-	}
-	return solve(m)
-}
-
-// solve eliminates; it fails for a singular system, and for a negative part.
-func solve(m [terms][terms + 1]float64) (x [terms]float64, ok bool) {
-	for k := range terms {
-		pivot := k
-		for i := k + 1; i < terms; i++ {
-			if math.Abs(m[i][k]) > math.Abs(m[pivot][k]) {
-				pivot = i
-			}
-		}
-		if math.Abs(m[pivot][k]) < 1e-15 {
-			return x, false
-		}
-		m[k], m[pivot] = m[pivot], m[k]
-		for i := range terms {
-			if i == k {
-				continue
-			}
-			f := m[i][k] / m[k][k]
-			for j := k; j <= terms; j++ {
-				m[i][j] -= f * m[k][j]
-			}
-		}
-	}
-	for i := range terms {
-		if x[i] = m[i][terms] / m[i][i]; x[i] < 0 {
-			return x, false
-		}
-	}
-	return x, true
 }
 
 func microseconds(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }

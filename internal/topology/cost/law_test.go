@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestReference: the file is whole, has every version with its commands, and a law that fits each.
+// TestReference: the file is complete, has every version with its commands, and a law for each.
 func TestReference(t *testing.T) {
 	points, err := ParseReference(referenceText)
 	if err != nil || len(points) == 0 {
 		t.Fatal(err)
 	}
-	for _, version := range references {
+	for _, version := range measuredVersions {
 		for _, c := range Commands {
 			l, ok := laws()[lawKey{version, c}]
 			older := strings.HasPrefix(version, "redis-5") || strings.HasPrefix(version, "redis-6")
@@ -26,13 +26,13 @@ func TestReference(t *testing.T) {
 			}
 		}
 	}
-	// Incident 002: from 6.0 to 7.0 a call gets many times cheaper, and it is the nodes that cost.
+	// From 6.0 to 7.0 a call gets many times cheaper.
 	old, now, size := laws()[lawKey{"redis-6.0.16", Nodes}], laws()[lawKey{"redis-7.0.15", Nodes}],
 		Size{Nodes: 80, Masters: 80, Ranges: 480, Entries: 480}
 	if old.at(size) < 5*now.at(size) {
 		t.Errorf("80 nodes: %.1f µs on 6.0, %.1f µs on 7.0", old.at(size), now.at(size))
 	}
-	if cached := laws()[lawKey{cachedSlots, Slots}]; cached.at(size) > now.at(size)/2 {
+	if cached := laws()[lawKey{cachedSlotsVersion, Slots}]; cached.at(size) > now.at(size)/2 {
 		t.Errorf("the cached SLOTS cost %.1f µs, NODES %.1f µs", cached.at(size), now.at(size))
 	}
 }
@@ -72,7 +72,7 @@ func TestFit(t *testing.T) {
 			}
 		}
 	}
-	// What falls with the size cannot be: no part becomes negative.
+	// A cost that falls with the size must not make a part negative.
 	falling := []Point{
 		{Command: Nodes, Size: Size{Nodes: 1, Ranges: 1}, PerCall: 9},
 		{Command: Nodes, Size: Size{Nodes: 10, Ranges: 5}, PerCall: 6},
@@ -86,7 +86,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestReferenceFor(t *testing.T) {
+func TestMeasuredVersionFor(t *testing.T) {
 	for product, want := range map[string]string{
 		"redis 5.0.14": "redis-5.0.6", "redis 4.0.1": "redis-5.0.6",
 		"redis 6.0.20": "redis-6.0.16", "redis 6.2.7": "redis-6.2.14", "redis 7.4.2": "redis-7.0.15",
@@ -94,21 +94,21 @@ func TestReferenceFor(t *testing.T) {
 		"valkey 9.1.0": "valkey-8.1.1", "redis 10.0.0": "redis-8.0.2",
 		"dragonfly 1.2": "", "": "", "redis": "", "redis x": "",
 	} {
-		if got, _ := referenceFor(product); got != want {
+		if got, _ := measuredVersionFor(product); got != want {
 			t.Errorf("%q: %q, want %q", product, got, want)
 		}
 	}
 }
 
-func TestGrown(t *testing.T) {
+func TestScaledTo(t *testing.T) {
 	s := Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}
-	if got := s.grown(300); got != (Size{300, 150, 900, 1800}) {
+	if got := s.scaledTo(300); got != (Size{300, 150, 900, 1800}) {
 		t.Errorf("300 nodes: %+v", got)
 	}
-	if got := s.grown(80); got != s {
+	if got := s.scaledTo(80); got != s {
 		t.Errorf("as now: %+v", got)
 	}
-	if got := (Size{Nodes: 40, Masters: 40, Ranges: 16384, Entries: 16384}).grown(300); got.Ranges != 16384 ||
+	if got := (Size{Nodes: 40, Masters: 40, Ranges: 16384, Entries: 16384}).scaledTo(300); got.Ranges != 16384 ||
 		got.Entries != 16384 {
 		t.Errorf("more ranges than slots: %+v", got)
 	}

@@ -6,24 +6,24 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// Model says what a call costs on a map of any size: the law of the version, times how fast this machine is.
+// Model says what a call costs on a map of any size: the law of the version, times the speed of this machine.
 type Model struct {
 	Command    string  `json:"command"`
-	Reference  string  `json:"reference"`   // the measured version whose law it is
+	Reference  string  `json:"reference"`   // the measured version whose law is used
 	Formula    string  `json:"formula"`     // in microseconds
 	Size       Size    `json:"size"`        // where it was measured
-	MeasuredNs int64   `json:"measured_ns"` // one call on the target, the cheapest of some batches
-	Calls      int     `json:"calls"`       // that were made for it
+	MeasuredNs int64   `json:"measured_ns"` // one call on the target, of the cheapest of several batches
+	Calls      int     `json:"calls"`       // that were measured
 	Bytes      int     `json:"reply_bytes"`
-	Scale      float64 `json:"scale"` // the target's time for it, by that of the machine of the reference
-	Alone      bool    `json:"alone"` // the calls were counted apart from those of others
+	Scale      float64 `json:"scale"` // time on the target / time on the machine of the reference
+	Alone      bool    `json:"alone"` // no calls of others were counted with them
 
 	law law
 }
 
 // ModelOf fits the law of the target's version to the measurement on the target.
 func ModelOf(product string, m Measured, s Size) (*Model, bool) {
-	reference, ok := referenceFor(product)
+	reference, ok := measuredVersionFor(product)
 	if !ok {
 		return nil, false
 	}
@@ -51,11 +51,11 @@ func (m *Model) on(reference string, c Command, s Size) (time.Duration, bool) {
 	return microseconds(m.Scale * l.at(s)), true
 }
 
-// grown is the map with so many nodes, each with as many ranges and replicas as now.
-func (s Size) grown(nodes int) Size {
+// scaledTo is the map with so many nodes, with as many ranges and replicas per node as now.
+func (s Size) scaledTo(nodes int) Size {
 	share := float64(nodes) / float64(max(1, s.Nodes))
 	by := func(n int) int { return max(1, int(float64(n)*share+0.5)) }
-	// More ranges than slots cannot be; of them each has its entries.
+	// There are at most as many ranges as slots.
 	g := Size{Nodes: nodes, Masters: by(s.Masters), Ranges: min(by(s.Ranges), cluster.SlotCount)}
 	g.Entries = int(float64(g.Ranges)*float64(s.Entries)/float64(max(1, s.Ranges)) + 0.5)
 	return g

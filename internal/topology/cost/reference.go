@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// referenceText are measurements on one machine of what the commands cost on maps of 3 to 480 nodes, by version.
-// BenchmarkReference of package topology makes them anew.
+// referenceText has measurements on one machine: what the commands cost on maps of 3 to 480 nodes, by version.
+// BenchmarkReference of package survey makes them.
 //
 //go:embed reference.tsv
 var referenceText string
@@ -25,14 +25,17 @@ type Point struct {
 	PerCall float64
 }
 
-// references are the versions that were measured, oldest first, as the lab names them.
-var references = []string{"redis-5.0.6", "redis-6.0.16", "redis-6.2.14", "redis-7.0.15", "redis-8.0.2", "valkey-8.1.1"}
+// measuredVersions are those in the reference, oldest first, as the lab names them.
+var measuredVersions = []string{
+	"redis-5.0.6", "redis-6.0.16", "redis-6.2.14", "redis-7.0.15", "redis-8.0.2",
+	"valkey-8.1.1",
+}
 
 // laws are fitted to the reference once.
 var laws = sync.OnceValue(func() map[lawKey]law {
 	points, err := ParseReference(referenceText)
 	if err != nil {
-		panic(err) // the file is part of the program, and a test reads it
+		panic(err) // the file is embedded, and tested
 	}
 	by := map[lawKey][]Point{}
 	for _, p := range points {
@@ -55,7 +58,7 @@ type lawKey struct {
 func ParseReference(text string) ([]Point, error) {
 	rest, ok := strings.CutPrefix(text, ReferenceHead)
 	if !ok {
-		return nil, fmt.Errorf("reference.tsv: another heading than %q", ReferenceHead)
+		return nil, fmt.Errorf("reference.tsv: the first line is not %q", ReferenceHead)
 	}
 	var points []Point
 	for line := range strings.Lines(rest) {
@@ -80,14 +83,14 @@ func ParseReference(text string) ([]Point, error) {
 
 // Known reports whether the version of a product ("redis 6.0.16") has a law.
 func Known(product string) bool {
-	_, ok := referenceFor(product)
+	_, ok := measuredVersionFor(product)
 	return ok
 }
 
-// referenceFor is the measured version in which the commands work as in this one. What a command costs follows from how
-// it is written, and that changed with: 6.2 (redis#8182, redis#8541: one pass over the slots), 7.0 (SHARDS; SLOTS with
-// a map of names per node), Valkey 8.0 (SLOTS cached, valkey#53).
-func referenceFor(product string) (string, bool) {
+// measuredVersionFor is the measured version that implements the commands like this one. The implementation changed
+// with 6.2 (redis#8182, redis#8541: one pass over the slots), 7.0 (SHARDS; SLOTS with a map of names per node) and
+// Valkey 8.0 (SLOTS cached, valkey#53).
+func measuredVersionFor(product string) (string, bool) {
 	name, version, _ := strings.Cut(product, " ")
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")

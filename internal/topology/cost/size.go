@@ -2,12 +2,12 @@ package cost
 
 import "slowpath/internal/wire/cluster"
 
-// Size is what the cost of writing a map depends on.
+// Size is what the cost of a map command depends on.
 type Size struct {
 	Nodes   int `json:"nodes"`
 	Masters int `json:"masters"`
 	Ranges  int `json:"ranges"`  // of slots, of all masters together
-	Entries int `json:"entries"` // nodes that CLUSTER SLOTS names: each range has its master and the replicas of it
+	Entries int `json:"entries"` // nodes in CLUSTER SLOTS: each range lists its master and the master's replicas
 }
 
 // SizeOf counts a map.

@@ -10,31 +10,31 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Analyse makes the report of a survey: a pure function, without a clock or a network. The survey has a map at least of
-// the first node.
-func Analyse(s *Survey, q Question) *Report {
-	v := compare(s)
+// Analyse makes the report of a survey: a pure function, without clock or network. At least the first node of the
+// survey must have a map.
+func Analyse(s *Survey, assumed Assumptions) *Report {
+	v := newViews(s)
 	r := &Report{
-		Schema: Schema, Version: q.Version, Target: Target{s.Looks[0].Addr, s.Looks[0].Server},
+		Schema: Schema, Version: assumed.Version, Target: Target{s.Nodes[0].Addr, s.Nodes[0].Server},
 		Window: Window{s.Start.UTC(), s.Window.Seconds()},
 		Map:    v.summary(), Shards: v.shards(s), Views: v.list(s), Disagreements: v.disagreements(),
 		Uncovered: v.uncovered(), Moving: v.moving(),
 		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{},
-		BlindSpots: []BlindSpot{}, WhatIf: []cost.WhatIf{}, WaysOut: []cost.WayOut{},
+		BlindSpots: []BlindSpot{}, Projections: []cost.Projection{}, Options: []cost.Option{},
 	}
-	byCounters(r.Refreshers, &r.Refreshes)
-	a := q.askingOf(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
-	r.Model = modelFor(s.Looks[0], a.Command, v.reference())
-	r.WhatIf = a.WhatIf(r.Model, r.Map.Size, q.sizes(r.Map.Size.Nodes))
-	r.WaysOut = waysOut(a, &r.Refreshes, r.Model, r.Map, r.Refreshers, r.Libraries)
-	r.judge(v)
-	r.unseen(s)
+	setPeriodsByCounters(r.Refreshers, &r.Refreshes)
+	load := assumed.refreshLoad(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
+	r.Model = modelFor(s.Nodes[0], load.Command, v.majorityNode())
+	r.Projections = load.Projections(r.Model, r.Map.Size, assumed.sizes(r.Map.Size.Nodes))
+	r.Options = savingOptions(load, &r.Refreshes, r.Model, r.Map, r.Refreshers, r.Libraries)
+	r.findProblems(v)
+	r.addBlindSpots(s)
 	r.Cost = costOf(s)
 	return r
 }
 
-// modelFor takes the measurement of the command that clients ask, else that of another one.
-func modelFor(l *Look, c cost.Command, ref *Look) *cost.Model {
+// modelFor uses the measurement of the command that clients send, else of another one.
+func modelFor(l *NodeState, c cost.Command, ref *NodeState) *cost.Model {
 	size := cost.SizeOf(l.Map)
 	if l.Source != cost.Nodes {
 		size = cost.SizeOf(ref.Map)
@@ -58,15 +58,15 @@ func rank(c, wanted cost.Command) int {
 	return 1
 }
 
-// unseen says what is missing, each kind once with the nodes it is missing of.
-func (r *Report) unseen(s *Survey) {
+// addBlindSpots lists what is missing, each kind once with the nodes that it is missing of.
+func (r *Report) addBlindSpots(s *Survey) {
 	type key struct{ command, why string }
 	by := map[key][]string{}
 	var order []key
-	for _, l := range s.Looks {
+	for _, l := range s.Nodes {
 		for _, f := range l.Refused {
 			if strings.HasPrefix(f.Command, "CLUSTER LINKS") && strings.Contains(strings.ToLower(f.Why), "unknown") {
-				continue // before 7.0 there is none
+				continue // the command came with 7.0
 			}
 			k := key{f.Command, f.Why}
 			if by[k] == nil {
@@ -76,55 +76,56 @@ func (r *Report) unseen(s *Survey) {
 		}
 	}
 	for _, k := range order {
-		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hides[k.command], Why: k.command + " of " + few(by[k], 3) +
+		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hiddenBy[k.command], Why: k.command + " of " +
+			joinFew(by[k], 3) +
 			": " + k.why, Enable: enable(k.command, k.why)})
 		if last := &r.BlindSpots[len(r.BlindSpots)-1]; last.What == "" {
-			last.What = "what " + k.command + " tells"
+			last.What = "what " + k.command + " returns"
 		}
 	}
 	if r.Model == nil {
-		if !cost.Known(s.Looks[0].Server) && s.Looks[0].Server != "" {
+		if !cost.Known(s.Nodes[0].Server) && s.Nodes[0].Server != "" {
 			r.BlindSpots = append(r.BlindSpots, BlindSpot{
 				What:   "what refreshes would cost at other sizes",
-				Why:    fmt.Sprintf("the cost of the commands on %s was never measured", s.Looks[0].Server),
-				Enable: "nothing does",
+				Why:    fmt.Sprintf("the cost of the commands on %s has not been measured", s.Nodes[0].Server),
+				Enable: "cannot be enabled",
 			})
 		}
 	}
 }
 
-// hides says what a refused command would tell.
-var hides = map[string]string{
+// hiddenBy is what is not known without a command.
+var hiddenBy = map[string]string{
 	"INFO":              "roles, lag and CPU time",
-	"INFO commandstats": "what refreshes cost now, and what one costs",
-	"CLIENT LIST":       "who refreshes the topology",
+	"INFO commandstats": "what map refreshes cost now, and what one costs",
+	"CLIENT LIST":       "which clients refresh the map",
 	"CLUSTER NODES":     "flags, epochs, open slots and links, and nodes without slots",
 	"CLUSTER INFO":      "the state of the cluster and its epoch",
 	"CLUSTER LINKS":     "the buffers of the cluster bus",
-	"SLOWLOG GET":       "slow refreshes",
+	"SLOWLOG GET":       "slow map refreshes",
 }
 
 func enable(command, why string) string {
 	switch {
 	case strings.Contains(why, "NOPERM"):
-		return "let the user have it: ACL SETUSER <user> +" +
+		return "ACL SETUSER <user> +" +
 			strings.Replace(strings.ToLower(strings.TrimSuffix(command, " commandstats")), " ", "|", 1)
-	case strings.HasPrefix(why, "not asked"):
-		return "look at fewer clients: it is asked below about " + fmt.Sprint(int(dearList/perClient)) + " of one node"
+	case strings.HasPrefix(why, "not sent"):
+		return fmt.Sprintf("it is sent only to nodes with less than about %d clients", int(maxListTime/perClient))
 	}
-	return "ask a user or an address that may use it"
+	return "use a user or an address that may send it"
 }
 
-// costOf is what the survey itself took, by the servers' own means per call.
+// costOf is what the survey itself cost, by the servers' own mean time per call.
 func costOf(s *Survey) OwnCost {
 	c := OwnCost{Commands: map[string]int{}}
-	for _, l := range s.Looks {
+	for _, l := range s.Nodes {
 		total, took := 0, time.Duration(0)
-		_, last := l.counted()
+		_, last := l.countedTicks()
 		for name, n := range l.Sent {
 			c.Commands[name] += n
 			total += n
-			fields := l.Fields
+			fields := l.InfoFields
 			if last != nil {
 				fields = last.Stats
 			}

@@ -14,14 +14,14 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// look surveys a cluster from one of its nodes.
-func look(t *testing.T, i *fleet.Instance, window time.Duration) *Report {
+// survey surveys a cluster from one of its nodes.
+func survey(t *testing.T, i *fleet.Instance, window time.Duration) *Report {
 	t.Helper()
-	s, err := Options{Target: targetOf(t, i), Window: window, Timeout: 10 * time.Second}.Look(t.Context())
+	s, err := Options{Target: targetOf(t, i), Window: window, Timeout: 10 * time.Second}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Analyse(s, Question{Version: "test"})
+	return Analyse(s, Assumptions{Version: "test"})
 }
 
 func targetOf(t *testing.T, i *fleet.Instance) target.Target {
@@ -42,13 +42,13 @@ func do(t *testing.T, i *fleet.Instance, args ...string) string {
 	return fmt.Sprint(reply)
 }
 
-// until polls until the report holds, or says what it was at the end.
+// until polls until holds is true, and fails with the last report.
 func until(t *testing.T, i *fleet.Instance, what string, holds func(*Report) bool) *Report {
 	t.Helper()
 	const patience = 40 * time.Second
 	var r *Report
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if r = look(t, i, 0); holds(r) {
+		if r = survey(t, i, 0); holds(r) {
 			return r
 		}
 	}
@@ -101,12 +101,12 @@ func testOpenSlots(t *testing.T, c *fleet.Cluster) {
 	from, to := c.Nodes[0], c.Nodes[1]
 	fromID, toID := do(t, from, "CLUSTER", "MYID"), do(t, to, "CLUSTER", "MYID")
 	do(t, from, "CLUSTER", "SETSLOT", "7", "MIGRATING", toID)
-	r := look(t, c.Nodes[2], 0)
+	r := survey(t, c.Nodes[2], 0)
 	if !r.has("half-open-slots") || len(r.Moving) != 1 || r.Moving[0].Taker || !r.Moving[0].Source {
 		t.Errorf("one end only: %+v %+v", r.Moving, r.Findings)
 	}
 	do(t, to, "CLUSTER", "SETSLOT", "7", "IMPORTING", fromID)
-	r = look(t, c.Nodes[2], 0)
+	r = survey(t, c.Nodes[2], 0)
 	if !r.has("open-slots") || r.has("half-open-slots") || len(r.Moving) != 1 || r.Moving[0] != (Moving{
 		Slots: "7",
 		Count: 1, From: from.Addr, To: to.Addr, Source: true, Taker: true,
@@ -127,9 +127,9 @@ func testForgotten(t *testing.T, c *fleet.Cluster) {
 	}) {
 		t.Errorf("%+v", r.Disagreements)
 	}
-	// Whom the target does not know was asked all the same, since others do.
+	// The node that the target does not know is queried all the same, since others list it.
 	if !slices.ContainsFunc(r.Views, func(v View) bool { return v.Address == gone.Addr && v.Why == "" }) {
-		t.Errorf("%s was not asked: %+v", gone.Addr, r.Views)
+		t.Errorf("%s was not queried: %+v", gone.Addr, r.Views)
 	}
 }
 
@@ -138,7 +138,7 @@ func testKilled(t *testing.T, c *fleet.Cluster) {
 	if err := dead.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := look(t, c.Nodes[0], 0)
+	r := survey(t, c.Nodes[0], 0)
 	if !r.has("no-answer") && !r.has("failed-nodes") {
 		t.Errorf("at once: %+v", r.Findings)
 	}
@@ -159,7 +159,7 @@ func testUncovered(t *testing.T, c *fleet.Cluster) {
 			alive = append(alive, n)
 		}
 	}
-	// The owner first: what it does not claim any more, nobody tells the others.
+	// The owner first: otherwise it tells the others that it has them.
 	for _, n := range alive {
 		do(t, n, "CLUSTER", "DELSLOTS", "100", "101", "102")
 	}
@@ -172,7 +172,7 @@ func testUncovered(t *testing.T, c *fleet.Cluster) {
 	}
 }
 
-// TestRefreshers counts clients that ask on connections of their own, old and new.
+// TestRefreshers counts a client that asks for the map on a connection of its own, on old and new versions.
 func TestRefreshers(t *testing.T) {
 	for _, name := range []servers.Name{servers.Redis6016, servers.Redis7015, servers.Valkey811} {
 		t.Run(string(name), func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestRefreshers(t *testing.T) {
 				}
 				asked <- nil
 			}()
-			r := look(t, i, 2*time.Second)
+			r := survey(t, i, 2*time.Second)
 			cancel()
 			if err := <-asked; err != nil {
 				t.Fatal(err)
@@ -213,7 +213,7 @@ func checkRefreshes(t *testing.T, r *Report, name servers.Name) {
 		t.Errorf("map %+v, %d views", r.Map, len(r.Views))
 	}
 	ids := []string{}
-	for _, w := range r.WaysOut {
+	for _, w := range r.Options {
 		ids = append(ids, w.ID)
 		if w.Masters < 0 || w.Saves < 0 || w.Saves > 1 || w.ID == "replicas-only" && (!w.Possible || w.Masters != 0) {
 			t.Errorf("%+v", w)
@@ -223,10 +223,10 @@ func checkRefreshes(t *testing.T, r *Report, name servers.Name) {
 		"now", "upgrade", "cached-slots", "replicas-only", "longer-period", "seeds-only",
 		"event-driven",
 	}) {
-		t.Errorf("ways out %v", ids)
+		t.Errorf("options %v", ids)
 	}
 	// On 6.0 the upgrade saves most; on the others it is the same command.
-	if up := r.WaysOut[1]; up.Possible != (name == servers.Redis6016) || up.Possible && up.Saves < 0.5 {
+	if up := r.Options[1]; up.Possible != (name == servers.Redis6016) || up.Possible && up.Saves < 0.5 {
 		t.Errorf("upgrade %+v", up)
 	}
 }

@@ -56,7 +56,7 @@ func TestParseSlowCalls(t *testing.T) {
 	}
 }
 
-// FuzzReplies feeds any RESP value to the parsers of replies: nothing of what they keep is unbounded.
+// FuzzReplies feeds any RESP value to the parsers of replies: what they keep is bounded.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte(linksReply))
 	f.Add([]byte(slowReply))
@@ -89,8 +89,8 @@ func FuzzAnalyse(f *testing.F) {
 		}
 		start := time.Unix(1795236234, 0)
 		fields := server.ParseInfo(info)
-		l := &Look{
-			Addr: "a:1", HasMap: true, Source: cost.Nodes, Map: m, Fields: fields, Begin: fields, End: fields,
+		l := &NodeState{
+			Addr: "a:1", HasMap: true, Source: cost.Nodes, Map: m, InfoFields: fields, Begin: fields, End: fields,
 			Server: fields.Product(), Sent: map[string]int{"info": 1},
 			Measured: []cost.Measured{{Command: cost.Nodes, PerCall: time.Millisecond, Calls: 3, Alone: true}},
 		}
@@ -100,11 +100,11 @@ func FuzzAnalyse(f *testing.F) {
 				Clients: server.ParseClients(clients), HasClients: true,
 			})
 		}
-		r := Analyse(&Survey{Start: start, Window: 2 * time.Second, Looks: []*Look{l}}, Question{})
+		r := Analyse(&Survey{Start: start, Window: 2 * time.Second, Nodes: []*NodeState{l}}, Assumptions{})
 		if r.Map.SlotsCovered < 0 || r.Map.SlotsCovered > 16384 || len(r.Views) != 1 || r.Verdict == "" {
 			t.Fatalf("%+v", r.Map)
 		}
-		for _, w := range r.WaysOut {
+		for _, w := range r.Options {
 			if w.Saves < 0 || w.Saves > 1 {
 				t.Fatalf("%+v", w)
 			}

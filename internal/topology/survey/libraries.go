@@ -9,16 +9,16 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Library is a client library that has connections to the cluster, and what it is known to do.
+// Library is a client library with connections to the cluster, and how it refreshes the map.
 type Library struct {
 	Library     string `json:"library"`
 	Connections int    `json:"connections"` // on all nodes together, at the last listing of each
 	Hosts       int    `json:"hosts"`
-	Refreshes   string `json:"refreshes"` // how it refreshes its topology; empty where that is not known
+	Refreshes   string `json:"refreshes"` // how it refreshes the map; empty if that is not known
 	Option      string `json:"option"`    // what to set
 }
 
-// libraryOf is what the client says of its library, or what its name gives away.
+// libraryOf is the client's lib-name and lib-ver, or what its name tells.
 func libraryOf(c server.Client) string {
 	if c.LibName != "" {
 		return strings.TrimSpace(c.LibName + " " + c.LibVer)
@@ -32,7 +32,7 @@ func libraryOf(c server.Client) string {
 // libraries counts the connections of each library, whatever they do.
 func libraries(s *Survey) []Library {
 	count, hosts := map[string]int{}, map[string]map[string]bool{}
-	for _, l := range s.Looks {
+	for _, l := range s.Nodes {
 		for i := len(l.Ticks) - 1; i >= 0; i-- {
 			if !l.Ticks[i].HasClients {
 				continue

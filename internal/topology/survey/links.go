@@ -9,11 +9,10 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// maxLinks bounds CLUSTER LINKS: two per node of the largest cluster.
+// maxLinks bounds CLUSTER LINKS, which has two per node.
 const maxLinks = 20_000
 
-// parseLinks reads the reply of CLUSTER LINKS, an array of maps (flat arrays in RESP2). Fields that are not known are
-// passed over.
+// parseLinks reads the reply of CLUSTER LINKS, an array of maps (flat arrays in RESP2). Unknown fields are ignored.
 func parseLinks(reply resp.Value) ([]Link, error) {
 	if err := reply.Err(); err != nil {
 		return nil, err
@@ -45,11 +44,11 @@ func parseLinks(reply resp.Value) ([]Link, error) {
 	return links, nil
 }
 
-// maxSlowCalls bounds what is asked of SLOWLOG.
+// maxSlowCalls bounds the entries read from SLOWLOG.
 const maxSlowCalls = 128
 
-// parseSlowCalls reads SLOWLOG GET, [id, second, microseconds, arguments, address, name] since Redis 4, and keeps the
-// refreshes of a topology. Other entries, whose arguments may be anybody's data, are dropped here.
+// parseSlowCalls reads SLOWLOG GET, [id, second, microseconds, arguments, address, name] since Redis 4, and keeps only
+// map refreshes: the arguments of other entries may be user data.
 func parseSlowCalls(reply resp.Value) []SlowCall {
 	var calls []SlowCall
 	for _, e := range reply.Elems[:min(len(reply.Elems), maxSlowCalls)] {

@@ -12,19 +12,19 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// maxMeasuredBytes bounds the replies of one measurement: of a map in which every slot is a range of its own a single
-// CLUSTER SLOTS has 2 MB.
+// maxMeasuredBytes bounds the replies of one measurement: where every slot is a range of its own, one CLUSTER SLOTS
+// has 2 MB.
 const maxMeasuredBytes = 512 << 10
 
-// asker is the part of a session that measuring needs.
-type asker interface {
+// pipeliner is the part of a session that measuring needs.
+type pipeliner interface {
 	Pipeline(ctx context.Context, cmds [][]string) ([]resp.Value, error)
 }
 
-// measure has the server execute a command some times, between two looks at commandstats, all in one write: the server
-// takes the commands of a pipeline one after the other, so that nobody else's are between them, and the difference is
-// theirs alone even where commandstats know no subcommands (before 7.0).
-func measure(ctx context.Context, s asker, c cost.Command, calls int) (cost.Measured, error) {
+// measure sends a command several times between two INFO commandstats, all in one write. The server executes the
+// commands of a pipeline without those of others between them, so the difference is theirs alone even where
+// commandstats has no subcommands (before 7.0).
+func measure(ctx context.Context, s pipeliner, c cost.Command, calls int) (cost.Measured, error) {
 	info := []string{"INFO", "commandstats"}
 	cmds := [][]string{info}
 	for range calls {
@@ -47,25 +47,25 @@ func measure(ctx context.Context, s asker, c cost.Command, calls int) (cost.Meas
 	}
 	counted := callsAfter - callsBefore
 	return cost.Measured{
-		Command: c, Calls: calls, Bytes: textBytes(replies[1]), Alone: counted == float64(calls),
+		Command: c, Calls: calls, Bytes: replyBytes(replies[1]), Alone: counted == float64(calls),
 		PerCall: time.Duration((usecAfter - usecBefore) / counted * float64(time.Microsecond)),
 	}, nil
 }
 
 const (
-	batchTime = time.Millisecond // about what a batch may hold up the server
-	batchMost = 20               // calls
+	batchTime     = time.Millisecond // about how long a batch may block the server
+	maxBatchCalls = 20               // calls
 )
 
-// lowest measures a command in batches, and gives the cheapest of them: commandstats count the time on the wall, and
-// what others on the server's host took of the CPU meanwhile is in it. The first call, in which caches fill, does not
-// count. Between the batches the server serves others.
-func lowest(ctx context.Context, s asker, c cost.Command, batches int) (cost.Measured, error) {
+// measureLowest measures a command in batches, and gives the cheapest of them: commandstats counts wall-clock time,
+// which includes the time that other processes had the CPU. The first call, which fills caches, does not count. Between
+// the batches the server serves others.
+func measureLowest(ctx context.Context, s pipeliner, c cost.Command, batches int) (cost.Measured, error) {
 	first, err := measure(ctx, s, c, 1)
 	if err != nil {
 		return cost.Measured{}, err
 	}
-	calls := min(batchMost, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))),
+	calls := min(maxBatchCalls, max(1, int(batchTime/max(first.PerCall, time.Nanosecond))),
 		max(1, maxMeasuredBytes/first.Bytes))
 	best, total := cost.Measured{}, 1
 	var each []time.Duration
@@ -81,18 +81,18 @@ func lowest(ctx context.Context, s asker, c cost.Command, batches int) (cost.Mea
 		}
 	}
 	best.Calls = total
-	if best.PerCall*time.Duration(calls) < coarse {
-		best.PerCall = max(trimmed(each), time.Microsecond/time.Duration(total))
+	if best.PerCall*time.Duration(calls) < minCountedTime {
+		best.PerCall = max(trimmedMean(each), time.Microsecond/time.Duration(total))
 	}
 	return best, nil
 }
 
-// coarse is where the whole microseconds of commandstats are too coarse for the cheapest batch: a cached CLUSTER SLOTS
-// takes a fraction of one, and many count as 0.
-const coarse = 40 * time.Microsecond
+// minCountedTime of a batch: below it the whole microseconds of commandstats are too coarse. A cached CLUSTER SLOTS
+// takes a fraction of one, and many calls count as 0.
+const minCountedTime = 40 * time.Microsecond
 
-// trimmed is the mean of all but the dearest quarter.
-func trimmed(list []time.Duration) time.Duration {
+// trimmedMean is the mean of all but the slowest quarter.
+func trimmedMean(list []time.Duration) time.Duration {
 	slices.Sort(list)
 	list = list[:max(1, len(list)*3/4)]
 	sum := time.Duration(0)
@@ -102,12 +102,12 @@ func trimmed(list []time.Duration) time.Duration {
 	return sum / time.Duration(len(list))
 }
 
-// textBytes is about the size of a reply on the wire.
-func textBytes(v resp.Value) int {
+// replyBytes is about the size of a reply on the wire.
+func replyBytes(v resp.Value) int {
 	const header = 5 // type, a length of one or two digits, and the line ends
 	n := header + len(v.Str)
 	for _, e := range v.Elems {
-		n += textBytes(e)
+		n += replyBytes(e)
 	}
 	return n
 }

@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"slowpath/internal/topology/cost"
+	"slowpath/internal/wire/cluster"
 )
 
-// moving finds open slots. Only the two nodes at the ends show them, each in its own line of CLUSTER NODES.
+// moving finds open slots. Only the source and the target of a move show them, each in its own line of CLUSTER NODES.
 func (v *views) moving() []Moving {
-	type way struct{ from, to string }
+	type route struct{ from, to string }
 	type ends struct{ source, taker bool }
-	found := map[way]map[int]ends{}
+	found := map[route]map[uint16]ends{}
 	note := func(from, to string, slot uint16, set func(*ends)) {
-		w := way{from, to}
+		w := route{from, to}
 		if found[w] == nil {
-			found[w] = map[int]ends{}
+			found[w] = map[uint16]ends{}
 		}
-		e := found[w][int(slot)]
+		e := found[w][slot]
 		set(&e)
-		found[w][int(slot)] = e
+		found[w][slot] = e
 	}
-	for _, l := range v.looks {
+	for _, l := range v.nodes {
 		me, ok := myself(l.Map)
 		if !ok || !me.Primary {
-			continue // from Valkey 8 on the replicas know of the moves of their master, too
+			continue // from Valkey 8 the replicas show the moves of their master, too
 		}
 		for _, m := range me.Migrating {
 			note(me.ID, m.NodeID, m.Slot, func(e *ends) { e.source = true })
@@ -35,14 +36,14 @@ func (v *views) moving() []Moving {
 	}
 	out := []Moving{}
 	for w, slots := range found {
-		groups := map[ends][]int{}
+		groups := map[ends][]uint16{}
 		for slot, e := range slots {
 			groups[e] = append(groups[e], slot)
 		}
 		for e, list := range groups {
-			ranges := rangesOf(list)
+			ranges := rangeTexts(cluster.Ranges(list))
 			out = append(out, Moving{
-				Slots: few(ranges, 6), Count: len(list), From: v.name(w.from), To: v.name(w.to),
+				Slots: joinFew(ranges, 6), Count: len(list), From: v.name(w.from), To: v.name(w.to),
 				Source: e.source, Taker: e.taker,
 			})
 		}
@@ -53,16 +54,16 @@ func (v *views) moving() []Moving {
 	return out
 }
 
-// uncovered are the slots that nobody owns in the map that most hold.
+// uncovered are the slots without an owner in the majority's map.
 func (v *views) uncovered() []string {
-	return append([]string{}, texts(v.reference().Map.Uncovered())...)
+	return append([]string{}, rangeTexts(v.majorityNode().Map.Uncovered())...)
 }
 
-// sameEpoch are masters with slots that share a config epoch: when both claim a slot, nothing tells who is right.
+// sameEpoch are masters with slots that share a config epoch: if both claim a slot, neither wins.
 func (v *views) sameEpoch() (pairs [][]string) {
 	by := map[uint64][]string{}
-	for _, n := range v.reference().Map.Nodes {
-		if n.Primary && len(n.Ranges) > 0 && !n.Failed() && v.reference().Source == cost.Nodes {
+	for _, n := range v.majorityNode().Map.Nodes {
+		if n.Primary && len(n.Ranges) > 0 && !n.Failed() && v.majorityNode().Source == cost.Nodes {
 			by[n.Epoch] = append(by[n.Epoch], v.name(n.ID))
 		}
 	}
@@ -75,9 +76,9 @@ func (v *views) sameEpoch() (pairs [][]string) {
 	return pairs
 }
 
-// claimants gives the views that call a node failed, and those that suspect it.
-func (v *views) claimants(id string) (failed, suspects int) {
-	for _, l := range v.looks {
+// failureVotes counts the views that mark a node as failed, and those that suspect it.
+func (v *views) failureVotes(id string) (failed, suspects int) {
+	for _, l := range v.nodes {
 		n, ok := l.Map.Node(id)
 		switch {
 		case !ok || l.ID == id:

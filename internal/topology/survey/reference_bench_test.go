@@ -17,7 +17,7 @@ import (
 )
 
 var referenceFile = flag.String("reference", "", "a file for the measurements of BenchmarkReference, such as "+
-	"reference.tsv of package refresh")
+	"reference.tsv of package cost")
 
 var onlyServer = flag.String("server", "", "measure this version only, such as redis-6.0.16; with another -reference "+
 	"than the whole one")
@@ -53,11 +53,11 @@ var referenceMaps = []fleet.MapSpec{
 	{Masters: 480},
 }
 
-// BenchmarkReference measures what the commands cost on every version, for reference.tsv. What an earlier run has put
-// into the file stays where it is lower: what others take of the machine only ever adds. To begin anew, remove the
-// file.
+// BenchmarkReference measures what the commands cost on every version, for reference.tsv. Lower values of an earlier
+// run in the file are kept: other load on the machine only makes calls slower. To start over, remove the file.
 //
-//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology/survey -reference internal/topology/cost/reference.tsv
+//	go test -run '^$' -bench Reference -benchtime 1x ./internal/topology/survey \
+//		-reference internal/topology/cost/reference.tsv
 func BenchmarkReference(b *testing.B) {
 	earlier := earlierPoints(b)
 	for b.Loop() {
@@ -81,8 +81,8 @@ func BenchmarkReference(b *testing.B) {
 	}
 }
 
-// measureMap measures each command on a server with that map. The server goes before others on a busy machine: the time
-// of commandstats is not that of the CPU.
+// measureMap measures each command on a server with that map. The server has a high priority, since commandstats counts
+// wall-clock time.
 func measureMap(b *testing.B, name servers.Name, m fleet.MapSpec) (points []cost.Point) {
 	b.Helper()
 	i := fleettest.StartMap(b, name, m, fleet.Spec{Nice: -10})
@@ -116,7 +116,7 @@ func lowestOf(b *testing.B, s *session.Session, c cost.Command) float64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := lowest(ctx, s, c, min(60, 12+(8<<20)/first.Bytes)) // megabytes take longer to read than to write
+	m, err := measureLowest(ctx, s, c, min(60, 12+(8<<20)/first.Bytes)) // megabytes take longer to read than to write
 	if err != nil || !m.Alone {
 		b.Fatal(err, m)
 	}

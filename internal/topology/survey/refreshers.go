@@ -10,40 +10,40 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/source/server"
+	"slowpath/internal/stats"
 	"slowpath/internal/topology/cost"
 )
 
-// Refresher is the connections of one kind that were seen to ask for the map: by the same library, name and command,
-// from some hosts.
+// Refresher is a group of connections that refresh the map: of the same library, name and command.
 type Refresher struct {
-	// as the client says (lib-name, lib-ver) or as its name gives away; empty where neither tells
+	// by lib-name and lib-ver, or by the client's name; empty if neither tells
 	Library     string   `json:"library"`
-	Name        string   `json:"name"` // that the connections have given themselves
+	Name        string   `json:"name"` // by CLIENT SETNAME
 	Command     string   `json:"command"`
 	Connections string   `json:"connections"` // kept, or new for each refresh
-	Count       int      `json:"count"`       // of connections that were seen, on all nodes
+	Count       int      `json:"count"`       // of connections, on all nodes
 	Hosts       []string `json:"hosts"`       // some of them
 	HostCount   int      `json:"host_count"`
-	Nodes       int      `json:"nodes"`     // of the cluster, on which they were seen
-	Refreshes   int      `json:"refreshes"` // that were seen in the window; short-lived connections are seen by chance
+	Nodes       int      `json:"nodes"`     // of the cluster, to which they connect
+	Refreshes   int      `json:"refreshes"` // seen in the window; short-lived connections are seen by chance
 	PeriodNs    int64    `json:"period_ns"` // of one connection, or of one host where connections are new; 0: not known
 	PeriodFrom  string   `json:"period_from"`
-	Slowest     string   `json:"slowest,omitempty"` // the slowest refresh that SLOWLOG has of them
+	Slowest     string   `json:"slowest,omitempty"` // their slowest refresh in SLOWLOG
 }
 
 const (
-	kept  = "kept"
-	fresh = "new"
+	connKept = "kept"
+	connNew  = "new"
 
-	// CLIENT LIST has whole seconds: two moments of one connection that are so close may be the same command.
+	// CLIENT LIST has whole seconds: two times of one connection that are so close may be the same command.
 	resolution = 1500 * time.Millisecond
 
-	maxHosts = 5 // that are named
+	maxHosts = 5 // listed hosts
 )
 
-// refreshOf recognises a connection whose last command asked for the map. "cluster" is what a server before 7.0 says of
+// isRefresh reports whether the last command of a connection asked for the map. A server before 7.0 gives "cluster" for
 // all subcommands.
-func refreshOf(c server.Client) bool {
+func isRefresh(c server.Client) bool {
 	switch c.Cmd {
 	case cost.Nodes.Stat(), cost.Slots.Stat(), cost.Shards.Stat(), "cluster":
 		return true
@@ -51,55 +51,55 @@ func refreshOf(c server.Client) bool {
 	return c.Name == lettuceName
 }
 
-// lettuceName is what Lettuce calls the connections over which it refreshes its topology
-// (DefaultClusterTopologyRefresh), since it closes them after INFO or CLIENT LIST.
+// lettuceName is the name of the connections by which Lettuce refreshes the map (DefaultClusterTopologyRefresh). Their
+// last command is INFO or CLIENT LIST.
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
-// kind is what refreshers are grouped by.
-type kind struct{ library, name, command, connections string }
+// groupKey is what refreshers are grouped by.
+type groupKey struct{ library, name, command, connections string }
 
-// sighting is one connection on one node, and the moments at which it asked.
-type sighting struct {
-	host    string
-	born    time.Time
-	moments []time.Time
-	client  server.Client
+// pollingConn is one connection on one node, and the times of its refreshes.
+type pollingConn struct {
+	host     string
+	openedAt time.Time
+	times    []time.Time
+	client   server.Client
 }
 
-// seen adds the moment of the last command.
-func (s *sighting) seen(at time.Time) {
-	for _, m := range s.moments {
+// addTime adds the time of the last command.
+func (s *pollingConn) addTime(at time.Time) {
+	for _, m := range s.times {
 		if at.Sub(m).Abs() < resolution {
 			return
 		}
 	}
-	s.moments = append(s.moments, at)
+	s.times = append(s.times, at)
 }
 
-// connections reports whether it was opened to ask once.
-func (s *sighting) connections() string {
-	if len(s.moments) == 1 && s.moments[0].Sub(s.born) < resolution {
-		return fresh
+// connections reports whether it was opened for one refresh.
+func (s *pollingConn) connections() string {
+	if len(s.times) == 1 && s.times[0].Sub(s.openedAt) < resolution {
+		return connNew
 	}
-	return kept
+	return connKept
 }
 
-// refreshers groups what the listings of clients show.
+// refreshers groups the polling connections in the lists of clients.
 func refreshers(s *Survey) []Refresher {
-	groups := map[kind]*group{}
-	for i, l := range s.Looks {
-		for _, sg := range sightings(l) {
-			k := kind{libraryOf(sg.client), plainName(sg.client.Name), commandOf(sg.client), sg.connections()}
+	groups := map[groupKey]*group{}
+	for i, l := range s.Nodes {
+		for _, sg := range pollingConns(l) {
+			k := groupKey{libraryOf(sg.client), trimNumber(sg.client.Name), refreshCommand(sg.client), sg.connections()}
 			if groups[k] == nil {
 				groups[k] = &group{hosts: map[string]int{}, nodes: map[int]bool{}}
 			}
-			groups[k].add(sg, i, s.Start, windowOf(l))
+			groups[k].add(sg, i, s.Start, tickWindow(l))
 		}
-		slowNames(groups, l)
+		addSlowCalls(groups, l)
 	}
 	out := []Refresher{}
 	for k, g := range groups {
-		if g.refreshes > 0 || k.connections == kept && g.count > 0 {
+		if g.refreshes > 0 || k.connections == connKept && g.count > 0 {
 			out = append(out, g.refresher(k))
 		}
 	}
@@ -111,33 +111,36 @@ func refreshers(s *Survey) []Refresher {
 	return out
 }
 
-// commandOf is that of a connection which asks for the map; of Lettuce's the last command may be the INFO after it.
-func commandOf(c server.Client) string {
+// refreshCommand is the command by which a connection asks for the map; Lettuce sends INFO after it.
+func refreshCommand(c server.Client) string {
 	if strings.HasPrefix(c.Cmd, "cluster") {
 		return c.Cmd
 	}
 	return cost.Nodes.Stat()
 }
 
-// plainName leaves the numbers out that some libraries put into the names of connections.
-func plainName(name string) string { return strings.TrimRight(name, "0123456789-_:.") }
+// trimNumber leaves out the number that some libraries append to the names of connections.
+func trimNumber(name string) string { return strings.TrimRight(name, "0123456789-_:.") }
 
-// sightings collects the connections of a node that were seen to ask, over all listings.
-func sightings(l *Look) []*sighting {
-	by := map[int64]*sighting{}
-	var order []*sighting
+// pollingConns collects the connections of a node that were seen to ask for the map, over all lists.
+func pollingConns(l *NodeState) []*pollingConn {
+	by := map[int64]*pollingConn{}
+	var order []*pollingConn
 	for _, t := range l.Ticks {
 		for _, c := range t.Clients {
-			if !refreshOf(c) {
+			if !isRefresh(c) {
 				continue
 			}
 			sg := by[c.ID]
 			if sg == nil {
-				sg = &sighting{host: hostOf(c.Addr), born: t.At.Add(-time.Duration(c.Age) * time.Second), client: c}
+				sg = &pollingConn{
+					host: hostOf(c.Addr), openedAt: t.At.Add(-time.Duration(c.Age) * time.Second),
+					client: c,
+				}
 				by[c.ID] = sg
 				order = append(order, sg)
 			}
-			sg.seen(t.At.Add(-time.Duration(c.Idle) * time.Second))
+			sg.addTime(t.At.Add(-time.Duration(c.Idle) * time.Second))
 		}
 	}
 	return order
@@ -150,30 +153,30 @@ func hostOf(addr string) string {
 	return addr
 }
 
-// windowOf is the time between the first and the last tick of a node.
-func windowOf(l *Look) time.Duration {
+// tickWindow is the time between the first and the last tick of a node.
+func tickWindow(l *NodeState) time.Duration {
 	if len(l.Ticks) < 2 {
 		return 0
 	}
 	return l.Ticks[len(l.Ticks)-1].At.Sub(l.Ticks[0].At)
 }
 
-// group adds up the sightings of one kind.
+// group sums up the connections of one key.
 type group struct {
 	count, refreshes int
 	hosts            map[string]int // refreshes by host
 	nodes            map[int]bool
 	window           time.Duration
-	spacings         []time.Duration
+	intervals        []time.Duration
 	slowest          time.Duration
 }
 
-func (g *group) add(sg *sighting, node int, start time.Time, window time.Duration) {
+func (g *group) add(sg *pollingConn, node int, start time.Time, window time.Duration) {
 	g.count++
 	g.nodes[node] = true
 	g.window = max(g.window, window)
-	slices.SortFunc(sg.moments, time.Time.Compare)
-	for i, m := range sg.moments {
+	slices.SortFunc(sg.times, time.Time.Compare)
+	for i, m := range sg.times {
 		if m.After(start.Add(-time.Second)) { // whole seconds
 			g.refreshes++
 			g.hosts[sg.host]++
@@ -181,15 +184,15 @@ func (g *group) add(sg *sighting, node int, start time.Time, window time.Duratio
 			g.hosts[sg.host] += 0
 		}
 		if i > 0 {
-			g.spacings = append(g.spacings, m.Sub(sg.moments[i-1]))
+			g.intervals = append(g.intervals, m.Sub(sg.times[i-1]))
 		}
 	}
 }
 
-// refresher is what the group shows. The period comes from the spacing of the moments of one connection where there is
-// one, else from how many of the connections that are kept asked in the window: of those with a period of a minute a
-// sixth does in ten seconds.
-func (g *group) refresher(k kind) Refresher {
+// refresher is the group's row in the report. The period comes from the time between refreshes of one connection, else
+// from the share of the kept connections that asked within the window: of those with a period of a minute one sixth
+// does in ten seconds.
+func (g *group) refresher(k groupKey) Refresher {
 	r := Refresher{
 		Library: k.library, Name: k.name, Command: k.command, Connections: k.connections, Count: g.count,
 		HostCount: len(g.hosts), Nodes: len(g.nodes), Refreshes: g.refreshes,
@@ -200,25 +203,26 @@ func (g *group) refresher(k kind) Refresher {
 	slices.Sort(r.Hosts)
 	r.Hosts = r.Hosts[:min(maxHosts, len(r.Hosts))]
 	if g.slowest > 0 {
-		r.Slowest = format.Span(g.slowest)
+		r.Slowest = format.Duration(g.slowest)
 	}
 	const enough = 5 // refreshes; fewer say little about a rate
 	switch {
-	case len(g.spacings) > 0:
-		slices.Sort(g.spacings)
-		r.PeriodNs, r.PeriodFrom = round(g.spacings[len(g.spacings)/2]).Nanoseconds(),
+	case len(g.intervals) > 0:
+		slices.Sort(g.intervals)
+		r.PeriodNs, r.PeriodFrom = roundTwoDigits(stats.MedianUpper(g.intervals)).Nanoseconds(),
 			"the time between refreshes of one connection"
-	case k.connections == kept && g.refreshes >= enough && g.window > 0:
+	case k.connections == connKept && g.refreshes >= enough && g.window > 0:
 		period := float64(g.window) * float64(g.count) / float64(g.refreshes)
-		r.PeriodNs, r.PeriodFrom = round(time.Duration(period)).Nanoseconds(), "the share of the connections that "+
-			"asked in the window"
+		r.PeriodNs, r.PeriodFrom = roundTwoDigits(time.Duration(period)).Nanoseconds(),
+			"the share of the connections that "+
+				"asked in the window"
 	}
 	return r
 }
 
-// byCounters settles the period of the only connections that ask with a command, where they are kept: the server counts
-// their calls, also those between two listings.
-func byCounters(list []Refresher, r *Refreshes) {
+// setPeriodsByCounters sets the period of kept connections that are the only ones to send a command: the server counts
+// all their calls, also those between two lists.
+func setPeriodsByCounters(list []Refresher, r *Refreshes) {
 	for _, c := range r.Commands {
 		var only *Refresher
 		count := 0
@@ -228,15 +232,16 @@ func byCounters(list []Refresher, r *Refreshes) {
 				count++
 			}
 		}
-		if count == 1 && only.Connections == kept && c.PerSecond > 0 {
-			only.PeriodNs = round(time.Duration(float64(only.Count) / c.PerSecond * float64(time.Second))).Nanoseconds()
+		if count == 1 && only.Connections == connKept && c.PerSecond > 0 {
+			only.PeriodNs = roundTwoDigits(time.Duration(float64(only.Count) / c.PerSecond *
+				float64(time.Second))).Nanoseconds()
 			only.PeriodFrom = "the calls that the servers counted, by the connections that were seen"
 		}
 	}
 }
 
-// round keeps two digits: more would be more than the whole seconds of CLIENT LIST tell.
-func round(d time.Duration) time.Duration {
+// roundTwoDigits keeps two digits; CLIENT LIST, with its whole seconds, is not more precise.
+func roundTwoDigits(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
@@ -244,12 +249,11 @@ func round(d time.Duration) time.Duration {
 	return time.Duration(math.Round(float64(d)/step) * step)
 }
 
-// slowNames adds what SLOWLOG has: refreshes of a library that tells its name, among them those whose connections are
-// gone.
-func slowNames(groups map[kind]*group, l *Look) {
-	for _, c := range l.Slow {
+// addSlowCalls adds the refreshes in SLOWLOG to the groups of the same client name; their connections may be gone.
+func addSlowCalls(groups map[groupKey]*group, l *NodeState) {
+	for _, c := range l.SlowCalls {
 		for k, g := range groups {
-			if k.name == plainName(c.Name) && (k.command == c.Command || k.command == "cluster") {
+			if k.name == trimNumber(c.Name) && (k.command == c.Command || k.command == "cluster") {
 				g.slowest = max(g.slowest, c.Took)
 			}
 		}

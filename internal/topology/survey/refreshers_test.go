@@ -15,14 +15,14 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // listed makes a survey of one node whose clients were listed each second.
 func listed(lists ...string) *Survey {
-	l := &Look{Addr: "n:1"}
+	l := &NodeState{Addr: "n:1"}
 	for k, text := range lists {
 		l.Ticks = append(l.Ticks, Tick{
 			At:      start.Add(time.Duration(k) * time.Second),
-			Clients: others(server.ParseClients(text)), HasClients: true,
+			Clients: otherClients(server.ParseClients(text)), HasClients: true,
 		})
 	}
-	return &Survey{Start: start, Window: time.Duration(len(lists)-1) * time.Second, Looks: []*Look{l}}
+	return &Survey{Start: start, Window: time.Duration(len(lists)-1) * time.Second, Nodes: []*NodeState{l}}
 }
 
 func TestRefreshersOfListings(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRefreshersOfListings(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := got[1]; r.Library != "redis-py 6.0" || r.Refreshes != 0 || r.PeriodNs != 0 {
-		t.Errorf("who asked once: %+v", r)
+		t.Errorf("a client that asked once: %+v", r)
 	}
 }
 
@@ -59,11 +59,11 @@ func TestRefreshersOnNewConnections(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if h, ok := cost.HabitOf(got[0].Library); !ok || !h.Everyone {
-		t.Errorf("habit %+v, %v", h, ok)
+		t.Errorf("policy %+v, %v", h, ok)
 	}
 }
 
-// TestPeriodOfMany: of sixty connections that ask once a minute ten do in ten seconds.
+// TestPeriodOfMany: of 60 connections that ask once a minute, 10 do within ten seconds.
 func TestPeriodOfMany(t *testing.T) {
 	var lists []string
 	for k := range 11 {
@@ -92,11 +92,11 @@ func TestLikely(t *testing.T) {
 		690: "cluster|nodes", 900: "cluster|nodes", 310: "cluster|slots",
 		460: "", 5: "", 9000: "",
 	} {
-		if got := likely("cluster", usage{10, usec * 10}, measured); got != want {
+		if got := likelyCommand("cluster", usage{10, usec * 10}, measured); got != want {
 			t.Errorf("%v µs a call: %q, want %q", usec, got, want)
 		}
 	}
-	if got := likely("cluster|nodes", usage{1, 1}, measured); got != "" {
+	if got := likelyCommand("cluster|nodes", usage{1, 1}, measured); got != "" {
 		t.Errorf("what needs no guess: %q", got)
 	}
 }
@@ -105,8 +105,8 @@ func TestLikely(t *testing.T) {
 func counted(nodes int, perSecond, perCall float64) *Survey {
 	s := &Survey{Start: start, Window: 10 * time.Second}
 	for k := range nodes {
-		l := &Look{
-			Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", Fields: server.ParseInfo("role:master"),
+		l := &NodeState{
+			Addr: fmt.Sprintf("n%d:1", k), Server: "redis 6.0.16", InfoFields: server.ParseInfo("role:master"),
 			Measured: []cost.Measured{{
 				Command: cost.Nodes, PerCall: time.Duration(perCall * float64(time.Microsecond)),
 				Calls: 5, Alone: true,
@@ -127,14 +127,14 @@ func counted(nodes int, perSecond, perCall float64) *Survey {
 					"cmdstat_info:calls=%.0f,usec=1", 9+calls, 900+calls*perCall, 2+calls)),
 			},
 		}
-		s.Looks = append(s.Looks, l)
+		s.Nodes = append(s.Nodes, l)
 	}
 	return s
 }
 
-// TestIncident002: 66 calls of 2.16 ms per second take a seventh of the main thread, and Lettuce is known by what it
-// does beside.
-func TestIncident002(t *testing.T) {
+// TestLettuceStorm: 66 calls of 2.16 ms per second take a seventh of the main thread, and Lettuce is recognized by the
+// new connections and INFO calls that come with them.
+func TestLettuceStorm(t *testing.T) {
 	s := counted(4, 66, 2160)
 	r := countRefreshes(s)
 	if !r.Counted || len(r.Commands) != 1 || r.Commands[0].Likely != "cluster|nodes" || !near(r.Share, 66*2160e-6) ||
@@ -142,64 +142,66 @@ func TestIncident002(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	sum := MapSummary{Size: cost.Size{Nodes: 80, Masters: 40, Ranges: 240, Entries: 480}, Replicas: 40}
-	m, ok := cost.ModelOf("redis 6.0.16", s.Looks[0].Measured[0], sum.Size)
+	m, ok := cost.ModelOf("redis 6.0.16", s.Nodes[0].Measured[0], sum.Size)
 	if !ok {
 		t.Fatal("no model")
 	}
-	d := Question{}.askingOf(&r, nil, nil, 80)
-	if !d.Everyone || !d.Seen || d.Period != time.Minute || d.Clients != 66*60 || d.Command != cost.Nodes {
-		t.Errorf("asking %+v", d)
+	load := Assumptions{}.refreshLoad(&r, nil, nil, 80)
+	if !load.AskAll || !load.Counted || load.Period != time.Minute || load.Clients != 66*60 ||
+		load.Command != cost.Nodes {
+		t.Errorf("load %+v", load)
 	}
-	ways := map[string]cost.WayOut{}
-	for _, w := range waysOut(d, &r, m, sum, nil, nil) {
-		ways[w.ID] = w
+	options := map[string]cost.Option{}
+	for _, w := range savingOptions(load, &r, m, sum, nil, nil) {
+		options[w.ID] = w
 	}
-	if w := ways["now"]; !near(w.Masters, r.Share) || w.Replicas == nil {
+	if w := options["now"]; !near(w.Masters, r.Share) || w.Replicas == nil {
 		t.Errorf("now: %+v", w)
 	}
-	// The incident's own figure for the upgrade: 20 times.
-	if w := ways["upgrade"]; !w.Possible || w.Saves < 0.85 || !near(w.Masters, r.Share*(1-w.Saves)) {
+	// In the real case the upgrade made the call 20 times cheaper.
+	if w := options["upgrade"]; !w.Possible || w.Saves < 0.85 || !near(w.Masters, r.Share*(1-w.Saves)) {
 		t.Errorf("upgrade: %+v", w)
 	}
-	if w := ways["replicas-only"]; !w.Possible || w.Masters != 0 || !near(*w.Replicas, *ways["now"].Replicas) ||
+	if w := options["replicas-only"]; !w.Possible || w.Masters != 0 || !near(*w.Replicas, *options["now"].Replicas) ||
 		!strings.Contains(w.How, "getTopologyRefreshSource") {
 		t.Errorf("replicas only: %+v", w)
 	}
-	if w := ways["longer-period"]; !near(w.Masters, r.Share/5) {
+	if w := options["longer-period"]; !near(w.Masters, r.Share/5) {
 		t.Errorf("longer: %+v", w)
 	}
-	if w := ways["event-driven"]; w.Saves != 1 || !strings.Contains(w.Note, "8.55 s") {
+	if w := options["event-driven"]; w.Saves != 1 || !strings.Contains(w.Note, "8.55 s") {
 		t.Errorf("event driven: %+v", w)
 	}
 	sum.Replicas = 0
-	for _, w := range waysOut(d, &r, m, sum, nil, nil) {
+	for _, w := range savingOptions(load, &r, m, sum, nil, nil) {
 		if w.ID == "replicas-only" && w.Possible || w.Replicas != nil {
 			t.Errorf("without replicas: %+v", w)
 		}
 	}
 }
 
-// TestNobodyRefreshes: what would be is reckoned from the question alone, and called so.
-func TestNobodyRefreshes(t *testing.T) {
+// TestNoRefreshes: the load is estimated from the assumptions alone, and marked as such.
+func TestNoRefreshes(t *testing.T) {
 	s := counted(1, 0, 700)
 	r := countRefreshes(s)
-	d := Question{Clients: 4000, Period: 30 * time.Second}.askingOf(&r, nil, nil, 80)
-	if d.Seen || d.Clients != 4000 || !near(d.PerNode, 4000.0/30) {
-		t.Errorf("%+v", d)
+	load := Assumptions{Clients: 4000, Period: 30 * time.Second}.refreshLoad(&r, nil, nil, 80)
+	if load.Counted || load.Clients != 4000 || !near(load.PerNode, 4000.0/30) {
+		t.Errorf("%+v", load)
 	}
-	if one := (Question{}).askingOf(&r, nil, []Library{{Library: "go-redis"}}, 80); one.Everyone || !near(one.PerNode,
-		1000.0/60/80) {
+	if one := (Assumptions{}).refreshLoad(&r, nil, []Library{{Library: "go-redis"}}, 80); one.AskAll ||
+		!near(one.PerNode,
+			1000.0/60/80) {
 		t.Errorf("each asks one node: %+v", one)
 	}
-	if w := waysOut(d, &r, nil, MapSummary{}, nil, nil); len(w) != 0 {
+	if w := savingOptions(load, &r, nil, MapSummary{}, nil, nil); len(w) != 0 {
 		t.Errorf("without a model: %+v", w)
 	}
 }
 
-// TestReset: counters that fell are not a rate.
+// TestReset: counters that fell give no rate.
 func TestReset(t *testing.T) {
 	s := counted(1, 66, 2160)
-	s.Looks[0].Ticks[1].Stats = server.ParseInfo("cmdstat_cluster:calls=1,usec=1")
+	s.Nodes[0].Ticks[1].Stats = server.ParseInfo("cmdstat_cluster:calls=1,usec=1")
 	if r := countRefreshes(s); r.Counted || len(r.Commands) != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// Refreshes is what the refreshes of all clients cost the servers, counted by the servers over the window, without
-// slowpath's own.
+// Refreshes is what the map refreshes of all clients cost the servers, counted by the servers over the window, without
+// those of slowpath.
 type Refreshes struct {
 	Counted        bool         `json:"counted"` // false where no node's commandstats could be read over a window
 	Commands       []Refreshing `json:"commands"`
@@ -20,15 +21,15 @@ type Refreshes struct {
 	BusyMax        float64      `json:"busy_max"`        // CPU time of that node, share of one core
 	NewConnections float64      `json:"new_connections"` // per second and node
 	InfoCalls      float64      `json:"info_calls"`      // per second and node, without slowpath's
-	// about as many new connections as refreshes: they seem to come on new ones
-	Fresh          bool        `json:"fresh"`
-	LettuceLike    bool        `json:"lettuce_like"`  // and as many INFO: so refreshes Lettuce
-	Nodes          []NodeCost  `json:"nodes"`         // those with the most, at most ten
-	NodesCounted   int         `json:"nodes_counted"` // how many could be counted
-	dominant       *Refreshing // the command that takes most
-	perNode        []NodeCost  // all
-	masters, spare []NodeCost  // of masters, of replicas
-	elapsed        time.Duration
+	// about as many new connections as refreshes: refreshes seem to use new ones
+	Fresh             bool        `json:"fresh"`
+	LettuceLike       bool        `json:"lettuce_like"`  // and as many INFO: Lettuce refreshes like that
+	Nodes             []NodeCost  `json:"nodes"`         // those with the most, at most ten
+	NodesCounted      int         `json:"nodes_counted"` // how many could be counted
+	dominant          *Refreshing // the command that takes most time
+	perNode           []NodeCost  // all nodes
+	masters, replicas []NodeCost  // of masters, of replicas
+	elapsed           time.Duration
 }
 
 // Refreshing is one command by which clients ask for the map.
@@ -54,9 +55,9 @@ type NodeCost struct {
 // usage is the growth of a counter pair over the window.
 type usage struct{ calls, usec float64 }
 
-// grown is what a node counted between its first and its last tick. A counter that fell was reset.
-func (l *Look) grown(name string) (usage, bool) {
-	first, last := l.counted()
+// growth is what a node counted between its first and its last tick. A counter that fell was reset.
+func (s *NodeState) growth(name string) (usage, bool) {
+	first, last := s.countedTicks()
 	if last == nil {
 		return usage{}, false
 	}
@@ -68,24 +69,24 @@ func (l *Look) grown(name string) (usage, bool) {
 	return usage{c1 - c0, u1 - u0}, c1 >= c0 && u1 >= u0
 }
 
-// counted are the first and last tick with commandstats.
-func (l *Look) counted() (first, last *Tick) {
-	for i := range l.Ticks {
-		if len(l.Ticks[i].Stats.Numbers) == 0 {
+// countedTicks are the first and last tick with commandstats.
+func (s *NodeState) countedTicks() (first, last *Tick) {
+	for i := range s.Ticks {
+		if len(s.Ticks[i].Stats.Numbers) == 0 {
 			continue
 		}
 		if first == nil {
-			first = &l.Ticks[i]
+			first = &s.Ticks[i]
 		} else {
-			last = &l.Ticks[i]
+			last = &s.Ticks[i]
 		}
 	}
 	return first, last
 }
 
-// whole reports whether the server counts all subcommands of CLUSTER as one: before 7.0.
-func (l *Look) whole() bool {
-	_, last := l.counted()
+// countsClusterAsOne reports whether the server counts all subcommands of CLUSTER as one, as before 7.0.
+func (s *NodeState) countsClusterAsOne() bool {
+	_, last := s.countedTicks()
 	if last == nil {
 		return false
 	}
@@ -93,9 +94,9 @@ func (l *Look) whole() bool {
 	return ok && whole
 }
 
-// statsOf are the names under which a node counts refreshes.
-func (l *Look) statsOf() []string {
-	if l.whole() {
+// statNames are the names in commandstats under which a node counts refreshes.
+func (s *NodeState) statNames() []string {
+	if s.countsClusterAsOne() {
 		return []string{"cluster"}
 	}
 	return []string{cost.Nodes.Stat(), cost.Slots.Stat(), cost.Shards.Stat()}
@@ -105,13 +106,13 @@ func (l *Look) statsOf() []string {
 func countRefreshes(s *Survey) Refreshes {
 	r := Refreshes{Commands: []Refreshing{}, Nodes: []NodeCost{}}
 	sums := map[string]usage{}
-	for _, l := range s.Looks {
-		first, last := l.counted()
+	for _, l := range s.Nodes {
+		first, last := l.countedTicks()
 		if last == nil {
 			continue
 		}
 		seconds := last.At.Sub(first.At).Seconds()
-		cost, ok := l.costOver(seconds, sums)
+		cost, ok := l.refreshCost(seconds, sums)
 		if !ok || seconds <= 0 {
 			continue
 		}
@@ -119,7 +120,7 @@ func countRefreshes(s *Survey) Refreshes {
 		r.elapsed += last.At.Sub(first.At)
 		r.NewConnections += max(0,
 			l.End.Numbers["total_connections_received"]-l.Begin.Numbers["total_connections_received"]) / seconds
-		info, _ := l.grown("info")
+		info, _ := l.growth("info")
 		own := float64(len(l.Ticks) - 1)
 		r.InfoCalls += max(0, info.calls-own) / seconds
 	}
@@ -127,12 +128,11 @@ func countRefreshes(s *Survey) Refreshes {
 	return r
 }
 
-// costOver is what refreshes cost one node; it adds them to sums, which are per command. The seconds of a node weigh
-// its calls: sums are per second.
-func (l *Look) costOver(seconds float64, sums map[string]usage) (NodeCost, bool) {
-	c := NodeCost{Address: l.Addr, Master: l.isMaster(), Busy: l.busy(seconds)}
-	for _, name := range l.statsOf() {
-		u, ok := l.grown(name)
+// refreshCost is what refreshes cost one node. It adds them to sums, which are per command and per second.
+func (s *NodeState) refreshCost(seconds float64, sums map[string]usage) (NodeCost, bool) {
+	c := NodeCost{Address: s.Addr, Master: s.isMaster(), Busy: s.busy(seconds)}
+	for _, name := range s.statNames() {
+		u, ok := s.growth(name)
 		if !ok {
 			return c, false
 		}
@@ -144,17 +144,17 @@ func (l *Look) costOver(seconds float64, sums map[string]usage) (NodeCost, bool)
 	return c, true
 }
 
-// busy is the CPU time that INFO tells, as a share of one core.
-func (l *Look) busy(seconds float64) float64 {
+// busy is the CPU time in INFO, as a share of one core.
+func (s *NodeState) busy(seconds float64) float64 {
 	sum := 0.0
 	for _, mode := range []string{"user", "sys"} {
 		name := "used_cpu_" + mode + "_main_thread"
-		if _, ok := l.End.Numbers[name]; !ok {
+		if _, ok := s.End.Numbers[name]; !ok {
 			name = "used_cpu_" + mode
 		}
-		sum += l.End.Numbers[name] - l.Begin.Numbers[name]
+		sum += s.End.Numbers[name] - s.Begin.Numbers[name]
 	}
-	if seconds <= 0 || sum < 0 || len(l.End.Numbers) == 0 || len(l.Begin.Numbers) == 0 {
+	if seconds <= 0 || sum < 0 || len(s.End.Numbers) == 0 || len(s.Begin.Numbers) == 0 {
 		return 0
 	}
 	return sum / seconds
@@ -176,7 +176,7 @@ func (r *Refreshes) finish(s *Survey, sums map[string]usage) {
 		r.Commands = append(r.Commands, Refreshing{
 			Command: name, PerSecond: u.calls, PerNode: u.calls / n,
 			PerCallNs: int64(u.usec / u.calls * 1e3), Share: u.usec / 1e6 / n,
-			Likely: likely(name, u, s.Looks[0].Measured),
+			Likely: likelyCommand(name, u, s.Nodes[0].Measured),
 		})
 	}
 	for i := range r.Commands {
@@ -194,34 +194,24 @@ func (r *Refreshes) finish(s *Survey, sums map[string]usage) {
 		if c.Master {
 			r.masters = append(r.masters, c)
 		} else {
-			r.spare = append(r.spare, c)
+			r.replicas = append(r.replicas, c)
 		}
 	}
-	const few = 0.5 // calls per second and node; below, a ratio is chance
+	const few = 0.5 // calls per second and node; below it a ratio means nothing
 	if asked /= n; asked >= few {
-		r.Fresh = about(r.NewConnections, asked)
-		r.LettuceLike = r.Fresh && about(r.InfoCalls, asked)
+		r.Fresh = similar(r.NewConnections, asked)
+		r.LettuceLike = r.Fresh && similar(r.InfoCalls, asked)
 	}
-	slices.SortStableFunc(r.perNode, func(a, b NodeCost) int { return cmpFloat(b.Share, a.Share) })
+	slices.SortStableFunc(r.perNode, func(a, b NodeCost) int { return cmp.Compare(b.Share, a.Share) })
 	r.Nodes = append(r.Nodes, r.perNode[:min(10, len(r.perNode))]...)
 }
 
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
+// similar reports whether two rates differ by less than 20 %: other clients connect and leave, too.
+func similar(a, b float64) bool { return math.Abs(a-b) <= 0.2*b }
 
-// about reports whether a rate is that of the other, but for a fifth: clients come and go, and others connect, too.
-func about(a, b float64) bool { return math.Abs(a-b) <= 0.2*b }
-
-// likely tells the subcommand by its cost per call, where the two that a server before 7.0 has were measured and differ
-// enough.
-func likely(name string, u usage, measured []cost.Measured) string {
+// likelyCommand infers the subcommand from its cost per call, if the two that a server before 7.0 has were measured and
+// differ enough.
+func likelyCommand(name string, u usage, measured []cost.Measured) string {
 	if name != "cluster" || u.calls == 0 {
 		return ""
 	}
@@ -241,8 +231,8 @@ func likely(name string, u usage, measured []cost.Measured) string {
 	return strings.Replace(best, " ", "|", 1)
 }
 
-// command is the one that takes most, as one of the three.
-func (r *Refreshes) command() (cost.Command, bool) {
+// dominantCommand is the command that takes most time.
+func (r *Refreshes) dominantCommand() (cost.Command, bool) {
 	if r.dominant == nil {
 		return "", false
 	}

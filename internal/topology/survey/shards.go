@@ -8,31 +8,32 @@ import (
 	"strings"
 
 	"slowpath/internal/format"
+	"slowpath/internal/stats"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
 )
 
-// maxShownRanges of a shard are listed.
+// maxShownRanges is how many ranges of a shard are listed.
 const maxShownRanges = 8
 
-// shards lists the masters of the common map with their replicas, by their first slot.
+// shards lists the masters of the majority's map with their replicas, by their first slot.
 func (v *views) shards(s *Survey) []Shard {
-	looks := map[string]*Look{}
-	for _, l := range s.Looks {
-		looks[l.ID] = l
+	states := map[string]*NodeState{}
+	for _, l := range s.Nodes {
+		states[l.ID] = l
 	}
 	out := []Shard{}
-	m := v.reference().Map
+	m := v.majorityNode().Map
 	for _, n := range m.Nodes {
 		if !n.Primary || n.HasFlag("handshake") {
 			continue
 		}
-		ranges := texts(n.Ranges)
+		ranges := rangeTexts(n.Ranges)
 		sh := Shard{Slots: n.Slots(), RangesOf: len(ranges), Ranges: append([]string{},
 			ranges[:min(len(ranges), maxShownRanges)]...), Epoch: n.Epoch, Replicas: []Member{}}
-		sh.Master = v.member(n, looks[n.ID], nil)
+		sh.Master = v.member(n, states[n.ID], nil)
 		for _, r := range m.Replicas(n.ID) {
-			sh.Replicas = append(sh.Replicas, v.member(r, looks[r.ID], looks[n.ID]))
+			sh.Replicas = append(sh.Replicas, v.member(r, states[r.ID], states[n.ID]))
 		}
 		out = append(out, sh)
 	}
@@ -59,73 +60,73 @@ const (
 	stateLinkDown    = "link-down"
 )
 
-// member is a node with what is known of its health: what the others hold of it first, then what it says itself. master
-// is the look at a replica's master.
-func (v *views) member(n cluster.Node, l, master *Look) Member {
+// member is a node with its health: first by what other nodes say of it, then by what it says itself. master is the
+// state of a replica's master.
+func (v *views) member(n cluster.Node, state, master *NodeState) Member {
 	m := Member{Address: n.Addr(), ID: n.ID, State: stateOK, Flags: append([]string{}, n.Flags...)}
 	if m.Address == "" {
 		m.Address = v.name(n.ID)
 	}
-	failed, suspects := v.claimants(n.ID)
-	if l != nil {
-		m.Server = l.Server
+	failed, suspects := v.failureVotes(n.ID)
+	if state != nil {
+		m.Server = state.Server
 	}
 	switch {
 	case failed > 0:
 		m.State, m.Why = stateFailed, "for "+format.Count(failed, "node")
-	case l == nil || !l.Answered():
+	case state == nil || !state.Answered():
 		m.State = stateUnreachable
-		if l != nil {
-			m.Why = l.Why
+		if state != nil {
+			m.Why = state.Why
 		}
 	case suspects > 0:
 		m.State, m.Why = stateSuspected, "by "+format.Count(suspects, "node")
-	case l.Fields.Numbers["loading"] == 1:
+	case state.InfoFields.Numbers["loading"] == 1:
 		m.State = stateLoading
-	case l.Fields.Numbers["master_sync_in_progress"] == 1:
+	case state.InfoFields.Numbers["master_sync_in_progress"] == 1:
 		m.State = stateSyncing
-	case l.Fields.Text["master_link_status"] == "down":
+	case state.InfoFields.Text["master_link_status"] == "down":
 		m.State, m.Why = stateLinkDown, fmt.Sprintf("for %.0f s",
-			max(0, l.Fields.Numbers["master_link_down_since_seconds"]))
+			max(0, state.InfoFields.Numbers["master_link_down_since_seconds"]))
 	}
-	if !n.Primary && l != nil && l.Answered() {
-		m.lag(n, l, master)
+	if !n.Primary && state != nil && state.Answered() {
+		m.lag(n, state, master)
 	}
 	return m
 }
 
-// lag is how far a replica is behind: in bytes by its master's own account, which has both offsets at one moment, and
-// in time since it last heard of it.
-func (m *Member) lag(n cluster.Node, l, master *Look) {
-	if seconds, ok := l.Fields.Numbers["master_last_io_seconds_ago"]; ok && seconds >= 0 {
+// lag is how far a replica is behind its master: in bytes by the INFO of its master, which has both offsets at the same
+// time, and in time since the last byte from it.
+func (m *Member) lag(n cluster.Node, state, master *NodeState) {
+	if seconds, ok := state.InfoFields.Numbers["master_last_io_seconds_ago"]; ok && seconds >= 0 {
 		ns := int64(seconds * 1e9)
 		m.LagNs = &ns
 	}
 	if master == nil {
 		return
 	}
-	end := master.Fields
-	written, ok := end.Numbers["master_repl_offset"]
+	info := master.InfoFields
+	written, ok := info.Numbers["master_repl_offset"]
 	for k := 0; ok; k++ {
 		key := fmt.Sprintf("slave%d.", k)
-		port, known := end.Numbers[key+"port"]
+		port, known := info.Numbers[key+"port"]
 		if !known {
 			return
 		}
-		if int(port) == n.Port && (end.Text[key+"ip"] == n.IP || end.Text[key+"ip"] == n.Host ||
-			end.Text[key+"ip"] == n.Hostname) {
-			behind := int64(max(0, written-end.Numbers[key+"offset"]))
+		if int(port) == n.Port && (info.Text[key+"ip"] == n.IP || info.Text[key+"ip"] == n.Host ||
+			info.Text[key+"ip"] == n.Hostname) {
+			behind := int64(max(0, written-info.Numbers[key+"offset"]))
 			m.LagBytes = &behind
 			return
 		}
 	}
 }
 
-// summary sums the common map up.
+// summary sums up the majority's map.
 func (v *views) summary() MapSummary {
-	ref := v.reference()
+	ref := v.majorityNode()
 	sum := MapSummary{
-		Size: cost.SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.looks),
+		Size: cost.SizeOf(ref.Map), Source: ref.Source.String(), HeldBy: v.heldBy, Answered: len(v.nodes),
 		CurrentEpoch: ref.Info.CurrentEpoch,
 	}
 	var ranges []int
@@ -139,13 +140,13 @@ func (v *views) summary() MapSummary {
 	}
 	slices.Sort(ranges)
 	if k := len(ranges); k > 0 {
-		sum.RangesMin, sum.RangesMedian, sum.RangesMax = ranges[0], ranges[k/2], ranges[k-1]
+		sum.RangesMin, sum.RangesMedian, sum.RangesMax = ranges[0], stats.MedianUpper(ranges), ranges[k-1]
 	}
 	sum.SlotsCovered = cluster.SlotCount
 	for _, gap := range ref.Map.Uncovered() {
 		sum.SlotsCovered -= gap.Len()
 	}
-	for _, l := range v.looks {
+	for _, l := range v.nodes {
 		for _, n := range l.Map.Nodes {
 			if l.Source == cost.Nodes && !n.LinkConnected && !n.HasFlag("myself") {
 				sum.LinksDown++

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
 	"slowpath/internal/wire/target"
@@ -18,27 +19,26 @@ var ErrNotCluster = errors.New("not a cluster")
 // ErrNoMap is matched by the error for a target that answers, and does not give its map.
 var ErrNoMap = errors.New("no map of the cluster")
 
-// Options say what to look at.
+// Options say which cluster to survey, and how.
 type Options struct {
 	Target   target.Target
 	Window   time.Duration // how long to count refreshes; 0: not at all
 	Timeout  time.Duration // of a connection, and of a command; 0: DefaultTimeout
-	Progress func(string)  // told now and then what is done; may be nil
+	Progress func(string)  // called with a line about each step; may be nil
 }
 
 const (
-	// DefaultTimeout is patience with one node; a node that is dead without a word must not hold up the look at
-	// hundreds.
+	// DefaultTimeout is for one node: a node that does not answer must not delay a survey of hundreds of nodes.
 	DefaultTimeout = 3 * time.Second
 
-	atOnce   = 32 // nodes that are asked side by side
-	maxPeers = 2000
+	maxConcurrent = 32 // nodes that are queried at the same time
+	maxPeers      = 2000
 )
 
-// Look asks the target and all nodes that it or others know, then counts refreshes for the window. A node that does not
-// answer is told in its Look and is no error; an error says that the target does not, or that it is in no cluster. When
-// the context ends in the window, the survey has what was seen until then.
-func (o Options) Look(ctx context.Context) (*Survey, error) {
+// Run queries the target and all nodes that it or others know, then counts map refreshes for the window. A node that
+// does not answer is no error, and has the reason in its NodeState; an error says that the target does not answer or is
+// in no cluster. When the context ends within the window, the survey has what was seen until then.
+func (o Options) Run(ctx context.Context) (*Survey, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
@@ -49,31 +49,31 @@ func (o Options) Look(ctx context.Context) (*Survey, error) {
 	defer sv.close()
 	o.Progress("asking " + o.Target.Addr())
 	first := sv.add(o.Target)
-	if err := sv.greet(ctx, first); err != nil {
+	if err := sv.connectFirst(ctx, first); err != nil {
 		return nil, err
 	}
-	sv.ask(ctx, first)
-	if !first.look.HasMap {
+	sv.query(ctx, first)
+	if !first.state.HasMap {
 		return nil, first.noMap()
 	}
-	sv.round(ctx)
-	sv.round(ctx) // those whom the target does not know
+	sv.queryNewNodes(ctx)
+	sv.queryNewNodes(ctx) // those that the target does not know
 	sv.measure(ctx, first)
-	sv.watch(ctx)
+	sv.countWindow(ctx)
 	return sv.survey, nil
 }
 
-// surveyor asks.
+// surveyor queries the nodes.
 type surveyor struct {
 	Options
 	survey *Survey
-	nodes  []*node // as survey.Looks
+	nodes  []*node // in the order of survey.Nodes
 }
 
 func (sv *surveyor) add(t target.Target) *node {
-	n := &node{target: t, timeout: sv.Timeout, look: &Look{Addr: t.Addr(), Sent: map[string]int{}}}
+	n := &node{target: t, timeout: sv.Timeout, state: &NodeState{Addr: t.Addr(), Sent: map[string]int{}}}
 	sv.nodes = append(sv.nodes, n)
-	sv.survey.Looks = append(sv.survey.Looks, n.look)
+	sv.survey.Nodes = append(sv.survey.Nodes, n.state)
 	return n
 }
 
@@ -83,45 +83,45 @@ func (sv *surveyor) close() {
 	}
 }
 
-func (sv *surveyor) greet(ctx context.Context, first *node) error {
+func (sv *surveyor) connectFirst(ctx context.Context, first *node) error {
 	if err := first.open(ctx); err != nil {
 		return err
 	}
-	if enabled, told := first.look.Fields.Numbers["cluster_enabled"]; told && enabled == 0 {
-		name := first.look.Server
+	if enabled, ok := first.state.InfoFields.Numbers["cluster_enabled"]; ok && enabled == 0 {
+		name := first.state.Server
 		if name == "" {
 			name = "it"
 		}
-		return fmt.Errorf("%w: %s is not in one (%s, cluster-enabled no); for a single server: slowpath doctor %s",
+		return fmt.Errorf("%w: %s is in no cluster (%s, cluster-enabled no); for a single server: slowpath doctor %s",
 			ErrNotCluster, sv.Target.Addr(), name, sv.Target.Addr())
 	}
 	return nil
 }
 
-// round asks the nodes that are known to somebody and were not asked yet.
-func (sv *surveyor) round(ctx context.Context) {
-	fresh := sv.strangers()
-	if len(fresh) == 0 {
+// queryNewNodes queries the nodes that some map lists and that were not queried yet.
+func (sv *surveyor) queryNewNodes(ctx context.Context) {
+	added := sv.addNewNodes()
+	if len(added) == 0 {
 		return
 	}
-	sv.Progress(fmt.Sprintf("asking %d more nodes", len(fresh)))
+	sv.Progress("asking " + format.Count(len(added), "more node"))
 	first := sv.nodes[0]
-	each(fresh, func(n *node) {
-		n.learn(first)
+	forEach(added, func(n *node) {
+		n.skipUnsupported(first)
 		if err := n.open(ctx); err == nil {
-			sv.ask(ctx, n)
+			sv.query(ctx, n)
 		}
 	})
 }
 
-// strangers adds the nodes of all maps that have an address and were not asked.
-func (sv *surveyor) strangers() []*node {
+// addNewNodes adds the nodes of all maps that have an address and are not there yet.
+func (sv *surveyor) addNewNodes() []*node {
 	ids, addrs := map[string]bool{}, map[string]bool{}
-	for _, l := range sv.survey.Looks {
+	for _, l := range sv.survey.Nodes {
 		ids[l.ID], addrs[l.Addr] = true, true
 	}
-	var fresh []*node
-	for _, l := range sv.survey.Looks {
+	var added []*node
+	for _, l := range sv.survey.Nodes {
 		for _, n := range l.Map.Nodes {
 			addr := n.Addr()
 			if addr == "" || ids[n.ID] && n.ID != "" || addrs[addr] || n.HasFlag("handshake") ||
@@ -130,41 +130,41 @@ func (sv *surveyor) strangers() []*node {
 			}
 			ids[n.ID], addrs[addr] = true, true
 			peer := sv.add(sv.Target.WithAddr(addr))
-			peer.look.ID = n.ID
-			fresh = append(fresh, peer)
+			peer.state.ID = n.ID
+			added = append(added, peer)
 		}
 	}
-	return fresh
+	return added
 }
 
-// each runs f for all nodes, some at once.
-func each(nodes []*node, f func(*node)) {
-	gate := make(chan struct{}, atOnce)
+// forEach runs f for all nodes, maxConcurrent at a time.
+func forEach(nodes []*node, f func(*node)) {
+	slots := make(chan struct{}, maxConcurrent)
 	var wg sync.WaitGroup
 	for _, n := range nodes {
-		gate <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-gate }()
+			defer func() { <-slots }()
 			f(n)
 		})
 	}
 	wg.Wait()
 }
 
-// ask has one node tell its view.
-func (sv *surveyor) ask(ctx context.Context, n *node) {
-	n.askMap(ctx, sv.Target.Host)
-	n.askInfo(ctx)
-	n.askLinks(ctx)
+// query asks one node for its view.
+func (sv *surveyor) query(ctx context.Context, n *node) {
+	n.queryMap(ctx, sv.Target.Host)
+	n.queryInfo(ctx)
+	n.queryLinks(ctx)
 }
 
-// measure has the target tell what the commands cost it. SHARDS is asked only of a server of whom clients ask it: with
-// a damaged map it can end the server by an assertion.
+// measure measures what the commands cost the target. CLUSTER SHARDS is sent only if clients send it: with a damaged
+// map it can crash the server by an assertion.
 func (sv *surveyor) measure(ctx context.Context, first *node) {
 	sv.Progress("measuring what a refresh costs")
-	n := first.look
+	n := first.state
 	for _, c := range cost.Commands {
-		calls, _, whole, ok := n.Fields.Command(c.Stat())
+		calls, _, whole, ok := n.InfoFields.Command(c.Stat())
 		if c == cost.Shards && (whole || !ok || calls == 0) {
 			continue
 		}
@@ -174,7 +174,7 @@ func (sv *surveyor) measure(ctx context.Context, first *node) {
 	}
 }
 
-// myself is the node of a map that answered.
+// myself is the node of a map whose reply it is.
 func myself(m cluster.Map) (cluster.Node, bool) {
 	for _, n := range m.Nodes {
 		if n.HasFlag("myself") {

@@ -11,33 +11,33 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// views holds the maps of the nodes against each other.
+// views compares the maps of the nodes.
 type views struct {
-	looks  []*Look // those with a map
-	owners [][]string
-	names  map[string]string // address by id
-	common int               // index of the look with the map that most hold
-	heldBy int
+	nodes    []*NodeState // with a map
+	owners   [][]string
+	names    map[string]string // address by id
+	majority int               // index of a node with the map that most nodes have
+	heldBy   int
 }
 
-// compare finds the map, slots and members, that most nodes hold; of equally common ones the first, which is the
+// newViews finds the map, slots and members, that most nodes have; of equally common ones the first, which is the
 // target's if it is among them.
-func compare(s *Survey) *views {
+func newViews(s *Survey) *views {
 	v := &views{names: map[string]string{}}
 	count := map[string]int{}
 	var keys []string
-	for _, l := range s.Looks {
+	for _, l := range s.Nodes {
 		if !l.HasMap {
 			continue
 		}
 		owners := ownersByID(l.Map)
 		key := strings.Join(owners, " ") + "|" + strings.Join(members(l.Map), " ")
 		count[key]++
-		v.looks, v.owners, keys = append(v.looks, l), append(v.owners, owners), append(keys, key)
+		v.nodes, v.owners, keys = append(v.nodes, l), append(v.owners, owners), append(keys, key)
 	}
 	for i, key := range keys {
 		if count[key] > v.heldBy {
-			v.common, v.heldBy = i, count[key]
+			v.majority, v.heldBy = i, count[key]
 		}
 	}
 	v.learnNames()
@@ -45,7 +45,7 @@ func compare(s *Survey) *views {
 }
 
 func (v *views) learnNames() {
-	for _, l := range v.looks {
+	for _, l := range v.nodes {
 		for _, n := range l.Map.Nodes {
 			if addr := n.Addr(); addr != "" && v.names[n.ID] == "" {
 				v.names[n.ID] = addr
@@ -57,7 +57,7 @@ func (v *views) learnNames() {
 	}
 }
 
-// name is a node for people: its address, else the beginning of its id.
+// name is what a node is called in texts: its address, else the beginning of its id.
 func (v *views) name(id string) string {
 	if addr := v.names[id]; addr != "" {
 		return addr
@@ -65,7 +65,7 @@ func (v *views) name(id string) string {
 	return id[:min(8, len(id))]
 }
 
-func (v *views) reference() *Look { return v.looks[v.common] }
+func (v *views) majorityNode() *NodeState { return v.nodes[v.majority] }
 
 // ownersByID gives each slot's owner, empty where it has none.
 func ownersByID(m cluster.Map) []string {
@@ -78,7 +78,7 @@ func ownersByID(m cluster.Map) []string {
 	return out
 }
 
-// members are the ids of all nodes, those that are still shaking hands left out.
+// members are the ids of all nodes without those in handshake.
 func members(m cluster.Map) (ids []string) {
 	for _, n := range m.Nodes {
 		if !n.HasFlag("handshake") {
@@ -92,28 +92,28 @@ func members(m cluster.Map) (ids []string) {
 // identity is a node's id, or its address where the reply has no ids (Redis 3).
 func identity(n cluster.Node) string { return cmp.Or(n.ID, n.Addr()) }
 
-// differing are the slots of which a view names another owner than the most.
-func (v *views) differing(i int) (slots []int) {
+// differingSlots are the slots that have another owner in a view than in the majority's.
+func (v *views) differingSlots(i int) (slots []uint16) {
 	for slot, owner := range v.owners[i] {
-		if owner != v.owners[v.common][slot] {
-			slots = append(slots, slot)
+		if owner != v.owners[v.majority][slot] {
+			slots = append(slots, uint16(slot))
 		}
 	}
 	return slots
 }
 
-// disagreements lists what some nodes see otherwise than the map that most hold.
+// disagreements lists how the views of some nodes differ from the majority's.
 func (v *views) disagreements() []Disagreement {
 	found := &differences{by: map[[2]string][]string{}}
-	for i, l := range v.looks {
-		v.slotsOtherwise(found, i, l)
-		v.membersOtherwise(found, l)
+	for i, l := range v.nodes {
+		v.addSlotDifferences(found, i, l)
+		v.addMemberDifferences(found, l)
 	}
-	v.epochsOtherwise(found)
+	v.addEpochDifferences(found)
 	return found.list()
 }
 
-// differences collects the same difference of several nodes.
+// differences groups nodes with the same difference.
 type differences struct {
 	order [][2]string
 	by    map[[2]string][]string
@@ -137,11 +137,11 @@ func (d *differences) list() []Disagreement {
 	return out
 }
 
-// slotsOtherwise groups the slots of a view by the two owners that are claimed.
-func (v *views) slotsOtherwise(found *differences, i int, l *Look) {
-	groups := map[[2]string][]int{}
-	for _, slot := range v.differing(i) {
-		key := [2]string{v.owners[v.common][slot], v.owners[i][slot]}
+// addSlotDifferences groups the differing slots of a view by the two claimed owners.
+func (v *views) addSlotDifferences(found *differences, i int, state *NodeState) {
+	groups := map[[2]string][]uint16{}
+	for _, slot := range v.differingSlots(i) {
+		key := [2]string{v.owners[v.majority][slot], v.owners[i][slot]}
 		groups[key] = append(groups[key], slot)
 	}
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int {
@@ -149,44 +149,45 @@ func (v *views) slotsOtherwise(found *differences, i int, l *Look) {
 			groups[b][0])
 	})
 	for _, key := range keys {
-		found.add("slots", fmt.Sprintf("slots %s: most say %s, these say %s", few(rangesOf(groups[key]), 4),
-			v.owner(key[0]), v.owner(key[1])), l.Addr)
+		found.add("slots", fmt.Sprintf("slots %s: %s for most, for these %s",
+			joinFew(rangeTexts(cluster.Ranges(groups[key])), 4),
+			v.owner(key[0]), v.owner(key[1])), state.Addr)
 	}
 }
 
 func (v *views) owner(id string) string {
 	if id == "" {
-		return "nobody"
+		return "no owner"
 	}
 	return v.name(id)
 }
 
-// membersOtherwise compares who is there, and what he is.
-func (v *views) membersOtherwise(found *differences, l *Look) {
-	if l.Source != cost.Nodes || v.reference().Source != cost.Nodes {
-		return // CLUSTER SLOTS has only those who serve slots
+// addMemberDifferences compares members, roles and health.
+func (v *views) addMemberDifferences(found *differences, state *NodeState) {
+	if state.Source != cost.Nodes || v.majorityNode().Source != cost.Nodes {
+		return // CLUSTER SLOTS lists only nodes that serve slots
 	}
-	for _, want := range v.reference().Map.Nodes {
-		got, known := l.Map.Node(want.ID)
+	for _, want := range v.majorityNode().Map.Nodes {
+		got, known := state.Map.Node(want.ID)
 		switch {
 		case want.HasFlag("handshake"):
 		case !known:
-			found.add("member", fmt.Sprintf("%s is not known to these", v.name(want.ID)), l.Addr)
+			found.add("member", fmt.Sprintf("%s is not known to these", v.name(want.ID)), state.Addr)
 		case got.Primary != want.Primary:
 			found.add("role", fmt.Sprintf("%s is a %s for most, for these a %s", v.name(want.ID), roleOf(want),
-				roleOf(got)), l.Addr)
+				roleOf(got)), state.Addr)
 		case got.PrimaryID != want.PrimaryID:
 			found.add("role", fmt.Sprintf("%s replicates %s for most, for these %s", v.name(want.ID),
-				v.owner(want.PrimaryID), v.owner(got.PrimaryID)), l.Addr)
-		// nobody holds himself for failed
-		case got.Failed() != want.Failed() && want.ID != l.ID && want.ID != v.reference().ID:
-			found.add("health", fmt.Sprintf("%s is %s for most, for these %s", v.name(want.ID), aliveOrNot(want),
-				aliveOrNot(got)), l.Addr)
+				v.owner(want.PrimaryID), v.owner(got.PrimaryID)), state.Addr)
+		// no node marks itself as failed
+		case got.Failed() != want.Failed() && want.ID != state.ID && want.ID != v.majorityNode().ID:
+			found.add("health", fmt.Sprintf("%s is %s for most, for these %s", v.name(want.ID), health(want),
+				health(got)), state.Addr)
 		}
 	}
-	for _, n := range l.Map.Nodes {
-		if _, known := v.reference().Map.Node(n.ID); !known && !n.HasFlag("handshake") {
-			found.add("member", fmt.Sprintf("%s is known to these, and not to most", v.name(n.ID)), l.Addr)
+	for _, n := range state.Map.Nodes {
+		if _, known := v.majorityNode().Map.Node(n.ID); !known && !n.HasFlag("handshake") {
+			found.add("member", fmt.Sprintf("%s is known to these, and not to most", v.name(n.ID)), state.Addr)
 		}
 	}
 }
@@ -198,17 +199,17 @@ func roleOf(n cluster.Node) string {
 	return "replica"
 }
 
-func aliveOrNot(n cluster.Node) string {
+func health(n cluster.Node) string {
 	if n.Failed() {
 		return "failed"
 	}
 	return "alive"
 }
 
-// epochsOtherwise compares the epoch of the cluster; nodes that gossip agree within seconds.
-func (v *views) epochsOtherwise(found *differences) {
-	ref := v.reference()
-	for _, l := range v.looks {
+// addEpochDifferences compares the epoch of the cluster; by gossip nodes agree within seconds.
+func (v *views) addEpochDifferences(found *differences) {
+	ref := v.majorityNode()
+	for _, l := range v.nodes {
 		if l.HasInfo && ref.HasInfo && l.Info.CurrentEpoch != ref.Info.CurrentEpoch {
 			found.add("epoch", fmt.Sprintf("the current epoch is %d for most, for these %d", ref.Info.CurrentEpoch,
 				l.Info.CurrentEpoch), l.Addr)
@@ -216,22 +217,22 @@ func (v *views) epochsOtherwise(found *differences) {
 	}
 }
 
-// list shows the view of each node that was asked.
+// list shows the view of each node that was queried.
 func (v *views) list(s *Survey) []View {
-	at := map[*Look]int{}
-	for i, l := range v.looks {
+	at := map[*NodeState]int{}
+	for i, l := range v.nodes {
 		at[l] = i
 	}
 	out := []View{}
-	for _, l := range s.Looks {
+	for _, l := range s.Nodes {
 		view := View{Address: l.Addr, ID: l.ID, Why: l.Why}
 		if l.HasInfo {
 			view.State, view.KnownNodes, view.CurrentEpoch = l.Info.State, int(l.Info.KnownNodes), l.Info.CurrentEpoch
 		}
 		if i, ok := at[l]; ok {
-			view.SlotsDiffer = len(v.differing(i))
+			view.SlotsDiffer = len(v.differingSlots(i))
 		} else if view.Why == "" {
-			view.Why = "it gives no map"
+			view.Why = "it returns no map"
 		}
 		out = append(out, view)
 	}

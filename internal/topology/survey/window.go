@@ -5,49 +5,51 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/source/server"
 )
 
 const (
 	tickEvery = time.Second
 
-	// A CLIENT LIST costs the server about 2 µs per client (internal/source/server); all of a window together are kept
-	// below this share of it. One is always taken, unless it alone would hold up the server for longer than dearList.
-	listShare = 0.002
-	perClient = 2 * time.Microsecond
-	dearList  = 20 * time.Millisecond
+	// A CLIENT LIST costs the server about 2 µs per client (internal/source/server). Together they may take this share
+	// of the window. One is always sent, unless it alone would block the server for longer than maxListTime.
+	listShare   = 0.002
+	perClient   = 2 * time.Microsecond
+	maxListTime = 20 * time.Millisecond
 )
 
-// watch counts for the window.
-func (sv *surveyor) watch(ctx context.Context) {
+// countWindow counts refreshes for the window.
+func (sv *surveyor) countWindow(ctx context.Context) {
 	if sv.Window <= 0 {
 		return
 	}
-	alive := sv.alive()
-	each(alive, func(n *node) {
+	alive := sv.reachable()
+	forEach(alive, func(n *node) {
 		n.planLists(sv.Window)
 		if reply, ok := n.do(context.WithoutCancel(ctx), "INFO"); ok {
-			n.look.Begin = server.ParseInfo(reply.Text())
+			n.state.Begin = server.ParseInfo(reply.Text())
 		}
 	})
-	patient := context.WithoutCancel(ctx) // Ctrl-C ends the wait, and not a question that was asked
+	queryCtx := context.WithoutCancel(ctx) // Ctrl-C ends the wait, but no command that was sent
 	start := time.Now()
 	total := int(sv.Window/tickEvery) + 1
 	for k := range total {
-		sv.Progress(fmt.Sprintf("counting refreshes of %d nodes: %v of %v; Ctrl-C ends it early", len(alive),
+		sv.Progress(fmt.Sprintf("counting refreshes of %s: %v of %v; Ctrl-C ends it early", format.Count(len(alive),
+			"node"),
 			(time.Duration(k) * tickEvery).Round(time.Second), sv.Window))
 		if k > 0 && !sleepUntil(ctx, start.Add(min(time.Duration(k)*tickEvery, sv.Window))) {
 			break
 		}
-		each(alive, func(n *node) { n.tick(patient, k, total) })
+		forEach(alive, func(n *node) { n.tick(queryCtx, k, total) })
 	}
-	each(alive, func(n *node) { n.end(patient) })
+	forEach(alive, func(n *node) { n.end(queryCtx) })
 	sv.survey.Window = time.Since(start)
 }
 
-func (sv *surveyor) alive() (alive []*node) {
+func (sv *surveyor) reachable() (alive []*node) {
 	for _, n := range sv.nodes {
-		if n.session != nil && n.look.Answered() {
+		if n.session != nil && n.state.Answered() {
 			alive = append(alive, n)
 		}
 	}
@@ -65,29 +67,31 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// planLists decides at how many ticks the clients are listed.
+// planLists decides how often the clients are listed.
 func (n *node) planLists(window time.Duration) {
-	clients := n.look.Fields.Numbers["connected_clients"]
+	clients := n.state.InfoFields.Numbers["connected_clients"]
 	cost := time.Duration(clients) * perClient
 	switch {
-	case cost > dearList:
-		n.look.fails("CLIENT LIST", fmt.Sprintf("not asked: with %.0f clients it would hold up the server for some %v",
+	case cost > maxListTime:
+		n.state.addRefusal("CLIENT LIST", fmt.Sprintf("not sent: with %.0f clients it would block the server for "+
+			"about %v",
 			clients, cost.Round(time.Millisecond)))
 	case cost == 0:
-		n.lists = int(window/tickEvery) + 1
+		n.clientLists = int(window/tickEvery) + 1
 	default:
-		n.lists = max(1, int(listShare*float64(window)/float64(cost)))
+		n.clientLists = max(1, int(listShare*float64(window)/float64(cost)))
 	}
 }
 
-// tick takes the counters, and the clients where it is their turn: the lists are spread over the window.
+// tick reads the counters, and at some ticks the list of clients: the lists are spread over the window.
 func (n *node) tick(ctx context.Context, k, total int) {
 	cmds := [][]string{{"INFO", "commandstats"}}
-	list := n.lists > 0 && (k*n.lists/total != (k-1)*n.lists/total || k == 0) && !n.look.refused("CLIENT LIST")
+	list := n.clientLists > 0 && (k*n.clientLists/total != (k-1)*n.clientLists/total || k == 0) &&
+		!n.state.refused("CLIENT LIST")
 	if list {
 		cmds = append(cmds, []string{"CLIENT", "LIST"})
 	}
-	if n.look.refused("INFO commandstats") {
+	if n.state.refused("INFO commandstats") {
 		cmds = cmds[1:]
 	}
 	if len(cmds) == 0 {
@@ -101,19 +105,19 @@ func (n *node) tick(ctx context.Context, k, total int) {
 	if list {
 		last := replies[len(replies)-1]
 		if err := last.Err(); err != nil {
-			n.look.fails("CLIENT LIST", err.Error())
+			n.state.addRefusal("CLIENT LIST", err.Error())
 		} else {
-			t.Clients, t.HasClients = others(server.ParseClients(last.Text())), true
+			t.Clients, t.HasClients = otherClients(server.ParseClients(last.Text())), true
 		}
 	}
 	if cmds[0][0] == "INFO" && replies[0].Err() == nil {
 		t.Stats = server.ParseInfo(replies[0].Text())
 	}
-	n.look.Ticks = append(n.look.Ticks, t)
+	n.state.Ticks = append(n.state.Ticks, t)
 }
 
-// others are the clients that are neither replicas, nor links of masters, nor slowpath.
-func others(clients []server.Client) []server.Client {
+// otherClients leaves out replicas, links of masters, and slowpath itself.
+func otherClients(clients []server.Client) []server.Client {
 	var out []server.Client
 	for _, c := range clients {
 		if !c.Self && !hasAny(c.Flags, "SM") {
@@ -134,12 +138,12 @@ func hasAny(flags, letters string) bool {
 	return false
 }
 
-// end takes the counters for the last time, and what SLOWLOG has of refreshes.
+// end reads the counters for the last time, and the refreshes in SLOWLOG.
 func (n *node) end(ctx context.Context) {
 	if reply, ok := n.do(ctx, "INFO"); ok {
-		n.look.End = server.ParseInfo(reply.Text())
+		n.state.End = server.ParseInfo(reply.Text())
 	}
 	if reply, ok := n.do(ctx, "SLOWLOG", "GET", "128"); ok {
-		n.look.Slow = parseSlowCalls(reply)
+		n.state.SlowCalls = parseSlowCalls(reply)
 	}
 }

@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// turnCost is what any command costs the server beside itself: to wake up, read the request and write the reply.
-	// One after the other that is some 15 µs; of a server that sleeps in between, as most of its life it does, 60 to 90
-	// µs (scripts/topology-watch: the nodes' CPU with a watch, by the number of its commands).
-	turnCost = 80 * time.Microsecond
-	// refused is the cost of a command that the node does not answer.
-	refused = time.Hour
-	// tries of each command, when it is measured what the commands cost.
-	tries = 3
+	// roundTripCost is what any command costs the server in addition to its execution: wake up, read the request, write
+	// the reply. It is about 15 µs for back-to-back commands, and 60 to 90 µs for a server that sleeps in between, as
+	// it does most of the time (scripts/topology-watch: CPU time of the nodes by the number of commands of a watch).
+	roundTripCost = 80 * time.Microsecond
+	// refusedCost stands for a command that the node refuses.
+	refusedCost = time.Hour
+	// callsPerCommand is how often each command is sent when its cost is measured.
+	callsPerCommand = 3
 )
 
-// costs are the CPU time that a command takes of the server, by pulse.
-type costs [len(pulses)]time.Duration
+// costs are the CPU time of the server for one call, by poll command.
+type costs [len(pollCommands)]time.Duration
 
-// cheapest is the pulse that costs least.
-func (c costs) cheapest() pulse {
+// cheapest is the command that costs least.
+func (c costs) cheapest() pollCommand {
 	if c[byNodes] < c[bySlots] {
 		return byNodes
 	}
 	return bySlots
 }
 
-// weigh measures on one node what each pulse costs, since it depends on version and map: CLUSTER SLOTS is the cheapest
-// on Redis 5.0, 6.0, 7.0, 8.0 and Valkey 8.1 (which caches it), CLUSTER NODES on Redis 6.2, and wherever the slots are
-// in pieces. The server's own count is taken (INFO commandstats), or where that is forbidden the time to the reply. A
-// pulse that is refused costs more than any other.
-func weigh(ctx context.Context, s *session.Session) (c costs, sent int, err error) {
-	for p := range pulses {
-		before, counted := spent(ctx, s, pulse(p))
-		fastest := refused
-		for range tries {
-			_, timing, err := s.DoTimed(ctx, pulses[p].args...)
+// measureCosts measures on one node what each poll command costs, which depends on version and map: CLUSTER SLOTS is
+// the cheapest on Redis 5.0, 6.0, 7.0, 8.0 and Valkey 8.1 (which caches it), CLUSTER NODES on Redis 6.2, and on maps
+// with many ranges of slots. It uses the server's own count (INFO commandstats), or if that is forbidden the time to
+// the reply. A refused command costs more than any other.
+func measureCosts(ctx context.Context, s *session.Session) (c costs, sent int, err error) {
+	for p := range pollCommands {
+		before, counted := spent(ctx, s, pollCommand(p))
+		fastest := refusedCost
+		for range callsPerCommand {
+			_, timing, err := s.DoTimed(ctx, pollCommands[p].args...)
 			sent++
 			if err != nil {
-				fastest = refused
+				fastest = refusedCost
 				if broken(err) {
 					return c, sent, err
 				}
@@ -51,11 +51,11 @@ func weigh(ctx context.Context, s *session.Session) (c costs, sent int, err erro
 			}
 			fastest = min(fastest, timing.End.Sub(timing.Sent))
 		}
-		after, still := spent(ctx, s, pulse(p))
+		after, still := spent(ctx, s, pollCommand(p))
 		sent += 2
 		c[p] = fastest
-		if calls := after.calls - before.calls; counted && still && calls > 0 && fastest < refused {
-			c[p] = turnCost + (after.time-before.time)/time.Duration(calls)
+		if calls := after.calls - before.calls; counted && still && calls > 0 && fastest < refusedCost {
+			c[p] = roundTripCost + (after.time-before.time)/time.Duration(calls)
 		}
 	}
 	return c, sent, ctx.Err()
@@ -67,15 +67,15 @@ type stat struct {
 	time  time.Duration
 }
 
-// spent asks what the server has spent on a pulse so far. Before Redis 7.0 it counts all subcommands of CLUSTER
-// together.
-func spent(ctx context.Context, s *session.Session, p pulse) (stat, bool) {
+// spent asks how much time the server has spent on a command so far. Before Redis 7.0 it counts all subcommands of
+// CLUSTER together.
+func spent(ctx context.Context, s *session.Session, p pollCommand) (stat, bool) {
 	reply, err := s.Do(ctx, "INFO", "commandstats")
 	if err != nil {
 		return stat{}, false
 	}
 	text := reply.Text()
-	if got, ok := commandStat(text, pulses[p].stat); ok {
+	if got, ok := commandStat(text, pollCommands[p].stat); ok {
 		return got, true
 	}
 	got, _ := commandStat(text, "cluster")

@@ -20,17 +20,17 @@ const (
 	NodeLeft        Kind = "node-left"
 )
 
-// Event is one change of the map, as it was seen.
+// Event is one change of the map.
 type Event struct {
 	Time  time.Time
 	Kind  Kind
-	Slots []cluster.Range // that have moved, or that fail over
-	From  string          // host:port of the owner before, of the master that fails, of the node that left; else empty
-	To    string          // host:port of the owner now, of the node that joined; empty where there is none (yet)
-	Node  string          // id: of the owner now, of the master that fails, of the node that joined or left
+	Slots []cluster.Range // that moved or fail over
+	From  string          // host:port of the old owner, the failing master or the node that left; else empty
+	To    string          // host:port of the new owner or the node that joined; empty where there is none (yet)
+	Node  string          // id of the new owner, the failing master, or the node that joined or left
 }
 
-// MarshalJSON writes the line of `slowpath topology watch --json`: all six fields, empty where there is nothing to say.
+// MarshalJSON writes the line of `slowpath topology watch --json`: always all six fields, some of them empty.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Time  string `json:"time"`
@@ -42,34 +42,34 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}{e.Time.UTC().Format(time.RFC3339Nano), e.Kind, cluster.FormatRanges(e.Slots), e.From, e.To, e.Node})
 }
 
-// String is the event as a line for people, without its time.
+// String is the event as a line of text, without its time.
 func (e Event) String() string {
 	slots := cluster.FormatRanges(e.Slots)
 	switch e.Kind {
 	case SlotMoved:
-		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, nobody(e.From), nobody(e.To))
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, orNoOwner(e.From), orNoOwner(e.To))
 	case FailoverStarted:
 		return fmt.Sprintf("%-16s of %s, which has the slots %s", e.Kind, e.From, slots)
 	case FailoverEnded:
 		if e.From == e.To {
 			return fmt.Sprintf("%-16s %s is back, with its slots %s", e.Kind, e.To, slots)
 		}
-		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, nobody(e.To))
+		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, orNoOwner(e.To))
 	case NodeLeft:
 		return fmt.Sprintf("%-16s %s, %s", e.Kind, e.From, e.Node)
 	}
 	return fmt.Sprintf("%-16s %s, %s", e.Kind, e.To, e.Node)
 }
 
-func nobody(address string) string {
+func orNoOwner(address string) string {
 	if address == "" {
-		return "nobody"
+		return "no owner"
 	}
 	return address
 }
 
-// SlotCount is the number of slots that the event is about.
-func (e Event) SlotCount() int {
+// SlotCount is the number of slots in the event.
+func (e Event) slotCount() int {
 	sum := 0
 	for _, r := range e.Slots {
 		sum += r.Len()

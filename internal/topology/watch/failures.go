@@ -1,37 +1,37 @@
 package watch
 
-// judgeFailures tells when the cluster holds a master with slots for failed (the flag fail, not merely fail?), and when
-// that has ended without a promotion: no node holds it for failed any more. A node that still says so after others do
-// not is late, so only the change of a view from "well" to "failed" starts a failover.
-func (n *absorption) judgeFailures() {
-	mine := n.sights[n.viewer]
-	for id := range mine.failed {
-		m := n.members[id]
-		if m == nil || m.failing || m.slots == 0 || n.before != nil && n.before.failed[id] {
+// updateFailures emits failover-started when a master with slots is marked as failed (the flag fail, not only fail?),
+// and failover-ended when that ends without a promotion: no node marks it any more. A node that still marks it after
+// others do not is late, so only the change of a view from "ok" to "failed" starts a failover.
+func (u *viewUpdate) updateFailures() {
+	view := u.views[u.viewer]
+	for id := range view.failed {
+		m := u.members[id]
+		if m == nil || m.failing || m.slots == 0 || u.before != nil && u.before.failed[id] {
 			continue
 		}
 		m.failing = true
-		n.tell(Event{Kind: FailoverStarted, Slots: n.rangesOf(m), From: m.addr, Node: m.id})
+		u.emit(Event{Kind: FailoverStarted, Slots: u.rangesOf(m), From: m.addr, Node: m.id})
 	}
-	for _, m := range n.members {
-		if !m.failing || mine.failed[m.id] {
+	for _, m := range u.members {
+		if !m.failing || view.failed[m.id] {
 			continue
 		}
-		if by := n.accusers(m.id); len(by) > 0 {
-			for _, id := range by {
-				n.doubts[id] = true
+		if views := u.failedAccordingTo(m.id); len(views) > 0 {
+			for _, id := range views {
+				u.recheck[id] = true
 			}
 			continue
 		}
 		m.failing = false
-		n.tell(Event{Kind: FailoverEnded, Slots: n.rangesOf(m), From: m.addr, To: m.addr, Node: m.id})
+		u.emit(Event{Kind: FailoverEnded, Slots: u.rangesOf(m), From: m.addr, To: m.addr, Node: m.id})
 	}
 }
 
-// accusers are the nodes in whose last view the node has failed.
-func (a *Atlas) accusers(id string) (by []string) {
-	for viewer, s := range a.sights {
-		if s.failed[id] {
+// failedAccordingTo lists the nodes whose last view marks a node as failed.
+func (st *mapState) failedAccordingTo(id string) (by []string) {
+	for viewer, view := range st.views {
+		if view.failed[id] {
 			by = append(by, viewer)
 		}
 	}

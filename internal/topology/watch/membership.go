@@ -1,76 +1,70 @@
 package watch
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// meet takes in nodes that the view lists for the first time. A node that was forgotten (CLUSTER FORGET goes to each
-// node on its own) is still listed by those that were not told yet: it has joined again only where it was gone.
-func (n *absorption) meet() {
-	for _, node := range n.m.Nodes {
-		if node.HasFlag("handshake") || n.members[node.ID] != nil || node.Addr() == "" {
+// addNewNodes adds nodes that the view lists for the first time. CLUSTER FORGET is sent to each node separately, so a
+// forgotten node is still listed by those that have not received it: it has joined again only if the viewer had
+// dropped it before.
+func (u *viewUpdate) addNewNodes() {
+	for _, node := range u.m.Nodes {
+		if node.HasFlag("handshake") || u.members[node.ID] != nil || node.Addr() == "" {
 			continue
 		}
-		if n.seen[node.ID] && (n.before == nil || n.before.nodes[node.ID]) {
+		if u.everKnown[node.ID] && (u.before == nil || u.before.nodes[node.ID]) {
 			continue
 		}
-		n.members[node.ID] = &member{id: node.ID, addr: node.Addr(), primary: node.Primary, replicaOf: node.PrimaryID}
-		n.seen[node.ID] = true
-		n.tell(Event{Kind: NodeJoined, To: node.Addr(), Node: node.ID})
+		u.members[node.ID] = &member{id: node.ID, addr: node.Addr(), primary: node.Primary, replicaOf: node.PrimaryID}
+		u.everKnown[node.ID] = true
+		u.emit(Event{Kind: NodeJoined, To: node.Addr(), Node: node.ID})
 	}
 }
 
-// part lets a node go that more nodes have dropped than still list it. When the first has, the others are asked at
-// once.
-func (n *absorption) part() {
-	mine := n.sights[n.viewer]
-	mine.dropped = map[string]bool{}
-	if n.before != nil {
-		for id := range n.members {
-			mine.dropped[id] = !mine.nodes[id] && (n.before.nodes[id] || n.before.dropped[id])
+// removeForgotten removes a node that more nodes have dropped than still list it. After the first drop the others are
+// polled at once.
+func (u *viewUpdate) removeForgotten() {
+	view := u.views[u.viewer]
+	view.dropped = map[string]bool{}
+	if u.before != nil {
+		for id := range u.members {
+			view.dropped[id] = !view.nodes[id] && (u.before.nodes[id] || u.before.dropped[id])
 		}
 	}
 	var gone []*member
-	for _, m := range n.members {
-		if !mine.dropped[m.id] || m.slots > 0 { // slots are told of by those who have them next
+	for _, m := range u.members {
+		if !view.dropped[m.id] || m.slots > 0 { // first its slots must get new owners
 			continue
 		}
-		dropped, listing := n.listed(m.id)
+		dropped, listing := u.listed(m.id)
 		if dropped > len(listing) {
 			gone = append(gone, m)
 			continue
 		}
 		for _, id := range listing {
-			n.doubts[id] = true
+			u.recheck[id] = true
 		}
 	}
-	slices.SortFunc(gone, func(a, b *member) int { return compare(a.id, b.id) })
+	slices.SortFunc(gone, func(a, b *member) int { return strings.Compare(a.id, b.id) })
 	for _, m := range gone {
-		delete(n.members, m.id)
-		delete(n.sights, m.id)
-		n.tell(Event{Kind: NodeLeft, From: m.addr, Node: m.id})
+		delete(u.members, m.id)
+		delete(u.views, m.id)
+		u.emit(Event{Kind: NodeLeft, From: m.addr, Node: m.id})
 	}
 }
 
-// listed counts the nodes that have dropped a node, and names those that list it, without the node itself. Who has not
-// heard of it yet does not count.
-func (a *Atlas) listed(id string) (dropped int, listing []string) {
-	for viewer, s := range a.sights {
+// listed counts the nodes that have dropped a node, and names those that list it, without the node itself. Nodes that
+// never listed it do not count.
+func (st *mapState) listed(id string) (dropped int, listing []string) {
+	for viewer, view := range st.views {
 		switch {
 		case viewer == id:
-		case s.nodes[id]:
+		case view.nodes[id]:
 			listing = append(listing, viewer)
-		case s.dropped[id]:
+		case view.dropped[id]:
 			dropped++
 		}
 	}
 	return dropped, listing
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

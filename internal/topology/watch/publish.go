@@ -13,35 +13,34 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// The channels that changes are published on, "slot host:port" and "ranges host:port": those of valkey's pull request
-// 298.
+// The channels on which changes are published, as "slot host:port" and "ranges host:port"; proposed in valkey#298.
 const (
-	MovedChannel    = "__cluster__:moved"
-	FailoverChannel = "__cluster__:failover"
+	movedChannel    = "__cluster__:moved"
+	failoverChannel = "__cluster__:failover"
 )
 
 const (
-	// publishBatch messages go out together, publishPause apart: at most 1000 per second. The bus carries each to every
-	// node.
+	// publishBatch messages are sent together, publishPause apart: at most 1000 per second. The cluster bus carries
+	// each to every node.
 	publishBatch = 50
 	publishPause = 50 * time.Millisecond
 	// publishTries is how many nodes are tried for one batch.
 	publishTries = 3
 )
 
-// message is one that waits to be published.
+// message is queued for publishing.
 type message struct{ channel, text string }
 
-// publisher publishes changes on a connection of its own. What waits is bounded: of a slot only its last owner does,
-// and so of each failover's ranges.
+// publisher publishes changes on a connection of its own. Its queue is bounded: it holds only the last owner of each
+// slot, and of the ranges of each failover.
 type publisher struct {
 	wake chan struct{}
 	name string
 
 	mu      sync.Mutex
-	order   []string           // keys of what waits
+	order   []string           // keys of the queued messages
 	waiting map[string]message // by slot or ranges
-	at      []target.Target    // where, in order
+	at      []target.Target    // nodes to publish on, in order of preference
 	sent    int
 	err     error
 }
@@ -52,8 +51,8 @@ func newPublisher(ctx context.Context, name string) *publisher {
 	return p
 }
 
-// tell queues the messages of an event.
-func (p *publisher) tell(e Event, at []target.Target) {
+// add queues the messages of an event.
+func (p *publisher) add(e Event, at []target.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -62,12 +61,12 @@ func (p *publisher) tell(e Event, at []target.Target) {
 	case e.Kind == SlotMoved:
 		for _, r := range e.Slots {
 			for slot := int(r.From); slot <= int(r.To); slot++ {
-				p.queue(message{MovedChannel, strconv.Itoa(slot) + " " + e.To}, strconv.Itoa(slot))
+				p.queue(message{movedChannel, strconv.Itoa(slot) + " " + e.To}, strconv.Itoa(slot))
 			}
 		}
 	case e.Kind == FailoverEnded && e.From != e.To:
 		ranges := cluster.FormatRanges(e.Slots)
-		p.queue(message{FailoverChannel, ranges + " " + e.To}, "failover "+ranges)
+		p.queue(message{failoverChannel, ranges + " " + e.To}, "failover "+ranges)
 	default:
 		return
 	}
@@ -85,7 +84,7 @@ func (p *publisher) queue(m message, key string) {
 	p.waiting[key] = m
 }
 
-// run publishes what waits until ctx ends.
+// run publishes queued messages until ctx ends.
 func (p *publisher) run(ctx context.Context) {
 	var s *session.Session
 	defer func() {
@@ -138,7 +137,7 @@ func (p *publisher) publish(ctx context.Context, s *session.Session, batch []mes
 	}
 	var last error
 	for try := range publishTries {
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 		err := error(nil)
 		if s == nil {
 			s, _, err = session.Open(ctx, at[try%len(at)], p.name)
@@ -147,7 +146,7 @@ func (p *publisher) publish(ctx context.Context, s *session.Session, batch []mes
 			var replies []resp.Value
 			replies, err = s.Pipeline(ctx, cmds)
 			cmds = cmds[len(replies):]
-			p.judge(replies)
+			p.count(replies)
 		}
 		cancel()
 		if err == nil {
@@ -162,8 +161,8 @@ func (p *publisher) publish(ctx context.Context, s *session.Session, batch []mes
 	return nil
 }
 
-// judge counts what was published.
-func (p *publisher) judge(replies []resp.Value) {
+// count counts what was published, and keeps the error of a refused message.
+func (p *publisher) count(replies []resp.Value) {
 	for _, v := range replies {
 		if err := v.Err(); err != nil {
 			p.fail(fmt.Errorf("publishing is refused: %w; allow it: ACL SETUSER NAME +publish &__cluster__:*", err))
@@ -181,7 +180,7 @@ func (p *publisher) fail(err error) {
 	p.err = err
 }
 
-func (p *publisher) trouble() error {
+func (p *publisher) takeError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.err
@@ -189,7 +188,7 @@ func (p *publisher) trouble() error {
 	return err
 }
 
-func (p *publisher) count() int {
+func (p *publisher) published() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sent

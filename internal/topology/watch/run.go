@@ -9,61 +9,65 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// learning bounds the time in which the views of the nodes are gathered before a difference between them is news.
-const learning = 5 * time.Second
+// maxLearning bounds the time in which the views of the nodes are collected before a difference between them counts as
+// a change.
+const maxLearning = 5 * time.Second
 
-// run asks and listens until the context ends or Event fails.
-func (l *lookout) run() error {
-	begun := time.Now()
+// run polls until the context ends or Event fails.
+func (w *watcher) run() error {
+	startedAt := time.Now()
 	live := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-l.ctx.Done():
-			return l.ctx.Err()
-		case a := <-l.answers:
-			if err := l.hear(a, live); err != nil {
+		case <-w.ctx.Done():
+			return w.ctx.Err()
+		case r := <-w.responses:
+			if err := w.handle(r, live); err != nil {
 				return err
 			}
 		case <-timer.C:
-			timer.Reset(l.send(time.Now()))
+			timer.Reset(w.send(time.Now()))
 		}
-		if live || !l.heardAll() && time.Since(begun) < learning {
+		if live || !w.allAnswered() && time.Since(startedAt) < maxLearning {
 			continue
 		}
 		live = true
-		if err := l.goLive(); err != nil {
+		if err := w.goLive(); err != nil {
 			return err
 		}
 	}
 }
 
-// heardAll reports whether every node has been asked, and the cost of the pulses is known.
-func (l *lookout) heardAll() bool {
-	for _, p := range l.schedule.posts {
-		if !p.asked {
+// allAnswered reports whether every node has answered, and the cost of the poll commands is known.
+func (w *watcher) allAnswered() bool {
+	for _, p := range w.schedule.pollers {
+		if !p.answered {
 			return false
 		}
 	}
-	return l.schedule.gap > 0
+	return w.schedule.gap > 0
 }
 
-func (l *lookout) goLive() error {
+func (w *watcher) goLive() error {
 	reached := false
-	for _, p := range l.schedule.posts {
-		reached = reached || p.asked && !p.lost
+	for _, p := range w.schedule.pollers {
+		reached = reached || p.answered && !p.unreachable
 	}
 	if !reached {
-		return errors.Join(l.schedule.posts[0].err, errUnreachable)
+		return errors.Join(w.schedule.pollers[0].err, errUnreachable)
 	}
-	if l.Ready == nil {
+	if w.Ready == nil {
 		return nil
 	}
-	set := l.schedule.pulseSet()
-	r := Ready{Command: l.schedule.pulse.String(), Early: l.schedule.hearsEarly(), Beat: l.schedule.beat(len(set),
-		time.Now())}
-	for _, p := range l.schedule.posts {
+	set := w.schedule.pollSet()
+	r := Ready{
+		Command: w.schedule.command.String(), Broadcast: w.schedule.anyNodeWillDo(),
+		PollEvery: w.schedule.pollEvery(len(set),
+			time.Now()),
+	}
+	for _, p := range w.schedule.pollers {
 		if p.primary {
 			r.Masters++
 		} else {
@@ -71,141 +75,141 @@ func (l *lookout) goLive() error {
 		}
 	}
 	r.Replica = len(set) > 0 && !set[0].primary
-	l.Ready(r)
+	w.Ready(r)
 	return nil
 }
 
 var errUnreachable = errors.New("no node of the cluster can be reached at the address that it announces; see " +
 	"cluster-announce-ip, or run slowpath where it is reachable")
 
-// send asks the next node, and says how long to wait.
-func (l *lookout) send(now time.Time) time.Duration {
-	l.watchConnections(now)
-	o, ok, wait := l.schedule.next(now, func(commands int) bool { return l.allowance.take(commands, now) })
+// send sends the next request, and says how long to wait.
+func (w *watcher) send(now time.Time) time.Duration {
+	w.watchConnections(now)
+	t, ok, wait := w.schedule.next(now, func(commands int) bool { return w.limit.take(commands, now) })
 	if !ok {
 		return wait
 	}
-	o.post.busy, o.post.reserved = true, o.cost
-	o.post.asks <- o.ask // has room: it is not busy
+	t.poller.busy, t.poller.reserved = true, t.cost
+	t.poller.requests <- t.request // has room: it is not busy
 	return wait
 }
 
-// watchConnections says what the publisher could not do, and finds connections that were closed: most often the process
-// has ended, which the cluster itself will know much later.
-func (l *lookout) watchConnections(now time.Time) {
-	if now.Sub(l.schedule.lookedAt) < hangupEvery {
+// watchConnections reports errors of the publisher, and finds closed connections: most often the process has ended,
+// which the cluster itself learns much later.
+func (w *watcher) watchConnections(now time.Time) {
+	if now.Sub(w.schedule.connCheckedAt) < connCheckEvery {
 		return
 	}
-	l.schedule.lookedAt = now
-	if l.publisher != nil {
-		if err := l.publisher.trouble(); err != nil {
-			l.note("%v", err)
+	w.schedule.connCheckedAt = now
+	if w.publisher != nil {
+		if err := w.publisher.takeError(); err != nil {
+			w.note("%v", err)
 		}
 	}
-	for _, p := range l.schedule.posts {
-		if !p.busy && (p.lost && !now.Before(p.next) || p.conn.Load() != nil && p.hungUp()) {
-			l.schedule.hurry(p)
+	for _, p := range w.schedule.pollers {
+		if !p.busy && (p.unreachable && !now.Before(p.next) || p.conn.Load() != nil && p.hungUp()) {
+			w.schedule.addUrgent(p)
 		}
 	}
 }
 
-// hear takes in what a node has answered.
-func (l *lookout) hear(a answer, live bool) error {
-	p := a.post
-	p.busy, p.asked = false, true
-	p.hears = a.early
-	l.allowance.giveBack(p.reserved - a.sent)
-	if l.sent[p.id] += a.sent; l.schedule.find(p.id) != p {
+// handle processes a response of a node.
+func (w *watcher) handle(r response, live bool) error {
+	p := r.poller
+	p.busy, p.answered = false, true
+	p.broadcastKnown = r.broadcasts
+	w.limit.refund(p.reserved - r.sent)
+	if w.sent[p.id] += r.sent; w.schedule.find(p.id) != p {
 		return nil // it has left meanwhile
 	}
-	if a.err != nil {
-		l.failed(p, a)
+	if r.err != nil {
+		w.handleError(p, r)
 		return nil
 	}
-	p.fails, p.lost, p.err = 0, false, nil
-	l.schedule.early = l.allEarly()
-	if a.costs != nil && a.costs[a.costs.cheapest()] < refused {
-		l.schedule.pulse = a.costs.cheapest()
-		l.schedule.gap = time.Duration(float64(a.costs[l.schedule.pulse]) / nodeShare)
+	p.fails, p.unreachable, p.err = 0, false, nil
+	w.schedule.broadcast = w.allBroadcast()
+	if r.costs != nil && r.costs[r.costs.cheapest()] < refusedCost {
+		w.schedule.command = r.costs.cheapest()
+		w.schedule.gap = time.Duration(float64(r.costs[w.schedule.command]) / nodeShare)
 	}
-	if a.view == nil {
+	if r.view == nil {
 		return nil
 	}
-	return l.see(p, *a.view, a.at, live)
+	return w.handleMap(p, *r.view, r.at, live)
 }
 
-// allEarly reports whether all nodes hear of moves at once: one of an older version may be the one that is given a
-// slot.
-func (l *lookout) allEarly() bool {
+// allBroadcast reports whether all nodes broadcast moves. One node of an older version is enough to miss a move: it
+// may be the one that receives the slot.
+func (w *watcher) allBroadcast() bool {
 	known := false
-	for _, p := range l.schedule.posts {
-		if p.hears == no {
+	for _, p := range w.schedule.pollers {
+		if p.broadcastKnown == no {
 			return false
 		}
-		known = known || p.hears == yes
+		known = known || p.broadcastKnown == yes
 	}
 	return known
 }
 
-// failed decides when to ask the node again.
-func (l *lookout) failed(p *post, a answer) {
+// handleError decides when to poll the node again.
+func (w *watcher) handleError(p *poller, r response) {
 	var refusal *resp.ServerError
-	p.err = a.err
+	p.err = r.err
 	switch {
-	case errors.As(a.err, &refusal) && refusal.Code == "NOPERM":
-		p.next = a.at.Add(lastRetry)
-		l.note("%v", explain(p.target, a.err))
-	case !broken(a.err): // such as LOADING
-		p.next = a.at.Add(retry(2))
+	case errors.As(r.err, &refusal) && refusal.Code == "NOPERM":
+		p.next = r.at.Add(lastRetry)
+		w.note("%v", explain(p.target, r.err))
+	case !broken(r.err): // such as LOADING
+		p.next = r.at.Add(retry(2))
 	default:
-		if !p.lost && p.primary {
-			l.schedule.stir(a.at, trouble)
+		if !p.unreachable && p.primary {
+			w.schedule.stayActive(r.at, activeForLoss)
 		}
-		p.lost = true
-		p.next = a.at.Add(retry(p.fails))
+		p.unreachable = true
+		p.next = r.at.Add(retry(p.fails))
 		if p.fails++; p.fails >= 3 {
-			l.atlas.Forget(p.id)
-			l.relocate(p)
+			w.state.forgetView(p.id)
+			w.relocate(p)
 		}
 	}
 }
 
-// relocate looks for a node that cannot be reached where the others say it is now.
-func (l *lookout) relocate(p *post) {
-	if addr := l.atlas.Addr(p.id); addr != "" && addr != p.target.Addr() {
-		p.end()
-		l.schedule.remove(p)
-		l.post(p.id, p.target.WithAddr(addr)).fails = p.fails
+// relocate replaces the poller of an unreachable node if the other nodes know a new address for it.
+func (w *watcher) relocate(p *poller) {
+	if addr := w.state.addr(p.id); addr != "" && addr != p.target.Addr() {
+		p.stop()
+		w.schedule.remove(p)
+		w.addPoller(p.id, p.target.WithAddr(addr)).fails = p.fails
 	}
 }
 
-// see compares a whole map with what is believed.
-func (l *lookout) see(p *post, m cluster.Map, at time.Time, live bool) error {
+// handleMap merges the view of a node and emits the changes.
+func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) error {
 	if viewerOf(m) != p.id {
-		p.lost, p.next = true, at.Add(lastRetry) // another node has this address now
+		p.unreachable, p.next = true, at.Add(lastRetry) // another node has this address now
 		return nil
 	}
 	if !live {
-		l.atlas.Learn(m, at)
-		l.man(p.target)
+		w.state.load(m, at)
+		w.syncPollers(p.target)
 		return nil
 	}
-	news := l.atlas.Absorb(m, at)
-	if news.Behind > 0 && l.schedule.hearsEarly() && at.Sub(l.moved) > late && !l.moved.IsZero() {
-		l.schedule.mistrust = true
-		l.note("%s had not heard of a moved slot after %v, so masters are asked from now on", p.target.Addr(),
-			at.Sub(l.moved).Round(time.Millisecond))
+	changes := w.state.merge(m, at)
+	if changes.stale > 0 && w.schedule.anyNodeWillDo() && at.Sub(w.moved) > maxBroadcastDelay && !w.moved.IsZero() {
+		w.schedule.broadcastLate = true
+		w.note("%s did not know of a moved slot after %v: masters are polled from now on", p.target.Addr(),
+			at.Sub(w.moved).Round(time.Millisecond))
 	}
-	for _, id := range news.Doubts {
-		if doubted := l.schedule.find(id); doubted != nil {
-			l.schedule.hurry(doubted)
+	for _, id := range changes.recheck {
+		if node := w.schedule.find(id); node != nil {
+			w.schedule.addUrgent(node)
 		}
 	}
-	if len(news.Events) > 0 {
-		l.schedule.stir(at, lively)
+	if len(changes.events) > 0 {
+		w.schedule.stayActive(at, activeFor)
 	}
-	l.man(p.target)
-	return l.tell(p, news.Events)
+	w.syncPollers(p.target)
+	return w.emit(p, changes.events)
 }
 
 func viewerOf(m cluster.Map) string {
@@ -217,30 +221,30 @@ func viewerOf(m cluster.Map) string {
 	return ""
 }
 
-func (l *lookout) tell(p *post, events []Event) error {
+func (w *watcher) emit(p *poller, events []Event) error {
 	for _, e := range events {
-		l.summary.Kinds[e.Kind]++
+		w.summary.Kinds[e.Kind]++
 		if e.Kind == SlotMoved {
-			l.summary.Slots += e.SlotCount()
+			w.summary.Slots += e.slotCount()
 		}
 		if len(e.Slots) > 0 {
-			l.moved = e.Time
+			w.moved = e.Time
 		}
-		if l.publisher != nil {
-			l.publisher.tell(e, l.publishers(p))
+		if w.publisher != nil {
+			w.publisher.add(e, w.publishTargets(p))
 		}
-		if err := l.Event(e); err != nil {
+		if err := w.Event(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// publishers are where a message may be published, in order: any node passes it on to all others.
-func (l *lookout) publishers(p *post) []target.Target {
+// publishTargets lists where a message may be published, in order: any node passes it on to all others.
+func (w *watcher) publishTargets(p *poller) []target.Target {
 	list := []target.Target{p.target}
-	for _, q := range l.schedule.posts {
-		if q != p && !q.lost {
+	for _, q := range w.schedule.pollers {
+		if q != p && !q.unreachable {
 			list = append(list, q.target)
 		}
 	}

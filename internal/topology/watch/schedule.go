@@ -2,156 +2,158 @@ package watch
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
 const (
-	// nodeShare is the share of a node's CPU that pulses may take; what comes beside them is rare.
+	// nodeShare is the share of a node's CPU that polls may take; all other requests are rare.
 	nodeShare = 0.0015
-	// Where nodes hear of moves at once, any of them will do: a pulse somewhere this often.
-	calmBeat, livelyBeat = 30 * time.Millisecond, 20 * time.Millisecond
-	// Where they do not, every master must be asked: each this often.
-	calmRound, livelyRound = 100 * time.Millisecond, 50 * time.Millisecond
-	// Whole maps, of one node after the other: nodes that join and leave, failures.
-	calmSurvey, livelySurvey = time.Second, 100 * time.Millisecond
-	// lively is how long it stays lively after a change. Reshardings take slot after slot.
-	lively = 10 * time.Second
-	// trouble bounds how long a master that cannot be reached keeps it lively: twice the default of
-	// cluster-node-timeout, by which the others must have given it up.
-	trouble = 30 * time.Second
-	// shortest is the time between two asks, whatever the number of nodes.
-	shortest = 5 * time.Millisecond
-	// hangupEvery is how often the connections are looked at, by a system call of this host.
-	hangupEvery = 100 * time.Millisecond
-	// weighEvery is how often it is measured anew which pulse is the cheapest.
-	weighEvery = time.Minute
-	// late is how long after a move a node that should have heard at once may still not have.
-	late = 500 * time.Millisecond
-	// again is the least time between two urgent questions to one node.
-	again = 200 * time.Millisecond
+	// Where nodes broadcast moves, polling any node is enough: this often in all.
+	idlePoll, activePoll = 30 * time.Millisecond, 20 * time.Millisecond
+	// Where they do not, every master must be polled: each this often.
+	idleRound, activeRound = 100 * time.Millisecond, 50 * time.Millisecond
+	// The whole map, of one node after the other: for joins, leaves and failures.
+	idleFullMap, activeFullMap = time.Second, 100 * time.Millisecond
+	// activeFor is how long polls stay frequent after a change, since resharding moves slot after slot.
+	activeFor = 10 * time.Second
+	// activeForLoss is how long an unreachable master keeps polls frequent: twice the default of cluster-node-timeout,
+	// after which the others must have marked it as failed.
+	activeForLoss = 30 * time.Second
+	// minWait is the least time between two requests, whatever the number of nodes.
+	minWait = 5 * time.Millisecond
+	// connCheckEvery is how often the connections are checked, by a system call on this host.
+	connCheckEvery = 100 * time.Millisecond
+	// measureEvery is how often the cheapest poll command is determined again.
+	measureEvery = time.Minute
+	// maxBroadcastDelay is how long after a move a node may still not know of it, though moves are broadcast.
+	maxBroadcastDelay = 500 * time.Millisecond
+	// minUrgentGap is the least time between two urgent requests to one node.
+	minUrgentGap = 200 * time.Millisecond
 )
 
-// schedule decides who is asked what, and when.
+// schedule decides which node gets which request, and when.
 type schedule struct {
-	posts     []*post // in the order of their ids
-	early     bool    // the nodes hear of moves at once
-	mistrust  bool    // they were seen not to
-	pulse     pulse
-	gap       time.Duration // between two pulses to one node, so that they stay within nodeShare
-	lively    time.Time     // until then
-	urgent    []*post       // to be asked for their whole map
-	surveyed  time.Time
-	weighed   time.Time
-	lookedAt  time.Time // at the connections
-	nextPulse int       // in the rotations
-	nextWhole int
+	pollers       []*poller // in the order of their ids
+	broadcast     bool      // all nodes broadcast moves
+	broadcastLate bool      // a broadcast was seen to be late or missing
+	command       pollCommand
+	gap           time.Duration // between two polls of one node, so that they stay within nodeShare
+	activeUntil   time.Time
+	urgent        []*poller // nodes whose whole map is needed now
+	fullMapAt     time.Time
+	measuredAt    time.Time
+	connCheckedAt time.Time
+	nextPoll      int // index of the rotation
+	nextFullMap   int
 }
 
-// order is what to send, to whom, and how many commands that may be.
-type order struct {
-	post *post
-	ask  ask
-	cost int
+// task is a request to a node, and how many commands it may take.
+type task struct {
+	poller  *poller
+	request request
+	cost    int
 }
 
-// greeting is what a new connection takes: a login or PING, CLIENT SETNAME, CLIENT INFO.
-const greeting = 3
+// connectCommands is what a new connection takes: a login or PING, CLIENT SETNAME, CLIENT INFO.
+const connectCommands = 3
 
-func newOrder(p *post, a ask, cost int) order {
+func newTask(p *poller, a request, cost int) task {
 	if p.conn.Load() == nil {
-		cost += greeting
+		cost += connectCommands
 	}
-	return order{p, a, cost}
+	return task{p, a, cost}
 }
 
-// next gives what is due, if anything is and can be afforded, and how long to wait before asking again.
-func (s *schedule) next(now time.Time, afford func(commands int) bool) (o order, ok bool, wait time.Duration) {
-	set := s.pulseSet()
-	beat := s.beat(len(set), now)
-	if p := s.mostUrgent(now); p != nil {
-		if o = newOrder(p, ask{survey: true}, 1); !afford(o.cost) {
-			return order{}, false, shortest
+// next gives the task that is due, if there is one and the rate limit allows it, and how long to wait before the next
+// call of next.
+func (s *schedule) next(now time.Time, afford func(commands int) bool) (t task, ok bool, wait time.Duration) {
+	set := s.pollSet()
+	interval := s.pollEvery(len(set), now)
+	if p := s.nextUrgent(now); p != nil {
+		if t = newTask(p, request{fullMap: true}, 1); !afford(t.cost) {
+			return task{}, false, minWait
 		}
-		s.urgent, p.hurried = slices.DeleteFunc(s.urgent, func(q *post) bool { return q == p }), now
-		return o, true, shortest
+		s.urgent, p.urgentAt = slices.DeleteFunc(s.urgent, func(q *poller) bool { return q == p }), now
+		return t, true, minWait
 	}
-	if p := s.due(set, now); p != nil && now.Sub(s.weighed) >= weighEvery && afford(weighCommands) {
-		s.weighed = now
-		return newOrder(p, ask{weigh: true}, weighCommands), true, beat
+	if p := s.firstReady(set, now); p != nil && now.Sub(s.measuredAt) >= measureEvery && afford(measureCommands) {
+		s.measuredAt = now
+		return newTask(p, request{measure: true}, measureCommands), true, interval
 	}
-	if now.Sub(s.surveyed) >= s.surveyEvery(now) {
-		p := s.rotate(s.posts, &s.nextWhole, func(p *post) bool { return !p.busy && !now.Before(p.next) })
-		if p != nil && afford(newOrder(p, ask{}, 1).cost) {
-			s.surveyed = now
-			return newOrder(p, ask{survey: true}, 1), true, beat
+	if now.Sub(s.fullMapAt) >= s.fullMapEvery(now) {
+		p := s.rotate(s.pollers, &s.nextFullMap, func(p *poller) bool { return !p.busy && !now.Before(p.next) })
+		if p != nil && afford(newTask(p, request{}, 1).cost) {
+			s.fullMapAt = now
+			return newTask(p, request{fullMap: true}, 1), true, interval
 		}
 	}
-	p := s.rotate(set, &s.nextPulse, func(p *post) bool { return s.ready(p, now) })
-	if p == nil || !afford(newOrder(p, ask{}, 2).cost) {
-		return order{}, false, beat
+	p := s.rotate(set, &s.nextPoll, func(p *poller) bool { return s.ready(p, now) })
+	if p == nil || !afford(newTask(p, request{}, 2).cost) {
+		return task{}, false, interval
 	}
-	p.pulsed = now
-	return newOrder(p, ask{pulse: s.pulse}, 2), true, beat
+	p.polledAt = now
+	return newTask(p, request{command: s.command}, 2), true, interval
 }
 
-// weighCommands is what weigh sends: each pulse some times, and INFO around each.
-const weighCommands = len(pulses) * (tries + 2)
+// measureCommands is what measureCosts sends: each command several times, and INFO before and after.
+const measureCommands = len(pollCommands) * (callsPerCommand + 2)
 
-func (s *schedule) isLively(now time.Time) bool { return now.Before(s.lively) }
+func (s *schedule) isActive(now time.Time) bool { return now.Before(s.activeUntil) }
 
-// beat is the time between two pulses, wherever they go.
-func (s *schedule) beat(nodes int, now time.Time) time.Duration {
-	beat, round := calmBeat, calmRound
-	if s.isLively(now) {
-		beat, round = livelyBeat, livelyRound
+// pollEvery is the time between two polls, of whichever node.
+func (s *schedule) pollEvery(nodes int, now time.Time) time.Duration {
+	interval, round := idlePoll, idleRound
+	if s.isActive(now) {
+		interval, round = activePoll, activeRound
 	}
-	if !s.hearsEarly() {
-		beat = round / time.Duration(max(nodes, 1))
+	if !s.anyNodeWillDo() {
+		interval = round / time.Duration(max(nodes, 1))
 	}
-	return max(beat, s.gap/time.Duration(max(nodes, 1)), shortest)
+	return max(interval, s.gap/time.Duration(max(nodes, 1)), minWait)
 }
 
-func (s *schedule) hearsEarly() bool { return s.early && !s.mistrust }
+func (s *schedule) anyNodeWillDo() bool { return s.broadcast && !s.broadcastLate }
 
-func (s *schedule) surveyEvery(now time.Time) time.Duration {
-	if s.isLively(now) {
-		return livelySurvey
+func (s *schedule) fullMapEvery(now time.Time) time.Duration {
+	if s.isActive(now) {
+		return activeFullMap
 	}
-	return calmSurvey
+	return idleFullMap
 }
 
-// pulseSet are the nodes that are asked again and again: the replicas, which have the least to do, where they hear of
-// moves at once; else the masters, of which each knows what it was given.
-func (s *schedule) pulseSet() []*post {
-	var replicas, primaries []*post
-	for _, p := range s.posts {
+// pollSet lists the nodes to poll: the replicas, which have the least to do, where moves are broadcast; else the
+// masters, since each knows the slots that it received.
+func (s *schedule) pollSet() []*poller {
+	var replicas, primaries []*poller
+	for _, p := range s.pollers {
 		switch {
-		case p.lost:
+		case p.unreachable:
 		case p.primary:
 			primaries = append(primaries, p)
 		default:
 			replicas = append(replicas, p)
 		}
 	}
-	if s.hearsEarly() && len(replicas) > 0 || len(primaries) == 0 {
+	if s.anyNodeWillDo() && len(replicas) > 0 || len(primaries) == 0 {
 		return replicas
 	}
 	return primaries
 }
 
-func (s *schedule) ready(p *post, now time.Time) bool {
-	return !p.busy && !now.Before(p.next) && now.Sub(p.pulsed) >= s.gap
+func (s *schedule) ready(p *poller, now time.Time) bool {
+	return !p.busy && !now.Before(p.next) && now.Sub(p.polledAt) >= s.gap
 }
 
-func (s *schedule) due(set []*post, now time.Time) *post {
-	if i := slices.IndexFunc(set, func(p *post) bool { return s.ready(p, now) }); i >= 0 {
+func (s *schedule) firstReady(set []*poller, now time.Time) *poller {
+	if i := slices.IndexFunc(set, func(p *poller) bool { return s.ready(p, now) }); i >= 0 {
 		return set[i]
 	}
 	return nil
 }
 
-// rotate gives the next post that will do, in turn.
-func (s *schedule) rotate(posts []*post, at *int, ok func(*post) bool) *post {
+// rotate gives the next poller, in turn, for which ok holds.
+func (s *schedule) rotate(posts []*poller, at *int, ok func(*poller) bool) *poller {
 	for range posts {
 		*at++
 		if p := posts[*at%len(posts)]; ok(p) {
@@ -161,42 +163,48 @@ func (s *schedule) rotate(posts []*post, at *int, ok func(*post) bool) *post {
 	return nil
 }
 
-// hurry has a node asked for its whole map as soon as may be.
-func (s *schedule) hurry(p *post) {
+// addUrgent requests the whole map of a node as soon as possible.
+func (s *schedule) addUrgent(p *poller) {
 	if !slices.Contains(s.urgent, p) {
 		s.urgent = append(s.urgent, p)
 	}
 }
 
-func (s *schedule) mostUrgent(now time.Time) *post {
+func (s *schedule) nextUrgent(now time.Time) *poller {
 	for _, p := range s.urgent {
-		if !p.busy && !now.Before(p.next) && now.Sub(p.hurried) >= again {
+		if !p.busy && !now.Before(p.next) && now.Sub(p.urgentAt) >= minUrgentGap {
 			return p
 		}
 	}
 	return nil
 }
 
-// stir makes it lively for so long.
-func (s *schedule) stir(now time.Time, d time.Duration) {
-	if until := now.Add(d); until.After(s.lively) {
-		s.lively = until
+// stayActive keeps polls frequent for so long.
+func (s *schedule) stayActive(now time.Time, d time.Duration) {
+	if until := now.Add(d); until.After(s.activeUntil) {
+		s.activeUntil = until
 	}
 }
 
-func (s *schedule) remove(p *post) {
-	same := func(q *post) bool { return p == q }
-	s.posts, s.urgent = slices.DeleteFunc(s.posts, same), slices.DeleteFunc(s.urgent, same)
+func (s *schedule) remove(p *poller) {
+	same := func(q *poller) bool { return p == q }
+	s.pollers, s.urgent = slices.DeleteFunc(s.pollers, same), slices.DeleteFunc(s.urgent, same)
 }
 
-func (s *schedule) add(p *post) {
-	i, _ := slices.BinarySearchFunc(s.posts, p.id, func(q *post, id string) int { return compare(q.id, id) })
-	s.posts = slices.Insert(s.posts, i, p)
+func (s *schedule) add(p *poller) {
+	i, _ := slices.BinarySearchFunc(s.pollers, p.id, func(q *poller, id string) int {
+		return strings.Compare(q.id,
+			id)
+	})
+	s.pollers = slices.Insert(s.pollers, i, p)
 }
 
-func (s *schedule) find(id string) *post {
-	if i, ok := slices.BinarySearchFunc(s.posts, id, func(q *post, id string) int { return compare(q.id, id) }); ok {
-		return s.posts[i]
+func (s *schedule) find(id string) *poller {
+	if i, ok := slices.BinarySearchFunc(s.pollers, id, func(q *poller, id string) int {
+		return strings.Compare(q.id,
+			id)
+	}); ok {
+		return s.pollers[i]
 	}
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// TestAllowanceHolds: in no second more than was allowed, however it is asked.
-func TestAllowanceHolds(t *testing.T) {
+// TestRateLimitHolds: never more than the limit in any second.
+func TestRateLimitHolds(t *testing.T) {
 	const perSecond = 100
 	r := rand.New(rand.NewPCG(1, 2))
 	now := time.Unix(1e9, 0)
-	a := newAllowance(perSecond, now)
+	limit := newRateLimit(perSecond, now)
 	type sent struct {
 		at time.Time
 		n  int
@@ -23,7 +23,7 @@ func TestAllowanceHolds(t *testing.T) {
 	total := 0
 	for range 20_000 {
 		now = now.Add(time.Duration(r.Int64N(int64(10 * time.Millisecond))))
-		if n := 1 + r.IntN(weighCommands); a.take(n, now) {
+		if n := 1 + r.IntN(measureCommands); limit.take(n, now) {
 			all, total = append(all, sent{now, n}), total+n
 		}
 		sum := 0
@@ -39,37 +39,37 @@ func TestAllowanceHolds(t *testing.T) {
 	}
 }
 
-func posts(primaries, replicas int) (list []*post) {
+func newPollers(primaries, replicas int) (list []*poller) {
 	for i := range primaries + replicas {
-		list = append(list, &post{id: string(rune('a' + i)), primary: i < primaries})
+		list = append(list, &poller{id: string(rune('a' + i)), primary: i < primaries})
 	}
 	return list
 }
 
-func TestWhoIsAsked(t *testing.T) {
-	lost := func(list []*post, which ...int) []*post {
+func TestPollSet(t *testing.T) {
+	lost := func(list []*poller, which ...int) []*poller {
 		for _, i := range which {
-			list[i].lost = true
+			list[i].unreachable = true
 		}
 		return list
 	}
 	for _, test := range []struct {
-		name            string
-		posts           []*post
-		early, mistrust bool
-		want            string
+		name                     string
+		posts                    []*poller
+		broadcast, broadcastLate bool
+		want                     string
 	}{
-		{"replicas", posts(3, 3), true, false, "def"},
-		{"replicas that can be reached", lost(posts(3, 3), 4), true, false, "df"},
-		{"masters where there are no replicas", posts(3, 0), true, false, "abc"},
-		{"masters where no replica can be reached", lost(posts(2, 1), 2), true, false, "ab"},
-		{"masters of old versions", posts(3, 3), false, false, "abc"},
-		{"masters where replicas were late", posts(3, 3), true, true, "abc"},
-		{"replicas where no master can be reached", lost(posts(1, 1), 0), false, false, "b"},
+		{"replicas", newPollers(3, 3), true, false, "def"},
+		{"replicas that can be reached", lost(newPollers(3, 3), 4), true, false, "df"},
+		{"masters where there are no replicas", newPollers(3, 0), true, false, "abc"},
+		{"masters where no replica can be reached", lost(newPollers(2, 1), 2), true, false, "ab"},
+		{"masters of old versions", newPollers(3, 3), false, false, "abc"},
+		{"masters where broadcasts were late", newPollers(3, 3), true, true, "abc"},
+		{"replicas where no master can be reached", lost(newPollers(1, 1), 0), false, false, "b"},
 	} {
-		s := schedule{posts: test.posts, early: test.early, mistrust: test.mistrust}
+		s := schedule{pollers: test.posts, broadcast: test.broadcast, broadcastLate: test.broadcastLate}
 		got := ""
-		for _, p := range s.pulseSet() {
+		for _, p := range s.pollSet() {
 			got += p.id
 		}
 		if got != test.want {
@@ -81,42 +81,42 @@ func TestWhoIsAsked(t *testing.T) {
 // TestScheduleKeepsItsBounds runs an hour of the schedule with nodes that answer at once.
 func TestScheduleKeepsItsBounds(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		early bool
-		gap   time.Duration
-	}{{"early", true, 0}, {"early, dear", true, time.Second}, {"late", false, 0}, {
-		"late, dear", false,
+		name      string
+		broadcast bool
+		gap       time.Duration
+	}{{"broadcast", true, 0}, {"broadcast, expensive", true, time.Second}, {"no broadcast", false, 0}, {
+		"no broadcast, expensive", false,
 		400 * time.Millisecond,
 	}} {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Unix(1e9, 0)
-			s := schedule{posts: posts(3, 3), early: test.early, gap: test.gap}
-			a := newAllowance(100, start)
-			pulses, surveys, last := 0, map[*post]int{}, map[*post]time.Time{}
+			s := schedule{pollers: newPollers(3, 3), broadcast: test.broadcast, gap: test.gap}
+			limit := newRateLimit(100, start)
+			polls, fullMaps, last := 0, map[*poller]int{}, map[*poller]time.Time{}
 			for now := start; now.Before(start.Add(time.Hour)); {
 				if now.Sub(start)%(10*time.Minute) < time.Minute {
-					s.stir(now, time.Second)
+					s.stayActive(now, time.Second)
 				}
-				o, ok, wait := s.next(now, func(n int) bool { return a.take(n, now) })
-				if wait < shortest {
+				task, ok, wait := s.next(now, func(n int) bool { return limit.take(n, now) })
+				if wait < minWait {
 					t.Fatalf("waits %v", wait)
 				}
-				if ok && o.ask.survey {
-					surveys[o.post]++
+				if ok && task.request.fullMap {
+					fullMaps[task.poller]++
 				}
-				if ok && !o.ask.survey && !o.ask.weigh {
-					pulses++
-					if now.Sub(last[o.post]) < test.gap {
-						t.Fatalf("a node is asked after %v", now.Sub(last[o.post]))
+				if ok && !task.request.fullMap && !task.request.measure {
+					polls++
+					if now.Sub(last[task.poller]) < test.gap {
+						t.Fatalf("a node is polled after %v", now.Sub(last[task.poller]))
 					}
-					last[o.post] = now
+					last[task.poller] = now
 				}
 				now = now.Add(wait)
 			}
-			if pulses < 3600 || len(surveys) != 6 {
-				t.Errorf("%d pulses, whole maps of %d nodes", pulses, len(surveys))
+			if polls < 3600 || len(fullMaps) != 6 {
+				t.Errorf("%d polls, whole maps of %d nodes", polls, len(fullMaps))
 			}
-			for p, n := range surveys {
+			for p, n := range fullMaps {
 				if n < 500 {
 					t.Errorf("%d whole maps of %s in an hour", n, p.id)
 				}
@@ -127,8 +127,8 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	nodes := func(s string) resp.Value { return resp.Value{Kind: resp.BulkString, Str: []byte(s)} }
-	calm := byNodes.fingerprint(nodes("a 1:1@2 master - 0 17 3 connected 0-5\nb 1:2@3 slave a 5 6 3 connected\n"))
-	if calm != byNodes.fingerprint(nodes("a 1:1@2 master - 99 18 3 connected 0-5\nb 1:2@3 slave a 7 8 3 connected\n")) {
+	base := byNodes.fingerprint(nodes("a 1:1@2 master - 0 17 3 connected 0-5\nb 1:2@3 slave a 5 6 3 connected\n"))
+	if base != byNodes.fingerprint(nodes("a 1:1@2 master - 99 18 3 connected 0-5\nb 1:2@3 slave a 7 8 3 connected\n")) {
 		t.Error("pings change the fingerprint")
 	}
 	for _, other := range []string{
@@ -137,7 +137,7 @@ func TestFingerprint(t *testing.T) {
 		"a 1:1@2 master - 0 17 4 connected 0-5\nb 1:2@3 slave a 5 6 3 connected\n",
 		"a 1:1@2 master - 0 17 3 connected 0-5\n",
 	} {
-		if calm == byNodes.fingerprint(nodes(other)) {
+		if base == byNodes.fingerprint(nodes(other)) {
 			t.Errorf("the same fingerprint: %q", other)
 		}
 	}
@@ -190,21 +190,21 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// TestQueueOfMessagesIsBounded: however many moves are told, of a slot only its last owner waits.
+// TestQueueOfMessagesIsBounded: however many moves there are, only the last owner of a slot is queued.
 func TestQueueOfMessagesIsBounded(t *testing.T) {
 	p := &publisher{wake: make(chan struct{}, 1), waiting: map[string]message{}}
 	all := []cluster.Range{{From: 0, To: cluster.SlotCount - 1}}
 	for range 10 {
-		p.tell(Event{Kind: SlotMoved, Slots: all, To: "a:1"}, nil)
-		p.tell(Event{Kind: SlotMoved, Slots: all[:1], To: "b:1"}, nil)
-		p.tell(Event{Kind: NodeLeft, From: "c:1"}, nil)
-		p.tell(Event{Kind: FailoverStarted, Slots: all, From: "c:1"}, nil)
+		p.add(Event{Kind: SlotMoved, Slots: all, To: "a:1"}, nil)
+		p.add(Event{Kind: SlotMoved, Slots: all[:1], To: "b:1"}, nil)
+		p.add(Event{Kind: NodeLeft, From: "c:1"}, nil)
+		p.add(Event{Kind: FailoverStarted, Slots: all, From: "c:1"}, nil)
 	}
 	if len(p.order) != cluster.SlotCount || len(p.waiting) != cluster.SlotCount {
 		t.Errorf("%d messages wait", len(p.order))
 	}
 	batch, _ := p.batch()
-	if len(batch) != publishBatch || batch[3] != (message{MovedChannel, "3 b:1"}) {
+	if len(batch) != publishBatch || batch[3] != (message{movedChannel, "3 b:1"}) {
 		t.Errorf("%d messages, %v", len(batch), batch[3])
 	}
 }

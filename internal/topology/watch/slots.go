@@ -7,102 +7,104 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// transfer is slots that went from one owner to another in one view.
+// transfer is a pair of owners between which slots moved in one view; nil is no owner.
 type transfer struct{ from, to *member }
 
-// moveSlots finds the slots that have another owner now.
-func (n *absorption) moveSlots() {
-	index := make([]*member, len(n.m.Nodes))
-	for i, node := range n.m.Nodes {
-		index[i] = n.members[node.ID]
+// moveSlots finds the slots that have a new owner.
+func (u *viewUpdate) moveSlots() {
+	index := make([]*member, len(u.m.Nodes))
+	for i, node := range u.m.Nodes {
+		index[i] = u.members[node.ID]
 	}
 	moved := map[transfer][]uint16{}
-	for slot, i := range n.m.Owners() {
+	for slot, i := range u.m.Owners() {
 		var claimant *member
 		if i >= 0 {
 			if claimant = index[i]; claimant == nil { // a node that is not known yet
 				continue
 			}
 		}
-		owner := n.owners[slot]
+		owner := u.owners[slot]
 		if claimant == owner {
 			continue
 		}
-		if !n.accept(slot, owner, claimant) {
-			n.news.Behind++
+		if !u.accept(slot, owner, claimant) {
+			u.changes.stale++
 			continue
 		}
-		n.assign(slot, claimant)
+		u.assign(slot, claimant)
 		t := transfer{owner, claimant}
 		moved[t] = append(moved[t], uint16(slot))
 	}
-	for _, t := range inOrder(moved) {
-		n.report(t, moved[t])
+	for _, t := range bySlot(moved) {
+		u.report(t, moved[t])
 	}
 }
 
-func (n *absorption) assign(slot int, owner *member) {
-	n.since[slot], n.claims[slot] = n.now, 0
-	if before := n.owners[slot]; before != nil {
+func (u *viewUpdate) assign(slot int, owner *member) {
+	u.since[slot], u.ownerEpoch[slot] = u.now, 0
+	if before := u.owners[slot]; before != nil {
 		before.slots--
-		n.claims[slot] = before.epoch
+		u.ownerEpoch[slot] = before.epoch
 	}
-	if n.owners[slot] = owner; owner != nil {
+	if u.owners[slot] = owner; owner != nil {
 		owner.slots++
-		n.claims[slot] = max(n.claims[slot], owner.epoch)
+		u.ownerEpoch[slot] = max(u.ownerEpoch[slot], owner.epoch)
 	}
 }
 
-// accept decides whether the slot has gone from its owner to the claimant of this view; either may be nil, for nobody.
-// What stays open is asked of the two.
-func (n *absorption) accept(slot int, owner, claimant *member) bool {
+// accept decides whether a slot has moved from its owner to the claimant of this view; either may be nil, for no
+// owner. If it is undecided, both nodes are to be polled.
+func (u *viewUpdate) accept(slot int, owner, claimant *member) bool {
 	switch {
-	case n.before == nil && len(n.sights) == 1: // the first view of all
+	case u.before == nil && len(u.views) == 1: // the first view of all
 		return true
-	case claimant == nil: // only the owner can say that it gave a slot up and that nobody has it
-		return n.believe(owner)
+	case claimant == nil: // only the owner knows that it gave up a slot which nobody has now
+		return u.fromNodeItself(owner)
 	case owner == nil:
-		return n.believe(claimant)
-	case claimant.epoch > owner.epoch && claimant.epoch > n.claims[slot]:
+		return u.fromNodeItself(claimant)
+	case claimant.epoch > owner.epoch && claimant.epoch > u.ownerEpoch[slot]:
 		return true
-	case n.viewer == claimant.id && n.says(owner, slot, false), n.viewer == owner.id && n.says(claimant, slot, true):
+	case u.viewer == claimant.id && u.confirms(owner, slot, false), u.viewer == owner.id && u.confirms(claimant, slot,
+		true):
 		return true
-	case n.viewer == claimant.id || n.viewer == owner.id || claimant.epoch > n.claims[slot]:
-		// Either the two do not agree yet, or the owner has had a newer epoch since it got the slot, so that epochs do
-		// not tell any more.
-		n.doubts[owner.id], n.doubts[claimant.id] = true, true
-		delete(n.doubts, n.viewer)
+	case u.viewer == claimant.id || u.viewer == owner.id || claimant.epoch > u.ownerEpoch[slot]:
+		// Either the two do not agree yet, or the owner has got a newer epoch since it got the slot, so that epochs no
+		// longer decide.
+		u.recheck[owner.id], u.recheck[claimant.id] = true, true
+		delete(u.recheck, u.viewer)
 	}
-	return false // most often a view that has not heard of the last move
+	return false // most often a view from before the last move
 }
 
-// believe accepts what a node says of itself; what another says of it, it is asked.
-func (n *absorption) believe(m *member) bool {
-	if n.viewer != m.id {
-		n.doubts[m.id] = true
+// fromNodeItself reports whether the view is the node's own; if it is not, the node is to be polled.
+func (u *viewUpdate) fromNodeItself(m *member) bool {
+	if u.viewer != m.id {
+		u.recheck[m.id] = true
 	}
-	return n.viewer == m.id
+	return u.viewer == m.id
 }
 
-// says reports whether the node's own view, since the slot's owner was learnt, has it serve the slot, or not.
-func (n *absorption) says(m *member, slot int, serves bool) bool {
-	s := n.sights[m.id]
-	return s != nil && s.at.After(n.since[slot]) && s.owned.own[slot] == serves
+// confirms reports whether the node's own view, taken after the slot's owner was learnt, agrees on whether it serves
+// the slot.
+func (u *viewUpdate) confirms(m *member, slot int, serves bool) bool {
+	view := u.views[m.id]
+	return view != nil && view.at.After(u.since[slot]) && view.owned.own[slot] == serves
 }
 
-// report makes an event of a transfer: a failover where a replica has taken all that its primary had, else a move.
-func (n *absorption) report(t transfer, slots []uint16) {
+// report emits a transfer: a failover if a replica has taken all slots of its primary, else a move.
+func (u *viewUpdate) report(t transfer, slots []uint16) {
 	ranges := cluster.Ranges(slots)
 	switch {
 	case t.from == nil || t.to == nil || t.from.slots > 0:
-		n.tell(t.moved(ranges))
+		u.emit(t.moved(ranges))
 	case t.from.failing || t.to.replicaOf == t.from.id || t.from.replicaOf == t.to.id && !t.from.primary:
-		n.tellFailover(t, ranges)
-	// a node that had none has all now: a replica that nobody knew for one yet, or a move
+		u.emitFailover(t, ranges)
+	// A node without slots has all of them now: a replica that was not known as one, or a move.
 	case t.to.slots == len(slots):
-		n.handovers = append(n.handovers, handover{t, ranges, n.now})
+		u.handovers = append(u.handovers, handover{t, ranges, u.now})
 	default:
-		n.tell(t.moved(ranges))
+		u.emit(t.moved(ranges))
 	}
 }
 
@@ -118,48 +120,48 @@ func (t transfer) moved(ranges []cluster.Range) Event {
 	return e
 }
 
-func (n *absorption) tellFailover(t transfer, ranges []cluster.Range) {
+func (u *viewUpdate) emitFailover(t transfer, ranges []cluster.Range) {
 	if !t.from.failing {
-		n.tell(Event{Kind: FailoverStarted, Slots: ranges, From: t.from.addr, Node: t.from.id})
+		u.emit(Event{Kind: FailoverStarted, Slots: ranges, From: t.from.addr, Node: t.from.id})
 	}
 	t.from.failing, t.to.replicaOf = false, ""
 	e := t.moved(ranges)
 	e.Kind = FailoverEnded
-	n.tell(e)
+	u.emit(e)
 }
 
-// handover is all slots of one node, which went to a node that had none: a failover if the one who gave them follows
-// the other now.
+// handover is a move of all slots of a node to a node that had none. It is a failover if the former owner becomes a
+// replica of the new one.
 type handover struct {
 	transfer
-	slots []cluster.Range
-	at    time.Time
+	slots  []cluster.Range
+	seenAt time.Time
 }
 
-// openLongest bounds how long a handover waits for the word of who gave the slots. It is asked at once.
-const openLongest = 2 * time.Second
+// maxHandoverWait bounds how long a handover waits for a view of the former owner, which is polled at once.
+const maxHandoverWait = 2 * time.Second
 
-// judgeHandovers tells those of which it is known by now what they were.
-func (n *absorption) judgeHandovers() {
-	open := n.handovers
-	n.handovers = nil
+// resolveHandovers emits the handovers that are known by now to be moves or failovers.
+func (u *viewUpdate) resolveHandovers() {
+	open := u.handovers
+	u.handovers = nil
 	for _, h := range open {
-		s := n.sights[h.from.id]
-		heard := s != nil && !s.at.Before(h.at) && !s.owned.own[h.slots[0].From]
+		view := u.views[h.from.id]
+		settled := view != nil && !view.at.Before(h.seenAt) && !view.owned.own[h.slots[0].From]
 		switch {
 		case !h.from.primary && h.from.replicaOf == h.to.id:
-			n.tellFailover(h.transfer, h.slots)
-		case heard || n.members[h.from.id] == nil || n.now.Sub(h.at) > openLongest:
-			n.tell(h.moved(h.slots))
+			u.emitFailover(h.transfer, h.slots)
+		case settled || u.members[h.from.id] == nil || u.now.Sub(h.seenAt) > maxHandoverWait:
+			u.emit(h.moved(h.slots))
 		default:
-			n.doubts[h.from.id] = true
-			n.handovers = append(n.handovers, h)
+			u.recheck[h.from.id] = true
+			u.handovers = append(u.handovers, h)
 		}
 	}
 }
 
-// inOrder sorts transfers by their first slot.
-func inOrder(moved map[transfer][]uint16) []transfer {
+// bySlot sorts transfers by their first slot.
+func bySlot(moved map[transfer][]uint16) []transfer {
 	out := make([]transfer, 0, len(moved))
 	for t := range moved {
 		out = append(out, t)
@@ -168,10 +170,10 @@ func inOrder(moved map[transfer][]uint16) []transfer {
 	return out
 }
 
-// rangesOf are the slots of a node.
-func (a *Atlas) rangesOf(m *member) []cluster.Range {
+// rangesOf gives the slots of a node.
+func (st *mapState) rangesOf(m *member) []cluster.Range {
 	var slots []uint16
-	for slot, owner := range a.owners {
+	for slot, owner := range st.owners {
 		if owner == m {
 			slots = append(slots, uint16(slot))
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // subscribe listens on a node; the function gives what has come so far, as "channel message".
-func (w *watched) subscribe(i *fleet.Instance, channels ...string) func() []string {
+func (w *watchedCluster) subscribe(i *fleet.Instance, channels ...string) func() []string {
 	w.Helper()
 	c, err := net.Dial("tcp", i.Addr)
 	if err != nil {
@@ -40,6 +40,7 @@ func (w *watched) subscribe(i *fleet.Instance, channels ...string) func() []stri
 			mu.Unlock()
 		}
 	}()
-	w.until("the subscription stands", func() bool { mu.Lock(); defer mu.Unlock(); return confirmed == len(channels) })
+	w.until("the subscription is confirmed",
+		func() bool { mu.Lock(); defer mu.Unlock(); return confirmed == len(channels) })
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(got) }
 }

@@ -1,10 +1,10 @@
-// Package watch keeps watch on a cluster and tells each change of its map the moment it is seen: slots that move,
-// failovers, nodes that join and leave. It spares the cluster: replicas are asked first, with the command that costs
-// them least; a reply is compared by its hash; the whole map is read only when that has changed.
+// Package watch polls a cluster and emits each change of its map as soon as it is seen: slots that move, failovers,
+// nodes that join and leave. It keeps the load on the cluster low: it polls replicas first, with the command that
+// costs them least, compares replies by their hash, and reads the whole map only when the hash has changed.
 //
-// What a node hears, and when, was measured (scripts/topology-watch, docs/decisions/0016-topology-watch.md): from Redis
-// 6.2 on every node knows of a moved slot some milliseconds after the node that received it; before, only that node
-// does, and gossip takes seconds. Epochs (CLUSTER INFO) stay as they are when a node receives a second slot.
+// When a node learns of a change was measured (scripts/topology-watch, docs/decisions/0016-topology-watch.md): from Redis 6.2
+// every node knows of a moved slot some milliseconds after the node that received it; before 6.2 only that node does,
+// and gossip takes seconds. Epochs (CLUSTER INFO) do not change when a node receives a second slot.
 package watch
 
 import (
@@ -19,100 +19,100 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// What Watch cannot work with.
+// Errors of Watch.
 var (
 	ErrNotCluster = errors.New("not a cluster")
 	ErrForbidden  = errors.New("the user may not ask for the map")
 )
 
-// Options say what to watch. Event and Note are called from one goroutine, one after the other.
+// Options say what to watch. Ready, Event and Note are called from one goroutine.
 type Options struct {
 	Seeds     []target.Target // nodes of the cluster; one that answers is enough
-	PerSecond float64         // commands to the whole cluster, at most; messages of Publish beside them
-	Publish   bool            // tell the changes on the channels of the cluster, too
+	PerSecond float64         // limit of commands to the whole cluster; does not count the messages of Publish
+	Publish   bool            // also publish the changes on channels of the cluster
 
-	Ready func(Ready)       // watching has begun
+	Ready func(Ready)       // called when watching begins
 	Event func(Event) error // an error ends the watch
-	Note  func(string)      // what cannot be done, for people; each once
+	Note  func(string)      // warnings to print; each only once
 }
 
 // Ready says how a cluster is watched.
 type Ready struct {
 	Masters, Replicas int
-	Command           string        // the pulse: CLUSTER SLOTS or CLUSTER NODES
-	Replica           bool          // replicas are asked for it, masters only for what is rare
-	Beat              time.Duration // between two pulses, to any node
-	Early             bool          // nodes hear of moved slots at once
+	Command           string        // that polls for changes: CLUSTER SLOTS or CLUSTER NODES
+	Replica           bool          // only replicas are polled; masters are only asked for the whole map
+	PollEvery         time.Duration // between two polls, of whichever node
+	Broadcast         bool          // nodes broadcast moved slots at once, so any node can be polled
 }
 
-// Summary is what came of a watch.
+// Summary counts what a watch saw and sent.
 type Summary struct {
 	Took      time.Duration
 	Kinds     map[Kind]int
-	Slots     int // that have moved, failovers left out
+	Slots     int // moved slots, without failovers
 	Commands  int // sent to all nodes
-	Busiest   int // of them, to the node that got most
-	Nodes     int // that were asked
+	Busiest   int // of them, sent to the node that got most
+	Nodes     int // that were polled
 	Published int // messages
 }
 
-// lookout is a watch that runs.
-type lookout struct {
+// watcher is a running watch.
+type watcher struct {
 	Options
 	ctx       context.Context
-	atlas     *Atlas
+	state     *mapState
 	schedule  schedule
-	allowance *allowance
-	answers   chan answer
+	limit     *rateLimit
+	responses chan response
 	publisher *publisher
 	started   time.Time
-	moved     time.Time // when slots were last seen to move or to fail over
+	moved     time.Time // when slots last moved or failed over
 	noted     map[string]bool
 	sent      map[string]int // commands by node
 	summary   Summary
 }
 
-// Watch tells the changes of the cluster until ctx ends, which is no error. Errors are those of the first connection
+// Watch emits the changes of the cluster until ctx ends, which is no error. Errors are those of the first connection
 // (*target.Error, *session.Error), ErrNotCluster, ErrForbidden, and what Event returns.
 func Watch(ctx context.Context, o Options) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &lookout{
-		Options: o, ctx: ctx, atlas: NewAtlas(), answers: make(chan answer, 64), started: time.Now(),
+	w := &watcher{
+		Options: o, ctx: ctx, state: newMapState(), responses: make(chan response, 64), started: time.Now(),
 		noted: map[string]bool{}, sent: map[string]int{},
 	}
-	l.summary.Kinds = map[Kind]int{}
-	l.allowance = newAllowance(o.PerSecond, l.started)
-	err := l.begin()
+	w.summary.Kinds = map[Kind]int{}
+	w.limit = newRateLimit(o.PerSecond, w.started)
+	err := w.connect()
 	if err == nil {
 		if o.Publish {
-			l.publisher = newPublisher(ctx, clientName)
+			w.publisher = newPublisher(ctx, clientName)
 		}
-		err = l.run()
+		err = w.run()
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && len(l.schedule.posts) > 0 {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && len(w.schedule.pollers) > 0 {
 		err = nil
 	}
-	return l.sum(), err
+	return w.sum(), err
 }
 
-// begin asks the seeds in turn for the map, and takes posts at all of its nodes.
-func (l *lookout) begin() error {
+// connect asks the seeds in turn for the map, and starts pollers for all of its nodes.
+func (w *watcher) connect() error {
 	var first error
-	for _, t := range l.Seeds {
-		p := newPost("", t)
-		a := p.answer(l.ctx, ask{survey: true})
+	for _, t := range w.Seeds {
+		p := newPoller("", t)
+		r := p.respond(w.ctx, request{fullMap: true})
 		p.hangUp()
-		l.sent[""] += a.sent
-		l.allowance.giveBack(-a.sent)
-		err := a.err
+		w.sent[""] += r.sent
+		w.limit.refund(-r.sent)
+		err := r.err
 		if err == nil {
-			err = l.settle(t, *a.view)
+			err = w.start(t, *r.view)
 		}
 		if err == nil {
 			return nil
 		}
-		if err = explain(t, err); first == nil || l.ctx.Err() != nil {
+		if err = explain(t, err); first == nil || w.ctx.Err() != nil {
 			first = err
 		}
 	}
@@ -122,15 +122,15 @@ func (l *lookout) begin() error {
 	return first
 }
 
-// settle takes posts at the nodes of the first map. The seed is kept under the address by which it was reached.
-func (l *lookout) settle(seed target.Target, m cluster.Map) error {
+// start starts pollers for the nodes of the first map. The seed keeps the address by which it was reached.
+func (w *watcher) start(seed target.Target, m cluster.Map) error {
 	if len(m.Nodes) == 1 && len(m.Nodes[0].Ranges) == 0 {
-		return fmt.Errorf("%w: the node knows of no other, and has no slots; form the cluster first: redis-cli "+
+		return fmt.Errorf("%w: the node knows no other node and has no slots; create the cluster first: redis-cli "+
 			"--cluster create", ErrNotCluster)
 	}
-	viewer := l.atlas.Learn(m, time.Now())
-	l.post(viewer, seed)
-	l.man(seed)
+	viewer := w.state.load(m, time.Now())
+	w.addPoller(viewer, seed)
+	w.syncPollers(seed)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func explain(t target.Target, err error) error {
 	case !errors.As(err, &refusal):
 		return err
 	case strings.Contains(refusal.Message, "cluster support disabled"):
-		return fmt.Errorf("%w: %s is a server of its own (cluster-enabled no): it has no slots that could move",
+		return fmt.Errorf("%w: %s is a single server (cluster-enabled no): it has no slots that could move",
 			ErrNotCluster, t.Addr())
 	case refusal.Code == "NOPERM":
 		return fmt.Errorf("%w: CLUSTER NODES of %s: %w; allow it: ACL SETUSER NAME +cluster|nodes +cluster|slots "+
@@ -151,61 +151,61 @@ func explain(t target.Target, err error) error {
 	return fmt.Errorf("CLUSTER NODES of %s: %w", t.Addr(), err)
 }
 
-// man has a post at every node whose address is known, and none where there is no node any more.
-func (l *lookout) man(like target.Target) {
+// syncPollers starts a poller for every node whose address is known, and stops those of nodes that are gone.
+func (w *watcher) syncPollers(like target.Target) {
 	members := map[string]bool{}
-	for _, n := range l.atlas.Nodes() {
+	for _, n := range w.state.nodes() {
 		members[n.ID] = true
-		p := l.schedule.find(n.ID)
+		p := w.schedule.find(n.ID)
 		if p == nil && n.Addr != "" {
-			p = l.post(n.ID, like.WithAddr(n.Addr))
+			p = w.addPoller(n.ID, like.WithAddr(n.Addr))
 		}
 		if p != nil {
 			p.primary = n.Primary
 		}
 	}
-	for _, p := range append([]*post(nil), l.schedule.posts...) {
+	for _, p := range append([]*poller(nil), w.schedule.pollers...) {
 		if !members[p.id] {
-			p.end()
-			l.schedule.remove(p)
+			p.stop()
+			w.schedule.remove(p)
 		}
 	}
 }
 
-func newPost(id string, t target.Target) *post {
-	return &post{id: id, target: t, asks: make(chan ask, 1)}
+func newPoller(id string, t target.Target) *poller {
+	return &poller{id: id, target: t, requests: make(chan request, 1)}
 }
 
-func (l *lookout) post(id string, t target.Target) *post {
-	p := newPost(id, t)
-	ctx, cancel := context.WithCancel(l.ctx)
-	p.end = cancel
-	l.schedule.add(p)
-	l.schedule.hurry(p)
-	go p.serve(ctx, l.answers)
+func (w *watcher) addPoller(id string, t target.Target) *poller {
+	p := newPoller(id, t)
+	ctx, cancel := context.WithCancel(w.ctx)
+	p.stop = cancel
+	w.schedule.add(p)
+	w.schedule.addUrgent(p)
+	go p.serve(ctx, w.responses)
 	return p
 }
 
-func (l *lookout) note(format string, args ...any) {
+func (w *watcher) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if !l.noted[text] && l.Note != nil {
-		l.noted[text] = true
-		l.Note(text)
+	if !w.noted[text] && w.Note != nil {
+		w.noted[text] = true
+		w.Note(text)
 	}
 }
 
-func (l *lookout) sum() Summary {
-	s := l.summary
-	s.Took = time.Since(l.started)
-	for id, n := range l.sent {
+func (w *watcher) sum() Summary {
+	s := w.summary
+	s.Took = time.Since(w.started)
+	for id, n := range w.sent {
 		s.Commands += n
 		if id != "" {
 			s.Nodes++
 			s.Busiest = max(s.Busiest, n)
 		}
 	}
-	if l.publisher != nil {
-		s.Published = l.publisher.count()
+	if w.publisher != nil {
+		s.Published = w.publisher.published()
 	}
 	return s
 }

@@ -24,10 +24,7 @@ type Info struct {
 	LinksBufferLimitExceeded int64
 }
 
-// OK reports whether the node serves requests as far as the cluster is concerned.
-func (i Info) OK() bool { return i.State == "ok" }
-
-// ParseInfo parses CLUSTER INFO, lines of name:value. Names that are not known are passed over.
+// ParseInfo parses CLUSTER INFO, lines of name:value. Unknown names are ignored.
 func ParseInfo(text string) (Info, error) {
 	var info Info
 	if len(text) > maxLineBytes {

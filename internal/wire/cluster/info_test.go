@@ -23,10 +23,10 @@ func TestParseInfo(t *testing.T) {
 		CurrentEpoch: 8, MyEpoch: 7,
 		MessagesSent: 70, MessagesReceived: 71, LinksBufferLimitExceeded: 4,
 	}
-	if err != nil || got != want || got.OK() {
+	if err != nil || got != want || got.State == "ok" {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	if got, err = ParseInfo("cluster_state:ok\ncluster_new:text\n"); err != nil || !got.OK() {
+	if got, err = ParseInfo("cluster_state:ok\ncluster_new:text\n"); err != nil || got.State != "ok" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

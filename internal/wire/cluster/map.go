@@ -1,6 +1,6 @@
-// Package cluster knows hash slots and the topology of a Redis or Valkey cluster: which node owns which slot, who
-// replicates whom, and what is moving. It parses CLUSTER NODES, SLOTS, SHARDS and INFO of every version, and redirects;
-// it opens no connection.
+// Package cluster knows hash slots and the map of a Redis or Valkey cluster: which node owns which slot, which node is
+// a replica of which, and which slots are being moved. It parses CLUSTER NODES, SLOTS and INFO of every version, and
+// redirects; it opens no connection.
 //
 // What it parses is untrusted: nodes, lines and ranges are bounded, and an error says which line or entry is malformed.
 package cluster
@@ -13,14 +13,14 @@ import (
 	"strconv"
 )
 
-// The two ways in which a topology can be wrong.
+// Errors of the parsers.
 var (
 	ErrMalformed = errors.New("malformed cluster topology")
 	ErrTooLarge  = errors.New("cluster topology too large")
 )
 
-// The bounds of what is parsed. Redis recommends at most 1 000 nodes; a line is at most about 120 KB, of a node that
-// owns every second slot.
+// Limits of the parsers. Redis recommends at most 1 000 nodes; a line has at most about 120 KB, if the node owns every
+// second slot.
 const (
 	maxNodes     = 10_000
 	maxLineBytes = 256 << 10
@@ -28,7 +28,7 @@ const (
 	maxRanges    = SlotCount // of all nodes together: in one node's view a slot has one owner
 )
 
-// located says where the topology is wrong, and that it is malformed unless it is too large.
+// located adds where the reply is wrong, and ErrMalformed unless it is too large.
 func located(where string, err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("%s: %w", where, err)
@@ -36,12 +36,12 @@ func located(where string, err error) error {
 	return fmt.Errorf("%w: %s: %v", ErrMalformed, where, err)
 }
 
-// Map is the topology of a cluster as one of its nodes sees it.
+// Map is the map of a cluster as one of its nodes sees it.
 type Map struct {
 	Nodes []Node // in the order of the reply
 }
 
-// Node is one node of a cluster. What the reply did not tell is the zero value: only CLUSTER NODES has flags, epochs
+// Node is one node of a cluster. What the reply does not have is the zero value: only CLUSTER NODES has flags, epochs
 // and links.
 type Node struct {
 	ID string
@@ -51,20 +51,19 @@ type Node struct {
 	TLSPort  int    // 0 if unknown; a reply over a TLS connection has the TLS port in Port
 	BusPort  int    // of the cluster bus between the nodes
 	Hostname string // announced by the node, if any
-	IP       string // where the reply tells it beside Host
+	IP       string // if the reply has it in addition to Host
 	ShardID  string
 
 	Primary   bool
-	PrimaryID string   // of a replica: whom it replicates
+	PrimaryID string   // of a replica
 	Flags     []string // as in CLUSTER NODES: myself, master, slave, fail?, fail, handshake, noaddr, nofailover
-	Health    string   // as in CLUSTER SHARDS: online, failed or fail, loading
 
 	Epoch         uint64 // config epoch: among nodes that claim a slot the greatest wins
-	LinkConnected bool   // the bus link from the node that answered to this one
+	LinkConnected bool   // the bus link from the replying node to this one
 
 	Ranges    []Range // of slots owned, for a primary
-	Migrating []Move  // slots on their way to another node
-	Importing []Move  // slots on their way from another node
+	Migrating []Move  // slots that are being moved to another node
+	Importing []Move  // slots that are being moved from another node
 }
 
 // Range is the slots from From to To, both included.
@@ -72,9 +71,6 @@ type Range struct{ From, To uint16 }
 
 // Len returns the number of slots of the range.
 func (r Range) Len() int { return int(r.To) - int(r.From) + 1 }
-
-// Contains reports whether the slot is in the range.
-func (r Range) Contains(slot uint16) bool { return r.From <= slot && slot <= r.To }
 
 // Move is a slot that is being moved, and the node at the other end.
 type Move struct {
@@ -98,8 +94,8 @@ func (n Node) Addr() string {
 // HasFlag reports whether the node has the flag of CLUSTER NODES.
 func (n Node) HasFlag(flag string) bool { return slices.Contains(n.Flags, flag) }
 
-// Failed reports whether the answering node holds this one for failed (not merely suspected, `fail?`).
-func (n Node) Failed() bool { return n.HasFlag("fail") || n.Health == "fail" || n.Health == "failed" }
+// Failed reports whether the replying node marks this one as failed (not only suspected, `fail?`).
+func (n Node) Failed() bool { return n.HasFlag("fail") }
 
 // Slots returns the number of slots that the node owns.
 func (n Node) Slots() int {
@@ -110,8 +106,8 @@ func (n Node) Slots() int {
 	return sum
 }
 
-// FillHosts sets the host of the nodes that did not say theirs: by the protocol they are reached at the host that
-// answered. Nodes whose address is unknown even to the cluster (`noaddr`) are left out.
+// FillHosts sets the host of nodes without one: by the protocol they are reached at the host that replied. Nodes whose
+// address the cluster does not know (`noaddr`) are left out.
 func (m *Map) FillHosts(host string) {
 	for i := range m.Nodes {
 		if n := &m.Nodes[i]; n.Host == "" && !n.HasFlag("noaddr") {
@@ -120,22 +116,8 @@ func (m *Map) FillHosts(host string) {
 	}
 }
 
-// Owner returns the node that owns the slot; of several that claim it the one with the greatest epoch, then the first.
-func (m Map) Owner(slot uint16) (Node, bool) {
-	best := -1
-	for i, n := range m.Nodes {
-		claims := slices.ContainsFunc(n.Ranges, func(r Range) bool { return r.Contains(slot) })
-		if claims && (best < 0 || n.Epoch > m.Nodes[best].Epoch) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return Node{}, false
-	}
-	return m.Nodes[best], true
-}
-
-// Owners returns for each slot the index in Nodes of its owner, as [Map.Owner] has it, or -1: the table for a hot path.
+// Owners returns for each slot the index in Nodes of its owner, or -1. If several nodes claim a slot, its owner is the
+// one with the greatest epoch, then the first.
 func (m Map) Owners() []int {
 	owners := make([]int, SlotCount)
 	for slot := range owners {

@@ -10,7 +10,8 @@ import (
 // ParseNodes parses CLUSTER NODES of any version, and the nodes.conf file, which has the same form and a last line of
 // variables:
 //
-//	<id> <ip:port@cport,hostname,shard-id=…> <flags> <primary> <ping-sent> <pong-recv> <config-epoch> <link-state> <slot> …
+//	<id> <ip:port@cport,hostname,shard-id=…> <flags> <primary> <ping-sent> <pong-recv> <config-epoch>
+//		<link-state> <slot> …
 //
 // The bus port came with Redis 4, the hostname with 7.0, the pairs after it with 7.2. It is clusterGenNodeDescription
 // in Redis' cluster.c.
@@ -158,7 +159,7 @@ func parsePort(text string) (int, bool) {
 	return int(n), err == nil
 }
 
-// knownHost makes the question mark, by which servers say that they know of none, an empty host.
+// knownHost replaces "?", the unknown host of a reply, by an empty one.
 func knownHost(host string) string {
 	if host == "?" {
 		return ""

@@ -66,8 +66,7 @@ var nodeLines = []struct {
 	{"no flags", id3 + " :0@0 noflags - 0 0 0 disconnected", Node{ID: id3}},
 	{
 		"redis 7.0: hostname, migrating", id2 + " 127.0.0.1:21002@21012,host-2.example.com master - 0 1795236234095 " +
-			"2 " +
-			"connected 5461-10922 [77->-" + id1 + "]",
+			"2 connected 5461-10922 [77->-" + id1 + "]",
 		Node{
 			ID: id2, Host: "127.0.0.1", IP: "127.0.0.1", Hostname: "host-2.example.com", Port: 21002, BusPort: 21012,
 			Primary: true,

@@ -9,16 +9,16 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// Redirect is what a node answers for a slot that it does not serve: MOVED for good, or ASK for this one call while the
-// slot is on its way to another node.
+// Redirect is a node's reply for a slot that it does not serve: MOVED for good, or ASK for this one call while the slot
+// is being moved.
 type Redirect struct {
 	Ask  bool
 	Slot uint16
-	Host string // empty if the node does not say: then it is the host that answered
+	Host string // empty if the reply has none: then it is the host that replied
 	Port int
 }
 
-// Addr returns host:port to dial, given the host that answered.
+// Addr returns host:port to dial, given the host that replied.
 func (r Redirect) Addr(answered string) string {
 	host := r.Host
 	if host == "" {

@@ -74,27 +74,6 @@ func TestParseSlotsRecorded(t *testing.T) {
 	}
 }
 
-func TestParseShardsRecorded(t *testing.T) {
-	for name, edit := range map[string]func(*Node){
-		"shards-resp2-failed": func(n *Node) {
-			if n.Health = "online"; n.ID == id4 {
-				n.Health = "fail"
-			}
-		},
-		"shards-resp3-hostnames": func(n *Node) { n.Health = "online"; preferHostname(n) },
-	} {
-		m, err := ParseShards(recorded(t, name))
-		if err != nil || len(m.Nodes) != 4 {
-			t.Fatalf("%s: %+v, %v", name, m, err)
-		}
-		for _, want := range threeShards(edit) {
-			if got, _ := m.Node(want.ID); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
-			}
-		}
-	}
-}
-
 func TestParseNodesRecorded(t *testing.T) {
 	m, err := ParseNodes(recorded(t, "nodes-resp3").Text())
 	if n, ok := m.Node(id1); err != nil || len(m.Nodes) != 4 || !ok || !reflect.DeepEqual(n.Migrating,
@@ -124,82 +103,26 @@ func TestParseSlotsOlder(t *testing.T) {
 	}
 }
 
-// After a failover the dead primary may still be listed as one; the slots are of the one that lives.
-func TestParseShardsFailover(t *testing.T) {
-	node := func(id, role, health string) resp.Value {
-		return flat("id", id, "tls-port", "6380", "ip", "10.0.0.1", "endpoint", "?", "role", role, "health", health,
-			"new", "x")
-	}
-	shard := func(nodes ...resp.Value) resp.Value {
-		v := flat("id", "s1")
-		v.Elems = append(v.Elems, text("slots"), resp.Value{Kind: resp.Array, Elems: flat("0", "9").Elems},
-			text("nodes"), resp.Value{Kind: resp.Array, Elems: nodes})
-		return v
-	}
-	reply := resp.Value{Kind: resp.Array, Elems: []resp.Value{
-		shard(node("old", "master", "failed"), node("new", "primary", "online"), node("rep", "replica", "loading")),
-	}}
-	m, err := ParseShards(reply)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, _ := m.Owner(5); n.ID != "new" || n.Addr() != "10.0.0.1:6380" || n.ShardID != "s1" {
-		t.Errorf("owner: %+v", n)
-	}
-	if n, _ := m.Node("rep"); n.PrimaryID != "new" {
-		t.Errorf("replica: %+v", n)
-	}
-	reply.Elems = []resp.Value{shard(node("rep", "replica", "online"))}
-	if m, err = ParseShards(reply); err != nil || len(m.Uncovered()) != 1 {
-		t.Errorf("a shard without a primary: %+v, %v", m, err)
-	}
-}
-
-func text(s string) resp.Value { return resp.Value{Kind: resp.BulkString, Str: []byte(s)} }
-
-func flat(words ...string) resp.Value {
-	v := resp.Value{Kind: resp.Array}
-	for _, w := range words {
-		v.Elems = append(v.Elems, text(w))
-	}
-	return v
-}
-
 func TestRepliesMalformed(t *testing.T) {
-	type parser = func(resp.Value) (Map, error)
-	for _, test := range []struct {
-		name  string
-		parse parser
-		wire  string
-	}{
-		{"no array", ParseSlots, "+OK\r\n"},
-		{"null", ParseShards, "_\r\n"},
-		{"entry is no array", ParseSlots, "*1\r\n:1\r\n"},
-		{"slots are no numbers", ParseSlots, "*1\r\n*2\r\n+a\r\n+b\r\n"},
-		{"slots out of bounds", ParseSlots, "*1\r\n*2\r\n:0\r\n:16384\r\n"},
-		{"slots reversed", ParseSlots, "*1\r\n*2\r\n:2\r\n:1\r\n"},
-		{"node is no array", ParseSlots, "*1\r\n*3\r\n:0\r\n:1\r\n+x\r\n"},
-		{"port", ParseSlots, "*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n+h\r\n:70000\r\n"},
-		{"port of a replica", ParseSlots, "*1\r\n*4\r\n:0\r\n:1\r\n*2\r\n+h\r\n:7000\r\n*2\r\n+h\r\n+x\r\n"},
-		{"shard without nodes", ParseShards, "*1\r\n*0\r\n"},
-		{"odd slots", ParseShards, "*1\r\n%2\r\n+nodes\r\n*0\r\n+slots\r\n*1\r\n:1\r\n"},
-		{
-			"shard's slots", ParseShards,
-			"*1\r\n%2\r\n+nodes\r\n*1\r\n%2\r\n+id\r\n+a\r\n+role\r\n+master\r\n+slots\r\n*2\r\n:1\r\n+x\r\n",
-		},
-		{"node without id", ParseShards, "*1\r\n%1\r\n+nodes\r\n*1\r\n*0\r\n"},
-		{"node's port", ParseShards, "*1\r\n%1\r\n+nodes\r\n*1\r\n%1\r\n+port\r\n:-1\r\n"},
+	for _, test := range []struct{ name, wire string }{
+		{"null", "_\r\n"},
+		{"no array", "+OK\r\n"},
+		{"entry is no array", "*1\r\n:1\r\n"},
+		{"slots are no numbers", "*1\r\n*2\r\n+a\r\n+b\r\n"},
+		{"slots out of bounds", "*1\r\n*2\r\n:0\r\n:16384\r\n"},
+		{"slots reversed", "*1\r\n*2\r\n:2\r\n:1\r\n"},
+		{"node is no array", "*1\r\n*3\r\n:0\r\n:1\r\n+x\r\n"},
+		{"port", "*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n+h\r\n:70000\r\n"},
+		{"port of a replica", "*1\r\n*4\r\n:0\r\n:1\r\n*2\r\n+h\r\n:7000\r\n*2\r\n+h\r\n+x\r\n"},
 	} {
-		if m, err := test.parse(decoded(t, test.wire)); !errors.Is(err, ErrMalformed) || len(m.Nodes) != 0 {
+		if m, err := ParseSlots(decoded(t, test.wire)); !errors.Is(err, ErrMalformed) || len(m.Nodes) != 0 {
 			t.Errorf("%s: %+v, %v", test.name, m, err)
 		}
 	}
-	for _, parse := range []parser{ParseSlots, ParseShards} {
-		var refusal *resp.ServerError
-		_, err := parse(decoded(t, "-ERR This instance has cluster support disabled\r\n"))
-		if !errors.As(err, &refusal) || refusal.Code != "ERR" {
-			t.Errorf("an error reply became %v", err)
-		}
+	var refusal *resp.ServerError
+	_, err := ParseSlots(decoded(t, "-ERR This instance has cluster support disabled\r\n"))
+	if !errors.As(err, &refusal) || refusal.Code != "ERR" {
+		t.Errorf("an error reply became %v", err)
 	}
 }
 
@@ -209,13 +132,9 @@ func TestRepliesTooLarge(t *testing.T) {
 	for i := range maxNodes + 1 {
 		fmt.Fprintf(nodes, "*2\r\n+h%d\r\n:1\r\n", i)
 	}
-	shard := "*1\r\n%2\r\n+nodes\r\n*1\r\n%2\r\n+id\r\n+a\r\n+role\r\n+master\r\n+slots\r\n"
 	for name, parse := range map[string]func() (Map, error){
 		"nodes":  func() (Map, error) { return ParseSlots(decoded(t, nodes.String())) },
 		"ranges": func() (Map, error) { return ParseSlots(decoded(t, "*16385\r\n"+strings.Repeat(one, 16385))) },
-		"shard ranges": func() (Map, error) {
-			return ParseShards(decoded(t, shard+"*32770\r\n"+strings.Repeat(":1\r\n", 32770)))
-		},
 	} {
 		if m, err := parse(); !errors.Is(err, ErrTooLarge) || len(m.Nodes) != 0 {
 			t.Errorf("%s: %d nodes, %v", name, len(m.Nodes), err)

@@ -10,11 +10,11 @@ import (
 const SlotCount = 16384
 
 // Slot returns the hash slot of a key, as keyHashSlot in Redis' cluster.c: CRC16 of the hash tag, modulo [SlotCount].
-func Slot(key []byte) uint16 { return crc16(HashTag(key)) % SlotCount }
+func Slot(key []byte) uint16 { return crc16(hashTag(key)) % SlotCount }
 
-// HashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless
+// hashTag returns the part of the key that is hashed: what is between the first `{` and the first `}` after it, unless
 // that is empty; else the whole key. The result shares the memory of key.
-func HashTag(key []byte) []byte {
+func hashTag(key []byte) []byte {
 	open := bytes.IndexByte(key, '{')
 	if open < 0 {
 		return key
@@ -50,8 +50,8 @@ func crc16(b []byte) uint16 {
 	return crc
 }
 
-// TagForSlot returns a short text that hashes to the slot: the key "{" + text + "}…" belongs to the node that owns it.
-// It is empty for a number that is no slot.
+// TagForSlot returns a short hash tag of the slot: the key "{" + tag + "}…" is in it. It is empty for a number that is
+// no slot.
 func TagForSlot(slot uint16) string {
 	if slot >= SlotCount {
 		return ""
@@ -59,7 +59,7 @@ func TagForSlot(slot uint16) string {
 	return tags()[slot]
 }
 
-// tags finds the smallest number in base 36 for each slot; some 150 000 tries, a few milliseconds, done once.
+// tags finds the smallest number in base 36 for each slot: about 150 000 tries in a few milliseconds, once.
 var tags = sync.OnceValue(func() *[SlotCount]string {
 	var found [SlotCount]string
 	text := make([]byte, 0, 8)

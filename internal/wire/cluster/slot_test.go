@@ -27,8 +27,8 @@ func TestHashTag(t *testing.T) {
 		"{user1000}.following": "user1000", "foo{}{bar}": "foo{}{bar}", "foo{{bar}}zap": "{bar", "foo{bar}{zap}": "bar",
 		"foo": "foo", "": "", "{": "{", "}{": "}{", "}{a}": "a", "{}": "{}", "a{b": "a{b",
 	} {
-		if got := string(HashTag([]byte(key))); got != want {
-			t.Errorf("HashTag(%q) = %q, want %q", key, got, want)
+		if got := string(hashTag([]byte(key))); got != want {
+			t.Errorf("hashTag(%q) = %q, want %q", key, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"strconv"
 
 	"slowpath/internal/wire/resp"
 )
@@ -11,19 +12,22 @@ import (
 // port], since Redis 4 with its id, since 7.0 with an array (RESP3: a map) of its other names. A node that owns several
 // ranges is one Node. An error reply is returned as a [*resp.ServerError].
 func ParseSlots(reply resp.Value) (Map, error) {
-	b := builder{command: "CLUSTER SLOTS", index: map[string]int{}}
-	if err := b.checkReply(reply); err != nil {
+	if err := reply.Err(); err != nil {
 		return Map{}, err
 	}
+	if reply.Kind != resp.Array {
+		return Map{}, fmt.Errorf("%w: the reply of CLUSTER SLOTS is a %s, want an array", ErrMalformed, reply.Kind)
+	}
+	b := builder{index: map[string]int{}}
 	for i, entry := range reply.Elems {
-		if err := b.addSlotsEntry(entry); err != nil {
-			return Map{}, b.located(i, err)
+		if err := b.addEntry(entry); err != nil {
+			return Map{}, located(fmt.Sprintf("entry %d of CLUSTER SLOTS", i), err)
 		}
 	}
 	return b.m, nil
 }
 
-func (b *builder) addSlotsEntry(entry resp.Value) error {
+func (b *builder) addEntry(entry resp.Value) error {
 	if len(entry.Elems) < 2 {
 		return fmt.Errorf("%d elements, want slots and nodes", len(entry.Elems))
 	}
@@ -83,8 +87,8 @@ func slotsNode(value resp.Value) (Node, error) {
 	return n, nil
 }
 
-// resolveHost settles what Host is. A null or empty host means: where the reply came from. A question mark means that
-// the node has no hostname though the cluster prefers them, and its address will do (cluster-preferred-endpoint-type in
+// resolveHost sets Host. A null or empty host stands for the host that replied. A question mark stands for a node
+// without a hostname although the cluster prefers hostnames: its address is used (cluster-preferred-endpoint-type in
 // redis.conf).
 func (n *Node) resolveHost() {
 	if n.Host == "?" {
@@ -99,4 +103,55 @@ func (n *Node) resolveHost() {
 	case n.Hostname == "":
 		n.Hostname = n.Host
 	}
+}
+
+// builder collects nodes, which a reply may list several times.
+type builder struct {
+	m      Map
+	ranges int            // of all nodes
+	index  map[string]int // in m.Nodes, by id, or by host and port if there are no ids
+}
+
+// own adds slots to a node.
+func (b *builder) own(node int, slots Range) error {
+	if b.ranges++; b.ranges > maxRanges {
+		return fmt.Errorf("%w: more than %d ranges of slots", ErrTooLarge, maxRanges)
+	}
+	b.m.Nodes[node].Ranges = append(b.m.Nodes[node].Ranges, slots)
+	return nil
+}
+
+// add returns the index of a node, which is appended if it is new.
+func (b *builder) add(n Node) (int, error) {
+	key := n.ID
+	if key == "" {
+		key = net.JoinHostPort(n.Host, strconv.Itoa(n.Port))
+	}
+	if i, ok := b.index[key]; ok {
+		return i, nil
+	}
+	if len(b.m.Nodes) == maxNodes {
+		return 0, fmt.Errorf("%w: more than %d nodes", ErrTooLarge, maxNodes)
+	}
+	b.m.Nodes = append(b.m.Nodes, n)
+	b.index[key] = len(b.m.Nodes) - 1
+	return len(b.m.Nodes) - 1, nil
+}
+
+func slotRange(from, to resp.Value) (Range, error) {
+	first, ok := from.Integer()
+	last, alsoOK := to.Integer()
+	if !ok || !alsoOK || first < 0 || first > last || last >= SlotCount {
+		return Range{}, fmt.Errorf("slots %.20q to %.20q", from.Text(), to.Text())
+	}
+	return Range{uint16(first), uint16(last)}, nil
+}
+
+func setPort(port *int, value resp.Value) error {
+	n, ok := value.Integer()
+	if !ok || n < 0 || n > 65535 {
+		return fmt.Errorf("port %.20q", value.Text())
+	}
+	*port = int(n)
+	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// AppendCommand appends a command as servers expect it, an array of bulk strings. It allocates only to grow dst.
+// AppendCommand appends a command: an array of bulk strings. It allocates only to grow dst.
 func AppendCommand(dst []byte, args ...string) []byte {
 	dst = appendSize(dst, Array, len(args))
 	for _, arg := range args {
@@ -16,18 +16,9 @@ func AppendCommand(dst []byte, args ...string) []byte {
 	return dst
 }
 
-// AppendCommandBytes is [AppendCommand] for arguments in bytes.
-func AppendCommandBytes(dst []byte, args ...[]byte) []byte {
-	dst = appendSize(dst, Array, len(args))
-	for _, arg := range args {
-		dst = appendBlob(dst, BulkString, arg)
-	}
-	return dst
-}
-
-// AppendValue appends a value as a RESP3 server sends it; of RESP2 kinds only, that is RESP2, but for null. Line ends
-// in a simple string or error become spaces, as Redis does it. A value of no kind, or of kind [Attribute], is appended
-// as a null.
+// AppendValue appends a value as a RESP3 server sends it. Values of RESP2 kinds, except null, are the same in RESP2.
+// Line ends in a simple string or error become spaces, as in Redis. A value of no kind, or of kind [Attribute], is
+// appended as a null. Fake servers of tests use it.
 func AppendValue(dst []byte, v Value) []byte {
 	if len(v.Attr) >= 2 {
 		dst = appendPairs(dst, Attribute, v.Attr)
@@ -61,7 +52,7 @@ func AppendValue(dst []byte, v Value) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendPairs appends a map or attribute; a last key without a value is left out.
+// appendPairs appends a map or attribute, without a last key that has no value.
 func appendPairs(dst []byte, kind Kind, elems []Value) []byte {
 	pairs := len(elems) / 2
 	dst = appendSize(dst, kind, pairs)

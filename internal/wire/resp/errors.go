@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// What can be wrong with bytes that should be a reply. After any of them the place in the stream is lost: the [Reader]
-// returns the same error from then on, and the connection is of no more use.
+// Errors of a reply that does not follow the protocol or exceeds a limit. The [Reader] returns the same error from then
+// on, since it cannot find the next reply: the connection must be closed.
 var (
 	ErrProtocol        = errors.New("broken Redis protocol")
 	ErrTooLarge        = errors.New("reply too large")
@@ -26,7 +26,7 @@ func (e *NotRedisError) Error() string { return e.Hint }
 // Is makes the error match its two sentinels.
 func (e *NotRedisError) Is(target error) bool { return target == ErrNotRedis || target == ErrProtocol }
 
-// ServerError is an error reply: the server did understand, and refused.
+// ServerError is an error reply.
 type ServerError struct {
 	Code    string // the first word if it is in capitals, such as ERR, MOVED, NOAUTH, LOADING; else empty
 	Message string // what follows the code

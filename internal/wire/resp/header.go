@@ -5,8 +5,7 @@ import "fmt"
 // null is the size in a header of a RESP2 null.
 const null = -1
 
-// header is the first line of a value. Read and Skip both go through it, so that they cannot disagree about what is
-// valid.
+// header is the first line of a value. Read and Skip both use it, so that they agree on what is valid.
 type header struct {
 	kind  Kind
 	size  int64   // declared: bytes of a blob, elements (not pairs) of an aggregate, or null
@@ -15,8 +14,8 @@ type header struct {
 	text  []byte  // the line after the type byte, valid until the next fill
 }
 
-// header reads the first line of a value at the given depth (0 for the reply itself), and checks all that is declared
-// there against the limits before anything of it has arrived.
+// header reads the first line of a value at the given depth (0 for the reply itself), and checks the declared sizes
+// against the limits before the data has arrived.
 func (r *Reader) header(depth int) (header, error) {
 	if err := r.need(1); err != nil {
 		return header{}, err
@@ -29,8 +28,8 @@ func (r *Reader) header(depth int) (header, error) {
 		return header{}, r.protocolError("unknown type byte %q", r.buf[r.pos])
 	}
 	if kind == Push && depth > 0 {
-		// Redis 6.0 could put an invalidation among the elements of EXEC's reply, where no reader can tell it from an
-		// element.
+		// Redis 6.0 could put an invalidation push between the elements of an EXEC reply, where no reader can
+		// distinguish it from an element.
 		return header{}, r.protocolError("a push inside another value")
 	}
 	line, err := r.line()
@@ -145,7 +144,7 @@ func (r *Reader) scalar(h *header) error {
 	return nil
 }
 
-// clip shortens what is quoted in a message.
+// clip shortens a quoted text in a message.
 func clip(b []byte) []byte { return b[:min(len(b), 40)] }
 
 func (r *Reader) lineTooLong() error {

@@ -3,7 +3,7 @@ package resp
 // Kind is the type of a value. A RESP2 null bulk string and a RESP2 null array are both [Null], as in RESP3.
 type Kind uint8
 
-// The kinds of values. The zero Kind is of no value at all.
+// The kinds of values. The zero Kind is no value.
 const (
 	SimpleString Kind = iota + 1
 	Error
@@ -22,7 +22,7 @@ const (
 	Attribute // only on the wire: a Reader attaches it to the value it precedes, as Value.Attr
 )
 
-// kinds is the one table of the protocol: the first byte of each kind on the wire, and its name in messages.
+// kinds has the first byte of each kind on the wire, and its name in messages.
 var kinds = [...]struct {
 	first byte
 	name  string

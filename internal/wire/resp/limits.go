@@ -1,7 +1,6 @@
 package resp
 
-// Limits bounds what one reply may cost its reader. A field that is zero or negative means the value of
-// [DefaultLimits].
+// Limits are those of one reply. A field that is zero or negative stands for the value of [DefaultLimits].
 type Limits struct {
 	MaxBulkBytes  int64 // of one bulk string, verbatim string or blob error
 	MaxReplyBytes int64 // of a whole reply on the wire
@@ -10,7 +9,7 @@ type Limits struct {
 	MaxLineBytes  int   // of one simple string, error, number or size, without its type byte and line end
 }
 
-// DefaultLimits holds for any reply a diagnosis asks for, with room: the largest in practice is CLIENT LIST of 10 000
+// DefaultLimits is well above any reply that a diagnosis needs: the largest in practice is a CLIENT LIST of 10 000
 // clients, 4 MB.
 var DefaultLimits = Limits{
 	MaxBulkBytes:  64 << 20,
@@ -20,7 +19,7 @@ var DefaultLimits = Limits{
 	MaxLineBytes:  64 << 10,
 }
 
-// maxDepth is the bound on MaxDepth itself, since Read recurses.
+// maxDepth is the upper limit of MaxDepth, since Read recurses.
 const maxDepth = 1024
 
 func (l Limits) withDefaults() Limits {

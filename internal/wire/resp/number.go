@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// parseSize parses a declared size. What does not fit an int64 is no size.
+// parseSize parses a declared size, which must fit an int64.
 func parseSize(b []byte) (int64, bool) {
 	if len(b) == 0 || b[0] < '0' || b[0] > '9' {
 		return 0, false

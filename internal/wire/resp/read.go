@@ -3,7 +3,7 @@ package resp
 import "bytes"
 
 const (
-	// What is allocated for a declared size before its data has arrived; beyond it memory grows with the data.
+	// The most that is allocated for a declared size before its data has arrived; beyond it memory grows with the data.
 	maxElementsAhead  = 16
 	maxBlobBytesAhead = 64 << 10
 )

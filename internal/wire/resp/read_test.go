@@ -10,13 +10,12 @@ import (
 	"testing/iotest"
 )
 
-func bulk(s string) Value      { return Value{Kind: BulkString, Str: []byte(s)} }
-func integer(n int64) Value    { return Value{Kind: Integer, Int: n} }
-func array(vs ...Value) Value  { return Value{Kind: Array, Elems: vs} }
-func double(f float64) Value   { return Value{Kind: Double, Float: f} }
-func simple(s string) Value    { return Value{Kind: SimpleString, Str: []byte(s)} }
-func read(wire string) Value   { v, _ := NewReader(strings.NewReader(wire), Limits{}).Read(); return v }
-func lines(s ...string) string { return strings.Join(s, "\r\n") + "\r\n" }
+func bulk(s string) Value     { return Value{Kind: BulkString, Str: []byte(s)} }
+func integer(n int64) Value   { return Value{Kind: Integer, Int: n} }
+func array(vs ...Value) Value { return Value{Kind: Array, Elems: vs} }
+func double(f float64) Value  { return Value{Kind: Double, Float: f} }
+func simple(s string) Value   { return Value{Kind: SimpleString, Str: []byte(s)} }
+func read(wire string) Value  { v, _ := NewReader(strings.NewReader(wire), Limits{}).Read(); return v }
 
 // same compares values; an empty string or aggregate equals a nil one, and NaN equals NaN.
 func same(a, b Value) bool {
@@ -175,4 +174,11 @@ func TestSkipErrorCode(t *testing.T) {
 	if s, err = r.Skip(); err != nil || s.ErrorCode() != nil || s.Err() != nil {
 		t.Errorf("an error inside an array made the array an error: %+v, %v", s, err)
 	}
+}
+
+// ErrorCode returns the code of an error reply (see [ServerError]), or nil. Like ErrorText it is valid until the next
+// call of the Reader.
+func (s Summary) ErrorCode() []byte {
+	code, _ := splitCode(s.ErrorText)
+	return code
 }

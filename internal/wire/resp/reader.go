@@ -14,9 +14,8 @@ const (
 // Reader reads replies one after the other. It has its own buffer and reads ahead; it is not safe for use by several
 // goroutines.
 //
-// An error between two replies (the peer closed: [io.EOF]; a read deadline passed) leaves the Reader usable. One in the
-// middle of a reply (the peer closed: [io.ErrUnexpectedEOF]) or one of the protocol does not: it is returned by every
-// later call.
+// An error between two replies (the peer closed: [io.EOF]; a read deadline passed) leaves the Reader usable. An error
+// within a reply (the peer closed: [io.ErrUnexpectedEOF]) or of the protocol does not: every later call returns it.
 type Reader struct {
 	src    io.Reader
 	srcErr error // came from src together with the last bytes, not yet returned
@@ -39,7 +38,7 @@ func NewReader(src io.Reader, lim Limits) *Reader {
 	return r
 }
 
-// Reset forgets all that was read or went wrong and continues with src, keeping buffer and limits.
+// Reset drops all buffered bytes and errors and continues with src, keeping buffer and limits.
 func (r *Reader) Reset(src io.Reader) {
 	r.src, r.srcErr, r.broken = src, nil, nil
 	r.pos, r.end, r.replyBytes, r.elements = 0, 0, 0, 0
@@ -54,7 +53,7 @@ func (r *Reader) begin() error {
 	return r.broken
 }
 
-// failed decides what an error in a reply means for the caller and for the calls to come.
+// failed converts an error within a reply, and keeps it for later calls unless the Reader stays usable.
 func (r *Reader) failed(err error) error {
 	if r.broken != nil {
 		return r.broken
@@ -101,8 +100,8 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// makeRoom moves what is not consumed to the front, or doubles a buffer that is full. Only line and need ask for more
-// than is consumed, so the buffer stays below twice the longest line allowed.
+// makeRoom moves the bytes that are not consumed to the front, or doubles a full buffer. Only line and need keep bytes
+// unconsumed, so the buffer stays below twice the longest allowed line.
 func (r *Reader) makeRoom() {
 	if r.pos > 0 {
 		r.end = copy(r.buf, r.buf[r.pos:r.end])

@@ -1,18 +1,11 @@
 package resp
 
-// Summary is what is known of a reply that was skipped.
+// Summary describes a skipped reply.
 type Summary struct {
 	Kind      Kind   // of the reply itself, not of its attributes
 	Bytes     int64  // on the wire, attributes included
 	Elements  int64  // declared at all levels; a map counts two for each pair, an attribute one more for itself
 	ErrorText []byte // the first 256 bytes of an error reply, valid until the next call of the Reader; else nil
-}
-
-// ErrorCode returns the code of an error reply (see [ServerError]), or nil. Like ErrorText it is valid until the next
-// call of the Reader.
-func (s Summary) ErrorCode() []byte {
-	code, _ := splitCode(s.ErrorText)
-	return code
 }
 
 // Err returns a [*ServerError] for an error reply, else nil. It allocates, and stays valid.
@@ -51,7 +44,7 @@ func (r *Reader) skip(s *Summary) error {
 			return err
 		}
 		if h.kind == Attribute {
-			// Its elements come first, and the value that it belongs to is still to come.
+			// The attribute's elements come first, then the value that it belongs to.
 			r.stack = append(r.stack, h.size)
 			continue
 		}

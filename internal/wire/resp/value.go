@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Value is one value of a reply, with all that is inside it. All its methods are safe on any kind, and on the zero
-// Value.
+// Value is one value of a reply, with its elements. All methods are safe on any kind, and on the zero Value.
 type Value struct {
 	Kind  Kind
 	Str   []byte  // of strings, errors and big numbers; of a verbatim string with its format, as in "txt:…"
@@ -16,7 +15,7 @@ type Value struct {
 	Attr  []Value // of the attribute before the value, keys and values in turn; nearly always nil
 }
 
-// IsNull reports whether the value is a null, or no value at all.
+// IsNull reports whether the value is a null or the zero Value.
 func (v Value) IsNull() bool { return v.Kind == Null || v.Kind == 0 }
 
 // Err returns a [*ServerError] if the value is an error reply, else nil.

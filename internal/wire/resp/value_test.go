@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -125,8 +124,8 @@ func TestAppendCommand(t *testing.T) {
 	if got := AppendCommand(nil, "SET", "", "a\r\n"); string(got) != want {
 		t.Errorf("got %q", got)
 	}
-	if got := AppendCommandBytes([]byte("+"), []byte("SET"), nil, []byte("a\r\n")); string(got) != "+"+want {
-		t.Errorf("got %q", got)
+	if got := AppendCommand([]byte("+"), "SET", "", "a\r\n"); string(got) != "+"+want {
+		t.Errorf("appended: got %q", got)
 	}
 }
 
@@ -145,34 +144,5 @@ func TestAppendValueKeepsToTheProtocol(t *testing.T) {
 		if got := AppendValue(nil, test.v); string(got) != test.want {
 			t.Errorf("%+v: got %q, want %q", test.v, got, test.want)
 		}
-	}
-}
-
-// sink is a destination that takes at most room bytes, without an error of its own.
-type sink struct {
-	bytes.Buffer
-	room int
-}
-
-func (s *sink) Write(p []byte) (int, error) { return s.Buffer.Write(p[:min(len(p), s.room)]) }
-
-func TestWriter(t *testing.T) {
-	s := &sink{room: 100}
-	w := NewWriter(s)
-	w.Command("PING")
-	w.CommandBytes([]byte("PING"))
-	if w.Buffered() != 28 || s.Len() != 0 {
-		t.Errorf("%d bytes buffered, %d sent before Flush", w.Buffered(), s.Len())
-	}
-	for range 2 { // the second has nothing to send
-		if err := w.Flush(); err != nil || w.Buffered() != 0 || s.String() != lines("*1", "$4", "PING", "*1", "$4",
-			"PING") {
-			t.Errorf("%v, %d left, sent %q", err, w.Buffered(), s.String())
-		}
-	}
-	s.room = 3
-	w.Command("PING")
-	if err := w.Flush(); err == nil {
-		t.Error("a short write is no error")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// keyPrefix begins the keys that may be read. They do not exist: a GET of one is the cheapest command that looks into
-// the keyspace.
+// keyPrefix begins the keys that may be read. They do not exist: a GET of one is the cheapest command that searches the
+// keyspace.
 const keyPrefix = "slowpath:"
 
 // maxSlowlogEntries bounds SLOWLOG GET: copying thousands of entries takes milliseconds of the server's time.
@@ -24,7 +24,7 @@ func between(min, max int) rule {
 	return func(args []string) bool { return len(args) >= min && len(args) <= max }
 }
 
-// allowed is the one place that says what may be sent, by command, or by command and subcommand.
+// allowed lists all that may be sent, by command, or by command and subcommand.
 var allowed = map[string]rule{
 	"PING":     between(0, 1),
 	"ECHO":     between(1, 1),
@@ -95,8 +95,8 @@ func oneOwnKey(args []string) bool {
 	return strings.HasPrefix(key, keyPrefix)
 }
 
-// clusterChannel allows messages on the two channels that tell of changes of a cluster. A message changes nothing at
-// the server.
+// clusterChannel allows messages on the two channels for changes of a cluster's map. A message changes nothing at the
+// server.
 func clusterChannel(args []string) bool {
 	return len(args) == 2 && (args[0] == "__cluster__:moved" || args[0] == "__cluster__:failover")
 }
@@ -109,14 +109,14 @@ func fewEntries(args []string) bool {
 	return err == nil && len(args) == 1 && n > 0 && n <= maxSlowlogEntries
 }
 
-// secretSettings are the parameters whose value is a password, or opens one.
+// secretSettings are the parameters whose value is a password, or the passphrase of a key file.
 var secretSettings = []string{
 	"requirepass", "masterauth", "primaryauth", "tls-key-file-pass",
 	"tls-client-key-file-pass",
 }
 
-// noSecrets allows CONFIG GET of patterns that match no secret. Only letters, digits, - and _ beside the * and ? of a
-// pattern: what else a server's own matcher understands cannot be judged here.
+// noSecrets allows CONFIG GET of patterns that match no secret. They may have only letters, digits, -, _, * and ?:
+// other syntax of the server's matcher is not evaluated here.
 func noSecrets(patterns []string) bool {
 	if len(patterns) == 0 {
 		return false
@@ -139,7 +139,7 @@ func notPlain(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-_*?", r)
 }
 
-// forbidden names the command and not its arguments, which could be anything.
+// forbidden names the command but not its arguments, which may be secret.
 func forbidden(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: an empty command", ErrForbidden)

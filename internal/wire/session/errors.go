@@ -14,10 +14,10 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// What can be wrong, to be matched with errors.Is. A peer that is no Redis matches resp.ErrNotRedis.
+// Kinds of errors, to be matched with errors.Is. A peer that is no Redis matches resp.ErrNotRedis.
 var (
 	ErrForbidden = errors.New("not on the allow-list of commands that never disturb a server")
-	ErrBroken    = errors.New("the session is over after an earlier error")
+	ErrBroken    = errors.New("the session ended by an earlier error")
 
 	ErrTimeout       = errors.New("no reply")
 	ErrClosed        = errors.New("the server closed the connection")
@@ -40,7 +40,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Addr + ": " + e.Text }
 
-// Unwrap lets errors.Is and errors.As find both the Kind and what was said.
+// Unwrap lets errors.Is and errors.As find both the Kind and the error reply or cause.
 func (e *Error) Unwrap() []error {
 	if e.Kind == nil {
 		return []error{e.Err}
@@ -51,7 +51,7 @@ func (e *Error) Unwrap() []error {
 // Timeout makes Error usable where a net.Error is asked for its timeout.
 func (e *Error) Timeout() bool { return errors.Is(e.Kind, ErrTimeout) }
 
-// states are the error replies that say something about the server or the login rather than about the command.
+// states are the error replies about the server or the login, as opposed to the command.
 var states = []struct {
 	code, text string // an error reply with this code that contains this text
 	kind       error
@@ -59,7 +59,7 @@ var states = []struct {
 }{
 	{"WRONGPASS", "", ErrWrongPassword, "wrong user or password; check --user, -a and REDISCLI_AUTH"},
 	{"ERR", "invalid password", ErrWrongPassword, "wrong password; check -a and REDISCLI_AUTH"}, // before 6.0
-	{"NOAUTH", "", ErrNoAuth, "the server wants a password; give -a or REDISCLI_AUTH, and --user where it has users"},
+	{"NOAUTH", "", ErrNoAuth, "the server wants a password; give -a or REDISCLI_AUTH, and --user if it has users"},
 	{"ERR", "max number of clients", ErrMaxClients, "the server refuses new connections, maxclients is reached; " +
 		"close idle ones or raise maxclients"},
 	{"DENIED", "", ErrProtected, "the server is in protected mode and takes connections from its own host only; set " +
@@ -87,7 +87,7 @@ func explainReply(addr string, err error) error {
 	return reply
 }
 
-// explainIO makes one line of a failed write or read. Command is the one whose reply did not come.
+// explainIO describes a failed write or read in one line. Command is the one whose reply did not come.
 func (s *Session) explainIO(ctx context.Context, err error, command string, limit time.Duration) error {
 	var timeout net.Error
 	var tls *target.Error
@@ -108,7 +108,7 @@ func (s *Session) explainIO(ctx context.Context, err error, command string, limi
 		return fail(nil, err.Error(), err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fail(ErrClosed, "the connection was closed in the middle of the reply to "+command+
-			"; see the log of the server, and of what stands before it", err)
+			"; see the log of the server, and of proxies before it", err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		var first *target.Error
 		if s.in.bytes == 0 && errors.As(s.conn.ExplainFirstReply(err), &first) {

@@ -12,14 +12,14 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// Opening is where the time of an Open went. A phase that did not take place is 0.
+// Opening has the time of each phase of an Open. A phase that did not take place is 0.
 type Opening struct {
 	Start     time.Time
 	DNS       time.Duration
 	Connect   time.Duration
 	TLS       time.Duration
 	Handshake time.Duration // from the first command (AUTH, HELLO, SELECT, CLIENT SETNAME, or PING) to the last reply
-	// segments sent again until the connection stood: SYNs; with TLS, its handshake's too. 0 if not known
+	// segments retransmitted while connecting: SYNs, and with TLS those of its handshake; 0 if not known
 	SynRetrans int64
 }
 
@@ -29,12 +29,12 @@ type step struct {
 	optional bool // a refusal is no error
 }
 
-// Open connects to t and logs in. The context bounds the whole; the handshake has DefaultTimeout at most. All commands
-// of the handshake go out in one write, AUTH first; a PING is sent where there is nothing else to say, since only a
-// reply tells that the peer is a Redis that serves. A server that is loading, busy or without its master still gives a
-// session: INFO works there.
+// Open connects to t and logs in. The context bounds all of it; the handshake takes DefaultTimeout at most. All
+// commands of the handshake are sent in one write, AUTH first. If there are none, PING is sent, since only a reply
+// shows that the peer is a Redis that serves. A server that is loading, busy or without its master gives a session,
+// too: INFO works there.
 //
-// The Opening is valid as far as it got with an error too. Errors are those of target.Dial, *Error, or resp's.
+// After an error the Opening has the phases up to it. Errors are those of target.Dial, *Error, or resp's.
 func Open(ctx context.Context, t target.Target, name string) (*Session, Opening, error) {
 	s, opening, err := open(ctx, t, name)
 	if errors.Is(err, errNameRefused) {
@@ -92,8 +92,8 @@ func handshake(t target.Target, name string) []step {
 	return steps
 }
 
-// Login is the handshake of Open as it goes over the wire, for a caller that connects by himself, and how many replies
-// it has. An error among them is for Open to judge.
+// Login is the handshake of Open as bytes on the wire, and its number of replies, for a caller that opens its own
+// connections. Open interprets error replies.
 func Login(t target.Target, name string) (request []byte, replies int) {
 	steps := handshake(t, name)
 	for _, st := range steps {
@@ -122,7 +122,7 @@ func (s *Session) login(ctx context.Context, t target.Target, name string) error
 	return err
 }
 
-// stepError judges the reply to one command of the handshake.
+// stepError is the error of the reply to one command of the handshake, if it matters.
 func (s *Session) stepError(t target.Target, st step, v resp.Value) error {
 	var reply *resp.ServerError
 	if !errors.As(v.Err(), &reply) {
@@ -145,7 +145,7 @@ func (s *Session) stepError(t target.Target, st step, v resp.Value) error {
 	return &Error{Addr: s.addr, Text: command + " refused: " + reply.Error() + fix(command, reply), Err: reply}
 }
 
-// noPasswordSet recognises the refusal of a password by a server that has none, 5.0's and 6.0's.
+// noPasswordSet recognizes the error reply to a password if the server has none, of 5.0 and of 6.0.
 func noPasswordSet(e *resp.ServerError) bool {
 	return strings.Contains(e.Message, "no password is set") || strings.Contains(e.Message,
 		"without any password configured")

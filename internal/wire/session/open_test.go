@@ -31,8 +31,7 @@ func TestOpenRefused(t *testing.T) {
 			handle: first("-DENIED Redis is running in protected mode because\r\n"),
 			kind:   ErrProtected, text: "protected mode",
 		},
-		"closes": {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed the connection before its " +
-			"first reply"},
+		"closes": {handle: func(net.Conn) {}, kind: ErrClosed, text: "closed the connection before its first reply"},
 		"http": {
 			handle: scriptedLine("HTTP/1.1 400 Bad Request\r\n\r\n"), kind: resp.ErrNotRedis,
 			text: "HTTP",
@@ -58,13 +57,12 @@ func TestOpenRefused(t *testing.T) {
 			kind:   ErrWrongPassword,
 		},
 		"user before 6.0": {
-			handle: scripted(map[string]string{"AUTH": "-ERR wrong number of arguments for 'auth' " +
-				"command\r\n"}),
+			handle: scripted(map[string]string{"AUTH": "-ERR wrong number of arguments for 'auth' command\r\n"}),
 			change: withPassword, text: "leave out --user",
 		},
 		"AUTH renamed": {
-			handle: scripted(map[string]string{"AUTH": "-ERR unknown command `AUTH`, with args " +
-				"beginning with: `me`, `s3cret`, \r\n"}),
+			handle: scripted(map[string]string{"AUTH": "-ERR unknown command `AUTH`, with args beginning with: `me`, " +
+				"`s3cret`, \r\n"}),
 			change: withPassword, text: "***",
 		},
 		"no RESP3": {

@@ -1,5 +1,5 @@
-// Package session is one logged-in connection to a server under watch. It sends only commands of the allow-list
-// ([Allowed]), so that nothing built on it can change the data or the settings of what it watches.
+// Package session is one logged-in connection to a watched server. It sends only commands of the allow-list
+// ([Allowed]), so that nothing that uses it can change data or settings of the server.
 package session
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// DefaultTimeout bounds a call whose context has no deadline, and the handshake in any case.
+// DefaultTimeout bounds a call whose context has no deadline, and every handshake.
 const DefaultTimeout = 5 * time.Second
 
 // Session is a connection with its login done. It is for one goroutine; only Close may be called from another.
@@ -29,7 +29,7 @@ type Session struct {
 type Timing struct {
 	Sent time.Time // just before the write
 	End  time.Time // the whole reply was parsed
-	// how long the last bytes lay in the kernel before this process read them; 0 if it does not say
+	// how long the last bytes were in the socket before this process read them; 0 if not known
 	ReadDelay    time.Duration
 	RequestBytes int
 	ReplyBytes   int
@@ -62,7 +62,7 @@ func (s *Session) Do(ctx context.Context, args ...string) (resp.Value, error) {
 	return v, err
 }
 
-// DoTimed is Do with the times of the call, valid as far as it got with an error too.
+// DoTimed is Do with the times of the call; after an error the times up to it.
 func (s *Session) DoTimed(ctx context.Context, args ...string) (resp.Value, Timing, error) {
 	if !Allowed(args...) {
 		return resp.Value{}, Timing{}, forbidden(args)
@@ -74,8 +74,8 @@ func (s *Session) DoTimed(ctx context.Context, args ...string) (resp.Value, Timi
 	return replies[0], timing, s.replyError(replies[0])
 }
 
-// Pipeline sends commands in one write and returns their replies. Error replies stay values; if one of the commands is
-// not allowed, none is sent. With an error the replies that came before it are returned.
+// Pipeline sends commands in one write and returns their replies, error replies as values. If one of the commands is
+// not allowed, none is sent. With an error the replies before it are returned.
 func (s *Session) Pipeline(ctx context.Context, cmds [][]string) ([]resp.Value, error) {
 	for _, args := range cmds {
 		if !Allowed(args...) {
@@ -123,8 +123,8 @@ func (s *Session) exchange(ctx context.Context, cmds [][]string) ([]resp.Value, 
 	return replies, timing, nil
 }
 
-// replies reads n replies, past the push messages between them. It is called after a failed write too: a server that
-// refuses a connection (maxclients, protected mode) says so, then closes, and its last words can still be read.
+// replies reads n replies, and ignores push messages between them. It is called after a failed write, too: a server
+// that refuses a connection (maxclients, protected mode) sends an error and closes, and the error can still be read.
 func (s *Session) replies(n int) ([]resp.Value, error) {
 	replies := make([]resp.Value, 0, n)
 	for len(replies) < n {
@@ -179,7 +179,7 @@ func (s *Session) RemoteAddr() string { return s.conn.RemoteAddr().String() }
 // Conn is the connection, for its TCP_INFO and its peer. Reading or writing it would break the session.
 func (s *Session) Conn() *target.Conn { return s.conn }
 
-// Detach gives the connection to a caller that speaks on it himself, as a load generator does; s cannot be used any
+// Detach gives the connection to a caller with its own protocol loop, such as the load generator; s cannot be used any
 // more.
 func (s *Session) Detach() *target.Conn {
 	s.broken = ErrClosed

@@ -23,7 +23,7 @@ type address struct {
 // protocol, user (or username) and password are read and the rest is left alone: URLs are pasted from applications,
 // whose client libraries have their own.
 //
-// Errors match ErrBadTarget. They repeat no text in which a password could stand.
+// Errors match ErrBadTarget. They quote no text that may contain a password.
 func Parse(s string) (Target, error) {
 	a, err := parse(s)
 	if err != nil {
@@ -50,7 +50,7 @@ func parse(s string) (address, error) {
 	return a, err
 }
 
-// isPath tells a socket's path from a host: it must say that it is one.
+// isPath recognizes the path of a socket: it begins with /, ./ or ../.
 func isPath(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
 }

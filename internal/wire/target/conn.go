@@ -13,7 +13,7 @@ import (
 )
 
 // Conn is the byte stream to a target: net.Conn over the socket, with TLS on top if wanted. As for any net.Conn, its
-// methods may be called from several goroutines; what LastArrival says belongs to the Read that returned last.
+// methods may be called from several goroutines; what ReadDelay says belongs to the Read that returned last.
 type Conn struct {
 	net.Conn // the wire, or TLS over it
 	wire     *wire
@@ -34,7 +34,7 @@ type wire struct {
 	delay   atomic.Int64 // ns between arrival and the return of recvmsg
 }
 
-// seam is what a TLS stream takes for its socket, so that Detach can put another one under it.
+// seam is the net.Conn below a TLS stream, so that Detach can replace it.
 type seam struct{ net.Conn }
 
 // newConn takes over an open socket, *net.TCPConn or *net.UnixConn.
@@ -48,7 +48,7 @@ func newConn(t Target, socket net.Conn) (*Conn, error) {
 		return nil, newError(t, nil, err.Error(), "", err)
 	}
 	if tcp, ok := socket.(*net.TCPConn); ok {
-		// Go's default, said again: with Nagle's algorithm the numbers would be of the client, not the server.
+		// Go's default, but explicit: with Nagle's algorithm the measured times would be those of the client.
 		if err := tcp.SetNoDelay(true); err != nil {
 			return nil, newError(t, nil, err.Error(), "", err)
 		}
@@ -122,8 +122,8 @@ func (c *Conn) orAlert(err error) error {
 	return err
 }
 
-// ExplainFirstReply is for the caller that got err instead of the very first reply: of an end or a reset of the stream
-// it makes an *Error of kind ErrClosedEarly with the usual reasons, and it passes on every other error.
+// ExplainFirstReply is for a caller that got err instead of the very first reply: it makes the end or reset of the
+// stream an *Error of kind ErrClosedEarly with the common reasons, and returns every other error unchanged.
 func (c *Conn) ExplainFirstReply(err error) error {
 	if !hungUp(err) {
 		return err
@@ -136,36 +136,18 @@ func (c *Conn) ExplainFirstReply(err error) error {
 	return newError(c.target, ErrClosedEarly, "", fix, err)
 }
 
-// LastArrival is when the kernel received the last segment that the last Read of the socket returned bytes of, on
-// CLOCK_REALTIME, stamped in software when the driver handed the packet over (SO_TIMESTAMPNS). Under TLS that is the
-// last read of ciphertext: a Read served from already decrypted bytes leaves it as it was. False if the system or the
-// socket (unix, non-Linux) does not say. The kernel may start stamping some ms after the first such socket of the host
-// was opened, so that the first segments can lack it.
-func (c *Conn) LastArrival() (wall time.Time, ok bool) {
-	ns := c.wire.arrival.Load()
-	if ns == 0 {
-		return time.Time{}, false
-	}
-	return time.Unix(0, ns), true
-}
-
-// ReadDelay is how long those bytes lay in the kernel until Read returned them: the reader's own lateness (scheduling,
-// a busy event loop, the Go runtime's netpoller), never below 0. It is taken right after recvmsg, on the same clock as
-// the arrival, so a step of the clock in between would show in it. False as for LastArrival.
+// ReadDelay is how long the bytes of the last Read of the socket were in the kernel until Read returned them: the
+// reader's own delay (scheduling, a busy event loop, the Go runtime's netpoller), never negative. It counts from the
+// arrival of their last segment, stamped in software when the driver handed the packet over (SO_TIMESTAMPNS), to the
+// return of recvmsg, both by CLOCK_REALTIME, so it includes a step of that clock in between. Under TLS the last Read of
+// the socket is that of ciphertext. False if the system or the socket (unix, non-Linux) has no arrival times. The
+// kernel may start stamping some ms after the first such socket of the host was opened, so the first segments can lack
+// them.
 func (c *Conn) ReadDelay() (delay time.Duration, ok bool) {
 	if c.wire.arrival.Load() == 0 {
 		return 0, false
 	}
 	return time.Duration(c.wire.delay.Load()), true
-}
-
-// ConnectionState is what TLS negotiated; false on a plain stream.
-func (c *Conn) ConnectionState() (tls.ConnectionState, bool) {
-	stream, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return tls.ConnectionState{}, false
-	}
-	return stream.ConnectionState(), true
 }
 
 // SyscallConn gives the socket under the stream, for socket options and for its inode. Reading or writing it would

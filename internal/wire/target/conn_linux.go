@@ -20,9 +20,9 @@ func stampArrivals(fd uintptr) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 }
 
-// HoldStamps has the kernel stamp what arrives from now on until release is called. It turns that on some time after
-// the first such socket was opened, from a work queue (net/core/dev.c, net_enable_timestamp), and off with the last: on
-// a machine whose CPUs were all busy the replies of half a second had no time of arrival.
+// HoldStamps keeps the kernel's stamping of received packets enabled until release is called. The kernel enables it
+// with a delay after the first such socket is opened, from a work queue (net/core/dev.c, net_enable_timestamp), and
+// disables it with the last: on a machine with busy CPUs the replies of half a second had no time of arrival.
 func HoldStamps() (release func()) {
 	// a unix socket does not count (net/core/sock.c, sock_needs_netstamp)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -79,8 +79,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	return r.n, nil
 }
 
-// receive is false if the poller shall wait until the socket is readable. It makes the system call itself, since
-// unix.Recvmsg allocates room for a sender's address at every call.
+// receive returns false to make the poller wait until the socket is readable. It makes the system call itself, since
+// unix.Recvmsg allocates memory for a sender's address at every call.
 func (r *receiver) receive(fd uintptr) bool {
 	for {
 		r.vector.Base = &r.buffer[0]

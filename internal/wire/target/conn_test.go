@@ -1,6 +1,7 @@
 package target
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -54,4 +55,22 @@ func TestReadEOFAndReset(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); !errors.As(err, &op) || op.Op != "read" {
 		t.Errorf("reset: %v", err)
 	}
+}
+
+// LastArrival is the arrival time from which ReadDelay counts.
+func (c *Conn) LastArrival() (wall time.Time, ok bool) {
+	ns := c.wire.arrival.Load()
+	if ns == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(0, ns), true
+}
+
+// ConnectionState is what TLS negotiated; false on a plain stream.
+func (c *Conn) ConnectionState() (tls.ConnectionState, bool) {
+	stream, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return tls.ConnectionState{}, false
+	}
+	return stream.ConnectionState(), true
 }

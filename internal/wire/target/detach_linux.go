@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach takes the socket out of the Go runtime's poller and gives its descriptor, non-blocking and the caller's to
-// close; c cannot be used any more. It is for a program with an event loop of its own: the runtime would be woken by
-// each event too. Arrival times are no longer asked for.
+// Detach takes the socket out of the Go runtime's poller and returns its descriptor, non-blocking, for the caller to
+// close; c cannot be used any more. It is for a program with its own event loop: else each event would wake the
+// runtime, too. Arrival times are no longer requested.
 //
-// Under TLS over makes of the descriptor what the stream reads and writes from then on, and secure is the stream; of a
-// plain one it is nil and over is not called. A read that would block returns a net.Error that is Temporary, which
-// crypto/tls passes on and goes on after; an error of a write ends the stream, so that what the socket does not take
-// has to be kept.
+// With TLS, over makes the net.Conn that the stream uses from then on, and secure is the stream; without TLS secure is
+// nil and over is not called. A read that would block must return a net.Error that is Temporary: crypto/tls returns it
+// and can continue. An error of a write ends the stream, so over must buffer what the socket does not take.
 func (c *Conn) Detach(over func(fd int) net.Conn) (fd int, secure net.Conn, err error) {
 	fd = -1
 	controlErr := c.wire.raw.Control(func(s uintptr) {

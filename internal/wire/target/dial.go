@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Phases is where the time of a dial went. A phase that did not take place is 0: DNS for a literal IP, DNS and TLS for
-// a plain unix socket. Of a failed dial, the last phase reached is the one that failed.
+// Phases has the time of each phase of a dial. A phase that did not take place is 0: DNS for a literal IP, DNS and TLS
+// for a plain unix socket. If a dial failed, the last phase that is not 0 failed.
 type Phases struct {
 	DNS     time.Duration // the resolver, as configured on this host (so with /etc/hosts and any cache)
 	Connect time.Duration // from the first SYN until connected, with the addresses that failed before
@@ -26,7 +26,7 @@ type Dialer struct {
 
 // Dial connects to t and finishes the TLS handshake if there is one. The context's deadline and cancellation bound the
 // whole; there is no other timeout. Errors are *Error and match one of the Err… values; ErrBadTarget and ErrCertFile
-// are found before anything is sent. The phases are valid, as far as they got, with an error too.
+// are found before anything is sent. After an error the phases up to it are valid.
 func Dial(ctx context.Context, t Target) (*Conn, Phases, error) { return Dialer{}.Dial(ctx, t) }
 
 // Dial is the package's Dial with this resolver.
@@ -146,7 +146,7 @@ func (d Dialer) resolve(ctx context.Context, t Target) ([]string, error) {
 	return endpoints, nil
 }
 
-// connect tries one endpoint after the other, never two at once: with a race, nobody could say what was measured.
+// connect tries one endpoint after the other, never two at once: else the measured time would have no clear meaning.
 func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error) {
 	dialer := net.Dialer{Control: func(network, _ string, raw syscall.RawConn) error {
 		if strings.HasPrefix(network, "tcp") {
@@ -172,8 +172,8 @@ func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error
 	return nil, explainConnect(t, failures)
 }
 
-// shareOf leaves each remaining address an equal part of the time, so that a first one which drops packets does not
-// use it all up (as net.partialDeadline).
+// shareOf gives each remaining address an equal part of the time, so that a first one which drops packets does not use
+// up all of it (as net.partialDeadline).
 func shareOf(ctx context.Context, remaining int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok || remaining == 1 {

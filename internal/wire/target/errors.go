@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What can be wrong, to be matched with errors.Is. The text of an error adds the address, the detail and the fix.
+// Kinds of errors, to be matched with errors.Is. The text of an error adds the address, the detail and the fix.
 var (
 	ErrBadTarget = errors.New("bad target") // a usage error: the text or the flags, before anything was dialed
 
@@ -36,8 +36,8 @@ func badTarget(what string) error { return fmt.Errorf("%w: %s", ErrBadTarget, wh
 type Error struct {
 	Addr string // of the target, as Addr prints it
 	Kind error  // one of the Err… values, or nil if none fits
-	Text string // what happened and, where known, how to mend it
-	Err  error  // what the system said; of several addresses, all of it
+	Text string // what happened and, if known, how to fix it
+	Err  error  // of the system; of several addresses, all
 }
 
 func (e *Error) Error() string { return "connecting to " + e.Addr + ": " + e.Text }

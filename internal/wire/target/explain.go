@@ -19,7 +19,7 @@ type failure struct {
 	after    time.Duration
 }
 
-// explainLookup says what the resolver said, without the server address and the search list net.DNSError prints.
+// explainLookup describes an error of the resolver, without the server address and the search list of net.DNSError.
 func explainLookup(t Target, err error, after time.Duration) *Error {
 	var dns *net.DNSError
 	switch {
@@ -38,8 +38,8 @@ func explainLookup(t Target, err error, after time.Duration) *Error {
 	return newError(t, nil, fmt.Sprintf("resolving %q: %v", t.Host, err), "", err)
 }
 
-// explainConnect makes one line of what the addresses of the host said. Their kinds and errors can all be matched; Kind
-// and the fix are those of the last one, which is mostly the IPv4 address people mean.
+// explainConnect describes the errors of all addresses of a host in one line. All of their kinds and errors can be
+// matched; Kind and the fix are those of the last one, which is mostly the intended IPv4 address.
 func explainConnect(t Target, failures []failure) *Error {
 	last := explainAttempt(t, failures[len(failures)-1])
 	if len(failures) == 1 {
@@ -69,7 +69,7 @@ func explainAttempt(t Target, f failure) *Error {
 	case errors.Is(f.err, context.Canceled):
 		return newError(t, nil, "canceled", "", f.err)
 	case onSocket && errors.Is(f.err, syscall.EAGAIN): // which calls itself a timeout
-		return newError(t, ErrBacklog, "connections wait on "+t.Path+" and the server accepts none",
+		return newError(t, ErrBacklog, "connections are queued on "+t.Path+" and the server accepts none",
 			"the server hangs or is very busy; or raise its tcp-backlog", f.err)
 	case timedOut(f.err):
 		return newError(t, ErrTimeout, fmt.Sprintf("no answer in %v", round(f.after)),
@@ -106,7 +106,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// innermost strips "dial tcp 127.0.0.1:1: connect: ", which our line has said already.
+// innermost strips "dial tcp 127.0.0.1:1: connect: ", which the line already has.
 func innermost(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next

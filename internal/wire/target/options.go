@@ -36,7 +36,7 @@ type Options struct {
 	ReadPassword func() (string, error) // prompts on the terminal; called at most once, for AskPass
 }
 
-// String names what the flags point at, never a password (-u may hold one as well as -a).
+// String is the first target of the flags, without a password (which -u or -a may hold).
 func (o Options) String() string {
 	o.AskPass = false // printing does not prompt
 	targets, err := o.Targets(nil, nil)
@@ -59,8 +59,8 @@ func (o Options) Format(s fmt.State, verb rune) { redacted(s, verb, o.String(), 
 //   - --tls makes every target TLS, a redis:// URL too (as with redis-cli --tls -u redis://…).
 //   - With nothing at all, the target is 127.0.0.1:6379.
 //
-// A flag that could take no effect is an error, not ignored: a --cacert forgotten its --tls would send the password in
-// the clear. Errors match ErrBadTarget.
+// A flag without effect is an error: --cacert without --tls would send the password unencrypted. Errors match
+// ErrBadTarget.
 func (o Options) Targets(args []string, env func(string) string) ([]Target, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (o Options) Targets(args []string, env func(string) string) ([]Target, erro
 	return targets, nil
 }
 
-// check finds what is wrong whatever the targets are.
+// check finds errors that do not depend on the targets.
 func (o Options) check() error {
 	switch {
 	case o.Port < 0 || o.Port > math.MaxUint16:

@@ -46,10 +46,9 @@ func TestTargets(t *testing.T) {
 			"redis://eve:@h",
 			"h:6379 eve:flag/1 v2",
 		},
-		"socket": {Options{Socket: "r.sock"}, "", "r.sock :from-env/0 v0"},
-		"-u":     {Options{URI: "rediss://:own@h:1/2", DB: 9}, "", "rediss://h:1 :own/2 v0"},
-		"-u and a hop": {Options{URI: "redis://:own@lb"}, "server", "lb:6379 :own/0 v0, server:6379 " +
-			":from-env/0 v0"},
+		"socket":         {Options{Socket: "r.sock"}, "", "r.sock :from-env/0 v0"},
+		"-u":             {Options{URI: "rediss://:own@h:1/2", DB: 9}, "", "rediss://h:1 :own/2 v0"},
+		"-u and a hop":   {Options{URI: "redis://:own@lb"}, "server", "lb:6379 :own/0 v0, server:6379 :from-env/0 v0"},
 		"port for hosts": {Options{Port: 7000}, "a b:1", "a:7000 :from-env/0 v0, b:1 :from-env/0 v0"},
 		"host for ports": {Options{Host: "h"}, ":1 :2", "h:1 :from-env/0 v0, h:2 :from-env/0 v0"},
 		"tls for all": {

@@ -26,7 +26,7 @@ func parseSentinels(s, fragment string) (address, error) {
 		return address{}, err
 	}
 	if name == "" || strings.ContainsAny(name, " \t\r\n") {
-		return address{}, badTarget("a sentinel is asked for a master by name: write sentinel://HOST:26379/mymaster")
+		return address{}, badTarget("a sentinel URL needs the name of the master: write sentinel://HOST:26379/mymaster")
 	}
 	var first address
 	var others []string

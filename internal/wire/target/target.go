@@ -1,8 +1,8 @@
 // Package target names a Redis or Valkey server the way redis-cli does (address, credentials, TLS) and opens the byte
 // stream to it, timing each phase of the dial. The stream keeps the kernel's arrival time of what it read.
 //
-// It stops at the connected (and, with TLS, handshaken) stream: HELLO, AUTH and SELECT are spoken by the packages
-// above.
+// It ends with the connected stream, after the TLS handshake if there is one: HELLO, AUTH and SELECT are sent by the
+// packages that use it.
 package target
 
 import (
@@ -20,15 +20,15 @@ const (
 	DefaultPort = 6379 // of redis:// and of rediss:// alike
 )
 
-// Target is one server, proxy or load balancer and how to get in.
+// Target is one server, proxy or load balancer, with how to connect and log in.
 type Target struct {
 	Network string // "tcp" or "unix"
 	Host    string // a name or an IP without brackets; tcp only
 	Port    int    // 1…65535; tcp only
 	Path    string // of the socket; unix only
 
-	// Sentinel is the name of a master where Host and Port are those of a sentinel, which is to be asked for it;
-	// Sentinels are further ones, HOST:PORT separated by commas. Dial refuses such a target.
+	// Sentinel is the name of a master if Host and Port are those of a sentinel that knows its address; Sentinels are
+	// further ones, HOST:PORT separated by commas. Dial refuses such a target.
 	Sentinel, Sentinels string
 
 	User     string // "" is the default user

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TCPInfo asks the kernel how the connection fares. On a unix socket the error is ErrNotSupported.
+// TCPInfo asks the kernel for the state of the connection. On a unix socket the error is ErrNotSupported.
 func (c *Conn) TCPInfo() (TCPInfo, error) {
 	if c.target.Network != "tcp" {
 		return TCPInfo{}, errNoTCPInfo

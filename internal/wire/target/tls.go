@@ -61,8 +61,8 @@ func (o TLSOptions) roots() (*x509.CertPool, error) {
 	return pool, addDir(pool, o.CACertDir)
 }
 
-// addDir takes every certificate in the directory. OpenSSL would take only files named by their hash; that the names
-// be those is its lookup's need, not the user's wish.
+// addDir adds every certificate in the directory. OpenSSL adds only files named by their hash, since it finds them by
+// name.
 func addDir(pool *x509.CertPool, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -120,8 +120,8 @@ func explainHandshake(t Target, err error, after time.Duration) *Error {
 	return newError(t, nil, "TLS handshake: "+innermost(err).Error(), "", err)
 }
 
-// explainName offers the names the certificate does have, or says that it has none: Redis's own gen-test-certs.sh
-// makes such certificates, and redis-cli, which does not look at names, takes them.
+// explainName lists the names of the certificate, or says that it has none: Redis's own gen-test-certs.sh makes such
+// certificates, and redis-cli, which does not check names, accepts them.
 func explainName(t Target, name x509.HostnameError, err error) *Error {
 	var names []string
 	if name.Certificate != nil {
@@ -147,10 +147,10 @@ func shorten(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// explainAlert reads the alert a server sent, or is nil if err is none. In TLS 1.3 a server judges the client's
-// certificate after the client's handshake is over, so this one mostly comes out of the first Read. crypto/tls does
-// not export the alert's number; its texts are those of src/crypto/tls/alert.go. OpenSSL before TLS 1.3 says
-// "handshake failure" for a certificate that is missing, among other things.
+// explainAlert describes a TLS alert of the server, nil if err is none. In TLS 1.3 a server checks the client's
+// certificate after the client's handshake is over, so this alert mostly comes with the first Read. crypto/tls does
+// not export the alert's number; its texts are those of src/crypto/tls/alert.go. OpenSSL before TLS 1.3 sends
+// "handshake failure" for a missing certificate, among other things.
 func explainAlert(t Target, err error) *Error {
 	var remote *net.OpError
 	if !errors.As(err, &remote) || remote.Op != "remote error" {

@@ -87,7 +87,7 @@ func parseAuthority(s string) (address, error) {
 	return a, nil
 }
 
-// parseSocket reads the path of unix:///path. What stands where a host would be is a mistake, not a relative path.
+// parseSocket reads the path of unix:///path. A text in the place of the host is a mistake, not a relative path.
 func parseSocket(s string) (address, error) {
 	path, err := decode(s)
 	if err != nil {

@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type clockCounter uint32
+
+const (
+	clockCounterC_SEEN clockCounter = 0
+	clockCounterC_LOST clockCounter = 1
+	clockCounterC_BARE clockCounter = 2
+	clockCounterC_MAX  clockCounter = 3
+)
+
 type clockSample struct {
 	_           structs.HostLayout
 	Time        uint64
@@ -33,11 +42,12 @@ type clockSample struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	clockMapCounters = "counters"
-	clockMapEvents   = "events"
-	clockMapSamples  = "samples"
-	clockMapTargets  = "targets"
-	clockProgOnClock = "on_clock"
+	clockMapCounters    = "counters"
+	clockMapEvents      = "events"
+	clockMapSamples     = "samples"
+	clockMapTargets     = "targets"
+	clockProgOnClock    = "on_clock"
+	clockVarKeepCounter = "keep_counter"
 )
 
 // loadClock returns the embedded CollectionSpec for clock.
@@ -99,6 +109,7 @@ type clockMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type clockVariableSpecs struct {
+	KeepCounter *ebpf.VariableSpec `ebpf:"keep_counter"`
 }
 
 // clockObjects contains all objects after they have been loaded into the kernel.
@@ -140,6 +151,7 @@ func (m *clockMaps) Close() error {
 //
 // It can be passed to loadClockObjects or ebpf.CollectionSpec.LoadAndAssign.
 type clockVariables struct {
+	KeepCounter *ebpf.Variable `ebpf:"keep_counter"`
 }
 
 // clockPrograms contains all programs after they have been loaded into the kernel.

@@ -10,13 +10,16 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
 )
 
 // watched is how long each part of the benchmark samples.
 const watched = 5 * time.Second
 
 // BenchmarkSample is what samples of a busy Redis cost: ns/other in the kernel while another process than the one that
-// is meant has the CPU, ns/hit while that one has it (both with the clock of BPF's own statistics), and per operation
+// is sampled has the CPU, ns/hit while that one has it (both with the clock of BPF's own statistics), and per operation
 // in slowpath, to find the callers and their names. percent is all of it for one CPU that the process always has, at 99
 // samples per second.
 func BenchmarkSample(b *testing.B) {
@@ -67,7 +70,10 @@ func BenchmarkSample(b *testing.B) {
 // sampledFor leaves what is seen of a process in the ring buffer, and gives what the program took.
 func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 	b.Helper()
-	s, err := Open(Options{PIDs: []int{pid}, Take: func(Sample) {}, Blind: func(int, string, string, string) {}})
+	s, err := Open(Options{
+		FS: hostfs.Root{}, Clock: clock.New(), PIDs: []int{pid}, Take: func(Sample) {},
+		Blind: func(int, string, string, string) {},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

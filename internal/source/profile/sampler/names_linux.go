@@ -7,29 +7,27 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"slowpath/internal/source/profile/symbol"
 )
 
 // refreshEvery is how often the mappings of a process are read again at most.
-const refreshEvery = 2 * time.Second
+const refreshEvery = int64(2 * time.Second)
 
-// symbols names what samples show.
+// symbols finds the names of the functions in samples.
 type symbols struct {
 	Options
 	unwinder
 	kernel    *symbol.Kernel
-	read      time.Time // when its symbols were read,
-	reads     int       // and how often
+	read      int64 // when its symbols were last read
+	reads     int   // how often they were read
 	files     symbol.Files
 	processes map[int]*process
 }
 
 type process struct {
-	*symbol.Process // nil: it has ended, or may not be looked at
-	refreshed       time.Time
-	jit, stripped   bool // told that nobody names its code, or functions that it does not export
+	*symbol.Process // nil: it has ended, or may not be read
+	refreshed       int64
+	jit, stripped   bool // that its compiled code, or functions that it does not export, have no names was reported
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {
@@ -45,15 +43,15 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 	return s, nil
 }
 
-// Bounds of reading the kernel's symbols, which takes some 50 ms.
+// Bounds of reading the kernel's symbols, which takes about 50 ms.
 const (
 	kernelReads = 3
-	kernelEvery = 5 * time.Second
+	kernelEvery = int64(5 * time.Second)
 )
 
 func (s *symbols) readKernel() {
-	k, err := symbol.OpenKernel()
-	s.read = time.Now()
+	k, err := symbol.OpenKernel(s.FS)
+	s.read = s.Clock.Now()
 	if s.reads++; err == nil {
 		s.kernel = k
 	} else if s.reads == 1 {
@@ -62,26 +60,27 @@ func (s *symbols) readKernel() {
 }
 
 // function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one:
-// an address behind one that is known may be of one that is not.
+// an address after one that is known may be of one that is not.
 func (s *symbols) function(at uint64) string {
 	if s.kernel == nil {
 		return "?"
 	}
 	name := s.kernel.Function(at)
-	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads && (s.reads == 1 || time.Since(s.read) > kernelEvery) {
+	if strings.HasPrefix(name, "bpf_") && s.reads < kernelReads &&
+		(s.reads == 1 || s.Clock.Now()-s.read > int64(kernelEvery)) {
 		s.readKernel()
 		name = s.kernel.Function(at)
 	}
 	return name
 }
 
-// process reads what a process has mapped, when it is first met: it may have ended when its samples are read.
+// process reads what a process has mapped, when it is first seen: it may have ended when its samples are read.
 func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
-		p = &process{refreshed: time.Now()}
+		p = &process{refreshed: s.Clock.Now()}
 		var err error
-		if p.Process, err = symbol.OpenProcess(pid, s.files); err != nil {
+		if p.Process, err = symbol.OpenProcess(s.FS, pid, s.files); err != nil {
 			p.Process = nil
 			s.Blind(pid, "names of its functions", err.Error(), "run as root")
 		}
@@ -95,8 +94,8 @@ func (s *symbols) name(r raw) Sample {
 	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:])}
 	if p := s.process(out.PID); p.Process != nil {
 		places, cut := s.walk(p, r)
-		if s.unknown(p, places) && time.Since(p.refreshed) > refreshEvery {
-			p.refreshed = time.Now()
+		if s.unknown(p, places) && s.Clock.Now()-p.refreshed > int64(refreshEvery) {
+			p.refreshed = s.Clock.Now()
 			if p.Refresh() == nil {
 				places, cut = s.walk(p, r)
 			}
@@ -109,7 +108,7 @@ func (s *symbols) name(r raw) Sample {
 		}
 		slices.Reverse(out.User)
 		out.Cut = cut
-		s.tell(p, out)
+		s.reportMissing(p, out)
 	}
 	for _, at := range r.Kernel[:min(int(r.KernelBytes)/8, len(r.Kernel))] {
 		out.Kernel = append(out.Kernel, s.function(at))
@@ -118,14 +117,14 @@ func (s *symbols) name(r raw) Sample {
 	return out
 }
 
-// unknown says that a stack has places that no mapping has, or code without a name: what was mapped, or made at run
-// time, since.
+// unknown reports whether a stack has addresses outside of all mappings, or code without a name: it was mapped, or
+// compiled, after the last refresh.
 func (s *symbols) unknown(p *process, places []uint64) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(at uint64) bool { return p.Function(at) == "[jit]" })
 }
 
-// tell says once what of a process cannot be seen.
-func (s *symbols) tell(p *process, out Sample) {
+// reportMissing reports once which names of a process are missing.
+func (s *symbols) reportMissing(p *process, out Sample) {
 	if !p.stripped && slices.Contains(out.User, p.Unnamed()) {
 		p.stripped = true
 		if f := p.Program(); f != nil && f.Stripped {
@@ -150,13 +149,4 @@ func text(name []int8) string {
 		b = b[:i]
 	}
 	return string(b)
-}
-
-// Now is the time by the clock of samples, in nanoseconds since the machine's start.
-func Now() (int64, error) {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0, err
-	}
-	return t.Nano(), nil
 }

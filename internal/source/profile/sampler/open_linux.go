@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sampler is the program at the clocks of all CPUs.
+// Sampler is the BPF program that is attached to the clocks of all CPUs.
 type Sampler struct {
 	Options
 	objects clockObjects
 	reader  *ringbuf.Reader
 	clocks  []int // file descriptors of perf
 	symbols *symbols
-	head    clockSample // of the sample that is read
+	head    clockSample // all but the stack of the sample that is being read
 }
 
-// Bounds of the ring buffer, in bytes. A sample has 26 KiB at most, mostly some 5.
+// Bounds of the ring buffer, in bytes. A sample has 26 KiB at most, most have about 5.
 const (
 	ringPerCPU = 512 << 10
 	minRing    = 1 << 20
@@ -79,11 +79,11 @@ func refusal(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", why, what, err)
 }
 
-// start opens a clock on each CPU that is there.
+// start opens a clock on each CPU that is online.
 func (s *Sampler) start() error {
-	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	online, err := s.FS.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
-		return fmt.Errorf("which CPUs there are: %w", err)
+		return fmt.Errorf("reading the list of online CPUs: %w", err)
 	}
 	cpus, err := parseCPUs(string(online))
 	if err != nil {
@@ -120,7 +120,7 @@ func parseCPUs(text string) (out []int, err error) {
 		from, err1 := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || from < 0 || to < from || to > 1<<16 {
-			return nil, fmt.Errorf("which CPUs there are: %.40q is no list of them", text)
+			return nil, fmt.Errorf("reading the list of online CPUs: %.40q is not one", text)
 		}
 		for cpu := from; cpu <= to; cpu++ {
 			out = append(out, cpu)
@@ -129,11 +129,13 @@ func parseCPUs(text string) (out []int, err error) {
 	return out, nil
 }
 
-// Counts are those of the kernel's side until now.
+// Counts reads the counters of the BPF program.
 func (s *Sampler) Counts() (c Counts, err error) {
-	for i, to := range []*int64{&c.Seen, &c.Lost, &c.Bare} {
+	for which, to := range map[clockCounter]*int64{
+		clockCounterC_SEEN: &c.Seen, clockCounterC_LOST: &c.Lost, clockCounterC_BARE: &c.Bare,
+	} {
 		var perCPU []uint64
-		if err := s.objects.Counters.Lookup(uint32(i), &perCPU); err != nil {
+		if err := s.objects.Counters.Lookup(uint32(which), &perCPU); err != nil {
 			return c, fmt.Errorf("reading the counters of the sampler: %w", err)
 		}
 		for _, n := range perCPU {

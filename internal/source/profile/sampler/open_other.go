@@ -4,7 +4,7 @@ package sampler
 
 import "context"
 
-// Sampler cannot be had here.
+// Sampler needs Linux.
 type Sampler struct{}
 
 // Open gives ErrLinux.
@@ -18,6 +18,3 @@ func (*Sampler) Counts() (Counts, error) { return Counts{}, ErrLinux }
 
 // Close does nothing.
 func (*Sampler) Close() error { return nil }
-
-// Now gives ErrLinux.
-func Now() (int64, error) { return 0, ErrLinux }

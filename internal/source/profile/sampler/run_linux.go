@@ -10,29 +10,33 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"slowpath/internal/clock"
 )
 
 // Run passes samples on until ctx ends. It may be called again: the clocks go on until Close.
 func (s *Sampler) Run(ctx context.Context) error {
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close() //nolint:errcheck // a timer
 	for {
-		select {
-		case <-ctx.Done():
-			return s.drain()
-		case <-tick.C:
-			if err := s.drain(); err != nil {
-				return err
-			}
+		on := alarm.Sleep(drainEvery)
+		if err := s.drain(); err != nil || !on {
+			return err
 		}
 	}
 }
+
+// past is a deadline that has passed: reading does not wait, as the program wakes nobody.
+var past = time.Unix(1, 0)
 
 // drain takes what is in the ring buffer.
 func (s *Sampler) drain() error {
 	var record ringbuf.Record
 	for {
-		s.reader.SetDeadline(time.Unix(0, 1)) // do not wait: nobody wakes the reader
+		s.reader.SetDeadline(time.Unix(0, 1)) // do not wait: the program wakes no reader
 		err := s.reader.ReadInto(&record)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrClosed) {
 			return nil

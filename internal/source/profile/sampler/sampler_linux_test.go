@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/source/hostfs"
 )
 
 // burnGo burns CPU in functions, or in the kernel.
@@ -83,6 +86,7 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var seen []Sample
 	found := false
 	s, err := Open(Options{
+		FS: hostfs.Root{}, Clock: clock.New(),
 		PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
 		Take: func(s Sample) {
 			mu.Lock()
@@ -143,13 +147,32 @@ func TestFunctionOfTheKernel(t *testing.T) {
 	})
 }
 
-// burnC has no frame pointers; its main has the begin of the thread below it.
+// burnC is compiled without frame pointers; its main is called by the first function of the thread.
 const burnC = `#include <stdio.h>
 #include <stdlib.h>
-static __attribute__((noinline)) long inner(long n) { volatile long sum = 0; for (long i = 0; i < 100000; i++) sum += i * n; return sum; }
-static __attribute__((noinline)) long outer(long n) { char room[300]; room[n % 300] = 1; long r = inner(n) + room[n % 7]; return r + 1; }
+static __attribute__((noinline)) long inner(long n)
+{
+	volatile long sum = 0;
+	for (long i = 0; i < 100000; i++)
+		sum += i * n;
+	return sum;
+}
+static __attribute__((noinline)) long outer(long n)
+{
+	char room[300];
+	room[n % 300] = 1;
+	long r = inner(n) + room[n % 7];
+	return r + 1;
+}
 static int compare(const void *a, const void *b) { return outer(*(const int *)a) > outer(*(const int *)b); }
-int main(void) { int all[] = {5, 3, 8, 1}; puts("ready"); fflush(stdout); for (;;) qsort(all, 4, sizeof(int), compare); }
+int main(void)
+{
+	int all[] = {5, 3, 8, 1};
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		qsort(all, 4, sizeof(int), compare);
+}
 `
 
 // TestCallersWithoutFramePointers: through a library (qsort of libc calls back), and in a program that is stripped.
@@ -201,7 +224,7 @@ func inOrder(frames []string, names ...string) bool {
 // TestProgramIsCurrent: the committed program was compiled from the committed sources.
 func TestProgramIsCurrent(t *testing.T) {
 	sum := sha256.New()
-	for _, name := range []string{"gen.go", "bpf/sampler.bpf.c", "../../tap/bpf/kernel.h"} {
+	for _, name := range []string{"bpf/generate", "bpf/sampler.bpf.c", "../../tap/bpf/kernel.h"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

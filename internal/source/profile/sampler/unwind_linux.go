@@ -9,7 +9,7 @@ import (
 // maxCallers bounds a stack.
 const maxCallers = 256
 
-// code is what unwinding asks of a process.
+// code is what unwinding needs of a process.
 type code interface {
 	Mapped(addr uint64) bool
 	Rule(addr uint64, innermost bool) *symbol.Rule
@@ -24,21 +24,21 @@ func newUnwinder(arch string) (unwinder, error) {
 	return unwinder{r}, err
 }
 
-// walk gives the places of a stack, the innermost first, and whether it ends before the begin of the thread.
+// walk gives the addresses of a stack, the innermost first, and whether its outermost callers were not found.
 func (u unwinder) walk(p code, r raw) (places []uint64, cut bool) {
 	regs := r.Regs
 	base := regs[u.regs.Stack]
 	pc := regs[u.regs.Place]
 	for len(places) < maxCallers {
 		if !p.Mapped(pc) {
-			// A return address that is none: what was taken for a frame pointer was another number. Address 0 is below
-			// the first function.
+			// Not a return address: what was taken for a frame pointer was another number. Address 0 comes after the
+			// first function of a thread.
 			return places, pc != 0 || len(places) == 0
 		}
 		places = append(places, pc)
 		at := pc
 		if len(places) > 1 {
-			at-- // a caller stands behind its call, which may be the last instruction of a function
+			at-- // a return address is after the call, which may be the last instruction of a function
 		}
 		next, last, ok := uint64(0), false, false
 		if rule := p.Rule(at, len(places) == 1); rule != nil {
@@ -107,7 +107,7 @@ func (u unwinder) byFrame(regs *[33]uint64, r raw, base uint64) (pc uint64, ok b
 	return pc, true
 }
 
-// chained goes on with the frame pointers that the kernel followed, where they come by the same place: stacks of
+// chained continues with the frame pointers that the kernel followed, where they pass the same address: stacks of
 // interpreters are deeper than the copy.
 func (u unwinder) chained(p code, places []uint64, pc uint64, r raw) ([]uint64, bool) {
 	chain := r.User[:min(int(r.UserBytes)/8, len(r.User))]

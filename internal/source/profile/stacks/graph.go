@@ -17,7 +17,7 @@ type Node struct {
 	by    map[string]*Node
 }
 
-// Graph adds one column of a profile up to a tree. Below are sorted by name, so that graphs of one program look alike.
+// Graph adds one column of a profile up to a tree. Below are sorted by name, so that graphs of one program are alike.
 func Graph(p *Profile, column int) *Node {
 	root := &Node{Name: "all"}
 	for _, s := range p.Stacks {

@@ -26,8 +26,8 @@ func unpack(body []byte) ([]byte, error) {
 	return raw, err
 }
 
-// Growth is what profile a has more than the earlier b of the same program: Go counts mutex and block delays from the
-// start of the process.
+// Growth is what profile a has in addition to the earlier profile b of the same program: Go counts mutex and block
+// delays from the start of the process.
 func Growth(b, a []byte) ([]byte, error) {
 	return combine([][]byte{a, b}, []float64{1, -1})
 }

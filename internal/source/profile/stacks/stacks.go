@@ -34,11 +34,11 @@ type Profile struct {
 // Type says what one value of each stack counts, in pprof's words: goroutine/count, delay/nanoseconds, cpu/nanoseconds.
 type Type struct{ Name, Unit string }
 
-// Stack is one way through the program, from the outermost caller to where it is.
+// Stack is the functions of one goroutine or thread, from the outermost caller to where it is.
 type Stack struct {
 	Frames []string
 	Values []int64 // one for each Type
-	TimeNs int64   // when it was seen, nanoseconds since the epoch; 0 where the profile does not tell
+	TimeNs int64   // when it was seen, nanoseconds since the epoch; 0 where the profile does not have it
 }
 
 // timeLabel is the numeric label of a sample that has its time.
@@ -78,7 +78,7 @@ func fold(p *profile.Profile) *Profile {
 	return out
 }
 
-// framesOf turns the locations of a sample round: pprof has where the program is first, and of a location its inlined
+// framesOf reverses the locations of a sample: pprof has where the program is first, and of a location its inlined
 // functions first.
 func framesOf(s *profile.Sample) []string {
 	var frames []string

@@ -36,7 +36,7 @@ type Meaning struct {
 	frames  []frame
 }
 
-// Table is meanings, those that count first first.
+// Table is meanings, in the order in which they are tried.
 type Table []Meaning
 
 // Bounds of a table: it may come from a file.
@@ -114,7 +114,7 @@ func (t Table) Of(frames []string) (Meaning, bool) {
 	return Meaning{}, false
 }
 
-// fits looks for the patterns in order, those of direct callees together.
+// fits searches for the patterns in order, those of direct callees together.
 func (m Meaning) fits(frames []string) bool { return fit(m.frames, frames) }
 
 func fit(patterns []frame, frames []string) bool {
@@ -169,8 +169,8 @@ func (f frame) fits(name string) bool {
 	return strings.HasSuffix(rest, p[last])
 }
 
-// Frame is the first frame of a stack that the meaning's first pattern fits: where the library was entered, as far as
-// the table tells.
+// Frame is the first frame of a stack that the meaning's first pattern fits: where the library was entered, as far
+// as the table has it.
 func (m Meaning) Frame(frames []string) string {
 	for _, f := range frames {
 		if len(m.frames) > 0 && m.frames[0].fits(f) {

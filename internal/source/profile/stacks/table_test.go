@@ -91,7 +91,7 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
-// TestEveryLineCanCount: a line that no stack of its own frames reaches stands behind one that is more general.
+// TestEveryLineCanCount: a line that no stack of its own frames reaches comes after one that is more general.
 func TestEveryLineCanCount(t *testing.T) {
 	for _, m := range Builtin() {
 		var frames []string

@@ -17,11 +17,11 @@ var ErrNoELF = errors.New("not an ELF file")
 // maxSection bounds a table of symbols or frames: that of Chromium has 60 MiB.
 const maxSection = 256 << 20
 
-// File is a program or a library: the names of its functions, and what tells how to find the caller of each.
+// File is a program or a library: the names of its functions, and the tables by which callers are found.
 type File struct {
 	Name    string // base name of its path
 	BuildID string // in hexadecimal, empty where it has none
-	// Stripped says that it has the names of the functions alone that it exports.
+	// Stripped says that it has only the names of functions that it exports.
 	Stripped bool
 	loads    []elf.ProgHeader
 	table    table
@@ -32,7 +32,7 @@ type File struct {
 // openFile reads an ELF file. debug, if set, gives the file with the debug symbols of a build id, nil where there is
 // none.
 func openFile(r io.ReaderAt, name string, debug func(buildID string) (io.ReaderAt, func())) (f *File, err error) {
-	defer func() { // debug/elf is not hardened against files that are made to harm
+	defer func() { // debug/elf is not hardened against malicious files
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("%w: %s: %v", ErrNoELF, name, p)
 		}
@@ -64,7 +64,7 @@ func openFile(r io.ReaderAt, name string, debug func(buildID string) (io.ReaderA
 	return f, nil
 }
 
-// section reads one; nil where there is none, or it does not read: what it would tell is missing then.
+// section reads a section; nil where there is none, or it cannot be read.
 func section(e *elf.File, name string) ([]byte, uint64) {
 	s := e.Section(name)
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Size > maxSection || s.FileSize > maxSection {

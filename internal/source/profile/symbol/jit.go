@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Bounds of the map that a compiler at run time writes: a long run of node has some 100 000 lines.
+// Bounds of the map that a just-in-time compiler writes: a long run of node has about 100 000 lines.
 const (
 	maxJITBytes = 64 << 20
 	maxJITName  = 500
 )
 
-// parseJIT reads the map of a compiler at run time, /tmp/perf-PID.map: "START SIZE NAME" in each line, the numbers in
-// hexadecimal (tools/perf/Documentation/jit-interface.txt). Of two for one address the later counts: code is moved.
-// Lines that do not read are left out: the last may be half written.
+// parseJIT reads the map of a just-in-time compiler, /tmp/perf-PID.map: "START SIZE NAME" in each line, the numbers in
+// hexadecimal (tools/perf/Documentation/jit-interface.txt). Of two lines for one address the later counts: code is
+// moved. Malformed lines are left out: the last may be half written.
 func parseJIT(r io.Reader) (table, error) {
 	byStart := map[uint64]function{}
 	lines := bufio.NewReader(io.LimitReader(r, maxJITBytes))

@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sort"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // ErrHidden says that the kernel shows no addresses to this process.
 var ErrHidden = errors.New("the kernel hides its addresses (kernel.kptr_restrict)")
 
-// maxKernelSymbols is some times what a kernel with all of its modules has.
+// maxKernelSymbols is several times the number that a kernel with all of its modules has.
 const maxKernelSymbols = 2_000_000
 
-// Kernel is the functions of the running kernel. There are some 100 000, so that their names stand in one string.
+// Kernel is the functions of the running kernel. There are about 100 000, so their names are in one string.
 type Kernel struct {
 	starts []uint64
 	ends   []uint32 // of each name in names
@@ -25,8 +26,8 @@ type Kernel struct {
 }
 
 // OpenKernel reads /proc/kallsyms. Its error matches ErrHidden where addresses are not shown.
-func OpenKernel() (*Kernel, error) {
-	f, err := os.Open("/proc/kallsyms")
+func OpenKernel(fs hostfs.FS) (*Kernel, error) {
+	f, err := fs.OpenRegular("/proc/kallsyms", true)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Mapping is a part of a process's memory that holds code.
@@ -14,20 +16,29 @@ type Mapping struct {
 	Start, End uint64 // [Start, End)
 	Offset     uint64 // of Start in the file
 	File       string // device and inode, by which two processes have the same
-	// as the process sees it; "[vdso]", or empty for memory without a file, which is where compilers at run time put
-	// code
+	// as the process sees it; "[vdso]", or empty for memory without a file, where just-in-time compilers put code
 	Path string
 }
 
-// maxMappings bounds what one process may make this program remember.
+// maxMappings bounds the memory for one process.
 const maxMappings = 20_000
 
 // ErrMaps says that a text is not of /proc/PID/maps.
 var ErrMaps = errors.New("not a list of mappings")
 
-// ParseMaps reads /proc/PID/maps and gives the mappings that can be executed, in the order of the addresses. Its errors
-// match ErrMaps, or are of the reader.
-func ParseMaps(r io.Reader) ([]Mapping, error) {
+// readMaps reads a file as /proc/PID/maps.
+func readMaps(fs hostfs.FS, name string) ([]Mapping, error) {
+	f, err := fs.OpenRegular(name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return parseMaps(f)
+}
+
+// parseMaps gives the mappings of /proc/PID/maps that can be executed, in the order of the addresses. Its errors match
+// ErrMaps, or are of the reader.
+func parseMaps(r io.Reader) ([]Mapping, error) {
 	var out []Mapping
 	lines := bufio.NewScanner(r)
 	for lines.Scan() && len(out) < maxMappings {

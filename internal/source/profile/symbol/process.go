@@ -2,20 +2,20 @@
 // caller of each.
 //
 // Names come from the ELF files that the process has mapped (their symbols, those of separate debug files by build id,
-// the table that programs of Go have), from the map of a compiler at run time (perf-PID.map), and from /proc/kallsyms.
+// the table that programs of Go have), from the map of a just-in-time compiler (perf-PID.map), and from /proc/kallsyms.
 // The ways to the callers come from .eh_frame.
 package symbol
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Files are the programs and libraries that were read, by device and inode: processes share them.
@@ -23,11 +23,12 @@ type Files map[string]*File
 
 // Process is a process of this host.
 type Process struct {
+	fs    hostfs.FS
 	pid   int
 	files Files
 	maps  []Mapping
-	exe   string // path of the program,
-	// and what it is called, which is not its file's name where that was started by another (redis-server is
+	exe   string // path of the program
+	// name is its comm, which is not its file's name where it was started through a link (redis-server is a link to
 	// redis-check-rdb)
 	name  string
 	jit   table
@@ -40,28 +41,23 @@ const maxNames = 200_000
 
 // OpenProcess reads what a process has mapped. Its error matches os.ErrNotExist where there is no such process,
 // os.ErrPermission where it is another's.
-func OpenProcess(pid int, files Files) (*Process, error) {
-	p := &Process{pid: pid, files: files}
+func OpenProcess(fs hostfs.FS, pid int, files Files) (*Process, error) {
+	p := &Process{fs: fs, pid: pid, files: files}
 	return p, p.Refresh()
 }
 
-// Refresh reads again what the process has mapped, and what its compiler has made since: call it when addresses are
+// Refresh reads the mappings of the process again, and the map of its just-in-time compiler: call it when addresses are
 // unknown.
 func (p *Process) Refresh() error {
-	f, err := os.Open(p.proc("maps"))
-	if err != nil {
-		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
-	}
-	defer f.Close()
-	maps, err := ParseMaps(f)
+	maps, err := readMaps(p.fs, p.proc("maps"))
 	if err != nil {
 		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
 	}
 	p.maps, p.names = maps, map[uint64]string{}
-	if exe, err := os.Readlink(p.proc("exe")); err == nil {
+	if exe, err := p.fs.Readlink(p.proc("exe")); err == nil {
 		p.exe = strings.TrimSuffix(exe, " (deleted)")
 	}
-	if comm, err := os.ReadFile(p.proc("comm")); err == nil {
+	if comm, err := p.fs.ReadFile(p.proc("comm")); err == nil {
 		p.name = strings.TrimSpace(string(comm))
 	}
 	p.readJIT()
@@ -70,17 +66,16 @@ func (p *Process) Refresh() error {
 
 func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pid) + "/" + name }
 
-// readJIT looks for the map of a compiler at run time where the process itself has its /tmp.
+// readJIT reads the map of a just-in-time compiler from /tmp as the process sees it.
 func (p *Process) readJIT() {
-	// A process may put anything there: a pipe would hold the opening up, a link lead to a file of this program's user.
-	f, err := os.OpenFile(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", p.inside())),
-		os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	// A process may put anything there: a pipe would block the open, a link lead to a file of this program's user.
+	f, err := p.fs.OpenRegular(p.proc(fmt.Sprintf("root/tmp/perf-%d.map", hostfs.NamespacePID(p.fs, p.pid))), false)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == p.jitAt {
+	if err != nil || info.Size() == p.jitAt {
 		return
 	}
 	if t, err := parseJIT(f); err == nil {
@@ -88,22 +83,7 @@ func (p *Process) readJIT() {
 	}
 }
 
-// inside is the number of the process in its own namespace.
-func (p *Process) inside() int {
-	status, _ := os.ReadFile(p.proc("status")) // empty where it has ended
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			if all := strings.Fields(rest); len(all) > 0 {
-				if n, err := strconv.Atoi(all[len(all)-1]); err == nil {
-					return n
-				}
-			}
-		}
-	}
-	return p.pid
-}
-
-// mapping is what an address is in.
+// mapping is the mapping that an address is in.
 func (p *Process) mapping(addr uint64) *Mapping {
 	i := sort.Search(len(p.maps), func(i int) bool { return p.maps[i].End > addr })
 	if i == len(p.maps) || addr < p.maps[i].Start {
@@ -112,7 +92,7 @@ func (p *Process) mapping(addr uint64) *Mapping {
 	return &p.maps[i]
 }
 
-// Mapped says whether an address is in code that is known of.
+// Mapped reports whether an address is in a mapping with code.
 func (p *Process) Mapped(addr uint64) bool { return p.mapping(addr) != nil }
 
 // file is what an address is of, and the linker's address there; nil for memory without a file.
@@ -148,7 +128,7 @@ func (p *Process) open(m *Mapping) *File {
 
 func (p *Process) read(m *Mapping) *File {
 	if m.Path == "[vdso]" {
-		if image, ok := vdso(); ok {
+		if image, ok := vdso(p.fs); ok {
 			f, _ := openFile(image, m.Path, nil) // nil where it does not read
 			return f
 		}
@@ -157,15 +137,10 @@ func (p *Process) read(m *Mapping) *File {
 	if !strings.HasPrefix(m.Path, "/") {
 		return nil
 	}
-	// What is mapped itself, also when its file was replaced since (root); else what has its name now.
+	// The mapped file itself, even where it was replaced since (needs root); else the file that has its name now.
 	for _, name := range []string{fmt.Sprintf("map_files/%x-%x", m.Start, m.End), "root" + m.Path} {
-		r, err := os.OpenFile(p.proc(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		r, err := p.fs.OpenRegular(p.proc(name), true)
 		if err != nil {
-			continue
-		}
-		info, err := r.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			r.Close()
 			continue
 		}
 		f, err := openFile(r, path.Base(m.Path), p.debug)
@@ -177,20 +152,20 @@ func (p *Process) read(m *Mapping) *File {
 	return nil
 }
 
-// debug opens the file with the symbols of a program that was stripped, which packages of a distribution put beside it.
+// debug opens the file with the symbols of a stripped program, which debug packages of distributions install.
 func (p *Process) debug(buildID string) (io.ReaderAt, func()) {
 	name := filepath.Join("usr/lib/debug/.build-id", buildID[:min(2, len(buildID))],
 		buildID[min(2, len(buildID)):]+".debug")
 	for _, root := range []string{p.proc("root"), "/"} {
-		if f, err := os.Open(filepath.Join(root, name)); err == nil {
+		if f, err := p.fs.OpenRegular(filepath.Join(root, name), true); err == nil {
 			return f, func() { f.Close() }
 		}
 	}
 	return nil, nil
 }
 
-// Function is the name of the function that an address is in: of the file, or of a compiler at run time. Where there is
-// no name it is that of the file in brackets, "[jit]" for memory without one, and "?" for what is not mapped.
+// Function is the name of the function that an address is in: of the file, or of a just-in-time compiler. Where there
+// is no name it is that of the file in brackets, "[jit]" for memory without one, and "?" for what is not mapped.
 func (p *Process) Function(addr uint64) string {
 	if name, known := p.names[addr]; known {
 		return name
@@ -224,7 +199,7 @@ func (p *Process) function(addr uint64) string {
 	return "[" + strings.Trim(path.Base(m.Path), "[]") + "]"
 }
 
-// Rule says how to find the caller of what is at an address; nil where its file does not tell, or there is none. The
+// Rule says how to find the caller of what is at an address; nil where its file does not have it, or there is none. The
 // innermost function of a stack is the one that runs.
 func (p *Process) Rule(addr uint64, innermost bool) *Rule {
 	f, at := p.file(addr)
@@ -247,5 +222,5 @@ func (p *Process) Program() *File {
 // Unnamed is what Function gives for functions of the program itself that have no name.
 func (p *Process) Unnamed() string { return "[" + p.name + "]" }
 
-// HasJITMap says whether a compiler at run time has told its functions.
+// HasJITMap reports whether the process has a map of its just-in-time compiler.
 func (p *Process) HasJITMap() bool { return len(p.jit) > 0 }

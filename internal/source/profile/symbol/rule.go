@@ -18,7 +18,7 @@ type Rule struct {
 	Return   int64 // where the return address is, from the CFA,
 	InMemory bool  // if it is; else it is still in its register
 	Last     bool  // there is no caller: the first function of a thread
-	Bare     bool  // it does not tell where registers are saved
+	Bare     bool  // where registers are saved is not known
 }
 
 // Saved is a register of the caller.
@@ -38,9 +38,8 @@ type rules struct {
 // maxRules bounds the memory of one file.
 const maxRules = 100_000
 
-// rule is that for an address of the linker's; nil where the file does not tell. Programs of Go have .debug_frame
-// alone, which does not tell where frame pointers are saved: it is good for the innermost function, which may have no
-// frame.
+// rule is the rule for an address of the linker's; nil where the file has none. Go programs have only .debug_frame,
+// which does not say where frame pointers are saved: it is good for the innermost function, which may have no frame.
 func (f *File) rule(addr uint64, innermost bool) *Rule {
 	if r := f.exceptions.rule(addr); r != nil || !innermost {
 		return r
@@ -65,9 +64,9 @@ func (r *rules) rule(addr uint64) *Rule {
 	return out
 }
 
-// parseFrames reads .eh_frame, or .debug_frame where addr is 0. What does not read is as good as none.
+// parseFrames reads .eh_frame, or .debug_frame where addr is 0. What cannot be parsed counts as none.
 func parseFrames(data []byte, addr uint64) (entries frame.FrameDescriptionEntries) {
-	defer func() { // of a file that is cut, or made to harm
+	defer func() { // of a file that is cut short, or malicious
 		if recover() != nil {
 			entries = nil
 		}

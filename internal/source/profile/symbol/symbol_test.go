@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"slowpath/internal/source/hostfs"
 )
 
 const someMaps = `55d0a0000000-55d0a0001000 r--p 00000000 fe:00 1234                       /usr/bin/redis check rdb
@@ -19,7 +21,7 @@ const someMaps = `55d0a0000000-55d0a0001000 r--p 00000000 fe:00 1234            
 `
 
 func TestParseMaps(t *testing.T) {
-	got, err := ParseMaps(strings.NewReader(someMaps))
+	got, err := parseMaps(strings.NewReader(someMaps))
 	want := []Mapping{
 		{0x55d0a0001000, 0x55d0a0101000, 0x1000, "fe:00:1234", "/usr/bin/redis check rdb"},
 		{0x7f0000000000, 0x7f0000010000, 0, "", ""},
@@ -29,7 +31,7 @@ func TestParseMaps(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, text := range []string{"x", "1-2 r-xp 0 0:0", "g-h r-xp 0 0:0 1 /a"} {
-		if _, err := ParseMaps(strings.NewReader(text)); !errors.Is(err, ErrMaps) {
+		if _, err := parseMaps(strings.NewReader(text)); !errors.Is(err, ErrMaps) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -38,7 +40,7 @@ func TestParseMaps(t *testing.T) {
 func FuzzParseMaps(f *testing.F) {
 	f.Add(someMaps)
 	f.Fuzz(func(t *testing.T, text string) {
-		maps, err := ParseMaps(strings.NewReader(text))
+		maps, err := parseMaps(strings.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -125,7 +127,7 @@ func self(t testing.TB) []byte {
 
 // TestOwnFunctions: functions of this program are found by its own table, without symbols.
 func TestOwnFunctions(t *testing.T) {
-	p, err := OpenProcess(os.Getpid(), Files{})
+	p, err := OpenProcess(hostfs.Root{}, os.Getpid(), Files{})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -139,7 +141,7 @@ func TestOwnFunctions(t *testing.T) {
 	if f := p.Program(); f == nil || f.Stripped {
 		t.Errorf("%+v", f)
 	}
-	if _, err := OpenProcess(1<<30, Files{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenProcess(hostfs.Root{}, 1<<30, Files{}); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -151,7 +153,7 @@ func TestLibraryAndVDSO(t *testing.T) {
 		t.Skip(err)
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
-	p, err := OpenProcess(c.Process.Pid, Files{})
+	p, err := OpenProcess(hostfs.Root{}, c.Process.Pid, Files{})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -180,10 +182,10 @@ func TestLibraryAndVDSO(t *testing.T) {
 	}
 }
 
-// FuzzFile: files that a process has mapped are anybody's.
+// FuzzFile: a process can map any file.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("\x7fELF"))
-	if r, ok := vdso(); ok { // the smallest that there is
+	if r, ok := vdso(hostfs.Root{}); ok { // the smallest that there is
 		b, err := io.ReadAll(io.NewSectionReader(r, 0, 1<<20))
 		if err != nil {
 			f.Fatal(err)

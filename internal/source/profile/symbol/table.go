@@ -10,7 +10,7 @@ import (
 type function struct {
 	start, size uint64
 	name        string
-	rank        int // which of several names of one address people know; the lowest
+	rank        int // of several names of one address the one with the lowest rank is used
 }
 
 // table is functions in the order of their addresses, one for each address.

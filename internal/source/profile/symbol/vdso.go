@@ -3,17 +3,13 @@ package symbol
 import (
 	"bytes"
 	"io"
-	"os"
+
+	"slowpath/internal/source/hostfs"
 )
 
-// vdso is the code that the kernel maps into each process: that of this process is that of all others.
-func vdso() (io.ReaderAt, bool) {
-	f, err := os.Open("/proc/self/maps")
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	maps, err := ParseMaps(f)
+// vdso is the code that the kernel maps into each process: it is the same in all of them.
+func vdso(fs hostfs.FS) (io.ReaderAt, bool) {
+	maps, err := readMaps(fs, "/proc/self/maps")
 	if err != nil {
 		return nil, false
 	}
@@ -21,13 +17,13 @@ func vdso() (io.ReaderAt, bool) {
 		if m.Path != "[vdso]" || m.End-m.Start > 1<<20 {
 			continue
 		}
-		mem, err := os.Open("/proc/self/mem")
+		mem, err := fs.Open("/proc/self/mem")
 		if err != nil {
 			return nil, false
 		}
 		defer mem.Close()
 		image := make([]byte, m.End-m.Start)
-		if _, err := mem.ReadAt(image, int64(m.Start)); err != nil {
+		if _, err := io.ReadFull(io.NewSectionReader(mem, int64(m.Start), int64(len(image))), image); err != nil {
 			return nil, false
 		}
 		return bytes.NewReader(image), true

@@ -1,14 +1,16 @@
-/* Calls: a request waits in its connection's ring until its reply has passed. Matching is by order alone; where the order is not known
- * (attached in the middle, bytes not seen), nothing is matched until it is known again. */
+/* Calls: a request waits in its connection's ring until its reply has passed. Matching is by order alone. While the
+ * order is not known (attached in the middle of a connection, bytes not seen), nothing is matched. */
 #ifndef SLOWPATH_CALLS_H
 #define SLOWPATH_CALLS_H
 
-#define WORD(a, b, c, d, e, f, g, h)                                                                                                   \
-	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 | (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
+/* WORD is eight characters of a command as one number, as word() of resp.h reads them. */
+#define WORD(a, b, c, d, e, f, g, h)                                            \
+	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 |           \
+	 (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
 
 #define SETINFO WORD('S', 'E', 'T', 'I', 'N', 'F', 'O', 0)
 
-/* feed is what is known of the system call whose bytes are parsed. */
+/* feed describes the system call whose bytes are parsed. */
 struct feed {
 	u64 buf; /* in the memory of the thread */
 	u64 now;
@@ -21,13 +23,13 @@ struct feed {
 	u32 copied; /* requests of a client: TCP sequence number behind what it has read */
 };
 
-/* lose forgets what waits: the order is not known any more. */
-__noinline int lose(struct conn *c, u32 why)
+/* lose_order drops the requests that wait: it is no longer known which reply belongs to which request. */
+__noinline int lose_order(struct conn *c, u32 reason)
 {
 	if (!c)
 		return 0;
 	if (c->aligned)
-		count(why, 1);
+		count(reason, 1);
 	c->aligned = 0;
 	c->exchanges = 0;
 	c->head = c->tail = 0;
@@ -55,7 +57,7 @@ __noinline int op_of(struct conn *c)
 	struct shared *g = shared();
 	if (!g)
 		return 0;
-	if (c->sub == SETINFO && g->next_op >= max_ops / 2) { /* libraries leave room for commands */
+	if (c->sub == SETINFO && g->next_op >= max_ops / 2) { /* names of libraries leave room for commands */
 		k->name[1] = 0;
 		have = bpf_map_lookup_elem(&ops, k);
 		if (have)
@@ -121,7 +123,7 @@ static __always_inline struct mark *arrival(struct conn *c, u32 seq)
 	return NULL;
 }
 
-/* read_up_to drops the marks of what has been read. */
+/* read_up_to drops the marks of bytes that have been read. */
 static __always_inline void read_up_to(struct conn *c, u32 seq)
 {
 	u32 head = c->mark_head;
@@ -133,15 +135,16 @@ static __always_inline void read_up_to(struct conn *c, u32 seq)
 	c->mark_head = head;
 }
 
-/* is_waiter knows the commands whose reply may come much later than those of others on the same connection. */
+/* is_waiter: commands that block by design, so that their reply may come much later than others on the connection. */
 static __always_inline bool is_waiter(u64 name)
 {
 	u8 first = name;
-	return first == 'B' || name == WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0) || name == WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O') ||
+	return first == 'B' || name == WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0) ||
+	       name == WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O') ||
 	       name == WORD('W', 'A', 'I', 'T', 0, 0, 0, 0) || name == WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0);
 }
 
-/* has_no_calls knows the commands after which a connection carries what nobody asked for. */
+/* has_no_calls: commands after which a connection carries messages that are no replies. */
 static __always_inline bool has_no_calls(u64 name)
 {
 	switch (name) {
@@ -157,56 +160,116 @@ static __always_inline bool has_no_calls(u64 name)
 	return false;
 }
 
-/* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the last. */
-__noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
+/* first_command notes the first command of the read that a server's activity serves, and how many there are. */
+static __always_inline void first_command(struct thread *t, struct conn *c, u32 args, u32 n)
 {
-	if (!c || !f)
-		return 0;
-	c->plain = 0;
-	struct stream *s = &c->req;
-	struct thread *t = thread_of(f->slot);
-	const u64 client = WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0);
-	u64 name = c->name[0];
-
-	if (c->role == SERVER && t) {
-		struct item *it = &t->item;
-		if (!it->calls) {
-			it->name[0] = name;
-			it->name[1] = c->name[1];
-			it->sub = c->sub;
-			it->args = s->args;
-		}
-		it->calls += n;
+	struct activity *activity = &t->activity;
+	if (!activity->calls) {
+		activity->name[0] = c->name[0];
+		activity->name[1] = c->name[1];
+		activity->sub = c->sub;
+		activity->args = args;
 	}
-	if (name == client && c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0)) {
+	activity->calls += n;
+}
+
+#define CLIENT_COMMAND WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0)
+
+/* has_no_reply follows CLIENT REPLY, and reports whether a request gets no reply because of it. */
+static __always_inline bool has_no_reply(struct conn *c)
+{
+	if (c->name[0] == CLIENT_COMMAND && c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0)) {
 		if (c->arg == WORD('O', 'F', 'F', 0, 0, 0, 0, 0))
 			c->reply_off = REPLY_OFF;
 		else if (c->arg == WORD('S', 'K', 'I', 'P', 0, 0, 0, 0) && c->reply_off != REPLY_OFF)
 			c->reply_off = REPLY_SKIP;
 		else if (c->arg == WORD('O', 'N', 0, 0, 0, 0, 0, 0))
 			c->reply_off = 0;
-		if (c->reply_off)
-			return 0;
+		return c->reply_off;
 	}
-	if (c->reply_off) {
-		if (c->reply_off == REPLY_SKIP)
-			c->reply_off = 0;
+	if (!c->reply_off)
+		return false;
+	if (c->reply_off == REPLY_SKIP)
+		c->reply_off = 0;
+	return true;
+}
+
+/* memo_op keeps the number of the command in c->memo_op: most requests of a connection have the command of the one
+ * before. */
+static __always_inline void memo_op(struct conn *c)
+{
+	u64 name = c->name[0];
+	if (c->memo[0] == name && c->memo[1] == c->name[1] && c->memo_sub == c->sub && c->memo_op)
+		return;
+	c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
+	c->waiter = is_waiter(name);
+	if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) ||
+	    (name == CLIENT_COMMAND && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
+		c->strict = 1; /* there may be pushes after it */
+	c->memo[0] = name;
+	c->memo[1] = c->name[1];
+	c->memo_sub = c->sub;
+}
+
+/* new_batch notes when a read began: m is the arrival of its last byte, if that is known. */
+static __always_inline u32 new_batch(struct conn *c, struct feed *f, struct thread *t, struct mark *m, u64 start)
+{
+	u32 batch = c->batch_no++ & (BATCHES - 1);
+	f->batch = batch;
+	struct batch *b = &c->batches[batch & (BATCHES - 1)];
+	b->arrived = start;
+	b->read = f->now; /* client: sent */
+	b->slot = f->slot;
+	if (c->role == SERVER && t) {
+		b->activity = t->number;
+		b->clk_read = t->activity.clk_from;
+		b->clk_arrived = m && c->slot == f->slot ? m->clk : b->clk_read;
+	}
+	return batch;
+}
+
+/* add_to_last adds n requests to the last entry of the ring, if they are equal to those in it or the ring is full. */
+static __always_inline bool add_to_last(struct conn *c, u64 first, u32 batch, u32 seq, u32 n)
+{
+	u32 tail = c->tail;
+	if (tail == c->head)
+		return false;
+	struct stream *s = &c->req;
+	struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
+	bool same = last->op == c->memo_op && last->start == first && last->bytes == (u32)s->bytes &&
+		    last->batch == batch && last->args == (u16)s->args;
+	u32 waiting = last->count;
+	/* count is 0: a thread that reads has just taken the last */
+	if ((!same && tail - c->head < RING) || !waiting ||
+	    __sync_val_compare_and_swap(&last->count, waiting, waiting + n) != waiting)
+		return false;
+	if (!same) {
+		last->flags |= F_MERGED;
+		count(C_MERGED, 1);
+	}
+	last->seq = seq;
+	return true;
+}
+
+/* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the
+ * last. */
+__noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
+{
+	if (!c || !f)
 		return 0;
-	}
-	if (has_no_calls(name)) {
+	c->ordinary = 0;
+	struct stream *s = &c->req;
+	struct thread *t = thread_of(f->slot);
+	if (c->role == SERVER && t)
+		first_command(t, c, s->args, n);
+	if (has_no_reply(c))
+		return 0;
+	if (has_no_calls(c->name[0])) {
 		c->ignore = 1;
 		count(C_PUSH, 1);
 		return 0;
 	}
-	if (c->memo[0] != name || c->memo[1] != c->name[1] || c->memo_sub != c->sub || !c->memo_op) {
-		c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
-		c->waiter = is_waiter(name);
-		if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) || (name == client && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
-			c->strict = 1; /* there may be pushes from now on */
-		c->memo[0] = name;
-		c->memo[1] = c->name[1];
-		c->memo_sub = c->sub;
-	}
+	memo_op(c);
 	struct mark *m = NULL;
 	u64 start = c->send_start ? c->send_start : f->now;
 	if (c->role == SERVER) {
@@ -216,39 +279,15 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	u64 first = c->req_first && c->req_first < start ? c->req_first : start;
 	c->req_first = 0;
 	u32 batch = f->batch;
-	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start) {
-		batch = c->batch_no++ & (BATCHES - 1);
-		f->batch = batch;
-		struct batch *b = &c->batches[batch & (BATCHES - 1)];
-		b->arrived = start;
-		b->read = f->now; /* client: sent */
-		b->slot = f->slot;
-		if (c->role == SERVER && t) {
-			b->item = t->number;
-			b->clk_read = t->item.clk_from;
-			b->clk_arrived = m && c->slot == f->slot ? m->clk : b->clk_read;
-		}
-	}
+	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start)
+		batch = new_batch(c, f, t, m, start);
 	if (!c->outstanding)
 		c->in_flight_since = first;
-	c->plain = 1;
+	c->ordinary = 1;
 	__sync_fetch_and_add(&c->outstanding, n); /* another thread of a client may read meanwhile */
+	if (add_to_last(c, first, batch, seq, n))
+		return 0;
 	u32 tail = c->tail;
-	if (tail != c->head) {
-		struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
-		bool same = last->op == c->memo_op && last->start == first && last->bytes == (u32)s->bytes && last->batch == batch &&
-			    last->args == (u16)s->args;
-		u32 had = last->count;
-		/* none left: a thread that reads has just taken the last */
-		if ((same || tail - c->head >= RING) && had && __sync_val_compare_and_swap(&last->count, had, had + n) == had) {
-			if (!same) {
-				last->flags |= F_MERGED;
-				count(C_MERGED, 1);
-			}
-			last->seq = seq;
-			return 0;
-		}
-	}
 	struct pending *p = &c->ring[tail & (RING - 1)];
 	p->start = first;
 	p->bytes = s->bytes;
@@ -264,14 +303,14 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	return 0;
 }
 
-/* take_token bounds how much is reported, and leaves so many tokens to others. */
+/* take_token limits the rate of reports, and keeps `leave` tokens for others. */
 static __always_inline bool take_token(u64 now, u32 leave)
 {
 	u32 zero = 0;
 	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
 	if (!w)
 		return false;
-	u64 tick = now >> 20, gone = tick - w->filled;
+	u64 tick = now >> TICK_SHIFT, gone = tick - w->filled;
 	if (gone) {
 		u64 tokens = gone > slow_burst ? slow_burst : w->tokens + gone * slow_per_tick;
 		w->tokens = tokens > slow_burst ? slow_burst : tokens;
@@ -283,7 +322,8 @@ static __always_inline bool take_token(u64 now, u32 leave)
 	return true;
 }
 
-/* may_report bounds how many slow calls are reported: where all are slow, a part of them tells as much. The rest is counted. */
+/* may_report limits how many slow calls are reported: where all are slow, a part of them shows as much. The rest is
+ * counted. */
 static __always_inline bool may_report(u64 now)
 {
 	count(C_SLOW, 1);
@@ -299,16 +339,16 @@ static __always_inline bool sample(u64 now)
 	struct scratch *w;
 	if (!sample_per_tick || !(w = bpf_map_lookup_elem(&scratches, &zero)))
 		return false;
-	if (w->tick != now >> 20) {
-		w->tick = now >> 20;
+	if (w->tick != now >> TICK_SHIFT) {
+		w->tick = now >> TICK_SHIFT;
 		w->sampled = 0;
 	}
 	return w->sampled++ < sample_per_tick;
 }
 
-/* way_out says how a reply of a batch left its server; what TLS hides is not known. A silence that ended a moment ago, with the reply to a call
- * before this one, counts. */
-static __always_inline u32 way_out(struct conn *c, struct batch *b, u64 now)
+/* reply_flags tells how a reply of a batch left its server; under TLS that is not known. A silence that ended just
+ * before, with the reply to an earlier call, counts. */
+static __always_inline u32 reply_flags(struct conn *c, struct batch *b, u64 now)
 {
 	if (c->tls)
 		return 0;
@@ -317,6 +357,55 @@ static __always_inline u32 way_out(struct conn *c, struct batch *b, u64 now)
 	return c->silent_from < b->read && c->silent_to > b->read && now - c->silent_to < slow_ns ? F_QUIET : 0;
 }
 
+/* end_of gives when a thread ended its activity for a batch, if it did between the read and now. */
+static __always_inline struct activity_end *end_of(struct thread *t, struct batch *b, u64 now)
+{
+	u32 slot = t->ends;
+	struct ends *all = bpf_map_lookup_elem(&ends, &slot);
+	if (!all)
+		return NULL;
+	struct activity_end *end = &all->at[b->activity & (ENDS - 1)];
+	return end->number == b->activity && end->to >= b->read && end->to <= now ? end : NULL;
+}
+
+/* at_server fills in what only the server's end of a call knows. */
+static __always_inline void at_server(struct call_event *e, struct conn *c, struct batch *b, u64 now)
+{
+	e->at[2] = b->read;
+	e->clk[0] = b->clk_arrived;
+	e->complete = b->arrived;
+	e->flags |= reply_flags(c, b, now);
+	e->clk[1] = e->clk[2] = b->clk_read;
+	struct thread *reader = thread_of(b->slot);
+	if (!reader)
+		return;
+	e->tid = reader->tid;
+	e->tgid = reader->tgid;
+	struct activity_end *end = end_of(reader, b, now);
+	if (end) {
+		e->at[2] = end->to;
+		e->clk[2] = end->clk;
+	}
+}
+
+/* at_client fills in what only the client's end of a call knows, and what the server's end published. */
+static __always_inline void at_client(struct call_event *e, struct conn *c, struct feed *f, struct pending *p, u32 seq)
+{
+	struct mark *m = arrival(c, seq);
+	e->at[2] = m ? m->ns : f->now;
+	if (m && c->slot == f->slot)
+		e->clk[2] = m->clk;
+	else
+		e->clk[2] = e->clk[3];
+	u32 slot = c->pair;
+	struct pair *pair = bpf_map_lookup_elem(&pairs, &slot);
+	if (pair && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
+		e->pair = *pair;
+		e->flags |= F_PAIRED;
+	}
+}
+
+/* report_call reports the call whose request is at a place of the ring. seq is that of the byte after its reply. */
 __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u32 seq)
 {
 	if (!c || !f)
@@ -352,48 +441,18 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 	}
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	e->at[1] = b->read;
-	if (c->role == SERVER) {
-		e->at[2] = b->read;
-		e->clk[0] = b->clk_arrived;
-		e->complete = b->arrived;
-		e->flags |= way_out(c, b, f->now);
-		e->clk[1] = e->clk[2] = b->clk_read;
-		struct thread *reader = thread_of(b->slot);
-		if (reader) {
-			e->tid = reader->tid;
-			e->tgid = reader->tgid;
-			u32 slot = reader->turns;
-			struct turns *all = bpf_map_lookup_elem(&turns, &slot);
-			if (all) {
-				struct turn *turn = &all->at[b->item & (TURNS - 1)];
-				if (turn->number == b->item && turn->to >= b->read && turn->to <= f->now) {
-					e->at[2] = turn->to;
-					e->clk[2] = turn->clk;
-				}
-			}
-		}
-	} else {
-		struct mark *m = arrival(c, seq);
-		e->at[2] = m ? m->ns : f->now;
-		if (m && c->slot == f->slot)
-			e->clk[2] = m->clk;
-		else
-			e->clk[2] = e->clk[3];
-		u32 slot = c->pair;
-		struct pair *pair = bpf_map_lookup_elem(&pairs, &slot);
-		if (pair && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
-			e->pair = *pair;
-			e->flags |= F_PAIRED;
-		}
-	}
+	if (c->role == SERVER)
+		at_server(e, c, b, f->now);
+	else
+		at_client(e, c, f, p, seq);
 	bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
 }
 
-/* publish tells the client's end of a connection on this host what the server did for what it has just answered. first is the place in the
- * ring of the first call that this send answered. */
-__noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
+/* publish gives the client's end of a connection on this host what the server did for the calls that it has just
+ * answered. first is the place in the ring of the first of them. */
+__noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_seq)
 {
 	if (!c || !f)
 		return 0;
@@ -404,14 +463,14 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 		return 0;
 	struct pending *p = &c->ring[first & (RING - 1)];
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
-	pair->settled = 0;
+	pair->settled = NOT_SETTLED;
 	pair->seq_from = p->seq - p->bytes;
-	pair->seq_to = c->asked;
+	pair->seq_to = c->requested_seq;
 	pair->arrived = p->start;
 	pair->complete = b->arrived;
 	pair->read = pair->done = b->read;
 	pair->send = f->now;
-	pair->split = f->now - p->start >= min_item_ns;
+	pair->split = f->now - p->start >= min_activity_ns;
 	if (pair->split) {
 		pair->clk_arrived = b->clk_arrived;
 		pair->clk_read = pair->clk_done = b->clk_read;
@@ -425,23 +484,19 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied)
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
 	pair->tls = c->tls;
-	pair->flags = way_out(c, b, f->now);
-	snapshot(pair->slot, f->now, &pair->clk_client);
-	u32 turn_slot = t->turns;
-	struct turns *all = bpf_map_lookup_elem(&turns, &turn_slot);
-	if (all) {
-		struct turn *turn = &all->at[b->item & (TURNS - 1)];
-		if (turn->number == b->item && turn->to >= b->read && turn->to <= f->now) {
-			pair->done = turn->to;
-			if (pair->split)
-				pair->clk_done = turn->clk;
-		}
+	pair->flags = reply_flags(c, b, f->now);
+	read_clocks(pair->slot, f->now, &pair->clk_client);
+	struct activity_end *end = end_of(t, b, f->now);
+	if (end) {
+		pair->done = end->to;
+		if (pair->split)
+			pair->clk_done = end->clk;
 	}
-	pair->asked = c->asked;
-	pair->replied = replied;
+	pair->requested_seq = c->requested_seq;
+	pair->replied_seq = replied_seq;
 	barrier();
 	if (!c->outstanding && !c->rep.started)
-		pair->settled = c->aligned ? 2 : 1;
+		pair->settled = c->aligned ? ALL_ANSWERED_ALIGNED : ALL_ANSWERED;
 	return 0;
 }
 
@@ -466,7 +521,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->args = pair->args;
 	e->req_bytes = pair->req_bytes;
 	e->rep_bytes = pair->rep_bytes;
-	e->seq = pair->asked;
+	e->seq = pair->requested_seq;
 	fill_addr(&e->addr, c);
 	e->conn = c->cookie;
 	e->number = pair->calls;
@@ -490,7 +545,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	if (!c || !f)
 		return 0;
 	if (c->head == c->tail || !c->outstanding) {
-		lose(c, C_EXCESS); /* a reply that nobody asked for: we were wrong about the order */
+		lose_order(c, C_EXCESS); /* a reply without a request: the order was wrong */
 		f->bad = 1;
 		return 0;
 	}
@@ -505,12 +560,12 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
 		if (ns >= slow_ns) {
-			if (may_report(f->now) || of_slowpath(c))
+			if (may_report(f->now) || is_own_call(c))
 				report_call(c, f, c->head, 0, seq);
 		} else if (sample(f->now)) {
 			count(C_SAMPLED, 1);
 			report_call(c, f, c->head, F_SAMPLED, seq);
-		} else if (c->opened && c->calls <= GREETING) {
+		} else if (c->opened && c->calls <= HANDSHAKE_CALLS) {
 			report_call(c, f, c->head, F_FRESH, seq);
 		}
 	} else {
@@ -521,10 +576,11 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	return 0;
 }
 
-/* pop_replies matches up to n complete replies to the requests at the head of the ring, if none of them is worth a report. It gives how many. */
+/* pop_replies matches up to n complete replies to the requests at the head of the ring, if none of them is worth a
+ * report. It gives how many. */
 __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 {
-	if (!c || !f || c->head == c->tail || !c->aligned || sample_per_tick || (c->opened && c->calls < GREETING))
+	if (!c || !f || c->head == c->tail || !c->aligned || sample_per_tick || (c->opened && c->calls < HANDSHAKE_CALLS))
 		return 0;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;

@@ -1,4 +1,5 @@
-/* Thread clocks: how long each watched thread was in each state. A split of any interval is the difference of two snapshots. */
+/* Thread clocks: how long each watched thread was in each state. The states of any interval are the difference of two
+ * readings. */
 #ifndef SLOWPATH_CLOCKS_H
 #define SLOWPATH_CLOCKS_H
 
@@ -7,7 +8,7 @@ static __always_inline struct thread *thread_of(u32 slot)
 	return bpf_map_lookup_elem(&threads, &slot);
 }
 
-/* watched gives the clock of a thread, if it has one. */
+/* watched gives the clocks of a thread, if it has any. */
 static __always_inline struct thread *watched(struct task_struct *t, u32 *slot)
 {
 	u32 *s = bpf_task_storage_get(&tasks, t, 0, 0);
@@ -17,8 +18,9 @@ static __always_inline struct thread *watched(struct task_struct *t, u32 *slot)
 	return thread_of(*s);
 }
 
-/* snapshot reads a thread's clocks at a time. Another CPU may be writing them: it tries again, and then takes what it has. */
-__noinline int snapshot(u32 slot, u64 now, struct clocks *out)
+/* read_clocks copies a thread's clocks as of now. Another CPU may be writing them: it tries again, and then takes what
+ * it has. */
+__noinline int read_clocks(u32 slot, u64 now, struct clocks *out)
 {
 	struct thread *t = thread_of(slot);
 	if (!t || !out)
@@ -35,7 +37,7 @@ __noinline int snapshot(u32 slot, u64 now, struct clocks *out)
 			continue;
 		if (state < CLOCKS && now > since) {
 			if (state == ASLEEP && waking > since && waking < now) {
-				/* woken, and the wake-up not yet booked: see on_waking */
+				/* woken, and the wake-up not accounted yet: see on_waking */
 				out->ns[ASLEEP] += waking - since;
 				out->ns[RUNNABLE] += now - waking;
 			} else {
@@ -47,7 +49,7 @@ __noinline int snapshot(u32 slot, u64 now, struct clocks *out)
 	return 0;
 }
 
-/* enter books the state that ends and begins another. */
+/* enter accounts the state that ends, and begins another. */
 static __always_inline void enter(struct thread *t, u32 state, u64 now)
 {
 	t->seq++;
@@ -78,7 +80,7 @@ static __noinline u32 new_slot(void)
 	return slot;
 }
 
-/* current_thread gives the clock of the running thread, and starts one. */
+/* current_thread gives the clocks of the running thread, and starts them if there are none. */
 static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, bool server)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -99,13 +101,13 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->tgid = task->tgid;
 		t->syscall = 0;
 		t->server = server;
-		t->open = 0;
+		t->open = NO_ACTIVITY;
 		t->ssl = 0;
-		t->turns = TURN_SLOTS;
+		t->ends = END_SLOTS;
 		if (server) {
 			struct shared *g = shared();
 			if (g)
-				t->turns = __sync_fetch_and_add(&g->next_turns, 1);
+				t->ends = __sync_fetch_and_add(&g->next_ends, 1);
 		}
 		slot = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (!slot) {
@@ -118,30 +120,37 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 	return thread_of(*slot);
 }
 
-enum { TASK_INTERRUPTIBLE_ = 1, TASK_UNINTERRUPTIBLE_ = 2, TASK_STOPPED_ = 4, TASK_TRACED_ = 8, TASK_NOLOAD_ = 0x400, TASK_FROZEN_ = 0x8000 };
-enum { JOBCTL_TRAP_FREEZE_ = 1 << 23 };
+enum {
+	TASK_UNINTERRUPTIBLE = 2,
+	TASK_STOPPED = 4,
+	TASK_TRACED = 8,
+	TASK_NOLOAD = 0x400,
+	TASK_FROZEN = 0x8000,
+};
+enum { JOBCTL_TRAP_FREEZE = 1 << 23 };
 
-/* state_of says what a thread that leaves the CPU will be doing. */
+/* state_of is the state of a thread that leaves the CPU. */
 static __always_inline u32 state_of(struct task_struct *t, bool preempt, u32 state)
 {
 	if (preempt || state == 0) {
 		if (bpf_core_field_exists(t->throttled)) {
 			if (t->throttled)
 				return THROTTLED;
-		} else if (bpf_core_field_exists(t->se.cfs_rq->throttle_count) && t->se.cfs_rq && t->se.cfs_rq->throttle_count) {
+		} else if (bpf_core_field_exists(t->se.cfs_rq->throttle_count) && t->se.cfs_rq &&
+			   t->se.cfs_rq->throttle_count) {
 			return THROTTLED;
 		}
 		return RUNNABLE;
 	}
-	if (state & (TASK_STOPPED_ | TASK_TRACED_ | TASK_FROZEN_) || t->jobctl & JOBCTL_TRAP_FREEZE_)
+	if (state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN) || t->jobctl & JOBCTL_TRAP_FREEZE)
 		return FROZEN;
-	if (state & TASK_UNINTERRUPTIBLE_ && !(state & TASK_NOLOAD_))
+	if (state & TASK_UNINTERRUPTIBLE && !(state & TASK_NOLOAD))
 		return BLOCKED;
 	return ASLEEP;
 }
 
-/* throttled_time is how long the tasks of a cfs_rq were held, up to the last release; it grows at releases only. It is read by address: a
- * thread that was released may have moved to that of another CPU. */
+/* throttled_time is how long the tasks of a cfs_rq were throttled, up to the last release; it grows at releases only.
+ * It is read by address: a thread that was released may have moved to the cfs_rq of another CPU. */
 static __always_inline u64 throttled_time(u64 cfs_rq)
 {
 	struct cfs_rq *q = (struct cfs_rq *)cfs_rq;
@@ -150,8 +159,9 @@ static __always_inline u64 throttled_time(u64 cfs_rq)
 	return BPF_CORE_READ(q, throttled_clock_self_time);
 }
 
-/* report_offcpu tells of a wait that began when the present state did. */
-static __noinline int report_offcpu(struct thread *t, struct task_struct *task, struct task_struct *by, u64 from, u64 to)
+/* report_offcpu reports a wait that began when the present state did. */
+static __noinline int report_offcpu(struct thread *t, struct task_struct *task, struct task_struct *by, u64 from,
+				    u64 to)
 {
 	if (to - from < min_offcpu_ns)
 		return 0;
@@ -176,8 +186,8 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	return 0;
 }
 
-/* awaits_work says that a thread that falls asleep has nothing to do: it asks for the next event, or waits to be called by another thread. A
- * sleep in any other system call belongs to what it is doing. */
+/* awaits_work: a thread that falls asleep has nothing to do. It waits for the next event, or to be woken by another
+ * thread. A sleep in any other system call is part of what it is doing. */
 static __always_inline bool awaits_work(struct task_struct *t)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
@@ -209,10 +219,10 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		t->syscall = REG_NR(regs);
 		t->arg = REG_SYS1(regs);
 	}
-	if (state == ASLEEP && t->open == 1 && awaits_work(prev)) {
-		t->item.to = now;
-		snapshot(slot, now, &t->item.clk_to);
-		t->open = 2;
+	if (state == ASLEEP && t->open == UNDER_WAY && awaits_work(prev)) {
+		t->activity.to = now;
+		read_clocks(slot, now, &t->activity.clk_to);
+		t->open = ENDED_ASLEEP;
 	}
 	if (state == THROTTLED) {
 		t->held_in = (u64)prev->se.cfs_rq;
@@ -229,15 +239,15 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 		return;
 	u32 was = t->state;
 	u64 since = t->since;
-	/* Nobody runs who was not woken. No wake-up since it fell asleep means that it came while the thread was on its way there: on_waking saw it
-	 * on the CPU still. All since then is a wait for the CPU. */
+	/* No thread runs without having been woken. If no wake-up was seen since it fell asleep, it came while the thread
+	 * was on its way there: on_waking saw it on the CPU still. All since then is a wait for the CPU. */
 	if (was == ASLEEP) {
 		u64 woken = t->waking > since ? t->waking : since;
 		enter(t, RUNNABLE, woken);
 		was = RUNNABLE;
 		since = woken;
 	}
-	/* Between its release and now it waited for the CPU like any other. */
+	/* Between its release and now it was in the run queue like any other thread. */
 	if (was == THROTTLED) {
 		u64 held = throttled_time(t->held_in) - t->held_ns;
 		if (held && held < now - since) {
@@ -252,9 +262,10 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 	t->waking = 0;
 }
 
-static __always_inline int switched(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+static __always_inline int switched(bool preempt, struct task_struct *prev, struct task_struct *next,
+				    unsigned int prev_state)
 {
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	leave_cpu(prev, preempt, prev_state, now);
 	take_cpu(next, prev, now);
 	return 0;
@@ -274,7 +285,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	struct thread *t = watched(task, &slot);
 	if (!t)
 		return 0;
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	u32 state = t->state;
 	if (state == BLOCKED || state == FROZEN) {
 		u64 since = t->since;
@@ -284,7 +295,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	}
 	if (state == ON_CPU && task->on_rq)
 		return 0; /* it was about to sleep, and will not */
-	t->waking = now; /* booked when it runs; see snapshot */
+	t->waking = now; /* accounted when it runs; see read_clocks */
 	return 0;
 }
 

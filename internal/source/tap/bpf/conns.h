@@ -1,5 +1,5 @@
-/* Connections: which sockets are watched, who is at their ends, and what happened to them. The state of a connection is kept with its
- * socket, so that it ends with it. */
+/* Connections: which sockets are watched, which processes have their ends, and what happened to them. The state of a
+ * connection is stored with its socket, and so ends with it. */
 #ifndef SLOWPATH_CONNS_H
 #define SLOWPATH_CONNS_H
 
@@ -15,11 +15,11 @@ static __always_inline u16 swap16(u16 v)
 	return v << 8 | v >> 8;
 }
 
-/* role_of says whether a socket belongs to a server or to one of its clients; 0: it is not watched. */
+/* role_of is which end of a connection a socket is; 0: it is not watched. */
 static __always_inline u32 role_of(const struct sock *sk)
 {
 	u16 family = sk->__sk_common.skc_family;
-	if (family != AF_INET_ && family != AF_INET6_)
+	if (family != AF_INET && family != AF_INET6)
 		return 0;
 	if (watched_port(sk->__sk_common.skc_num))
 		return SERVER;
@@ -35,7 +35,7 @@ static __always_inline void addresses(const struct sock *sk, u8 *local, u8 *remo
 	*rport = swap16(sk->__sk_common.skc_dport);
 	__builtin_memset(local, 0, 16);
 	__builtin_memset(remote, 0, 16);
-	if (*family == AF_INET6_) {
+	if (*family == AF_INET6) {
 		BPF_CORE_READ_INTO((struct in6_addr *)local, sk, __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO((struct in6_addr *)remote, sk, __sk_common.skc_v6_daddr);
 	} else { /* as IPv4 mapped into IPv6 */
@@ -50,7 +50,7 @@ static __always_inline struct conn *conn_of(const struct sock *sk)
 	return bpf_sk_storage_get(&conns, (void *)sk, 0, 0);
 }
 
-/* find_pair gives both ends of a connection on this host the same slot. */
+/* find_pair gives both ends of a connection on this host the same slot in pairs. */
 __noinline int find_pair(struct conn *c)
 {
 	struct pair_key k = {};
@@ -81,7 +81,7 @@ __noinline int find_pair(struct conn *c)
 	return slot;
 }
 
-__noinline int forget_pair(struct conn *c)
+__noinline int delete_pair(struct conn *c)
 {
 	struct pair_key k = {};
 	if (!c || c->role != SERVER)
@@ -93,20 +93,20 @@ __noinline int forget_pair(struct conn *c)
 	return bpf_map_delete_elem(&pair_slots, &k);
 }
 
-/* same_host says that both ends have the same address, so that both are sockets of this host. */
+/* same_host: both ends have the same address, so that both are sockets of this host. */
 static __always_inline bool same_host(struct conn *c)
 {
 	u64 *l = (u64 *)c->laddr, *r = (u64 *)c->raddr;
 	return l[0] == r[0] && l[1] == r[1];
 }
 
-/* both_here is the same for a socket, before its connection is looked up. The addresses of IPv6 are looked at later. */
+/* both_here is the same for a socket whose connection has not been found yet. It knows IPv4 only. */
 static __always_inline bool both_here(const struct sock *sk)
 {
 	return sk->__sk_common.skc_daddr && sk->__sk_common.skc_daddr == sk->__sk_common.skc_rcv_saddr;
 }
 
-/* skip_light says that a socket is the client's end of a connection whose server's end does the work. */
+/* skip_light: the socket is the client's end of a connection whose server's end parses for both. */
 static __always_inline bool skip_light(const struct sock *sk)
 {
 	return !strict_all && both_here(sk) && !watched_port(sk->__sk_common.skc_num);
@@ -123,8 +123,8 @@ static __always_inline void pair_up(struct conn *c)
 	}
 }
 
-/* leave_own leaves out the client's end of a connection of slowpath, and tells the server's end. */
-static __always_inline void leave_own(struct conn *c)
+/* ignore_own ignores the client's end of a connection of slowpath, and notes that for the server's end. */
+static __always_inline void ignore_own(struct conn *c)
 {
 	u32 slot = c->pair;
 	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
@@ -133,8 +133,8 @@ static __always_inline void leave_own(struct conn *c)
 	c->ignore = 1;
 }
 
-/* of_slowpath says that a call is one of slowpath's own, which are few. */
-static __always_inline bool of_slowpath(struct conn *c)
+/* is_own_call: the call is one of slowpath itself. There are few. */
+static __always_inline bool is_own_call(struct conn *c)
 {
 	u32 slot = c->pair;
 	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
@@ -180,20 +180,22 @@ static __always_inline void fill_addr(struct addr *a, struct conn *c)
 	__builtin_memcpy(a->raddr, c->raddr, 16);
 }
 
-/* closed_by tells who ended a connection: 1 this end, 2 its peer, 0 neither. A reset that was received is told by sk_err, which is set before the
- * state (net/ipv4/tcp_input.c, tcp_reset); so is that TCP gave up. */
-static __always_inline u32 closed_by(const struct conn *c, u32 oldstate, int error)
+/* closer_of tells which end closed a connection first. A reset that was received shows in sk_err, which is set before
+ * the state (net/ipv4/tcp_input.c, tcp_reset); so does a timeout. */
+static __always_inline enum closed_by closer_of(const struct conn *c, u32 oldstate, int error)
 {
 	if (c->passive_close)
-		return 2;
-	if (oldstate != TCP_ESTABLISHED_ && oldstate != TCP_SYN_SENT_)
-		return 1; /* it had sent its FIN */
+		return CLOSED_BY_PEER;
+	if (oldstate != TCP_ESTABLISHED && oldstate != TCP_SYN_SENT)
+		return CLOSED_BY_THIS_END; /* it had sent its FIN */
 	if (!error)
-		return 1;
-	return oldstate == TCP_ESTABLISHED_ && (error == ECONNRESET_ || error == EPIPE_) ? 2 : 0;
+		return CLOSED_BY_THIS_END;
+	bool reset = error == ECONNRESET || error == EPIPE;
+	return oldstate == TCP_ESTABLISHED && reset ? CLOSED_BY_PEER : CLOSED_BY_NEITHER;
 }
 
-/* report_conn reports what happened to a connection; before is its state before a close, with the error of its socket in the upper half. */
+/* report_conn reports what happened to a connection; before is its state before a close, with the error of its socket
+ * in the upper half. */
 __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 {
 	if (!c)
@@ -207,14 +209,14 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->error = before >> 16;
 	e->state = before;
 	e->op = e->args = 0;
-	e->req_bytes = e->unused = 0;
+	e->req_bytes = e->unused = e->unused2 = 0;
 	if (type == EV_CLOSE && c->aligned && c->outstanding && c->head != c->tail) {
 		struct pending *p = &c->ring[c->head & (RING - 1)];
 		e->op = p->op;
 		e->args = p->args;
 		e->req_bytes = p->bytes;
 	}
-	e->closed_by = type == EV_CLOSE ? closed_by(c, e->state, e->error) : 0;
+	e->closed_by = type == EV_CLOSE ? closer_of(c, e->state, e->error) : CLOSED_BY_NEITHER;
 	e->tid = c->tid;
 	e->tgid = c->tgid;
 	e->outstanding = c->outstanding;
@@ -232,7 +234,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
 	__builtin_memset(e->comm, 0, 16);
-	if (bpf_get_current_pid_tgid() >> 32 == c->tgid) /* opening and closing may be booked in the context of another task */
+	if (bpf_get_current_pid_tgid() >> 32 == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
@@ -242,12 +244,12 @@ SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int newstate)
 {
 	struct conn *c = conn_of(sk);
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	if (!c) {
 		u32 role = role_of(sk);
 		if (!role)
 			return 0;
-		if (newstate == TCP_SYN_SENT_ && role == CLIENT) {
+		if (newstate == TCP_SYN_SENT && role == CLIENT) {
 			u32 tgid = bpf_get_current_pid_tgid() >> 32;
 			c = create(sk, CLIENT, true, now);
 			if (!c)
@@ -256,25 +258,25 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 			c->dialled = now;
 			c->tgid = tgid;
 			c->tid = (u32)bpf_get_current_pid_tgid();
-		} else if (newstate == TCP_ESTABLISHED_ && oldstate == TCP_SYN_RECV_ && role == SERVER) {
+		} else if (newstate == TCP_ESTABLISHED && oldstate == TCP_SYN_RECV && role == SERVER) {
 			c = create(sk, SERVER, true, now);
 			if (c)
 				report_conn(c, EV_OPEN, 0, now);
 		}
 		return 0;
 	}
-	if (newstate == TCP_ESTABLISHED_) {
+	if (newstate == TCP_ESTABLISHED) {
 		c->opened = now;
-		/* the local port and address may be chosen after the SYN was begun */
+		/* the local port and address may be chosen after the SYN */
 		addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
 		c->light = c->role == CLIENT && !strict_all && same_host(c);
 		pair_up(c);
 		report_conn(c, EV_OPEN, 0, now);
-	} else if (newstate == TCP_CLOSE_WAIT_) {
+	} else if (newstate == TCP_CLOSE_WAIT) {
 		c->passive_close = 1;
-	} else if (newstate == TCP_CLOSE_) {
+	} else if (newstate == TCP_CLOSE) {
 		report_conn(c, EV_CLOSE, (u32)sk->sk_err << 16 | (u16)oldstate, now);
-		forget_pair(c);
+		delete_pair(c);
 		struct shared *g = shared();
 		if (g)
 			__sync_fetch_and_add(&g->conns, -1);
@@ -296,7 +298,7 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	e->type = EV_RETRANS;
 	e->state = sk->__sk_common.skc_state;
-	e->why = BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_state);
+	e->ca_state = BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_state);
 	e->backoff = BPF_CORE_READ(icsk, icsk_backoff);
 	e->rto_us = (BPF_CORE_READ(tp, srtt_us) >> 3) + BPF_CORE_READ(tp, rttvar_us); /* __tcp_set_rto of net/ipv4/tcp.h */
 	e->dups = bpf_core_field_exists(tp->dsack_dups) ? BPF_CORE_READ(tp, dsack_dups) : 0;
@@ -304,8 +306,8 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 	e->seq = BPF_CORE_READ(tp, snd_una);
 	e->unacked = BPF_CORE_READ(tp, snd_nxt) - e->seq;
 	fill_addr(&e->addr, c);
-	e->now = wall();
-	e->last_out = c->light ? 0 : c->last_out; /* light: nobody keeps it */
+	e->now = monotonic_ns();
+	e->last_out = c->light ? 0 : c->last_out; /* light: it is not kept */
 	submit(e);
 	return 0;
 }
@@ -321,19 +323,19 @@ static __always_inline int ready(const struct sock *sk)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock((void *)sk);
 	if (!tp)
 		return 0;
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	u32 seq = tp->rcv_nxt;
 	u32 tail = c->mark_tail;
-	if (tail - c->mark_head >= MARKS) { /* more segments than marks: the last mark stands for the rest */
+	if (tail - c->mark_head >= MARKS) { /* more segments than marks: the last mark also counts for the rest */
 		struct mark *last = &c->marks[(tail - 1) & (MARKS - 1)];
 		last->seq = seq;
-		c->crowded = now;
+		c->marks_full = now;
 		return 0;
 	}
 	struct mark *m = &c->marks[tail & (MARKS - 1)];
 	m->seq = seq;
 	m->ns = now;
-	snapshot(c->slot, now, &m->clk);
+	read_clocks(c->slot, now, &m->clk);
 	barrier();
 	c->mark_tail = tail + 1;
 	return 0;

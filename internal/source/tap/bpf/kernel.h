@@ -1,5 +1,5 @@
-/* Own declarations of the few kernel structures that the programs read. Offsets come from the running kernel's BTF (CO-RE), so
- * only names and types matter here; a field that a kernel lacks is asked for with bpf_core_field_exists. */
+/* Own declarations of the few kernel structures that the programs read. Offsets come from the BTF of the running kernel
+ * (CO-RE), so only names and types matter here; bpf_core_field_exists tells whether a kernel has a field. */
 #ifndef SLOWPATH_KERNEL_H
 #define SLOWPATH_KERNEL_H
 
@@ -25,8 +25,17 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_QUEUE = 22,
-       BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
 enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 #define BPF_RB_NO_WAKEUP 1
@@ -39,7 +48,7 @@ struct sched_entity {
 
 struct cfs_rq {
 	int throttle_count;
-	u64 throttled_clock_self_time; /* since 6.6: how long its tasks were held, up to the last release */
+	u64 throttled_clock_self_time; /* since 6.6: how long its tasks were throttled, up to the last release */
 } CORE;
 
 struct task_struct {
@@ -49,7 +58,7 @@ struct task_struct {
 	int on_rq;
 	unsigned int __state;
 	unsigned long jobctl;
-	bool throttled; /* since 6.18: the task itself is held by CFS bandwidth control */
+	bool throttled; /* since 6.18: the task itself is throttled */
 	struct sched_entity se;
 } CORE;
 
@@ -128,13 +137,24 @@ struct pt_regs {
 } CORE;
 #define REG_NR(r) ((int)(r)->orig_ax)
 #define REG_ARG1(r) ((r)->di)
-#define REG_SYS1(r) ((r)->di) /* of a system call; a reply may stand in the register of a function's */
+#define REG_SYS1(r) ((r)->di) /* of a system call */
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
-#define REG_ARG4(r) ((r)->cx) /* of a function; a system call has it elsewhere */
+#define REG_ARG4(r) ((r)->cx) /* of a function; a system call has its fourth argument elsewhere */
 #define REG_RET(r) ((r)->ax)
-enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47, NR_futex = 202,
-       NR_epoll_wait = 232, NR_epoll_pwait = 281 };
+enum {
+	NR_read = 0,
+	NR_write = 1,
+	NR_readv = 19,
+	NR_writev = 20,
+	NR_sendto = 44,
+	NR_recvfrom = 45,
+	NR_sendmsg = 46,
+	NR_recvmsg = 47,
+	NR_futex = 202,
+	NR_epoll_wait = 232,
+	NR_epoll_pwait = 281,
+};
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -148,17 +168,46 @@ struct pt_regs {
 #define REG_ARG3(r) ((r)->regs[2])
 #define REG_ARG4(r) ((r)->regs[3])
 #define REG_RET(r) ((r)->regs[0])
-enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206, NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_futex = 98,
-       NR_epoll_wait = -100 /* there is none */, NR_epoll_pwait = 22 };
+enum {
+	NR_read = 63,
+	NR_write = 64,
+	NR_readv = 65,
+	NR_writev = 66,
+	NR_sendto = 206,
+	NR_recvfrom = 207,
+	NR_sendmsg = 211,
+	NR_recvmsg = 212,
+	NR_futex = 98,
+	NR_epoll_wait = -100, /* there is none */
+	NR_epoll_pwait = 22,
+};
 #else
 #error "no declaration of pt_regs for this architecture"
 #endif
 enum { NR_io_uring_enter = 426, NR_epoll_pwait2 = 441 };
 
-enum { AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10 };
-enum { MSG_PEEK_ = 2 };
-enum { TCP_ESTABLISHED_ = 1, TCP_SYN_SENT_ = 2, TCP_SYN_RECV_ = 3, TCP_FIN_WAIT1_ = 4, TCP_CLOSE_ = 7, TCP_CLOSE_WAIT_ = 8, TCP_LAST_ACK_ = 9,
-       TCP_LISTEN_ = 10, TCP_CLOSING_ = 11, TCP_NEW_SYN_RECV_ = 12 };
-enum { EPIPE_ = 32, ECONNRESET_ = 104 };
+enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
+enum { MSG_PEEK = 2 };
+
+/* include/net/tcp_states.h */
+enum tcp_state : u8 {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT,
+	TCP_SYN_RECV,
+	TCP_FIN_WAIT1,
+	TCP_FIN_WAIT2,
+	TCP_TIME_WAIT,
+	TCP_CLOSE,
+	TCP_CLOSE_WAIT,
+	TCP_LAST_ACK,
+	TCP_LISTEN,
+	TCP_CLOSING,
+	TCP_NEW_SYN_RECV,
+};
+
+/* States of the sender's congestion control, include/uapi/linux/tcp.h. */
+enum tcp_ca_state : u8 { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+
+enum { EPIPE = 32, ECONNRESET = 104 };
 
 #endif

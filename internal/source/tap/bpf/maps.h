@@ -4,13 +4,13 @@
 
 /* Set by the loader. */
 const volatile u64 slow_ns = 10000000;      /* calls that take this long are reported */
-const volatile u64 min_item_ns = 200000;    /* work of a server that takes this long is reported */
+const volatile u64 min_activity_ns = 200000;    /* work of a server that takes this long is reported */
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
-const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick of 2^20 ns */
+const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick (see TICK_SHIFT) */
 const volatile u32 slow_per_tick = 1;       /* slow calls reported per CPU and tick in the long run */
 const volatile u32 slow_burst = 1000;       /* and at once */
-const volatile u32 own_tgid = 0;            /* slowpath itself: its calls are not watched from its own side */
+const volatile u32 own_tgid = 0;            /* slowpath itself: its own end of its connections is not watched */
 const volatile u32 strict_all = 0;          /* parse at both ends of every connection */
 const volatile u32 max_conns = 20000;
 const volatile u32 max_ops = OPS;           /* the sizes of ops and hists go with it */
@@ -38,10 +38,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TURN_SLOTS);
+	__uint(max_entries, END_SLOTS);
 	__type(key, u32);
-	__type(value, struct turns);
-} turns SEC(".maps");
+	__type(value, struct ends);
+} ends SEC(".maps");
 
 /* slots of threads that have ended */
 struct {
@@ -109,7 +109,7 @@ struct shared {
 	u32 next_thread;
 	u32 next_op;
 	u32 next_pair;
-	u32 next_turns;
+	u32 next_ends;
 	u32 conns;
 	u32 unused;
 	u64 next_cookie;
@@ -122,8 +122,8 @@ struct {
 	__type(value, struct shared);
 } globals SEC(".maps");
 
-/* scratch is where the bytes of a system call are looked at. A program cannot be interrupted by itself on the same CPU, but by another
- * one in a softirq, which parses nothing. */
+/* scratch is where the bytes of a system call are parsed. A program can be interrupted on its CPU only by another one
+ * in a softirq, which parses nothing. */
 struct scratch {
 	u8 data[MASK + 1 + CARRY]; /* only the first WINDOW + CARRY bytes are used */
 	u64 tick;     /* of sampled */
@@ -155,13 +155,13 @@ static __always_inline struct shared *shared(void)
 	return bpf_map_lookup_elem(&globals, &zero);
 }
 
-/* wall is the time of all events. */
-static __always_inline u64 wall(void)
+/* monotonic_ns is the time of all events. */
+static __always_inline u64 monotonic_ns(void)
 {
 	return bpf_ktime_get_ns();
 }
 
-/* reserve takes room in the ring buffer and counts what finds none. */
+/* reserve takes room in the ring buffer, and counts events for which there is none. */
 #define reserve(T)                                                          \
 	({                                                                  \
 		T *e_ = bpf_ringbuf_reserve(&events, sizeof(T), 0);         \
@@ -169,7 +169,7 @@ static __always_inline u64 wall(void)
 			count(C_DROPPED, 1);                                \
 		e_;                                                         \
 	})
-/* Nobody is woken: the reader looks on a timer, so that the watched thread does not pay for a wake-up. */
+/* The reader polls on a timer and is not woken, so that the watched thread does not pay for a wake-up. */
 #define submit(e) bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP)
 
 #endif

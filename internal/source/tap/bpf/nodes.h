@@ -1,5 +1,5 @@
-/* Nodes: which of the watched servers a connection is of. It is asked once per connection, so that the histograms of several servers are
- * kept apart by the numbers of their commands, and no call pays for it. */
+/* Nodes: which of the watched servers a connection belongs to. That is found out once per connection, so that no call
+ * pays for it. Each command of each node has a number of its own, which keeps their histograms apart. */
 #ifndef SLOWPATH_NODES_H
 #define SLOWPATH_NODES_H
 

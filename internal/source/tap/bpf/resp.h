@@ -1,4 +1,5 @@
-/* RESP, as far as one must read it to know where each request and each reply ends: headers are read, bodies are skipped. */
+/* RESP, as far as it must be read to know where each request and each reply ends: headers are read, bodies are skipped.
+ * */
 #ifndef SLOWPATH_RESP_H
 #define SLOWPATH_RESP_H
 
@@ -10,12 +11,12 @@ struct parse {
 	struct conn *c;
 	struct scratch *w;
 	u32 message; /* where in the window the message began; LIMIT: before it */
-	u32 head;    /* request: end of what stands before its key, */
+	u32 head;    /* request: end of what is before its key, */
 	u32 key;     /* end of the key, */
-	u32 value;   /* begin of the value */
+	u32 value;   /* beginning of the value */
 };
 
-/* windows is the place of a system call's bytes that is in the scratch. */
+/* windows is which part of a system call's bytes is in the scratch. */
 struct windows {
 	struct feed *f;
 	struct conn *c;
@@ -25,7 +26,8 @@ struct windows {
 	u32 rest;                /* with so many bytes of this system call */
 };
 
-/* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see through it. */
+/* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see
+ * through it. */
 static __always_inline u8 byte(struct parse *q, u32 p)
 {
 	barrier_var(p);
@@ -33,7 +35,7 @@ static __always_inline u8 byte(struct parse *q, u32 p)
 	return q->w->data[p];
 }
 
-/* line_end gives the place behind the next "\n" within some bytes of p; 0: it is not there. */
+/* line_end gives the place behind the next "\n" within LINE bytes of p; 0: there is none. */
 __noinline u32 line_end(u32 p, u32 total)
 {
 	u32 zero = 0;
@@ -51,8 +53,8 @@ __noinline u32 line_end(u32 p, u32 total)
 	return 0;
 }
 
-/* header reads the number of "*3\r\n" at p. It gives the number and, in the lowest 16 bits, the place behind it; 0: its end is not there
- * yet; LIMIT: it is no number. */
+/* header reads the number of "*3\r\n" at p. It gives the number and, in the lowest 16 bits, the place behind it; 0: its
+ * end has not arrived yet; LIMIT: it is no number. */
 __noinline s64 header(u32 p, u32 total)
 {
 	u32 zero = 0;
@@ -113,28 +115,28 @@ static __always_inline bool has_subcommands(u64 name)
 	       name == WORD('X', 'I', 'N', 'F', 'O', 0, 0, 0) || name == WORD('O', 'B', 'J', 'E', 'C', 'T', 0, 0);
 }
 
-/* keep_word remembers a bulk string of a request that says what the command is. */
+/* keep_word keeps a bulk string of a request that is part of what identifies the command. */
 static __always_inline void keep_word(struct parse *q, struct stream *s, u32 body, s64 len)
 {
 	struct conn *c = q->c;
 	switch (s->want) {
-	case 1:
+	case WANT_NAME:
 		c->name[0] = word(q, body, len);
 		c->name[1] = word(q, body + 8, len - 8);
 		c->sub = c->arg = 0;
-		s->want = has_subcommands(c->name[0]) ? 2 : 0;
+		s->want = has_subcommands(c->name[0]) ? WANT_SUBCOMMAND : WANT_NOTHING;
 		break;
-	case 2:
+	case WANT_SUBCOMMAND:
 		c->sub = word(q, body, len);
-		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) || c->sub == SETINFO ? 3 : 0;
+		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) || c->sub == SETINFO ? WANT_ARGUMENT : WANT_NOTHING;
 		break;
-	case 3:
+	case WANT_ARGUMENT:
 		c->arg = word(q, body, len);
-		s->want = c->sub == SETINFO ? 4 : 0;
+		s->want = c->sub == SETINFO ? WANT_LIBRARY : WANT_NOTHING;
 		break;
-	case 4: /* the name of a client library, or its version: a command of its own, see op_of */
+	case WANT_LIBRARY: /* the name of a client library, or its version: a command of its own, see op_of */
 		c->name[1] = word(q, body, len);
-		s->want = 0;
+		s->want = WANT_NOTHING;
 	}
 }
 
@@ -157,7 +159,7 @@ static __always_inline u32 minus(u32 a, u32 b)
 	return a > b ? a - b : 0;
 }
 
-/* remember_request takes the shape of a request that ended at a place of the window. */
+/* remember_request keeps the shape of a request that ended at a place of the window. */
 __noinline int remember_request(struct conn *c, u32 message, u32 head, u32 key, u32 value_end)
 {
 	u32 zero = 0;
@@ -169,7 +171,7 @@ __noinline int remember_request(struct conn *c, u32 message, u32 head, u32 key, 
 	struct shape *s = &c->shape;
 	s->len = 0;
 	u32 args = c->req.args;
-	if (!c->plain || args > 3 || message >= end)
+	if (!c->ordinary || args > 3 || message >= end)
 		return 0;
 	u32 n = (args == 1 ? end : head) - message;
 	if (n > 32 || (args == 3 && (value <= key || value - key > 16)))
@@ -191,7 +193,8 @@ __noinline int remember_request(struct conn *c, u32 message, u32 head, u32 key, 
 	return 0;
 }
 
-/* same_request says whether the request at p has the shape of the one before. All bytes that tell where something begins or ends are compared. */
+/* same_request reports whether the request at p has the shape of the one before. All bytes that decide where something
+ * begins or ends are compared. */
 static __always_inline bool same_request(struct parse *q, struct shape *s, u32 p)
 {
 	u64 differ = (eight(q, p) & s->head_mask[0]) ^ s->head[0];
@@ -214,8 +217,9 @@ static __always_inline void message_done(struct conn *c, struct feed *f, struct 
 		pop_reply(c, f, seq);
 }
 
-/* skip leaves out the body of a bulk string, "\r\n" included; what is not in the window comes later. */
-static __always_inline void skip_body(struct parse *q, struct stream *s, u32 body, u64 len, bool request, u32 token_seq, u32 from)
+/* skip_body skips the body of a bulk string, "\r\n" included; what is not in the window comes later. */
+static __always_inline void skip_body(struct parse *q, struct stream *s, u32 body, u64 len, bool request, u32 token_seq,
+				      u32 from)
 {
 	u64 end = (u64)body + len;
 	s->bytes += end - from;
@@ -236,8 +240,8 @@ static __always_inline u32 seq_at(struct parse *q, u32 p)
 	return q->f->seq + p;
 }
 
-/* ch_is_first says that the token at p is the first of its message. */
-static __always_inline bool ch_is_first(struct parse *q, u32 p)
+/* is_first_token: the token at p is the first of its message. */
+static __always_inline bool is_first_token(struct parse *q, u32 p)
 {
 	return q->message == p;
 }
@@ -253,7 +257,7 @@ static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32
 	r->error = error;
 }
 
-static __always_inline bool c_has_name(struct conn *c)
+static __always_inline bool has_name(struct conn *c)
 {
 	return c->name[0] != 0;
 }
@@ -268,14 +272,14 @@ static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, 
 		q->f->i = stop;
 		return MORE;
 	}
-	bool only = !request && !s->line && s->left == 1 && ch_is_first(q, p) && end - p <= 8;
+	bool only = !request && !s->line && s->left == 1 && is_first_token(q, p) && end - p <= 8;
 	s->bytes += end - p;
 	s->line = 0;
 	q->f->i = end;
 	s->left--;
 	if (s->left)
 		return MORE;
-	if (request && !c_has_name(q->c)) { /* an empty line: no request */
+	if (request && !has_name(q->c)) { /* an empty line: no request */
 		s->started = 0;
 		return MORE;
 	}
@@ -311,7 +315,7 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 		}
 	}
 	if (len < 0) { /* null */
-		bool only = s->left == 1 && ch_is_first(q, p);
+		bool only = s->left == 1 && is_first_token(q, p);
 		s->bytes += body - p;
 		s->left--;
 		q->f->i = body;
@@ -323,7 +327,7 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 	}
 	u32 end = body + (u32)len + 2;
 	bool whole = s->left == 1 && len < WINDOW && end <= q->f->total;
-	bool only = !request && whole && ch_is_first(q, p);
+	bool only = !request && whole && is_first_token(q, p);
 	skip_body(q, s, body, len + 2, request, seq_at(q, p), p);
 	if (request && whole && q->message < LIMIT)
 		remember_request(q->c, q->message, q->head, q->key, q->value << 16 | end);
@@ -346,7 +350,7 @@ static __always_inline bool equal_request(struct parse *q, struct stream *s, u32
 	return true;
 }
 
-/* equal_reply takes the reply at p if it has the shape of the one before, and is not worth a report. */
+/* equal_reply takes the reply at p if it has the shape of the one before, and is not to be reported. */
 static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p)
 {
 	struct reply_shape *shape = &q->c->reply_shape;
@@ -359,6 +363,56 @@ static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p
 		return false;
 	q->f->i = end;
 	return true;
+}
+
+/* inline_command takes the first token of a request that is no array: an inline command, or an empty line. */
+static __always_inline long inline_command(struct parse *q, struct stream *s, u32 p, u8 ch)
+{
+	if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
+		q->c->tls = 1;
+	if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
+		q->f->bad = 1;
+		return STOP;
+	}
+	if (ch > ' ') {
+		u64 w = word(q, p, 8);
+		u64 keep = 0;
+		for (u32 b = 0; b < 8; b++) {
+			u8 x = w >> (b * 8);
+			if (x <= ' ' || p + b >= q->f->total)
+				break;
+			keep |= (u64)x << (b * 8);
+		}
+		q->c->name[0] = keep;
+	}
+	s->left = 1;
+	s->args = 1;
+	return line_token(q, s, p, true);
+}
+
+/* request_header takes the "*3\r\n" of a request. */
+static __always_inline long request_header(struct parse *q, struct stream *s, u32 p)
+{
+	s64 h = header(p, q->f->total), args = h >> 16;
+	u32 end = h & 0xffff;
+	if (!end)
+		return STOP;
+	if (end == LIMIT || args > 1 << 24) {
+		q->f->bad = 1;
+		return STOP;
+	}
+	q->f->i = end;
+	s->bytes += end - p;
+	q->message = p;
+	q->head = end;
+	q->key = q->value = 0;
+	if (args <= 0) {
+		s->started = 0;
+		return MORE;
+	}
+	s->left = s->args = args;
+	s->want = WANT_NAME;
+	return MORE;
 }
 
 static long request_token(u32 n, struct parse *q)
@@ -386,47 +440,31 @@ static long request_token(u32 n, struct parse *q)
 		q->c->req_first = m ? m->ns : q->c->role == CLIENT ? q->c->send_start : 0;
 	}
 	q->c->name[0] = q->c->name[1] = q->c->sub = q->c->arg = 0;
-	if (ch != '*') { /* an inline command, or an empty line */
-		if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
-			q->c->tls = 1;
-		if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
-			q->f->bad = 1;
-			return STOP;
-		}
-		if (ch > ' ') {
-			u64 w = word(q, p, 8);
-			u64 keep = 0;
-			for (u32 b = 0; b < 8; b++) {
-				u8 x = w >> (b * 8);
-				if (x <= ' ' || p + b >= q->f->total)
-					break;
-				keep |= (u64)x << (b * 8);
-			}
-			q->c->name[0] = keep;
-		}
-		s->left = 1;
-		s->args = 1;
-		return line_token(q, s, p, true);
-	}
-	s64 h = header(p, q->f->total), args = h >> 16;
+	return ch == '*' ? request_header(q, s, p) : inline_command(q, s, p, ch);
+}
+
+/* reply_header takes the "*3\r\n" of an array, or of another type with elements. */
+static __always_inline long reply_header(struct parse *q, struct stream *s, u32 p, u8 ch)
+{
+	s64 h = header(p, q->f->total), many = h >> 16;
 	u32 end = h & 0xffff;
 	if (!end)
 		return STOP;
-	if (end == LIMIT || args > 1 << 24) {
+	if (end == LIMIT || many > 1ll << 31) {
 		q->f->bad = 1;
 		return STOP;
 	}
-	q->f->i = end;
 	s->bytes += end - p;
-	q->message = p;
-	q->head = end;
-	q->key = q->value = 0;
-	if (args <= 0) {
-		s->started = 0;
-		return MORE;
-	}
-	s->left = s->args = args;
-	s->want = 1;
+	q->f->i = end;
+	if (many < 0)
+		many = 0;
+	if (ch == '%' || ch == '|')
+		many *= 2;
+	if (ch != '|') /* an attribute comes before its reply */
+		s->left--;
+	s->left += many;
+	if (!s->left)
+		message_done(q->c, q->f, s, false, seq_at(q, end));
 	return MORE;
 }
 
@@ -449,8 +487,6 @@ static long reply_token(u32 n, struct parse *q)
 		s->push = ch == '>';
 		s->error = ch == '-' || ch == '!';
 	}
-	s64 h, many;
-	u32 end;
 	switch (ch) {
 	case '+':
 	case '-':
@@ -469,31 +505,13 @@ static long reply_token(u32 n, struct parse *q)
 	case '%':
 	case '>':
 	case '|':
-		h = header(p, q->f->total);
-		many = h >> 16;
-		end = h & 0xffff;
-		if (!end)
-			return STOP;
-		if (end == LIMIT || many > 1ll << 31)
-			break;
-		s->bytes += end - p;
-		q->f->i = end;
-		if (many < 0)
-			many = 0;
-		if (ch == '%' || ch == '|')
-			many *= 2;
-		if (ch != '|') /* an attribute comes before its reply */
-			s->left--;
-		s->left += many;
-		if (!s->left)
-			message_done(q->c, q->f, s, false, seq_at(q, end));
-		return MORE;
+		return reply_header(q, s, p, ch);
 	}
 	q->f->bad = 1;
 	return STOP;
 }
 
-/* tokens parses what is in the window. The verifier looks at a function of its own once, and not anew for each place from which it is called. */
+/* tokens parses what is in the window. The verifier checks a global function once, and not for each of its callers. */
 __noinline int tokens(struct conn *c, struct feed *f)
 {
 	u32 zero = 0;
@@ -509,7 +527,7 @@ __noinline int tokens(struct conn *c, struct feed *f)
 	return 0;
 }
 
-/* vector takes the next buffer. */
+/* vector takes the next buffer of the system call. */
 static __always_inline long vector(struct windows *q)
 {
 	struct feed *f = q->f;
@@ -529,7 +547,7 @@ static __always_inline long vector(struct windows *q)
 	return MORE;
 }
 
-/* window takes the next piece of the buffer: skips what needs no look, and parses the rest. */
+/* window takes the next piece of the buffer: skips bodies, and parses the rest. */
 static long window(u32 n, struct windows *q)
 {
 	struct feed *f = q->f;
@@ -565,7 +583,7 @@ static long window(u32 n, struct windows *q)
 	u32 left = f->total - f->i;
 	if (f->bad)
 		return STOP;
-	if (left >= CARRY) { /* a token that is longer than any that we know */
+	if (left >= CARRY) { /* a token that is longer than any valid one */
 		f->bad = 1;
 		return STOP;
 	}

@@ -1,6 +1,6 @@
 //go:build ignore
-/* slowpath's kernel programs: every Redis call on this host, seen from its sockets and from the scheduler, without touching client or
- * server. Read types.h first. */
+/* slowpath's kernel programs: every Redis call on this host, seen from its sockets and from the scheduler, without
+ * touching client or server. Read types.h first. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -10,27 +10,34 @@
 #include "clocks.h"
 #include "conns.h"
 #include "nodes.h"
-#include "items.h"
+#include "activities.h"
 #include "calls.h"
 #include "resp.h"
-#include "quick.h"
+#include "fast_paths.h"
 #include "tls.h"
-#include "acks.h"
-#include "internals.h"
-#include "lookups.h"
-#include "looks.h"
+#include "acknowledgements.h"
+#include "server_functions.h"
+#include "dns.h"
+#include "conn_snapshots.h"
+#include "collections.h"
 
-/* so that the types of events are in the BTF of the object, from which the Go side is made */
-#define KEEP(T) const struct T *keep_##T __attribute__((unused))
-KEEP(call_event);
-KEEP(item_event);
-KEEP(offcpu_event);
-KEEP(conn_event);
-KEEP(retrans_event);
-KEEP(acked_event);
-KEEP(inner_event);
-KEEP(lookup_event);
-KEEP(glance);
+/* The BTF of the object, from which the Go side is made, must have these types. */
+#define KEEP(kind, T) const kind T *keep_##T __attribute__((unused))
+KEEP(struct, call_event);
+KEEP(struct, activity_event);
+KEEP(struct, offcpu_event);
+KEEP(struct, conn_event);
+KEEP(struct, retrans_event);
+KEEP(struct, acked_event);
+KEEP(struct, function_event);
+KEEP(struct, dns_event);
+KEEP(struct, collection_event);
+KEEP(struct, conn_snapshot);
+KEEP(enum, limit);
+KEEP(enum, tick);
+KEEP(enum, hist_size);
+KEEP(enum, counter);
+KEEP(enum, tls_cookie);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -68,14 +75,14 @@ static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 
 	return false;
 }
 
-/* look parses the bytes of a system call. It gives 0 where the order of calls is lost. */
-__noinline int look(struct conn *c, struct feed *f)
+/* parse_syscall parses the bytes of a system call. It gives 0 where the order of calls is lost. */
+__noinline int parse_syscall(struct conn *c, struct feed *f)
 {
 	if (!c || !f)
 		return 0;
 	u64 buf;
 	const struct iovec *iov;
-	u32 many = 0, zero = 0, why = C_NO_BUFFER;
+	u32 many = 0, zero = 0, reason = C_NO_BUFFER;
 	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
 	if (!w)
 		return 0;
@@ -92,13 +99,13 @@ __noinline int look(struct conn *c, struct feed *f)
 		bpf_loop(1 << 16, window, &q, 0);
 		if (!q.rest)
 			return !f->bad;
-		why = C_IOVECS;
+		reason = C_IOVECS;
 	}
-	count(why, 1);
+	count(reason, 1);
 	return 0;
 }
 
-/* settle decides whether the order of calls is known, once everything that was asked has been answered. */
+/* settle decides whether the order of calls is known, once every request has been answered. */
 static __always_inline void settle(struct conn *c, u64 now)
 {
 	if (c->aligned || c->outstanding || c->rep.started || c->req.started)
@@ -109,13 +116,14 @@ static __always_inline void settle(struct conn *c, u64 now)
 	}
 }
 
-/* align_by_server: everything that this client's end had sent was answered, by what the server's end knows, and read: what it sends now is
- * the begin of a request, and what it reads next the reply. */
+/* align_by_server: everything that this client's end had sent was answered, as far as the server's end knows, and read:
+ * what it sends now is the beginning of a request, and what it reads next the reply. */
 static __always_inline void align_by_server(struct conn *c, struct feed *f)
 {
 	u32 key = c->pair;
 	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
-	if (pair && pair->settled == 2 && pair->asked == f->seq && pair->replied == f->copied) {
+	if (pair && pair->settled == ALL_ANSWERED_ALIGNED && pair->requested_seq == f->seq &&
+	    pair->replied_seq == f->copied) {
 		c->aligned = 1;
 		count(C_ALIGNED, 1);
 	}
@@ -127,46 +135,47 @@ static __always_inline void requests(struct conn *c, struct feed *f)
 	if (!c->node)
 		c->node = node_of(c);
 	u64 last = c->last_in > c->last_out ? c->last_in : c->last_out;
-	if (!c->aligned && f->now - last > PATIENCE)
-		lose(c, C_GARBAGE); /* what was begun before this pause will not be understood any more */
+	if (!c->aligned && f->now - last > RESYNC_PAUSE_NS)
+		lose_order(c, C_GARBAGE); /* a message that began before this pause will not be completed */
 	if (!c->aligned && !c->outstanding && !c->req.started) { /* a new beginning */
 		c->exchanges++;
 		if (c->role == CLIENT)
 			align_by_server(c, f);
 	}
-	if (!c->tls && look(c, f))
+	if (!c->tls && parse_syscall(c, f))
 		return;
 	if (!c->tls)
-		lose(c, C_GARBAGE);
+		lose_order(c, C_GARBAGE);
 	else
-		sealed_request(c, f);
+		tls_request(c, f);
 }
 
 /* replies: bytes of replies were sent (server) or read (client). */
 static __always_inline void replies(struct conn *c, struct feed *f)
 {
 	if (!c->outstanding && !c->aligned)
-		return; /* to something that was asked before we came */
+		return; /* to a request that was not seen */
 	if (c->tls) {
-		sealed_reply(c, f);
+		tls_reply(c, f);
 		return;
 	}
-	if (!look(c, f))
-		lose(c, C_GARBAGE);
+	if (!parse_syscall(c, f))
+		lose_order(c, C_GARBAGE);
 	settle(c, f->now);
 }
 
-/* client_replies: a client read. A reply that came faster than any round trip answered an earlier request than the one that was seen: the client
- * does not wait for each reply, and the order is not known. */
+/* client_replies: a client read. A reply that came faster than any round trip answered an earlier request than the one
+ * that was seen: the client does not wait for each reply, and the order is not known. */
 static __always_inline void client_replies(struct conn *c, struct tcp_sock *tp, struct feed *f)
 {
-	if (!c->aligned && c->outstanding && c->exchanges && (f->now - c->in_flight_since) / 1000 < BPF_CORE_READ(tp, rtt_min.s[0].v))
+	if (!c->aligned && c->outstanding && c->exchanges &&
+	    (f->now - c->in_flight_since) / 1000 < BPF_CORE_READ(tp, rtt_min.s[0].v))
 		c->exchanges = 0;
 	replies(c, f);
 }
 
-/* paused: a client had nothing in flight for so long between two calls. One that sends the next call at once depends on the reply, or has callers
- * that wait for the connection. */
+/* paused: a client had nothing in flight for ns between two calls. One that sends the next call at once depends on the
+ * reply, or has callers that queue for the connection. */
 static __always_inline void paused(struct conn *c, u64 ns)
 {
 	c->idle_ns += ns;
@@ -188,7 +197,7 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 	if (c)
 		return c;
 	u32 role = role_of(sk);
-	if (!role || sk->__sk_common.skc_state != TCP_ESTABLISHED_)
+	if (!role || sk->__sk_common.skc_state != TCP_ESTABLISHED)
 		return NULL;
 	return create(sk, role, false, now);
 }
@@ -197,24 +206,24 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 static __always_inline void read_requests(struct conn *c, struct thread *t, struct feed *f)
 {
 	if (t && !reads_on(t, c, f->len)) {
-		end_item(t, f->now);
+		end_activity(t, f->now);
 		t->number++;
-		begin_item(t, c, f->len, f->now);
+		begin_activity(t, c, f->len, f->now);
 	}
 	u32 seq = f->seq + f->len;
 	if (!same_as_before(c, f))
 		requests(c, f);
-	c->asked = seq;
+	c->requested_seq = seq;
 }
 
 /* send_replies: a server sent. */
 static __always_inline void send_replies(struct conn *c, struct thread *t, struct feed *f)
 {
 	if (t) {
-		if (f->len >= BIG_SEND && !t->item.conn)
+		if (f->len >= BIG_SEND && !t->activity.conn)
 			sends_to(t, c, f->len);
-		end_item(t, f->now);
-		begin_item(t, NULL, 0, f->now);
+		end_activity(t, f->now);
+		begin_activity(t, NULL, 0, f->now);
 	}
 	u32 first = c->head, waited = c->outstanding, seq = f->seq + f->len;
 	if (f->now - c->last_out >= slow_ns && !c->rep.started) {
@@ -222,7 +231,7 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 		c->silent_to = f->now;
 	}
 	if (!small_reply(c, f) && !same_replies(c, f)) {
-		if (!waited && !c->strict && c->aligned) /* nobody asked for this: see small_reply */
+		if (!waited && !c->strict && c->aligned) /* it has no request: see small_reply */
 			c->strict = 1;
 		replies(c, f);
 	}
@@ -240,8 +249,8 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	if (!pair)
 		return;
 	pair->slot = slot;
-	if (pair->settled != 2 || pair->replied != seq || pair->arrived <= c->in_flight_since)
-		return; /* more is to come, or the server's end has not told yet */
+	if (pair->settled != ALL_ANSWERED_ALIGNED || pair->replied_seq != seq || pair->arrived <= c->in_flight_since)
+		return; /* more is to come, or the server's end has not published it yet */
 	u64 ns = now - pair->arrived;
 	if (c->in_flight_since && pair->arrived > c->last_in)
 		paused(c, pair->arrived - c->last_in);
@@ -263,40 +272,47 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	}
 }
 
-/* thread_here gives the clock of the running thread: mostly that of the one that was here before. */
-static __always_inline struct thread *thread_here(struct conn *c, u64 who, u64 now, u32 *slot)
+/* thread_here gives the clocks of the running thread: mostly it is the one that used the connection before. */
+static __always_inline struct thread *thread_here(struct conn *c, u64 pid_tgid, u64 now, u32 *slot)
 {
 	*slot = c->slot;
 	struct thread *t = thread_of(*slot);
-	return t && t->tid == (u32)who ? t : current_thread(now, slot, c->role == SERVER);
+	return t && t->tid == (u32)pid_tgid ? t : current_thread(now, slot, c->role == SERVER);
 }
 
 /* received: a thread read from a socket. */
 static __always_inline int received(struct sock *sk, int ret, int flags)
 {
-	if (ret <= 0 || flags & MSG_PEEK_)
+	if (ret <= 0 || flags & MSG_PEEK)
 		return 0;
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, now);
 	if (!c || c->ignore)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	u64 who = bpf_get_current_pid_tgid();
+	u64 pid_tgid = bpf_get_current_pid_tgid();
 	u32 slot;
-	struct thread *t = thread_here(c, who, now, &slot);
-	if (c->role == CLIENT && who >> 32 == own_tgid) {
-		leave_own(c);
+	struct thread *t = thread_here(c, pid_tgid, now, &slot);
+	if (c->role == CLIENT && pid_tgid >> 32 == own_tgid) {
+		ignore_own(c);
 		return 0;
 	}
-	c->tid = who;
-	c->tgid = who >> 32;
+	c->tid = pid_tgid;
+	c->tgid = pid_tgid >> 32;
 	u32 seq = tp->copied_seq;
 	if (c->light) {
 		light_read(c, slot, seq, now);
 	} else {
-		struct feed f = {.now = now, .len = ret, .seq = seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == SERVER};
+		struct feed f = {
+			.now = now,
+			.len = ret,
+			.seq = seq - ret,
+			.slot = slot,
+			.batch = BATCHES,
+			.request = c->role == SERVER,
+		};
 		if (c->role == SERVER)
 			read_requests(c, t, &f);
 		else
@@ -312,8 +328,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 {
-	if (asks_names(sk))
-		return ret > 0 && !(flags & MSG_PEEK_) ? looked_up(sk, 1) : 0;
+	if (is_dns(sk))
+		return ret > 0 && !(flags & MSG_PEEK) ? report_dns(sk, 1) : 0;
 	return received(sk, ret, flags);
 }
 
@@ -322,24 +338,32 @@ static __always_inline int sent(struct sock *sk, int ret)
 {
 	if (ret <= 0 || skip_light(sk))
 		return 0;
-	u64 now = wall();
+	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, now);
 	if (!c || c->ignore || c->light)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	u64 who = bpf_get_current_pid_tgid();
+	u64 pid_tgid = bpf_get_current_pid_tgid();
 	u32 slot;
-	struct thread *t = thread_here(c, who, now, &slot);
-	struct feed f = {.now = now, .len = ret, .seq = tp->write_seq - ret, .slot = slot, .batch = BATCHES, .request = c->role == CLIENT, .copied = tp->copied_seq};
+	struct thread *t = thread_here(c, pid_tgid, now, &slot);
+	struct feed f = {
+		.now = now,
+		.len = ret,
+		.seq = tp->write_seq - ret,
+		.slot = slot,
+		.batch = BATCHES,
+		.request = c->role == CLIENT,
+		.copied = tp->copied_seq,
+	};
 	if (c->role == CLIENT) {
-		if (who >> 32 == own_tgid) {
-			leave_own(c);
+		if (pid_tgid >> 32 == own_tgid) {
+			ignore_own(c);
 			return 0;
 		}
-		c->tid = who;
-		c->tgid = who >> 32;
+		c->tid = pid_tgid;
+		c->tgid = pid_tgid >> 32;
 		if (!c->outstanding && c->calls && c->last_in < now)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		requests(c, &f);
@@ -358,8 +382,8 @@ static __always_inline int sent(struct sock *sk, int ret)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 {
-	if (asks_names(sk))
-		return ret > 0 ? looked_up(sk, 0) : 0;
+	if (is_dns(sk))
+		return ret > 0 ? report_dns(sk, 0) : 0;
 	return sent(sk, ret);
 }
 
@@ -371,7 +395,7 @@ static __always_inline int sending(const struct sock *sk)
 	struct conn *c = conn_of(sk);
 	if (!c || c->ignore || c->send_start)
 		return 0;
-	c->send_start = wall();
+	c->send_start = monotonic_ns();
 	return 0;
 }
 
@@ -381,4 +405,4 @@ int BPF_PROG(on_sending, const struct sock *sk)
 	return sending(sk);
 }
 
-#include "older.h"
+#include "fallbacks.h"

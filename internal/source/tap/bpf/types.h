@@ -1,22 +1,37 @@
-/* What the programs keep, and what they pass to the reader (struct *_event; the Go side is made from these by bpf2go).
- * Times are CLOCK_MONOTONIC nanoseconds. */
+/* What the programs keep, and what they report (struct *_event). bpf2go makes the Go side of these types, enums
+ * included. Times are CLOCK_MONOTONIC nanoseconds. */
 #ifndef SLOWPATH_TYPES_H
 #define SLOWPATH_TYPES_H
 
-/* States of a thread clock. Time on the CPU has no clock of its own: it is what remains of the wall time. */
-enum { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
+/* States of a thread. Time on the CPU has no clock of its own: it is what remains of the wall-clock time. */
+enum thread_state : u8 { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
 
-enum { SERVER = 1, CLIENT = 2 };
+/* Which end of a connection. */
+enum role : u8 { SERVER = 1, CLIENT = 2 };
 
-enum { MARKS = 8, BATCHES = 16, RING = 128, TURNS = 512, TURN_SLOTS = 64, THREADS = 4096, OPS = 128, CARRY = 48, WINDOW = 4096, MASK = 8191, PAIRS = 16384, INNER = 32, SENTS = 8 };
+enum limit {
+	MARKS = 8,        /* arrivals per connection that have not been read */
+	BATCHES = 16,     /* reads per connection whose calls wait for replies */
+	RING = 128,       /* entries of a connection's ring of requests that wait */
+	SENTS = 8,        /* replies per connection that are not acknowledged */
+	ENDS = 512,       /* ends of activities, per thread of a server, */
+	END_SLOTS = 64,   /* and how many threads have them */
+	THREADS = 4096,   /* watched at a time */
+	PAIRS = 16384,    /* connections with both ends on this host */
+	OPS = 128,        /* commands that are told apart, for one node */
+	FUNCTIONS = 32,   /* of the server that are hooked */
+	CARRY = 48,       /* bytes of a token that the next system call completes */
+	WINDOW = 4096,    /* bytes that are parsed at a time, */
+	MASK = 8191,      /* and a mask for places among them, and behind */
+};
 
 /* Longest command name that is kept, and longest subcommand. */
 enum { NAME = 16 };
 
-/* So many calls of a fresh connection are reported whatever they took: they show how it was made ready. */
-enum { GREETING = 8 };
+/* The first calls of a new connection are reported whatever they took: they are its handshake. */
+enum { HANDSHAKE_CALLS = 8 };
 
-/* So many equal requests or replies of one system call are looked at together. */
+/* So many equal requests or replies of one system call are compared at a time. */
 enum { SAME = 32 };
 
 enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
@@ -24,24 +39,29 @@ enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
 /* First bytes of TLS records, and the second. */
 enum { TLS_HANDSHAKE = 22, TLS_DATA = 23, TLS_VERSION = 3 };
 
-/* So many bytes of plaintext are looked at together: "$16\r\n" in its longest form, and a name. */
+/* So many bytes of plaintext are parsed at a time: "$16\r\n" in its longest form, and a name. */
 enum { TOKEN = 32 };
 
-/* After so many nanoseconds without a byte, a connection whose order is not known is looked at anew. */
-enum { PATIENCE = 1000000000 };
+/* After so many nanoseconds without a byte, parsing of a connection whose order is not known starts again. */
+enum { RESYNC_PAUSE_NS = 1000000000 };
 
-/* So many exchanges, one call after the other and none faster than the path allows, show a client that waits for each reply. */
+/* So many exchanges, one call after the other and none faster than the least round trip, show a client that waits for
+ * each reply. */
 enum { EXCHANGES = 16 };
 
-/* From so many bytes on, the time of a send is the sending. */
+/* From so many bytes, the time of a send system call is attributed to the sending. */
 enum { BIG_SEND = 16384 };
+
+/* Rates are per tick of 2^TICK_SHIFT ns. */
+enum tick { TICK_SHIFT = 20 };
 
 struct clocks {
 	u64 ns[CLOCKS];
 };
 
-/* item is what a server's thread did between one socket event and the next: serve one read, or (conn 0) its own work. */
-struct item {
+/* activity is what a server's thread did between one socket event and the next: serve one read, or (conn 0) its own
+ * work. */
+struct activity {
 	u64 from, to;
 	u64 conn;        /* cookie of the socket it served */
 	u64 name[2];     /* first command of the read */
@@ -56,17 +76,20 @@ struct item {
 	u32 unused;
 };
 
-/* turn is the end of an item, kept until its replies are sent. */
-struct turn {
+/* activity_end is kept until the replies of the activity are sent. */
+struct activity_end {
 	u64 to;
 	struct clocks clk;
 	u32 number;
 	u32 unused;
 };
 
-struct turns {
-	struct turn at[TURNS];
+struct ends {
+	struct activity_end at[ENDS];
 };
+
+/* phase of a thread's activity */
+enum phase { NO_ACTIVITY, UNDER_WAY, ENDED_ASLEEP /* it ended when the thread fell asleep */ };
 
 struct thread {
 	u32 seq; /* odd while it is being written */
@@ -81,16 +104,16 @@ struct thread {
 	s32 arg;     /* and its first argument: the file, where it is about one */
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
-	u32 open;    /* item: 1 under way, 2 ended when the thread fell asleep */
-	u32 turns;   /* slot in turns */
-	struct item item;
-	u64 inner[INNER]; /* when it entered a function of the server */
-	u64 ssl;          /* while it is in SSL_read or SSL_write: the object, */
-	u64 ssl_buf;      /* the plaintext, */
-	u64 ssl_len;      /* and where its length will be written */
+	u32 open;    /* enum phase of the activity */
+	u32 ends;    /* slot in ends */
+	struct activity activity;
+	u64 entered[FUNCTIONS]; /* when it entered a function of the server */
+	u64 ssl;     /* while it is in SSL_read or SSL_write: the object, */
+	u64 ssl_buf; /* the plaintext, */
+	u64 ssl_len; /* and where its length will be written */
 };
 
-/* mark: up to seq the bytes were in the socket at ns. */
+/* mark: the bytes up to seq came into the socket at ns. */
 struct mark {
 	u64 ns;
 	struct clocks clk;
@@ -98,11 +121,11 @@ struct mark {
 	u32 unused;
 };
 
-/* batch is one read of a server: all its calls share these moments. */
+/* batch is one read of a server: all its calls share these times. */
 struct batch {
 	u64 arrived, read;
 	struct clocks clk_arrived, clk_read;
-	u32 item;
+	u32 activity; /* its number */
 	u32 slot;
 };
 
@@ -129,14 +152,24 @@ struct stream {
 	u8 carry_len;  /* bytes of an incomplete token */
 	u8 push;       /* the message is an out-of-band push */
 	u8 error;      /* the message is an error reply */
-	u8 want;       /* next bulk string is: 1 the name, 2 a subcommand, 3 the argument of CLIENT REPLY or SETINFO, 4 what a library says of itself */
+	u8 want;       /* enum wanted: what the next bulk string is */
 	u8 started;    /* the message in progress has begun */
 	u8 unused;
 	u8 carry[CARRY];
 };
 
-/* shape is a request that came before, as far as another must have the same bytes to be parsed like it: everything up to the first byte of
- * the key, and what stands between the key and the value. Most requests of a connection have the shape of the one before. */
+/* What the next bulk string of a request is. */
+enum wanted {
+	WANT_NOTHING,
+	WANT_NAME,
+	WANT_SUBCOMMAND,
+	WANT_ARGUMENT, /* of CLIENT REPLY or SETINFO, */
+	WANT_LIBRARY,  /* and what a client library says of itself by the latter */
+};
+
+/* shape is a request that came before, as far as another must have the same bytes to be parsed like it: everything up
+ * to the first byte of the key, and what is between the key and the value. Most requests of a connection have the shape
+ * of the one before. */
 struct shape {
 	u64 head[4], head_mask[4];
 	u64 tail[2], tail_mask[2];
@@ -155,13 +188,13 @@ struct reply_shape {
 
 /* sent is the end of a reply on its way to a client at another address, until it is acknowledged. */
 struct sent {
-	u64 ns;      /* when it was sent; 0: acknowledged at once */
-	u64 nearly;  /* when all but the last segment of it was acknowledged; 0: never seen */
-	u32 seq;     /* of the byte after it */
-	u32 unacked; /* bytes up to there that were not acknowledged when it was sent */
-	u32 resent;  /* segments that TCP had sent again by then */
-	u16 slow;    /* the call was slow at the server, */
-	u16 shut;    /* and its client took no more bytes for a while before the send */
+	u64 ns;            /* when it was sent; 0: acknowledged at once */
+	u64 nearly;        /* when all but its last segment was acknowledged; 0: never seen */
+	u32 seq;           /* of the byte after it */
+	u32 unacked;       /* bytes up to there that were not acknowledged when it was sent */
+	u32 retransmitted; /* segments of the connection by then */
+	u16 slow;          /* the call was slow at the server, */
+	u16 zero_window;   /* and its client took no more bytes for a while before the send */
 };
 
 struct conn {
@@ -178,11 +211,11 @@ struct conn {
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 name[2];
 	u64 sub, arg;
-	u64 ssl;          /* of the turn under way: the library's object that its request was read by, or written by; 0: not known */
-	u64 memo[2];      /* last name looked up, */
+	u64 ssl;          /* TLS: the library's object that read or wrote the turn in progress; 0: not known */
+	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
-	u64 silent_from, silent_to; /* server: last time that it sent nothing for slow_ns, with no rest of a reply to send */
+	u64 silent_from, silent_to; /* server: last time it sent nothing for slow_ns, with no rest of a reply to send */
 	u64 partial;      /* server: last send that ended within a reply */
 	u32 memo_op;      /* and its number */
 	u32 slot;         /* thread that read last */
@@ -192,26 +225,26 @@ struct conn {
 	u32 batch_no;
 	u32 mark_head, mark_tail;
 	u32 pair;
-	u32 asked;        /* TCP sequence number behind the last request that was read (server) */
+	u32 requested_seq; /* server: TCP sequence number behind the last request that was read */
 	u32 acked;        /* server: TCP sequence number up to which its client acknowledged */
 	u32 sent_head, sent_tail;
-	u64 crowded;      /* when bytes last came for which no mark was left */
-	u64 shut;         /* server: when its client last said that it takes no more bytes */
-	u32 node;         /* see nodes.h; 0: not asked yet */
+	u64 marks_full;   /* when bytes last came for which no mark was left */
+	u64 zero_window;  /* server: when its client last said that it takes no more bytes */
+	u32 node;         /* see nodes.h; 0: not known yet */
 	u16 family, lport, rport;
 	u8 role;
-	u8 aligned;
+	u8 aligned;       /* it is known which reply belongs to which request */
 	u8 tls;
 	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
 	u8 reply_off;     /* CLIENT REPLY: REPLY_OFF, REPLY_SKIP (the next has none) */
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 passive_close; /* the peer closed first */
 	u8 strict;        /* all its replies are parsed */
-	u8 waiter;        /* the command of memo_op is meant to wait */
+	u8 waiter;        /* the command of memo_op blocks by design */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
-	u8 plain;         /* the last request is one that waits for its reply in the usual way */
+	u8 ordinary;      /* the last request has exactly one reply, and changes nothing for others */
 	u8 remote;        /* server: its client has another address, */
-	u8 heard;         /* and acknowledgements of it are seen: acked is known */
+	u8 acks_seen;     /* and acknowledgements of it are seen: acked is known */
 	u8 laddr[16], raddr[16];
 	struct stream req, rep;
 	struct shape shape;
@@ -230,20 +263,20 @@ struct command {
 	u32 unused;
 };
 
-/* sealed is the parser's place in the plaintext of a connection under TLS, and what was asked in its turn. */
-struct sealed {
+/* tls_parser is the parser's place in the plaintext of a connection under TLS, and the requests of its turn. */
+struct tls_parser {
 	u64 conn;             /* cookie */
 	struct command first; /* request of the turn, */
 	struct command next;  /* and the one in progress */
 	u64 skip;             /* bytes of a bulk string that are still to come */
 	u32 left;             /* elements of the request that are still to come */
 	u32 calls;            /* requests of the turn */
-	u8 want;              /* next bulk string is: 1 the name, 2 a subcommand */
+	u8 want;              /* enum wanted */
 	u8 sure;              /* the place is known */
 	u8 turn;              /* the next plaintext is the first of its turn */
 	u8 token_len;         /* bytes of an incomplete token */
 	u32 unused;
-	u8 token[3 * TOKEN];  /* the first third is used; what is read of a name may reach beyond it, and the rest is for old verifiers */
+	u8 token[3 * TOKEN];  /* one third is used; reading a name may reach beyond, the rest is for old verifiers */
 };
 
 /* key of an op: the same command of two nodes has two numbers */
@@ -253,42 +286,71 @@ struct op_key {
 	u64 node;
 };
 
-/* published by the server's side of a connection for the client's side on the same host, at each send */
+/* How far the server's end has answered what it read (pair.settled). */
+enum settled {
+	NOT_SETTLED,
+	ALL_ANSWERED,
+	ALL_ANSWERED_ALIGNED, /* and it is known which reply belongs to which request */
+};
+
+/* published by the server's end of a connection for the client's end on the same host, at each send */
 struct pair {
 	u32 seq_from, seq_to; /* requests that this send answers end within (seq_from, seq_to] */
 	u64 arrived, complete, read, done, send; /* first and last byte in the socket, read, end of own work, sent */
 	struct clocks clk_arrived, clk_read, clk_done, clk_send;
 	u32 tid, tgid;
-	u32 client;  /* the client's end is watched too */
-	u32 replied; /* TCP sequence number behind what was sent */
-	u32 settled; /* nothing that was read is without its reply; 2: and the order of calls is known */
-	u32 asked;   /* TCP sequence number behind what was read */
+	u32 client;      /* the client's end is watched too */
+	u32 replied_seq; /* TCP sequence number behind what was sent */
+	u32 settled;     /* enum settled */
+	u32 requested_seq; /* TCP sequence number behind what was read */
 	u64 rep_bytes;
 	u32 req_bytes, calls;
 	u16 op, args;
-	u32 slot;    /* of the client's thread, and its clocks at send */
+	u32 slot;        /* of the client's thread, and its clocks at send */
 	u32 tls;
-	u32 split;   /* the clocks are known; those of a call that was short at the server are not worth the copying */
-	u32 own;     /* the client is slowpath itself */
-	u32 flags;   /* F_QUIET, F_PIECES */
+	u32 split;       /* the clocks are known; they are not copied for a call that was short at the server */
+	u32 own;         /* the client is slowpath itself */
+	u32 flags;       /* F_QUIET, F_PIECES */
 	struct clocks clk_client;
 };
 
-enum { EV_CALL = 1, EV_ITEM, EV_OFFCPU, EV_OPEN, EV_CLOSE, EV_STATUS, EV_RETRANS, EV_INNER, EV_ACKED, EV_LOOKUP };
+enum event_type : u8 {
+	EV_CALL = 1,
+	EV_ACTIVITY,
+	EV_OFFCPU,
+	EV_OPEN,
+	EV_CLOSE,
+	EV_STATUS,
+	EV_RETRANS,
+	EV_FUNCTION,
+	EV_ACKED,
+	EV_DNS,
+	EV_COLLECTION,
+};
 
-/* call_event.flags. Of the time between the read of a request and its reply, at the server: F_QUIET: it sent nothing on the connection, and owed
- * no rest of a reply. F_PIECES: the reply, or one before it on the connection, went out piece by piece. */
-enum { F_SAMPLED = 1, F_MERGED = 2, F_FRESH = 4, F_ERROR = 8, F_TLS = 16, F_PAIRED = 32, F_QUIET = 64, F_PIECES = 128 };
+enum call_flag : u16 {
+	F_SAMPLED = 1, /* not slow, one of the sample */
+	F_MERGED = 2,  /* the ring was full: it shares an entry with other calls */
+	F_FRESH = 4,   /* reported only because its connection is new */
+	F_ERROR = 8,
+	F_TLS = 16,
+	F_PAIRED = 32, /* pair has what the server's end knows */
+	/* Between the read of the request and its reply the server */
+	F_QUIET = 64,   /* sent nothing on the connection, and had no rest of a reply to send; */
+	F_PIECES = 128, /* sent this reply, or one before it, in pieces. */
+};
 
 struct addr {
 	u16 family, lport, rport;
-	u8 role, tls;
+	enum role role;
+	u8 tls;
 	u8 laddr[16], raddr[16];
 };
 
 struct call_event {
-	u8 type, role;
-	u16 flags;
+	enum event_type type;
+	enum role role;
+	enum call_flag flags;
 	u32 tid, tgid;
 	u16 op;
 	u16 args;
@@ -300,24 +362,27 @@ struct call_event {
 	u32 seq;         /* of the byte after the request */
 	u32 ahead;       /* calls in flight on the connection when it completed, this one included */
 	u32 unused;
-	/* server: first byte arrived, read, own work done, reply sent.   client: send began, sent, reply arrived, reply read. */
+	/* server: first byte arrived, read, own work done, reply sent.
+	 * client: send began, sent, reply arrived, reply read. */
 	u64 at[4];
 	struct clocks clk[4];
-	u64 complete;    /* server: last byte arrived; clk[0] is of this moment */
-	struct pair pair; /* client with F_PAIRED: what the server's side says */
+	u64 complete;     /* server: last byte arrived, which is the time of clk[0] */
+	struct pair pair; /* client with F_PAIRED: what the server's end knows */
 	u8 comm[16];
 };
 
-struct item_event {
-	u8 type, unused[3];
+struct activity_event {
+	enum event_type type;
+	u8 unused[3];
 	u32 tid, tgid;
 	u32 unused2;
-	struct item item;
+	struct activity activity;
 	u8 comm[16];
 };
 
 struct offcpu_event {
-	u8 type, state;
+	enum event_type type;
+	enum thread_state state;
 	u16 unused;
 	u32 tid, tgid;
 	s32 syscall;
@@ -329,16 +394,22 @@ struct offcpu_event {
 	u8 by_comm[16];
 };
 
+enum closed_by : u8 { CLOSED_BY_NEITHER, CLOSED_BY_THIS_END, CLOSED_BY_PEER };
+
 /* open, close and status of a connection */
 struct conn_event {
-	u8 type, role;
-	u8 aligned, closed_by; /* 1 this side, 2 the peer */
+	enum event_type type;
+	enum role role;
+	u8 aligned;
+	enum closed_by closed_by;
 	u32 tid, tgid;
 	u32 outstanding;
-	u16 error, state; /* close: sk_err, and the state before */
-	u16 op, args;     /* close: the first request that had no reply, */
-	u32 req_bytes;    /* and its length */
-	u32 unused;
+	u16 error;             /* close: sk_err, */
+	enum tcp_state state;  /* and the state before */
+	u8 unused;
+	u16 op, args;          /* close: the first request that had no reply, */
+	u32 req_bytes;         /* and its length */
+	u32 unused2;
 	struct addr addr;
 	u64 conn;
 	u64 now;
@@ -351,70 +422,109 @@ struct conn_event {
 };
 
 struct retrans_event {
-	u8 type, state;
-	u8 why;     /* TCP_CA_… : what the sender takes the segment for */
-	u8 backoff; /* how often its timer has run out before, one after the other */
+	enum event_type type;
+	enum tcp_state state;
+	enum tcp_ca_state ca_state; /* what the sender takes the segment for */
+	u8 backoff;       /* how often its timer has run out before, one after the other */
 	u32 total;
 	struct addr addr;
 	u64 now;
 	u64 last_out;     /* 0: this end's sends are not followed */
 	u32 seq, unacked; /* bytes */
-	u32 rto_us;       /* what its timer waits for the first time, as its round trips make it */
-	u32 dups;         /* segments of this end that the peer said it had twice (DSACK), so far */
+	u32 rto_us;       /* the first wait of its timer, computed from its round trips */
+	u32 dups;         /* segments of this end that the peer received twice (DSACK), so far */
 };
 
-/* acked_event: a reply was acknowledged late, or that of a slow call was. */
+/* acked_event: a reply was acknowledged late, or that of a slow call was acknowledged. */
 struct acked_event {
-	u8 type, shut; /* since the request its client took no more bytes for a while */
+	enum event_type type;
+	u8 zero_window;    /* since the request its client took no more bytes for a while */
 	u16 unused;
 	u32 tgid;
 	struct addr addr;
 	u64 conn;
 	u64 from, to;
-	u64 sure;        /* ns of it that no delayed acknowledgement explains */
-	u32 unacked;     /* bytes, when it was sent */
-	u32 resent;      /* segments meanwhile */
-	u32 rtt_min_us;  /* least round trip of the connection in the last minutes; 0: not known */
+	u64 sure;          /* ns of it that no delayed acknowledgement explains */
+	u32 unacked;       /* bytes, when it was sent */
+	u32 retransmitted; /* segments meanwhile */
+	u32 rtt_min_us;    /* least round trip of the connection in the last minutes; 0: not known */
 	u32 unused2;
 };
 
-struct inner_event {
-	u8 type, which;
+/* function_event: a thread of the server returned from a function of its own that is hooked. */
+struct function_event {
+	enum event_type type;
+	u8 which;
 	u16 unused;
 	u32 tid, tgid;
 	u32 unused2;
 	u64 from, to;
 };
 
-/* lookup_event: a process sent a question to a name server, or read its answer. */
-struct lookup_event {
-	u8 type, answer;
+/* dns_event: a process sent a DNS query, or read its answer. */
+struct dns_event {
+	enum event_type type;
+	u8 answer;
 	u16 unused;
 	u32 tgid;
 	u64 now;
-	u64 sock; /* tells sockets of one time apart */
+	u64 sock; /* tells apart sockets that are open at the same time */
 	u8 comm[16];
 };
 
-/* glance: what a connection did last, as its client's end knows it; or the last request that its server's end has not answered. */
-struct glance {
+/* collection_event: a runtime began to collect garbage, or ended. */
+struct collection_event {
+	enum event_type type;
+	u8 ended;
+	u16 unused;
+	u32 tid, tgid;
+	u32 unused2;
 	u64 now;
-	u64 from;        /* when the last request was sent, or the first of several that were answered together; 0: not known */
+};
+
+/* conn_snapshot: the last exchange of a connection, as its client's end knows it; or the last request that its server's
+ * end has not answered. */
+struct conn_snapshot {
+	u64 now;
+	u64 from;        /* when the last request was sent, or the first of several answered together; 0: not known */
 	u64 to;          /* when the client last read */
 	u32 tgid;
-	u32 outstanding; /* requests in flight; at the client's end of a connection whose server's end parses for both it is not known, and 0 */
+	u32 outstanding; /* requests in flight; 0, since not known, at a light client's end (see conn.light) */
 	struct addr addr;
 };
 
-/* counters, per CPU */
-enum { C_CALLS_SERVER, C_CALLS_CLIENT, C_UNALIGNED, C_MERGED, C_DROPPED, C_NO_MEMORY, C_THREADS_FULL, C_IOVECS,
-       C_GARBAGE, C_SLOW, C_SAMPLED, C_EXCESS, C_PUSH, C_OPS_FULL, C_ALIGNED, C_NO_BUFFER, C_UNREPORTED, C_LATE_ACKS, C_MAX };
+/* Counters, per CPU. The recording has them by these names: "tap.", and in lower case what follows C_. */
+enum counter {
+	C_CALLS_SERVER,
+	C_CALLS_CLIENT,
+	C_UNALIGNED,
+	C_MERGED,
+	C_DROPPED,
+	C_NO_MEMORY,
+	C_THREADS_FULL,
+	C_IOVECS,
+	C_GARBAGE,
+	C_SLOW,
+	C_SAMPLED,
+	C_EXCESS,
+	C_PUSH,
+	C_OPS_FULL,
+	C_ALIGNED,
+	C_NO_BUFFER,
+	C_UNREPORTED,
+	C_LATE_ACKS,
+	C_MAX,
+};
 
 /* log-linear histogram: 32 steps per power of two, 3 % wide, to 2^36 ns */
-enum { HIST_BITS = 5, HIST = (36 - HIST_BITS + 1) << HIST_BITS };
+enum hist_size { HIST_BITS = 5, HIST = (36 - HIST_BITS + 1) << HIST_BITS };
 
 struct hist {
 	u32 n[HIST];
 };
+
+/* Bits of the cookie of a hook in a TLS library: the function gives the length by its fourth argument, and returns 1;
+ * its process is a server. */
+enum tls_cookie : u64 { BY_POINTER = 1, OF_SERVER = 2 };
 
 #endif

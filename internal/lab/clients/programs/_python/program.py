@@ -1,4 +1,4 @@
-"""What the lab's client programs in Python have in common (docs/clients.md): the options, the counts, the summary."""
+"""The common part of the client programs in Python (docs/clients.md): the options, the counts, the summary."""
 
 import json
 import os
@@ -12,16 +12,17 @@ SCHEMA = "slowpath.client/v1"
 UNSUPPORTED_EXIT, CONNECT_EXIT = 3, 4
 KEPT_BITS = 8
 
-# The word of the server for errors from whose text the library has cut it.
+# The first word of error replies from whose text the library removes it.
 WORDS = {
-    "AskError": "ASK", "AuthenticationError": "WRONGPASS", "BusyLoadingError": "LOADING", "ClusterCrossSlotError": "CROSSSLOT",
-    "ClusterDownError": "CLUSTERDOWN", "MasterDownError": "MASTERDOWN", "MovedError": "MOVED", "NoPermissionError": "NOPERM",
-    "NoScriptError": "NOSCRIPT", "OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY", "TryAgainError": "TRYAGAIN",
+    "AskError": "ASK", "AuthenticationError": "WRONGPASS", "BusyLoadingError": "LOADING",
+    "ClusterCrossSlotError": "CROSSSLOT", "ClusterDownError": "CLUSTERDOWN", "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED", "NoPermissionError": "NOPERM", "NoScriptError": "NOSCRIPT", "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY", "TryAgainError": "TRYAGAIN",
 }
 
 
 def options():
-    """Exactly one line is taken: what is left in Python's own buffer would hide the end of the input from who waits for it."""
+    """Reads exactly one line: anything more in Python's own buffer would hide the end of the input."""
     try:
         o = json.loads(sys.stdin.buffer.readline())
         if o["schema"] != SCHEMA or not o["addresses"] or not o["commands"]:
@@ -47,19 +48,20 @@ def endpoint(address):
 
 
 def seconds(o, name):
-    """An option of nanoseconds, None where it is not given."""
+    """An option in nanoseconds; None if it is not given."""
     return o[name] / 1e9 if o.get(name) else None
 
 
 class Mix:
-    """The commands, each as often as it weighs."""
+    """The commands, each as often as its weight."""
 
     def __init__(self, o):
         self.keys = max(o.get("keys", 0), 1)
         self.commands = [c["args"] for c in o["commands"] for _ in range(max(c.get("weight", 0), 1))]
 
     def draw(self):
-        return [a.replace("{n}", str(random.randrange(self.keys))) if "{n}" in a else a for a in random.choice(self.commands)]
+        args = random.choice(self.commands)
+        return [a.replace("{n}", str(random.randrange(self.keys))) if "{n}" in a else a for a in args]
 
 
 def kind(e):
@@ -112,7 +114,7 @@ class Tally:
 
 
 class Tallies:
-    """A tally for each thread, so that they do not wait for each other's."""
+    """A tally for each thread, so that threads do not wait for each other."""
 
     def __init__(self, warmup_ns):
         self.start, self.unix = time.monotonic_ns() + warmup_ns, time.time_ns() + warmup_ns
@@ -143,8 +145,9 @@ class Tallies:
                 last, most = t.last_error or last, max(t.max, most)
         use = os.times()
         return {
-            "schema": SCHEMA, "library": library, "calls": sum(buckets.values()), "errors": sum(kinds.values()), "errors_by_kind": kinds,
-            "last_error": last, "start_unix_ns": self.unix, "ran_ns": max(time.monotonic_ns() - self.start, 0), "per_second": per_second,
-            "histogram": sorted(buckets.items()), "max_ns": most, "cpu_ns": int((use.user + use.system) * 1e9), "dials": -1,
-            "pool": {"connections": 0, "idle": 0},
+            "schema": SCHEMA, "library": library, "calls": sum(buckets.values()), "errors": sum(kinds.values()),
+            "errors_by_kind": kinds, "last_error": last, "start_unix_ns": self.unix,
+            "ran_ns": max(time.monotonic_ns() - self.start, 0), "per_second": per_second,
+            "histogram": sorted(buckets.items()), "max_ns": most, "cpu_ns": int((use.user + use.system) * 1e9),
+            "dials": -1, "pool": {"connections": 0, "idle": 0},
         }

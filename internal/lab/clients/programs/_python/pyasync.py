@@ -1,4 +1,4 @@
-"""One of the lab's client programs (docs/clients.md): redis.asyncio on one event loop."""
+"""A client program of the lab (docs/clients.md): redis.asyncio on one event loop."""
 
 import asyncio
 import collections
@@ -29,8 +29,9 @@ class Workload:
         self.heap = collections.deque()
         host, port = program.endpoint(options["addresses"][0])
         self.redis = Redis(
-            host=host, port=port, db=options.get("db", 0), password=options.get("password"), client_name=options.get("name"),
-            socket_timeout=program.seconds(options, "read_timeout_ns"), max_connections=options.get("pool_size") or None)
+            host=host, port=port, db=options.get("db", 0), password=options.get("password"),
+            client_name=options.get("name"), socket_timeout=program.seconds(options, "read_timeout_ns"),
+            max_connections=options.get("pool_size") or None)
 
     async def run(self):
         o = self.o
@@ -46,17 +47,17 @@ class Workload:
         if o.get("block_every_ns"):
             tasks.append(asyncio.create_task(self.block()))
         await self.stop.wait()
-        await asyncio.wait(tasks, timeout=1)  # they see the end by themselves: redis-py 4.3.4 may swallow a cancellation
+        await asyncio.wait(tasks, timeout=1)  # they end by themselves: redis-py 4.3.4 may swallow a cancellation
         gc.callbacks.remove(self.collected)
         self.report()
 
     def input(self):
-        if not os.read(0, 4096):  # who started this closed it, or died
+        if not os.read(0, 4096):  # the parent process closed it or ended
             self.loop.remove_reader(0)
             self.stop.set()
 
     async def work(self, i):
-        """Turns at the worker's share of the rate: calls side by side, as a request handler makes them, each on its own connection."""
+        """Makes bursts of concurrent calls at the worker's share of the rate, each call on its own connection."""
         o = self.o
         burst = max(o.get("burst", 0), 1)
         gap = o["workers"] * burst / o["rate_per_second"] if o.get("rate_per_second") else 0
@@ -65,7 +66,7 @@ class Workload:
             await asyncio.sleep(max(due - time.monotonic(), 0))
             await asyncio.gather(*[self.call() for _ in range(burst)])
             due += random.expovariate(1) * gap if o.get("random") else gap
-            if time.monotonic() - due > gap:  # fell behind: no burst to make up for it
+            if time.monotonic() - due > gap:  # late: do not catch up with more calls
                 due = time.monotonic()
 
     async def call(self):
@@ -83,15 +84,15 @@ class Workload:
         self.remember()
 
     async def block(self):
-        """A report: its calls are on their way, and meanwhile rows are sorted, made into JSON and signed. The loop stands still."""
-        every, usual = self.o["block_every_ns"] / 1e9, self.o["block_for_ns"] / 1e9
+        """Blocks the event loop: it sorts, encodes and signs rows while calls wait for their replies."""
+        every, block = self.o["block_every_ns"] / 1e9, self.o["block_for_ns"] / 1e9
         rows = [{"id": i, "name": "customer %d" % i, "total": random.random()} for i in range(300)]
         while not self.stop.is_set():
             await asyncio.sleep(every)
             calls = [asyncio.create_task(self.call()) for _ in range(max(self.o.get("burst", 0), 1))]
-            for _ in range(3):  # turns of the loop: redis-py 4.3.4 sends in the third, and has the replies in the seventh
+            for _ in range(3):  # iterations: redis-py 4.3.4 sends in the third and has the replies in the seventh
                 await asyncio.sleep(0)
-            until = time.thread_time() + usual * random.uniform(0.5, 1.5)  # of computing: what else takes the CPU does not make it less
+            until = time.thread_time() + block * random.uniform(0.5, 1.5)  # CPU time of this thread
             while time.thread_time() < until:
                 rows.sort(key=lambda r: r["total"])
                 hashlib.sha256(json.dumps(rows).encode()).hexdigest()
@@ -100,18 +101,18 @@ class Workload:
 
     @staticmethod
     def session(i):
-        """One entry of a cache in the process, of five containers that the garbage collector walks."""
+        """An entry of a cache in this process: five containers that the garbage collector walks."""
         return {"id": i, "user": {"name": "user %d" % i}, "cart": [[i, 1], [i + 1, 2]]}
 
     def fill(self):
-        """Fills the cache. The collector is off meanwhile, which is a known trick for a fast start, and on from then."""
+        """Fills the cache. The garbage collector is off meanwhile, for a fast start."""
         gc.disable()
         self.heap.extend(self.session(i) for i in range(self.o.get("heap_objects", 0) // 5))
         gc.enable()
 
     def remember(self):
-        """Puts what a reply brought into the cache, which is cut to its size when it is 2 % too large. CPython walks all of the heap when
-        more than a quarter of it is new (Modules/gcmodule.c, gc_collect_generations)."""
+        """Adds entries to the cache for each reply, and cuts it to its size when it is 2 % too large. CPython walks the
+        whole heap when more than a quarter of it is new (Modules/gcmodule.c, gc_collect_generations)."""
         size = self.o.get("heap_objects", 0) // 5
         self.heap.extend(self.session(self.calls) for _ in range(self.o.get("heap_per_call", 0) // 5))
         if len(self.heap) > size * 1.02:
@@ -137,4 +138,4 @@ async def main():
 
 
 asyncio.run(main())
-os._exit(0)  # taking a heap of a million objects apart takes longer than who waits for the end has patience
+os._exit(0)  # freeing a million objects would take too long

@@ -1,4 +1,4 @@
-"""One of the lab's client programs (docs/clients.md): redis-py with threads, as in a web server."""
+"""A client program of the lab (docs/clients.md): redis-py with threads, as in a web server."""
 
 import http.server
 import json
@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 import program
 
-ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)  # the second is no RedisError
+ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)  # the second is not a RedisError
 
 dials = []  # one entry per connection; appending is atomic
 
@@ -32,10 +32,11 @@ def count_dials():
 
 
 def common(o):
-    """The options that clients for one server and for a cluster have in common. What is not given stays as the library has it."""
+    """The options of clients for one server and for a cluster, without those for which the default applies."""
     given = {
         "password": o.get("password"), "client_name": o.get("name"), "max_connections": o.get("pool_size") or None,
-        "socket_timeout": program.seconds(o, "read_timeout_ns"), "socket_connect_timeout": program.seconds(o, "dial_timeout_ns"),
+        "socket_timeout": program.seconds(o, "read_timeout_ns"),
+        "socket_connect_timeout": program.seconds(o, "dial_timeout_ns"),
     }
     if o.get("tls"):
         given.update(ssl=True, ssl_cert_reqs="none", ssl_check_hostname=False)
@@ -56,9 +57,10 @@ def connect(o):
         program.unsupported("mode " + mode)
     host, port = nodes[0]
     given = common(o)
-    if o.get("pool_timeout_ns"):  # the usual pool does not wait
+    if o.get("pool_timeout_ns"):  # the default pool does not wait
         given["timeout"] = program.seconds(o, "pool_timeout_ns")
-        return redis.Redis(connection_pool=redis.BlockingConnectionPool(host=host, port=port, db=o.get("db", 0), **given))
+        pool = redis.BlockingConnectionPool(host=host, port=port, db=o.get("db", 0), **given)
+        return redis.Redis(connection_pool=pool)
     return redis.Redis(host=host, port=port, db=o.get("db", 0), **given)
 
 
@@ -66,7 +68,7 @@ class Workload:
     def __init__(self, o):
         self.o, self.mix, self.stop = o, program.Mix(o), threading.Event()
         try:
-            self.client = connect(o)  # to a cluster it connects at once
+            self.client = connect(o)  # a cluster client connects at once
         except ERRORS as e:
             program.unreachable(e)
         self.tallies = program.Tallies(o.get("warmup_ns", 0))
@@ -84,7 +86,7 @@ class Workload:
         return reply
 
     def work(self, i):
-        """Calls at the worker's share of the rate. One that fell behind does not make up for it with a burst."""
+        """Makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst."""
         o = self.o
         gap = o["workers"] / o["rate_per_second"] if o.get("rate_per_second") else 0
         due = time.monotonic() + gap * i / o["workers"]
@@ -103,7 +105,7 @@ class Workload:
                 due = time.monotonic()
 
     def serve(self):
-        """The HTTP service: one client for all, a call of the mix per request."""
+        """The HTTP service: all requests share one client, and each makes a call of the mix."""
         load = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -130,7 +132,7 @@ class Workload:
                 pass
 
         class Server(http.server.ThreadingHTTPServer):
-            request_queue_size = 1024  # 5 by default: bursts of connections would wait a second for their second SYN
+            request_queue_size = 1024  # by default 5: in bursts, SYNs would be dropped and retransmitted after a second
             daemon_threads = True
 
         server = Server(program.endpoint(self.o["listen"]), Handler)
@@ -155,11 +157,11 @@ class Workload:
         self.stop.set()
         end = time.monotonic() + 1
         for w in workers:
-            w.join(max(end - time.monotonic(), 0))  # one that waits for a reply is not waited for
+            w.join(max(end - time.monotonic(), 0))  # it may wait for a reply for ever
         print(json.dumps(self.summary()), flush=True)
 
     def input(self):
-        while os.read(0, 4096):  # until who started this closes it, or dies
+        while os.read(0, 4096):  # until the parent process closes it or ends
             pass
         self.stop.set()
 

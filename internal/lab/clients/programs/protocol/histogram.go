@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// keptBits is the resolution of latencies: of a duration in nanoseconds the eight leading binary digits are kept, the
-// others are 0. A value is thus at most 1/128 below what was measured, and every language computes the same.
+// keptBits is the resolution of latencies: the eight leading binary digits of a duration in nanoseconds are kept, the
+// others are 0. A value is thus at most 1/128 below the measured one, and all languages compute the same.
 const keptBits = 8
 
-// Floor is the value of the bucket of a duration: v with all but its leading eight binary digits cleared. Negative ones
-// are 0.
+// Floor returns the value of the bucket of a duration: v with all but its leading eight binary digits cleared, and 0
+// for a negative one.
 func Floor(v time.Duration) time.Duration { return bucketValue(bucketIndex(v)) }
 
 // bucketIndex numbers the buckets in the order of their values, without gaps.
@@ -29,10 +29,10 @@ func bucketValue(i int) time.Duration {
 	return time.Duration(i-shift<<(keptBits-1)) << shift
 }
 
-// Bucket is a pair: a duration in nanoseconds as Floor makes it, and how many calls took it.
+// Bucket is a pair: a duration in nanoseconds, as Floor returns it, and the number of calls that took it.
 type Bucket [2]int64
 
-// Histogram has the buckets that are not empty, by rising durations.
+// Histogram is the list of the buckets that are not empty, in the order of durations.
 type Histogram []Bucket
 
 // countLimit bounds each count: JSON numbers are exact up to here (IEEE 754), and sums of all buckets stay far from
@@ -48,7 +48,7 @@ func (h Histogram) Count() int64 {
 	return n
 }
 
-// Quantile is the duration that the share q of the calls did not exceed, at most 1/128 too small; 0 without calls.
+// Quantile returns the duration that the share q of the calls did not exceed, at most 1/128 too small; 0 without calls.
 func (h Histogram) Quantile(q float64) time.Duration {
 	need := int64(math.Ceil(min(max(q, 0), 1) * float64(h.Count())))
 	for _, b := range h {
@@ -59,7 +59,7 @@ func (h Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// check finds what no program that follows the protocol prints.
+// check returns an error for what the protocol does not allow.
 func (h Histogram) check() error {
 	last, sum := int64(-1), int64(0)
 	for _, b := range h {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind tells the errors of the Go libraries apart. What a server replied is known by its first word, in capitals.
+// Kind returns the kind of an error of a Go library. That of an error reply is its first word, in capitals.
 func Kind(err error) string {
 	var timeout interface{ Timeout() bool }
 	var onNet *net.OpError
@@ -30,8 +30,8 @@ func Kind(err error) string {
 	return KindOther
 }
 
-// serverWord is the first word of an error reply, "" where the text is none: two to twenty capitals, as MOVED, NOAUTH,
-// ERR.
+// serverWord returns the first word of an error reply, which is two to twenty capitals: MOVED, NOAUTH, ERR. It returns
+// "" for another text.
 func serverWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if len(word) < 2 || len(word) > 20 || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {

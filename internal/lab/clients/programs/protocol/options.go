@@ -1,8 +1,8 @@
 // Package protocol is how slowpath talks to the lab's client programs: one line of JSON in, one line of JSON out
 // (docs/clients.md).
 //
-// It is also a part of the programs in Go, which are modules of their own, so that both sides mean the same. It
-// therefore imports nothing but the standard library.
+// The programs in Go, which are modules of their own, contain it too, so that both sides agree. It therefore imports
+// only the standard library.
 package protocol
 
 import (
@@ -17,22 +17,23 @@ const Schema = "slowpath.client/v1"
 // Mode is how the program connects.
 type Mode string
 
-// The modes. A program that does not have one says so and ends with UnsupportedExit.
+// The modes. A program without a mode says so and ends with UnsupportedExit.
 const (
 	Standalone Mode = "standalone"
 	Cluster    Mode = "cluster"
 	Ring       Mode = "ring" // go-redis: keys spread over independent servers by the client
 )
 
-// Exit codes of programs, after a line on stderr that says more. 0 comes with a summary, others mean that the program
-// failed.
+// Exit codes of programs that failed, after a line on stderr that says more. A program that ends with 0 prints a
+// summary.
 const (
 	UnsupportedExit = 3 // the library cannot do what the options ask for
 	ConnectExit     = 4 // the library connects when it is opened, and could not
 )
 
-// Options is what a client program reads from its standard input, as one line of JSON. Zero values are what the library
-// does by default, except where said. A program ignores what its library does not have; docs/clients.md has the table.
+// Options is what a client program reads from its standard input, as one line of JSON. A zero value means the default
+// of the library, unless a comment says otherwise. A program ignores what its library does not have; docs/clients.md
+// has the table.
 type Options struct {
 	Schema    string   `json:"schema"`
 	Addresses []string `json:"addresses"`      // HOST:PORT; several are seeds of one cluster, or the servers of a ring
@@ -40,69 +41,68 @@ type Options struct {
 	Password  string   `json:"password,omitempty"`
 	Name      string   `json:"name,omitempty"` // CLIENT SETNAME
 	DB        int      `json:"db,omitempty"`   // SELECT
-	TLS       bool     `json:"tls,omitempty"`  // without a look at the server's certificate, which is the lab's own
+	TLS       bool     `json:"tls,omitempty"`  // the server's certificate is not verified: it is the lab's own
 
 	Commands []Command `json:"commands"`
 	Keys     int       `json:"keys,omitempty"` // "{n}" in an argument is a random number below this
-	// callers side by side; each waits for its reply before its next call
+	// concurrent callers; each waits for its reply before its next call
 	Workers int `json:"workers,omitempty"`
 	// calls of all workers; 0: each calls again as soon as it can
 	Rate   float64 `json:"rate_per_second,omitempty"`
-	Random bool    `json:"random,omitempty"` // exponential gaps (Poisson arrivals) and not even ones
-	// pyasync: calls that a worker makes at once, each on a connection of its own
+	Random bool    `json:"random,omitempty"` // exponential gaps (Poisson arrivals) instead of even ones
+	// pyasync: concurrent calls of a worker, each on its own connection
 	Burst int `json:"burst,omitempty"`
-	// go-redis-v9: a call is so many commands of the mix, sent as one pipeline
+	// go-redis-v9: a call is a pipeline of this many commands of the mix
 	Pipeline int           `json:"pipeline,omitempty"`
 	Warmup   time.Duration `json:"warmup_ns,omitempty"`   // calls that begin before this are not counted
 	Duration time.Duration `json:"duration_ns,omitempty"` // of the counted time; 0: until standard input ends
-	Listen   string        `json:"listen,omitempty"`      // HOST:PORT of the HTTP service; port 0: any that is free
+	Listen   string        `json:"listen,omitempty"`      // HOST:PORT of the HTTP service; port 0: any free port
 
 	PoolSize int `json:"pool_size,omitempty"` // connections at most, per node; redigo: MaxActive
-	MinIdle  int `json:"min_idle,omitempty"`  // idle connections that are kept ready
-	// idle connections that are kept; redigo, where 0 keeps none, and Jedis
+	MinIdle  int `json:"min_idle,omitempty"`  // idle connections that the pool keeps ready
+	// idle connections that the pool keeps at most; redigo, where 0 keeps none, and Jedis
 	MaxIdle int `json:"max_idle,omitempty"`
-	// age at which an idle connection is not used again
+	// after this time an idle connection is not used again
 	IdleLimit    time.Duration `json:"idle_limit_ns,omitempty"`
-	PoolTimeout  time.Duration `json:"pool_timeout_ns,omitempty"` // wait for a connection at most
-	DialTimeout  time.Duration `json:"dial_timeout_ns,omitempty"` // for a connection to be made
+	PoolTimeout  time.Duration `json:"pool_timeout_ns,omitempty"` // longest wait for a connection of the pool
+	DialTimeout  time.Duration `json:"dial_timeout_ns,omitempty"` // for a new connection
 	ReadTimeout  time.Duration `json:"read_timeout_ns,omitempty"` // for a reply
 	Retries      int           `json:"retries,omitempty"`         // after a failure; -1: none
 	TestOnBorrow bool          `json:"test_on_borrow,omitempty"`  // PING before each use of a pooled connection
 	ReadReplicas bool          `json:"read_replicas,omitempty"`   // reads go to random nodes of a shard
-	// go-redis-v9: after so many calls a worker makes itself a new client
+	// go-redis-v9: a worker makes a new client after this many calls
 	CallsPerClient int `json:"calls_per_client,omitempty"`
-	// redigo, go-redis-v9: of so many calls one does not give its connection back
+	// redigo, go-redis-v9: one of this many calls does not return its connection
 	LeakEvery int `json:"leak_every,omitempty"`
 
-	// cluster: period in which the map is fetched again
+	// cluster: period of the map refresh
 	TopologyRefresh  time.Duration `json:"topology_refresh_ns,omitempty"`
 	RefreshSeedsOnly bool          `json:"refresh_seeds_only,omitempty"` // Lettuce: dynamicRefreshSources(false)
 	RefreshAdaptive  bool          `json:"refresh_adaptive,omitempty"`   // Lettuce: all adaptive triggers
-	// Lettuce, cluster: so many clients, each with a topology of its own, as in as many processes
+	// Lettuce, cluster: clients, each with its own map, as in as many processes
 	Clients int `json:"clients,omitempty"`
 
 	// Go: how often a reply, a JSON document, is decoded and encoded
 	DecodesPerCall int `json:"decodes_per_call,omitempty"`
 	Procs          int `json:"procs,omitempty"` // Go: GOMAXPROCS
-	// pyasync: a coroutine computes on the loop, again after this,
+	// pyasync: a coroutine blocks the event loop again and again after this,
 	BlockEvery time.Duration `json:"block_every_ns,omitempty"`
 	BlockFor   time.Duration `json:"block_for_ns,omitempty"` // for half to one and a half of this
 	// pyasync: containers in a cache, which the garbage collector walks
 	HeapObjects int `json:"heap_objects,omitempty"`
-	HeapPerCall int `json:"heap_per_call,omitempty"` // of those, how many each reply replaces
+	HeapPerCall int `json:"heap_per_call,omitempty"` // how many of them each reply replaces
 }
 
-// Command is one kind of call. A library that routes to nodes takes the second argument, where there is one, as the
-// key.
+// Command is one kind of call. For a library that routes to nodes the second argument, if any, is the key.
 type Command struct {
 	Args   []string `json:"args"`
-	Weight int      `json:"weight,omitempty"` // how often it comes compared with the others; 0 counts as 1
+	Weight int      `json:"weight,omitempty"` // how often it is sent, relative to the others; 0 counts as 1
 }
 
 // ErrOptions says that options contradict each other or lack something.
 var ErrOptions = errors.New("bad options for a client program")
 
-// Check finds what no program could do. Errors match ErrOptions.
+// Check returns an error, which matches ErrOptions, for options that no program can follow.
 func (o Options) Check() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...))

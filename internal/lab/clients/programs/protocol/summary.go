@@ -8,50 +8,50 @@ import (
 	"time"
 )
 
-// Summary is what a program prints at its end, as one line of JSON: the client's own view of its calls. A call counts
-// from when the library was called to its return, with all waiting for a connection, dialling and retrying in between;
-// failed calls count too.
+// Summary is what a program prints at its end, as one line of JSON: the client's own view of its calls. A call takes
+// from the call of the library to its return, including waits for a connection, dialling and retries. Failed calls
+// count too.
 type Summary struct {
 	Schema string `json:"schema"`
-	// with its version, as the program was built or as the library says: "go-redis 9.23.0"
+	// with its version, from the build or from the library: "go-redis 9.23.0"
 	Library string `json:"library"`
 	Calls   int64  `json:"calls"`
 	Errors  int64  `json:"errors"`
-	// KindTimeout and so on, or the word of the server: MOVED, CLUSTERDOWN
+	// by KindTimeout and so on, or the first word of the error reply: MOVED, CLUSTERDOWN
 	ErrorKinds map[string]int64 `json:"errors_by_kind,omitempty"`
 	LastError  string           `json:"last_error,omitempty"`
-	StartUnix  int64            `json:"start_unix_ns"` // when counting began
-	Ran        time.Duration    `json:"ran_ns"`        // how long was counted
-	PerSecond  []Second         `json:"per_second"`    // by the second of its end since the start
+	StartUnix  int64            `json:"start_unix_ns"` // when counting started
+	Ran        time.Duration    `json:"ran_ns"`        // how long it counted
+	PerSecond  []Second         `json:"per_second"`    // by the second in which calls ended
 	Histogram  Histogram        `json:"histogram"`
 	Max        time.Duration    `json:"max_ns"`
-	CPU        time.Duration    `json:"cpu_ns"` // of the whole process and all its time, user and system
-	Dials      int64            `json:"dials"`  // connections that were opened; -1: the library does not tell
+	CPU        time.Duration    `json:"cpu_ns"` // user and system time of the process, since its start
+	Dials      int64            `json:"dials"`  // connections that were opened; -1: the library does not say
 	Pool       Pool             `json:"pool"`
-	GCs        int64            `json:"gcs,omitempty"`       // full collections of garbage,
-	GCTime     time.Duration    `json:"gc_ns,omitempty"`     // their time in all,
+	GCs        int64            `json:"gcs,omitempty"`       // garbage collections of the whole heap,
+	GCTime     time.Duration    `json:"gc_ns,omitempty"`     // their time together,
 	GCMax      time.Duration    `json:"gc_max_ns,omitempty"` // and of the longest
 }
 
-// Second is what ended in one second.
+// Second counts the calls that ended in one second.
 type Second struct {
 	Calls  int64 `json:"calls"`
 	Errors int64 `json:"errors"`
 }
 
-// Pool is what the library says of its connections at the end, of all nodes together. What it does not say is 0.
+// Pool is what the library says about its connections at the end, to all nodes together. Unknown values are 0.
 type Pool struct {
 	Connections int64         `json:"connections"`
 	Idle        int64         `json:"idle"`
 	Hits        int64         `json:"hits,omitempty"`     // calls that found a free connection
-	Misses      int64         `json:"misses,omitempty"`   // and that did not
+	Misses      int64         `json:"misses,omitempty"`   // calls that did not
 	Timeouts    int64         `json:"timeouts,omitempty"` // calls that gave up waiting for one
-	Stale       int64         `json:"stale,omitempty"`    // connections that were closed for their age
+	Stale       int64         `json:"stale,omitempty"`    // connections that were closed because of their age
 	Waits       int64         `json:"waits,omitempty"`    // calls that waited for a connection,
-	Wait        time.Duration `json:"wait_ns,omitempty"`  // and how long in all
+	Wait        time.Duration `json:"wait_ns,omitempty"`  // and how long they waited together
 }
 
-// Kinds of errors that are not the server's. For those the kind is the first word of the reply: MOVED, LOADING, ERR.
+// Kinds of errors that are not error replies. The kind of an error reply is its first word: MOVED, LOADING, ERR.
 const (
 	KindPoolTimeout = "pool-timeout" // no connection became free
 	KindTimeout     = "timeout"      // no reply in time
@@ -59,10 +59,10 @@ const (
 	KindOther       = "other"
 )
 
-// SummaryLimit bounds what is read of a program's summary, in bytes. One of an hour with all buckets has 300 kB.
+// SummaryLimit bounds the size of a summary, in bytes. That of an hour with all buckets has 300 kB.
 const SummaryLimit = 16 << 20
 
-// ErrSummary says that a program did not print what the protocol wants; the message says what.
+// ErrSummary says that a program did not print a valid summary; the message says what is wrong.
 var ErrSummary = errors.New("not a summary of " + Schema)
 
 // ParseSummary reads what a program printed. Errors match ErrSummary.
@@ -112,7 +112,7 @@ func (s Summary) check() error {
 	return nil
 }
 
-// PerSecondMean is the number of calls per second that succeeded; 0 when nothing was counted.
+// PerSecondMean is the mean number of successful calls per second; 0 if nothing was counted.
 func (s Summary) PerSecondMean() float64 {
 	if s.Ran <= 0 {
 		return 0

@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
-// good is a summary of three calls; %s is what a test puts in.
-const good = `{"schema":"slowpath.client/v1","library":"x 1","calls":3,"errors":1,"errors_by_kind":{"timeout":1},"start_unix_ns":5,"ran_ns":1500000000,
-"per_second":[{"calls":1,"errors":0},{"calls":2,"errors":1}],"histogram":[[1000,2],[2000,1]],"max_ns":2001,"cpu_ns":1,"dials":2,
+// good is a summary of three calls.
+const good = `{"schema":"slowpath.client/v1","library":"x 1","calls":3,"errors":1,"errors_by_kind":{"timeout":1},
+"start_unix_ns":5,"ran_ns":1500000000,
+"per_second":[{"calls":1,"errors":0},{"calls":2,"errors":1}],"histogram":[[1000,2],[2000,1]],
+"max_ns":2001,"cpu_ns":1,"dials":2,
 "pool":{"connections":2,"idle":1}}`
 
 func TestParseSummary(t *testing.T) {
@@ -63,11 +65,12 @@ func TestParseSummaryRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseSummary: what is taken for a summary is one, and stays the same written and read again.
+// FuzzParseSummary: what is accepted as a summary is the same when it is written and read again.
 func FuzzParseSummary(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(`{"schema":"slowpath.client/v1"}`))
-	f.Add([]byte(`{"schema":"slowpath.client/v1","calls":1,"histogram":[[9223372036854775807,1]],"per_second":[{"calls":1}]}`))
+	f.Add([]byte(`{"schema":"slowpath.client/v1","calls":1,"histogram":[[9223372036854775807,1]],
+"per_second":[{"calls":1}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := ParseSummary(text)
 		if err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// tallyShards is how many counters a tally has, so that callers side by side do not wait for each other's.
+// tallyShards is how many counters a tally has, so that concurrent callers do not wait for each other.
 const tallyShards = 64
 
-// Tally counts calls. Its methods may be called side by side.
+// Tally counts calls. Its methods are safe for concurrent use.
 type Tally struct {
 	start  time.Time
 	shards [tallyShards]shard
@@ -25,13 +25,13 @@ type shard struct {
 	max     time.Duration
 }
 
-// kindLimit bounds the kinds that are told apart in one shard; those beyond are KindOther.
+// kindLimit bounds the number of kinds in one shard; further kinds count as KindOther.
 const kindLimit = 32
 
-// NewTally counts the calls that begin at start or later.
+// NewTally returns a tally of the calls that begin at start or later.
 func NewTally(start time.Time) *Tally { return &Tally{start: start} }
 
-// Add counts a call that ends now. A nil error is a success; its kind is that of Kind.
+// Add counts a call that ends now. A nil error is a success; Kind says the kind of others.
 func (t *Tally) Add(start time.Time, err error) {
 	if start.Before(t.start) {
 		return
@@ -70,7 +70,7 @@ func grow[T any](s []T, i int) []T {
 	return append(s, make([]T, i+1-len(s))...)
 }
 
-// Summary is what was counted until now, without what only the program knows.
+// Summary returns the counts until now. The program adds the library, the dials, the pool and the CPU time.
 func (t *Tally) Summary() Summary {
 	out := Summary{
 		Schema: Schema, StartUnix: t.start.UnixNano(), Ran: max(time.Since(t.start), 0),

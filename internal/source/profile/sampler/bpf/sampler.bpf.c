@@ -1,7 +1,8 @@
-/* Samples of processes on the CPU: perf's cpu-clock runs this program on each CPU, some 99 times per second, on whatever has that CPU. Of a process
- * that is meant it reports the kernel's stack, the registers that user space came with, and the part of the user's stack above its
- * pointer, from which the callers are found in user space by .eh_frame: few programs of C keep frame pointers. For those that do, and whose stacks are deeper
- * than the copy, there is the chain of frame pointers, too. */
+/* Samples of processes on the CPU: perf's cpu-clock runs this program on each CPU, some 99 times per second, on
+ * whatever has that CPU. For each process that is to be sampled it reports the stack in the kernel, the registers of
+ * user space, and the part of the user's stack above the stack pointer. User space finds the callers in it by
+ * .eh_frame, since few C programs keep frame pointers. The chain of frame pointers is reported too, for programs that
+ * have it and whose stacks are deeper than the copy. */
 #include "../../../tap/bpf/kernel.h"
 #include <bpf/bpf_helpers.h>
 
@@ -10,9 +11,16 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum { TARGETS = 256, KERNEL_DEPTH = 64, USER_DEPTH = 127, REGS = 33, CHUNK = 512, STACK_BYTES = 48 * CHUNK };
 enum { BPF_F_USER_STACK = 1 << 8 };
 
-enum { C_SEEN, C_LOST, C_BARE, C_MAX }; /* samples; those without room in the ring buffer; those of whose user stack nothing could be read */
+enum counter {
+	C_SEEN, /* samples, */
+	C_LOST, /* those for which the ring buffer had no room, */
+	C_BARE, /* and those of whose user stack nothing could be read */
+	C_MAX,
+};
+const enum counter *keep_counter __attribute__((unused)); /* in the BTF, from which the Go side is made */
 
-/* The registers by their numbers in DWARF (x86: 0-16, of which 7 is the stack's pointer and 16 the place; arm64: 0-30, 31, 32). */
+/* The registers by their numbers in DWARF (x86: 0-16, of which 7 is the stack pointer and 16 the program counter;
+ * arm64: 0-30, 31, 32). */
 struct sample {
 	u64 time;
 	u32 pid, tid;
@@ -21,7 +29,7 @@ struct sample {
 	u64 regs[REGS];
 	u64 kernel[KERNEL_DEPTH];
 	u64 user[USER_DEPTH];
-	u8 stack[STACK_BYTES]; /* from the stack's pointer upwards; the last field, as long as stack_bytes says */
+	u8 stack[STACK_BYTES]; /* from the stack pointer upwards; the last field, stack_bytes long */
 };
 
 struct {
@@ -31,7 +39,8 @@ struct {
 	__type(value, u8);
 } targets SEC(".maps");
 
-/* One per CPU; the loader sets the number. A sample is more than a per-CPU array may hold (32 KiB), and a clock's interrupt is not interrupted by itself. */
+/* One per CPU; the loader sets the number. A sample is larger than an element of a per-CPU array may be (32 KiB), and
+ * the interrupt of a clock is not interrupted by itself. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -58,8 +67,8 @@ static __always_inline void count(u32 which)
 		*c += 1;
 }
 
-/* Flavours of pt_regs with all that unwinding needs (kernel.h has what the arguments of functions need). The layout is that of the ABI of
- * ptrace and signals, and does not change. */
+/* Variants of pt_regs with all registers that unwinding needs; kernel.h declares only those of a function's arguments.
+ * The layout is that of the ABI of ptrace and signals, and does not change. */
 #if defined(__TARGET_ARCH_x86)
 struct saved {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
@@ -68,8 +77,10 @@ enum { SP = 7 };
 
 static __always_inline void by_number(u64 *to, const struct saved *r)
 {
-	to[0] = r->ax, to[1] = r->dx, to[2] = r->cx, to[3] = r->bx, to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
-	to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
+	to[0] = r->ax, to[1] = r->dx, to[2] = r->cx, to[3] = r->bx;
+	to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
+	to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11;
+	to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
 	to[16] = r->ip;
 }
 #else
@@ -84,7 +95,7 @@ static __always_inline void by_number(u64 *to, const struct saved *r)
 }
 #endif
 
-/* copy_stack takes what can be read without a fault, and gives how much. */
+/* copy_stack copies what can be read without a page fault, and gives how much. */
 static __always_inline u32 copy_stack(struct sample *s, u64 sp)
 {
 	u32 got = 0;
@@ -129,7 +140,7 @@ int on_clock(void *ctx)
 	u64 bytes = __builtin_offsetof(struct sample, stack) + got;
 	if (bytes > sizeof(*s))
 		return 0;
-	/* Nobody is woken: the reader looks on a timer. */
+	/* The reader polls on a timer, and is not woken. */
 	if (bpf_ringbuf_output(&events, s, bytes, BPF_RB_NO_WAKEUP))
 		count(C_LOST);
 	return 0;

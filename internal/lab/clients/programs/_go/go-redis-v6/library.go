@@ -11,11 +11,9 @@ import (
 
 const modulePath = "github.com/go-redis/redis"
 
-// goRedis is go-redis v6.
 type goRedis struct{ redisClient }
 
-// redisClient is what the library's clients for one server, for a cluster and for a ring have in common. Its
-// UniversalClient has no Do.
+// redisClient is a client for one server, for a cluster or for a ring. The library's UniversalClient has no Do.
 type redisClient interface {
 	Do(args ...any) *redis.Cmd
 	PoolStats() *redis.PoolStats
@@ -33,12 +31,12 @@ func open(w *workload) (client, error) {
 		Addr: w.Addresses[0], Password: w.Password, DB: w.DB, OnConnect: setName(w),
 		Dialer:   func() (net.Conn, error) { return w.dial(context.Background(), "tcp", w.Addresses[0]) },
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, IdleTimeout: w.IdleLimit, PoolTimeout: w.PoolTimeout,
-		// its default is none, and -1 would make no attempt at all
+		// the default is no retry, and -1 would make no attempt at all
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0),
 	})}, nil
 }
 
-// openCluster counts dials where they succeeded: this client takes no dialer.
+// openCluster counts the connections that succeeded, since this client takes no dialer.
 func openCluster(w *workload) redisClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: w.Addresses, Password: w.Password, OnConnect: countAndName(w), RouteRandomly: w.ReadReplicas,
@@ -55,12 +53,12 @@ func openRing(w *workload) redisClient {
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: shards, Password: w.Password, DB: w.DB, OnConnect: countAndName(w),
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, IdleTimeout: w.IdleLimit, PoolTimeout: w.PoolTimeout,
-		// its default is none, and -1 would make no attempt at all
+		// the default is no retry, and -1 would make no attempt at all
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: max(w.Retries, 0),
 	})
 }
 
-// setName is nil where there is no name: with it each connection costs a round trip more.
+// setName returns nil if there is no name. With a name each connection costs one more round trip.
 func setName(w *workload) func(*redis.Conn) error {
 	if w.Name == "" {
 		return nil

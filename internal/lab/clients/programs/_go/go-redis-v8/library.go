@@ -11,7 +11,6 @@ import (
 
 const modulePath = "github.com/go-redis/redis/v8"
 
-// goRedis is go-redis v8.
 type goRedis struct{ redis.UniversalClient }
 
 func open(w *workload) (client, error) {
@@ -48,7 +47,7 @@ func openRing(w *workload) redis.UniversalClient {
 	})
 }
 
-// setName is nil where there is no name: with it each connection costs a round trip more.
+// setName returns nil if there is no name. With a name each connection costs one more round trip.
 func setName(w *workload) func(context.Context, *redis.Conn) error {
 	if w.Name == "" {
 		return nil

@@ -12,10 +12,9 @@ import (
 
 const modulePath = "github.com/redis/go-redis/v9"
 
-// goRedis is go-redis v9.
 type goRedis struct {
 	w      *workload
-	client redis.UniversalClient // shared by the workers; nil where each makes its own
+	client redis.UniversalClient // shared by the workers; nil if each makes its own
 }
 
 func open(w *workload) (client, error) {
@@ -108,8 +107,8 @@ func (c *worker) call(args []any) (string, error) {
 		return "", c.pipeline(client, args)
 	}
 	do := client.Do
-	if one, ok := client.(*redis.Client); ok && c.w.forgets() {
-		do = one.Conn().Do // a connection of the pool, which only its Close would give back
+	if one, ok := client.(*redis.Client); ok && c.w.leaks() {
+		do = one.Conn().Do // a connection of the pool, which only its Close would return
 	}
 	reply, err := do(context.Background(), args...).Result()
 	if errors.Is(err, redis.Nil) {
@@ -119,8 +118,8 @@ func (c *worker) call(args []any) (string, error) {
 	return s, err
 }
 
-// pipeline sends commands of the mix at once. In a cluster the library deals them out to the nodes that have their
-// keys, and waits for all.
+// pipeline sends commands of the mix at once. In a cluster the library sends each to the node of its key, and waits for
+// all.
 func (c *worker) pipeline(client redis.UniversalClient, first []any) error {
 	pipe := client.Pipeline()
 	pipe.Do(context.Background(), first...)

@@ -1,6 +1,5 @@
-// One of the lab's client programs (docs/clients.md): the files of _go/program have what all have in common, library.go
-// of the same module the library that is called. The package lab/protocol is a copy of slowpath's
-// internal/lab/clients/programs/protocol.
+// A client program of the lab (docs/clients.md). The files of _go/program are the common part; library.go of each
+// module calls its library. The package lab/protocol is a copy of slowpath's internal/lab/clients/programs/protocol.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// What the exit code tells apart (protocol.UnsupportedExit, ConnectExit).
+// Errors with an exit code of their own (protocol.UnsupportedExit, ConnectExit).
 var (
 	errUnsupported = errors.New("not supported by this library")
 	errConnect     = errors.New("connecting")
@@ -64,7 +63,7 @@ func newWorkload(in *bufio.Reader) (*workload, error) {
 	return w, nil
 }
 
-// run ends after the duration, at SIGTERM, or when standard input ends: with whoever started this.
+// run ends after the duration, at SIGTERM, or when standard input ends, which is when the parent process ends.
 func (w *workload) run(in io.Reader) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -97,7 +96,7 @@ func (w *workload) run(in io.Reader) error {
 	<-ctx.Done()
 	select {
 	case <-worked:
-	case <-time.After(time.Second): // what still waits, for a lookup or a dial, is not waited for
+	case <-time.After(time.Second): // a worker may still wait for DNS or a connection
 	}
 	served.Wait()
 	sum := w.tally.Summary()
@@ -109,7 +108,7 @@ func (w *workload) run(in io.Reader) error {
 	return json.NewEncoder(os.Stdout).Encode(sum)
 }
 
-// library is the version of the module that was built in.
+// library returns a module and its version in this build.
 func library(module string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dep := range info.Deps {

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// How finely the profiles of the HTTP service look: one of so many contentions of a mutex, and of so many nanoseconds
-// that goroutines block.
+// Sampling of the profiles of the HTTP service: one of 10 contentions of a mutex, and one sample per 10 µs that
+// goroutines block.
 const (
 	mutexFraction = 10
 	blockRate     = 10_000
 )
 
-// serve is the HTTP service: one client for all, a call of the mix per request. It returns once it listens; the group
-// is done when all requests have ended after the context.
+// serve starts the HTTP service: all requests share one client, and each makes a call of the mix. It returns when the
+// service listens; the group is done when ctx has ended and all requests have.
 func (w *workload) serve(ctx context.Context, lib client) (*sync.WaitGroup, error) {
 	var done sync.WaitGroup
 	if w.Listen == "" {
@@ -45,7 +45,7 @@ func (w *workload) serve(ctx context.Context, lib client) (*sync.WaitGroup, erro
 		<-ctx.Done()
 		soon, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		_ = server.Shutdown(soon) // what still runs then is cut off at the end of the process
+		_ = server.Shutdown(soon) // requests that still run end with the process
 	})
 	fmt.Fprintln(os.Stderr, "ready", l.Addr())
 	return &done, nil
@@ -60,10 +60,10 @@ func (w *workload) handler(c caller) http.Handler {
 			return
 		}
 		w.decode(reply)
-		_, _ = io.WriteString(out, reply) // who asked has left
+		_, _ = io.WriteString(out, reply) // the client of the request may have left
 	})
 	mux.HandleFunc("/stats", func(out http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(out).Encode(w.tally.Summary()) // who asked has left
+		_ = json.NewEncoder(out).Encode(w.tally.Summary()) // the client of the request may have left
 	})
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

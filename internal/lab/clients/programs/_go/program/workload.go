@@ -19,26 +19,26 @@ import (
 // client is a library with its connections.
 type client interface {
 	worker() caller
-	pool() protocol.Pool // at the end: it closes the client, too
+	pool() protocol.Pool // called at the end; also closes the client
 }
 
 // caller makes the calls of one worker.
 type caller interface {
-	// call returns the reply, or "" where it is no string; a missing key is no error.
+	// call returns the reply, or "" if it is not a string. A missing key is not an error.
 	call(args []any) (string, error)
 }
 
 type workload struct {
 	protocol.Options
-	commands []protocol.Command // each as often as it weighs
+	commands []protocol.Command // each as often as its weight
 	dials    atomic.Int64
 	borrowed atomic.Int64
 	ready    sync.Once
 	tally    *protocol.Tally
 }
 
-// work makes the calls of the workers until the context ends. Those that still wait a second later are not waited for:
-// a library without a timeout waits for ever.
+// work runs the workers until the context ends, and waits for them for a second at most: a library without a timeout
+// may wait for ever.
 func (w *workload) work(ctx context.Context, lib client) {
 	var wg sync.WaitGroup
 	for id := range w.Workers {
@@ -56,7 +56,7 @@ func (w *workload) work(ctx context.Context, lib client) {
 	}
 }
 
-// worker makes calls at its share of the rate. One that fell behind does not make up for it with a burst.
+// worker makes calls at its share of the rate. A worker that is late does not catch up with a burst.
 func (w *workload) worker(ctx context.Context, id int, c caller) {
 	gap := time.Duration(0)
 	if w.Rate > 0 {
@@ -114,22 +114,22 @@ func (w *workload) command() []any {
 	return args
 }
 
-// decode is what an application does with a reply: it makes objects of it, and something else of those.
+// decode does what an application does with a reply: it decodes it, and encodes the result.
 func (w *workload) decode(reply string) {
 	for range w.DecodesPerCall {
 		var doc any
 		if json.Unmarshal([]byte(reply), &doc) == nil {
-			_, _ = json.Marshal(doc) // only its time is wanted
+			_, _ = json.Marshal(doc) // only the work matters
 		}
 	}
 }
 
-// forgets says of each call whether it is one of those that do not give their connection back.
-func (w *workload) forgets() bool {
+// leaks reports whether this call is one that does not return its connection.
+func (w *workload) leaks() bool {
 	return w.LeakEvery > 0 && w.borrowed.Add(1)%int64(w.LeakEvery) == 0
 }
 
-// dial opens a connection as the libraries do, and counts it.
+// dial opens a connection as the libraries do by default, and counts it.
 func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w.dials.Add(1)
 	d := net.Dialer{Timeout: w.DialTimeout, KeepAlive: 5 * time.Minute} // go-redis has the same
@@ -140,7 +140,7 @@ func (w *workload) dial(ctx context.Context, network, addr string) (net.Conn, er
 	if err != nil || !w.TLS {
 		return c, err
 	}
-	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // as tls.Dialer, which the libraries use
+	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // the lab's own certificate
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, err

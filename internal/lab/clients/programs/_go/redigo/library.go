@@ -12,7 +12,7 @@ import (
 
 const modulePath = "github.com/gomodule/redigo"
 
-// redigo is one server's pool.
+// redigo is the pool of one server.
 type redigo struct {
 	*redis.Pool
 	w *workload
@@ -44,14 +44,13 @@ func open(w *workload) (client, error) {
 
 func (l redigo) worker() caller { return l }
 
-// call borrows a connection and gives it back, as the library's documentation says; or forgets to, where it is asked
-// to.
+// call borrows a connection and returns it, as the library's documentation says, unless the call is to leak it.
 func (l redigo) call(args []any) (string, error) {
 	c := l.Get()
-	if !l.w.forgets() {
+	if !l.w.leaks() {
 		defer c.Close()
 	}
-	reply, err := c.Do(args[0].(string), args[1:]...) // commands have a name
+	reply, err := c.Do(args[0].(string), args[1:]...) // never empty
 	s, _ := reply.([]byte)
 	return string(s), err
 }

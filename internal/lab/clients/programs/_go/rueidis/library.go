@@ -13,7 +13,7 @@ import (
 
 const modulePath = "github.com/redis/rueidis"
 
-// multiplexed is rueidis, without the client-side cache, which the calls do not use.
+// multiplexed is rueidis without the client-side cache, which the calls do not use.
 type multiplexed struct{ rueidis.Client }
 
 func open(w *workload) (client, error) {
@@ -47,7 +47,7 @@ func (l multiplexed) call(args []any) (string, error) {
 	for i, a := range args {
 		text[i] = a.(string) // of Options.Commands
 	}
-	// by the helper, which asks each node of a cluster for its keys, all at once
+	// the helper asks all nodes of a cluster at once, each for its keys
 	if strings.EqualFold(text[0], "MGET") {
 		_, err := rueidis.MGet(l.Client, context.Background(), text[1:])
 		return "", err
@@ -59,9 +59,9 @@ func (l multiplexed) call(args []any) (string, error) {
 	cmd := rueidis.Completed{}
 	switch strings.ToUpper(text[0]) { // as the typed builder marks them
 	case "GET":
-		cmd = c.ReadOnly() // such calls may be retried and go to replicas
+		cmd = c.ReadOnly() // may be retried, and sent to replicas
 	case "BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
-		cmd = c.Blocking() // on connections of a pool of their own
+		cmd = c.Blocking() // uses connections of a separate pool
 	default:
 		cmd = c.Build()
 	}
@@ -73,7 +73,7 @@ func (l multiplexed) call(args []any) (string, error) {
 	return s, err
 }
 
-// pool is empty: the library keeps a fixed number of connections and does not say how many.
+// pool returns nothing: the library keeps a fixed number of connections and does not say how many.
 func (l multiplexed) pool() (p protocol.Pool) {
 	l.Close()
 	return p

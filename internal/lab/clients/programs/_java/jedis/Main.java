@@ -21,7 +21,7 @@ import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.util.Pool;
 
-/** One of the lab's client programs (docs/clients.md): Jedis, which borrows a connection of a pool for each call. */
+/** A client program of the lab (docs/clients.md): Jedis, which borrows a connection of a pool for each call. */
 final class Main implements Library {
     private final UnifiedJedis client;
 
@@ -57,7 +57,8 @@ final class Main implements Library {
     }
 
     private static JedisClientConfig config(Options o) {
-        DefaultJedisClientConfig.Builder b = DefaultJedisClientConfig.builder().password(o.password).clientName(o.name).database(o.db);
+        DefaultJedisClientConfig.Builder b =
+                DefaultJedisClientConfig.builder().password(o.password).clientName(o.name).database(o.db);
         if (o.dial_timeout_ns > 0) {
             b.connectionTimeoutMillis(Options.millis(o.dial_timeout_ns));
         }
@@ -79,7 +80,7 @@ final class Main implements Library {
         c.setTestOnBorrow(o.test_on_borrow);
         if (o.idle_limit_ns > 0) {
             c.setMinEvictableIdleDuration(Duration.ofNanos(o.idle_limit_ns));
-            c.setTimeBetweenEvictionRuns(Duration.ofNanos(o.idle_limit_ns / 2)); // as the defaults: 60 s, looked at every 30 s
+            c.setTimeBetweenEvictionRuns(Duration.ofNanos(o.idle_limit_ns / 2)); // the defaults: 60 s, 30 s
         }
         if (o.pool_timeout_ns > 0) {
             c.setMaxWait(Duration.ofNanos(o.pool_timeout_ns));
@@ -90,7 +91,8 @@ final class Main implements Library {
     @Override
     public Object call(String[] args) {
         String[] rest = Arrays.copyOfRange(args, 1, args.length);
-        Object reply = rest.length == 0 ? client.sendCommand(command(args[0])) : client.sendCommand(rest[0], command(args[0]), rest);
+        ProtocolCommand command = command(args[0]);
+        Object reply = rest.length == 0 ? client.sendCommand(command) : client.sendCommand(rest[0], command, rest);
         return reply instanceof byte[] ? new String((byte[]) reply, StandardCharsets.UTF_8) : reply;
     }
 
@@ -106,10 +108,11 @@ final class Main implements Library {
     @Override
     public String name() {
         Properties p = new Properties();
-        try (InputStream in = UnifiedJedis.class.getResourceAsStream("/META-INF/maven/redis.clients/jedis/pom.properties")) {
+        String file = "/META-INF/maven/redis.clients/jedis/pom.properties";
+        try (InputStream in = UnifiedJedis.class.getResourceAsStream(file)) {
             p.load(in);
         } catch (IOException | NullPointerException e) {
-            return "jedis"; // of another build
+            return "jedis"; // a build without Maven
         }
         return "jedis " + p.getProperty("version");
     }
@@ -121,7 +124,7 @@ final class Main implements Library {
         return List.of(((RedisClient) client).getPool());
     }
 
-    /** Those of the pools; the ones that only fetch the map of a cluster are not known. */
+    /** Connections of the pools, without those that only fetch the map of a cluster. */
     @Override
     public long dials() {
         return pools().stream().mapToLong(Pool::getCreatedCount).sum();

@@ -28,17 +28,17 @@ import java.util.Locale;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** One of the lab's client programs (docs/clients.md): Lettuce, with one connection per node that all threads share, as it is meant. */
+/** A client program of the lab (docs/clients.md): Lettuce, with one connection per node that all threads share. */
 final class Main implements Library {
     private final List<AbstractRedisClient> clients = new ArrayList<>();
     private final List<BaseRedisCommands<String, String>> commands = new ArrayList<>();
-    private final AtomicInteger dealt = new AtomicInteger();
-    /** Each thread keeps to one of the clients. */
-    private final ThreadLocal<BaseRedisCommands<String, String>> own = ThreadLocal.withInitial(this::deal);
+    private final AtomicInteger threads = new AtomicInteger();
+    /** Each thread uses one of the clients only. */
+    private final ThreadLocal<BaseRedisCommands<String, String>> own = ThreadLocal.withInitial(this::nextClient);
     private final AtomicLong connected = new AtomicLong();
     private final AtomicLong disconnected = new AtomicLong();
 
-    /** The clients share the resources: threads, the event bus. */
+    /** The clients share the resources: threads and the event bus. */
     private Main(ClientResources resources) {
         resources.eventBus().get().subscribe(event -> {
             if (event instanceof ConnectedEvent) {
@@ -74,7 +74,8 @@ final class Main implements Library {
         Main m = new Main(resources);
         for (int i = 0; i < Math.max(1, o.clients); i++) {
             RedisClusterClient client = RedisClusterClient.create(resources, uris);
-            client.setOptions(ClusterClientOptions.builder().socketOptions(socket(o)).topologyRefreshOptions(refresh(o)).build());
+            client.setOptions(ClusterClientOptions.builder()
+                    .socketOptions(socket(o)).topologyRefreshOptions(refresh(o)).build());
             m.clients.add(client);
             StatefulRedisClusterConnection<String, String> connection = client.connect();
             if (o.read_replicas) {
@@ -85,12 +86,13 @@ final class Main implements Library {
         return m;
     }
 
-    private BaseRedisCommands<String, String> deal() {
-        return commands.get(dealt.getAndIncrement() % commands.size());
+    private BaseRedisCommands<String, String> nextClient() {
+        return commands.get(threads.getAndIncrement() % commands.size());
     }
 
     private static RedisURI uri(Options o, String address) {
-        RedisURI.Builder b = RedisURI.builder().withHost(Options.host(address)).withPort(Options.port(address)).withDatabase(o.db);
+        RedisURI.Builder b = RedisURI.builder()
+                .withHost(Options.host(address)).withPort(Options.port(address)).withDatabase(o.db);
         if (o.password != null) {
             b.withPassword(o.password.toCharArray());
         }
@@ -111,7 +113,7 @@ final class Main implements Library {
         return b.build();
     }
 
-    /** What is not asked for stays as the library has it: off in version 6, adaptive in version 7. */
+    /** Without an option the default of the library applies: no refresh in version 6, adaptive in version 7. */
     private static ClusterTopologyRefreshOptions refresh(Options o) {
         ClusterTopologyRefreshOptions.Builder b = ClusterTopologyRefreshOptions.builder();
         if (o.topology_refresh_ns > 0) {
@@ -135,7 +137,7 @@ final class Main implements Library {
         if (args[0].equalsIgnoreCase("GET")) {
             return own.get().dispatch(CommandType.GET, new ValueOutput<>(StringCodec.UTF8), a);
         }
-        return own.get().dispatch(keyword(args[0]), new ArrayOutput<>(StringCodec.UTF8), a); // takes any reply
+        return own.get().dispatch(keyword(args[0]), new ArrayOutput<>(StringCodec.UTF8), a); // parses any reply
     }
 
     private static ProtocolKeyword keyword(String name) {
@@ -161,7 +163,7 @@ final class Main implements Library {
         return "lettuce " + LettuceVersion.getVersion();
     }
 
-    /** With those that the refresh of the topology opens. */
+    /** Includes the connections that the topology refresh opens. */
     @Override
     public long dials() {
         return connected.get();

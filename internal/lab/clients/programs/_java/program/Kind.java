@@ -2,7 +2,7 @@ import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.util.concurrent.TimeoutException;
 
-/** Tells the errors of the libraries apart. What a server replied is known by its first word, in capitals. */
+/** The kind of an error. That of an error reply is its first word, in capitals. */
 final class Kind {
     private Kind() {}
 
@@ -14,10 +14,12 @@ final class Kind {
             if (name.contains("ExhaustedPool") || text.contains("Timeout waiting for idle object")) {
                 return "pool-timeout";
             }
-            if (e instanceof SocketTimeoutException || e instanceof TimeoutException || name.equals("RedisCommandTimeoutException")) {
+            if (e instanceof SocketTimeoutException || e instanceof TimeoutException
+                    || name.equals("RedisCommandTimeoutException")) {
                 return "timeout";
             }
-            if (name.startsWith("Jedis") && name.endsWith("DataException") || name.equals("RedisCommandExecutionException")) {
+            if (name.startsWith("Jedis") && name.endsWith("DataException")
+                    || name.equals("RedisCommandExecutionException")) {
                 return word.matches("[A-Z]{2,20}") ? word : "other";
             }
             if (e instanceof IOException) {

@@ -1,26 +1,26 @@
-/** A client library with its connections. Its methods are called by many threads. */
+/** A client library with its connections. Many threads call its methods. */
 interface Library extends AutoCloseable {
-    /** Makes one call; the second argument, where there is one, is the key. */
+    /** Makes one call. The second argument, if any, is the key. */
     Object call(String[] args) throws Exception;
 
     /** Its name and version. */
     String name();
 
-    /** Connections that were opened, -1 where the library does not tell. */
+    /** Connections that were opened; -1 if the library does not say. */
     long dials();
 
-    /** Connections at this moment: all, and idle ones. */
+    /** Connections now: all, and idle ones. */
     long[] connections();
 
     @Override
     void close();
 
-    /** Opens a library. Throws Unsupported where it cannot do what the options ask for. */
+    /** Opens a library. Throws Unsupported if it cannot do what the options ask for. */
     interface Opener {
         Library open(Options o) throws Exception;
     }
 
-    /** What the library cannot do. */
+    /** Says what the library cannot do. */
     final class Unsupported extends Exception {
         private static final long serialVersionUID = 1;
 

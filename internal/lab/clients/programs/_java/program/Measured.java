@@ -1,5 +1,6 @@
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
+import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
@@ -8,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/** The counts of all threads, each with a tally of its own, so that they do not wait for each other. */
+/** The counts of all threads. Each thread has its own tally, so that threads do not wait for each other. */
 final class Measured {
     private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().create();
 
@@ -55,7 +56,8 @@ final class Measured {
         sum.buckets.forEach((value, n) -> histogram.add(new long[] {value, n}));
         out.put("histogram", histogram);
         out.put("max_ns", sum.max);
-        out.put("cpu_ns", ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime());
+        OperatingSystemMXBean process = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        out.put("cpu_ns", process.getProcessCpuTime());
         out.put("dials", library.dials());
         long[] connections = library.connections();
         out.put("pool", Map.of("connections", connections[0], "idle", connections[1]));

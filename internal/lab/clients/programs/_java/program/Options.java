@@ -1,7 +1,7 @@
 import com.google.gson.Gson;
 import com.google.gson.JsonParseException;
 
-/** The options of docs/clients.md. What is not given is 0 or null, and means what the library does by default. */
+/** The options of docs/clients.md. An option that is not given is 0 or null: the default of the library applies. */
 final class Options {
     static final String SCHEMA = "slowpath.client/v1";
 
@@ -43,8 +43,8 @@ final class Options {
     /** Reads one line. */
     static Options parse(String line) {
         Options o = new Gson().fromJson(line, Options.class);
-        if (o == null || !SCHEMA.equals(o.schema) || o.addresses == null || o.addresses.length == 0 || o.commands == null
-                || o.commands.length == 0) {
+        if (o == null || !SCHEMA.equals(o.schema) || o.addresses == null || o.addresses.length == 0
+                || o.commands == null || o.commands.length == 0) {
             throw new JsonParseException("schema, addresses or commands");
         }
         return o;

@@ -9,7 +9,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** What the lab's client programs in Java have in common (docs/clients.md): the workers, and how they begin and end. */
+/** The common part of the client programs in Java (docs/clients.md): the workers, and how they start and end. */
 final class Program {
     private static final int BAD_OPTIONS = 2;
     private static final int UNSUPPORTED = 3;
@@ -19,7 +19,7 @@ final class Program {
     final Library library;
     final Measured measured;
     private final CountDownLatch stop;
-    private final List<String[]> mix = new ArrayList<>(); // each command as often as it weighs
+    private final List<String[]> mix = new ArrayList<>(); // each command as often as its weight
     private final AtomicBoolean ready = new AtomicBoolean();
 
     private Program(Options o, Library library, CountDownLatch stop) {
@@ -34,7 +34,7 @@ final class Program {
         }
     }
 
-    /** Is a whole program: it ends after the duration, at SIGTERM, or when standard input ends. */
+    /** The whole program: it ends after the duration, at SIGTERM, or when standard input ends. */
     static void main(Library.Opener opener) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         Options o = null;
@@ -46,9 +46,9 @@ final class Program {
         CountDownLatch stop = new CountDownLatch(1);
         Thread input = new Thread(() -> {
             try {
-                while (in.read() >= 0) {} // until who started this closes it, or dies
+                while (in.read() >= 0) {} // until the parent process closes it or ends
             } catch (IOException e) {
-                // is an end, too
+                // as at the end of the input
             }
             stop.countDown();
         });
@@ -60,7 +60,8 @@ final class Program {
         } catch (Library.Unsupported e) {
             fail(UNSUPPORTED, e.getMessage());
         } catch (Exception e) {
-            fail(CONNECT, "connecting: " + e.getMessage() + (e.getCause() == null ? "" : ": " + e.getCause().getMessage()));
+            String cause = e.getCause() == null ? "" : ": " + e.getCause().getMessage();
+            fail(CONNECT, "connecting: " + e.getMessage() + cause);
         }
         new Program(o, library, stop).run();
     }
@@ -90,14 +91,14 @@ final class Program {
         }
         long end = System.nanoTime() + 1_000_000_000L;
         for (Thread t : workers) {
-            t.join(Math.max(1, (end - System.nanoTime()) / 1_000_000)); // one that waits for a reply is not waited for
+            t.join(Math.max(1, (end - System.nanoTime()) / 1_000_000)); // it may wait for a reply for ever
         }
         System.out.println(measured.summary(library));
         System.out.flush();
-        Runtime.getRuntime().halt(0); // closing takes Lettuce two seconds
+        Runtime.getRuntime().halt(0); // Lettuce takes two seconds to close
     }
 
-    /** Calls at the worker's share of the rate. One that fell behind does not make up for it with a burst. */
+    /** Makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst. */
     private void work(int id) {
         double gap = o.rate_per_second > 0 ? o.workers / o.rate_per_second * 1e9 : 0;
         double due = System.nanoTime() + gap * id / o.workers;

@@ -5,15 +5,16 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
-/** The HTTP service: one client for all, a call of the mix per request. */
+/** The HTTP service: all requests share one client, and each makes a call of the mix. */
 final class Service {
     private static final int BACKLOG = 1024;
 
     private Service() {}
 
-    /** Starts it and says where it listens. */
+    /** Starts it and returns its address. */
     static String start(Program p) throws IOException {
-        System.setProperty("sun.net.httpserver.nodelay", "true"); // else replies wait for delayed acknowledgements: 40 ms
+        // otherwise replies wait up to 40 ms for delayed acknowledgements
+        System.setProperty("sun.net.httpserver.nodelay", "true");
         HttpServer server = HttpServer.create(
                 new InetSocketAddress(Options.host(p.o.listen), Options.port(p.o.listen)), BACKLOG);
         server.setExecutor(Executors.newCachedThreadPool(r -> {

@@ -25,7 +25,7 @@ final class Tally {
         return ns >> shift << shift;
     }
 
-    /** Counts a call that ends now; those that began before the start are not counted. */
+    /** Counts a call that ends now, unless it began before the start. */
     synchronized void add(long began, Throwable error) {
         if (began - start < 0) {
             return;
@@ -45,7 +45,7 @@ final class Tally {
         }
     }
 
-    /** What all threads counted together. */
+    /** The counts of all threads together. */
     static final class Sum {
         final TreeMap<Long, Long> buckets = new TreeMap<>();
         final Map<String, Long> kinds = new HashMap<>();

@@ -11,9 +11,9 @@ import org.springframework.data.redis.serializer.StringRedisSerializer;
 import redis.clients.jedis.JedisPoolConfig;
 
 /**
- * One of the lab's client programs (docs/clients.md): Spring's cache abstraction over Spring Data Redis, as an application has it that annotates
- * its methods. Of the commands, GET is what @Cacheable asks, SET what it stores, and DEL with the name of a cache is @CacheEvict(allEntries =
- * true). Keys are NAME:KEY. What the framework sends for these is its own business.
+ * A client program of the lab (docs/clients.md): Spring's cache abstraction over Spring Data Redis. GET reads and SET
+ * stores as @Cacheable does; DEL with the name of a cache clears it as @CacheEvict(allEntries = true) does. Keys are
+ * NAME:KEY. The framework decides what it sends for these.
  */
 final class Main implements Library {
     private final JedisConnectionFactory factory;
@@ -35,7 +35,9 @@ final class Main implements Library {
         if (!o.standalone()) {
             throw new Unsupported("mode " + o.mode);
         }
-        RedisStandaloneConfiguration server = new RedisStandaloneConfiguration(Options.host(o.addresses[0]), Options.port(o.addresses[0]));
+        String address = o.addresses[0];
+        RedisStandaloneConfiguration server =
+                new RedisStandaloneConfiguration(Options.host(address), Options.port(address));
         server.setPassword(RedisPassword.of(o.password));
         server.setDatabase(o.db);
         JedisPoolConfig pool = new JedisPoolConfig();
@@ -50,7 +52,8 @@ final class Main implements Library {
         if (o.read_timeout_ns > 0) {
             client.readTimeout(Duration.ofNanos(o.read_timeout_ns));
         }
-        JedisConnectionFactory factory = new JedisConnectionFactory(server, client.usePooling().poolConfig(pool).build());
+        JedisConnectionFactory factory =
+                new JedisConnectionFactory(server, client.usePooling().poolConfig(pool).build());
         factory.afterPropertiesSet();
         factory.start();
         return new Main(factory);

@@ -1,4 +1,4 @@
-// One of the lab's client programs (docs/clients.md): ioredis.
+// A client program of the lab (docs/clients.md): ioredis.
 import { createRequire } from "node:module";
 import net from "node:net";
 import { Cluster, Redis } from "ioredis";
@@ -15,7 +15,8 @@ net.Socket.prototype.connect = function (...args) {
 
 function options(o) {
   return given({
-    password: o.password, connectionName: o.name, db: o.db || undefined, connectTimeout: ms(o.dial_timeout_ns), commandTimeout: ms(o.read_timeout_ns),
+    password: o.password, connectionName: o.name, db: o.db || undefined,
+    connectTimeout: ms(o.dial_timeout_ns), commandTimeout: ms(o.read_timeout_ns),
     maxRetriesPerRequest: o.retries ? Math.max(o.retries, 0) : undefined,
   });
 }
@@ -25,9 +26,12 @@ await run(`ioredis ${version}`, async (o) => {
   if (mode === "ring") await unsupported(`mode ${mode}`);
   const nodes = o.addresses.map(endpoint);
   const client = mode === "cluster"
-    ? new Cluster(nodes, given({ redisOptions: options(o), scaleReads: o.read_replicas ? "all" : undefined, slotsRefreshInterval: ms(o.topology_refresh_ns) }))
+    ? new Cluster(nodes, given({
+      redisOptions: options(o), scaleReads: o.read_replicas ? "all" : undefined,
+      slotsRefreshInterval: ms(o.topology_refresh_ns),
+    }))
     : new Redis({ ...nodes[0], ...options(o) });
-  client.on("error", () => {}); // each call that fails for it is counted; without a listener the library prints
+  client.on("error", () => {}); // calls that fail are counted; without a listener the library prints
   return {
     call: (args) => client.call(...args),
     dials: () => dials,

@@ -1,4 +1,4 @@
-// One of the lab's client programs (docs/clients.md): node-redis.
+// A client program of the lab (docs/clients.md): node-redis.
 import { createRequire } from "node:module";
 import net from "node:net";
 import { createClient, createClientPool, createCluster } from "redis";
@@ -17,8 +17,13 @@ net.Socket.prototype.connect = function (...args) {
 
 function options(o) {
   const { host, port } = endpoint(o.addresses[0]);
-  const socket = given({ host, port, connectTimeout: ms(o.dial_timeout_ns), reconnectStrategy: o.retries < 0 ? false : undefined });
-  return given({ socket, password: o.password, name: o.name, database: o.db || undefined, commandOptions: o.read_timeout_ns ? { timeout: ms(o.read_timeout_ns) } : undefined });
+  const socket = given({
+    host, port, connectTimeout: ms(o.dial_timeout_ns), reconnectStrategy: o.retries < 0 ? false : undefined,
+  });
+  return given({
+    socket, password: o.password, name: o.name, database: o.db || undefined,
+    commandOptions: o.read_timeout_ns ? { timeout: ms(o.read_timeout_ns) } : undefined,
+  });
 }
 
 await run(`node-redis ${version}`, async (o) => {
@@ -34,16 +39,18 @@ await run(`node-redis ${version}`, async (o) => {
   } else if (mode !== "standalone") {
     await unsupported(`mode ${mode}`);
   } else if (o.pool_size) {
-    client = createClientPool(options(o), given({ minimum: Math.min(o.min_idle || 1, o.pool_size), maximum: o.pool_size, acquireTimeout: ms(o.pool_timeout_ns) }));
+    client = createClientPool(options(o), given({
+      minimum: Math.min(o.min_idle || 1, o.pool_size), maximum: o.pool_size, acquireTimeout: ms(o.pool_timeout_ns),
+    }));
     send = (args) => client.sendCommand(args);
   } else {
     client = createClient(options(o));
     send = (args) => client.sendCommand(args);
   }
   let refused = new Error(`no connection within ${CONNECT_MS} ms`);
-  client.on("error", (e) => { refused = e; }); // each call that fails for it is counted; without a listener the process would end
-  let timer;
-  const tooLong = new Promise((_, reject) => { timer = setTimeout(() => reject(refused), CONNECT_MS); }); // it would try for ever
+  client.on("error", (e) => { refused = e; }); // calls that fail are counted; without a listener the process would end
+  let timer; // the library would try to connect for ever
+  const tooLong = new Promise((_, reject) => { timer = setTimeout(() => reject(refused), CONNECT_MS); });
   await Promise.race([client.connect(), tooLong]);
   clearTimeout(timer);
   return {

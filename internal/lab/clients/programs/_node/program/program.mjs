@@ -1,4 +1,5 @@
-// What the lab's client programs for Node have in common (docs/clients.md): the options, the workers, the counts, the HTTP service.
+// The common part of the client programs for Node (docs/clients.md): the options, the workers, the counts, the HTTP
+// service.
 import { createServer } from "node:http";
 
 const SCHEMA = "slowpath.client/v1";
@@ -6,13 +7,13 @@ const KEPT_BITS = 8;
 export const UNSUPPORTED_EXIT = 3;
 export const CONNECT_EXIT = 4;
 
-// now is monotonic, in nanoseconds; exact up to 2^53, which is 104 days.
+// now is monotonic, in nanoseconds. It is exact up to 2^53, which is 104 days.
 const now = () => Number(process.hrtime.bigint() - zero);
 const zero = process.hrtime.bigint();
 
 function fail(code, text) {
   process.stderr.write(text.split("\n")[0] + "\n", () => process.exit(code));
-  return new Promise(() => {}); // until then nothing goes on
+  return new Promise(() => {}); // the caller stops here
 }
 
 export const unsupported = (what) => fail(UNSUPPORTED_EXIT, `${what} is not supported by this library`);
@@ -24,13 +25,14 @@ function floor(ns) {
   return ns - (ns % unit);
 }
 
-// kind tells errors apart. What a server replied is known by its first word, in capitals.
+// kind is the kind of an error. That of an error reply is its first word, in capitals.
 function kind(error) {
   const text = String(error.message ?? error);
   const code = error.code ?? error.cause?.code ?? error.lastNodeError?.code ?? "";
   if (/acquire|pool/i.test(text)) return "pool-timeout";
   if (code === "ETIMEDOUT" || /timed out|timeout/i.test(text)) return "timeout";
-  if (/^(ECONN|EPIPE|EHOST|ENET|ENOTFOUND)/.test(code) || /closed|connect|max retries per request|offline/i.test(text)) return "connection";
+  if (/^(ECONN|EPIPE|EHOST|ENET|ENOTFOUND)/.test(code)) return "connection";
+  if (/closed|connect|max retries per request|offline/i.test(text)) return "connection";
   const word = text.split(" ", 1)[0];
   return /^[A-Z]{2,20}$/.test(word) ? word : "other";
 }
@@ -46,7 +48,7 @@ class Tally {
     this.lastError = "";
   }
 
-  // add counts a call that ends now; those that began before the start are not counted.
+  // add counts a call that ends now, unless it began before the start.
   add(start, error) {
     if (start < this.start) return;
     const end = now();
@@ -69,14 +71,15 @@ class Tally {
   summary(library, dials, pool) {
     const cpu = process.cpuUsage();
     return JSON.stringify({
-      schema: SCHEMA, library, calls: this.calls, errors: this.errors, errors_by_kind: this.kinds, last_error: this.lastError,
-      start_unix_ns: 0, ran_ns: Math.max(now() - this.start, 0), per_second: this.perSecond,
-      histogram: [...this.buckets].sort((a, b) => a[0] - b[0]), max_ns: this.max, cpu_ns: (cpu.user + cpu.system) * 1000, dials, pool,
-    }).replace('"start_unix_ns":0', `"start_unix_ns":${this.unix}`); // a number beyond those that JSON.stringify writes exactly
+      schema: SCHEMA, library, calls: this.calls, errors: this.errors, errors_by_kind: this.kinds,
+      last_error: this.lastError, start_unix_ns: 0, ran_ns: Math.max(now() - this.start, 0),
+      per_second: this.perSecond, histogram: [...this.buckets].sort((a, b) => a[0] - b[0]), max_ns: this.max,
+      cpu_ns: (cpu.user + cpu.system) * 1000, dials, pool,
+    }).replace('"start_unix_ns":0', `"start_unix_ns":${this.unix}`); // too large for JSON.stringify to write exactly
   }
 }
 
-// readOptions takes one line; the rest of the input is only waited for, as its end is that of the program.
+// readOptions reads one line. It then waits for the end of the input, at which the program ends.
 async function readOptions(stop) {
   let text = "";
   const line = new Promise((resolve) => {
@@ -90,8 +93,8 @@ async function readOptions(stop) {
   await line;
   try {
     const o = JSON.parse(text.split("\n", 1)[0]);
-    if (o.schema !== SCHEMA || !o.addresses?.length || !o.commands?.length) throw new Error("schema, addresses or commands");
-    return o;
+    if (o.schema === SCHEMA && o.addresses?.length && o.commands?.length) return o;
+    throw new Error("schema, addresses or commands");
   } catch (e) {
     return fail(2, `reading the options from standard input: ${e.message.replaceAll("\n", " ")}`);
   }
@@ -102,17 +105,19 @@ export const endpoint = (address) => {
   return { host: address.slice(0, i).replace(/^\[|\]$/g, ""), port: Number(address.slice(i + 1)) };
 };
 
-// ms is an option of nanoseconds in the libraries' milliseconds, undefined where it is not given.
+// ms converts an option from nanoseconds to the libraries' milliseconds; undefined if it is not given.
 export const ms = (ns) => (ns ? ns / 1e6 : undefined);
 
-// given leaves out what is undefined, so that it stays as the library has it.
-export const given = (options) => Object.fromEntries(Object.entries(options).filter(([, v]) => v !== undefined && v !== ""));
+// given removes options that are undefined, so that the defaults of the library apply.
+export const given = (options) =>
+  Object.fromEntries(Object.entries(options).filter(([, v]) => v !== undefined && v !== ""));
 
 function mix(o) {
   const keys = Math.max(o.keys ?? 0, 1);
   const commands = o.commands.flatMap((c) => Array(Math.max(c.weight ?? 0, 1)).fill(c.args));
   const draw = (n) => Math.floor(Math.random() * n);
-  return () => commands[draw(commands.length)].map((a) => (a.includes("{n}") ? a.replaceAll("{n}", String(draw(keys))) : a));
+  const argument = (a) => (a.includes("{n}") ? a.replaceAll("{n}", String(draw(keys))) : a);
+  return () => commands[draw(commands.length)].map(argument);
 }
 
 const sleep = (millis, stopped) =>
@@ -121,7 +126,7 @@ const sleep = (millis, stopped) =>
     stopped.then(() => { clearTimeout(timer); resolve(); });
   });
 
-// run is a whole program. open(options) connects, and gives call(args), close(), dials and pool().
+// run is the whole program. open(options) connects, and returns call(args), close(), dials() and pool().
 export async function run(library, open) {
   let stopping = false, stop;
   const stopped = new Promise((resolve) => { stop = () => { stopping = true; resolve(); }; });
@@ -149,7 +154,7 @@ export async function run(library, open) {
     }
   };
 
-  // work makes calls at the worker's share of the rate. One that fell behind does not make up for it with a burst.
+  // work makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst.
   const work = async (i) => {
     const gap = o.rate_per_second ? (o.workers / o.rate_per_second) * 1e9 : 0;
     let due = now() + (gap * i) / o.workers;
@@ -169,13 +174,14 @@ export async function run(library, open) {
   const workers = Array.from({ length: o.workers ?? 0 }, (_, i) => work(i));
   if (o.duration_ns) setTimeout(stop, ((o.warmup_ns ?? 0) + o.duration_ns) / 1e6);
   await stopped;
-  await Promise.race([Promise.all(workers), new Promise((resolve) => setTimeout(resolve, 1000))]); // a reply may never come
+  const second = new Promise((resolve) => setTimeout(resolve, 1000)); // a reply may never come
+  await Promise.race([Promise.all(workers), second]);
   const text = tally.summary(library, client.dials(), client.pool());
   client.close();
   process.stdout.write(text + "\n", () => process.exit(0));
 }
 
-// serve is the HTTP service: one client for all, a call of the mix per request.
+// serve is the HTTP service: all requests share one client, and each makes a call of the mix.
 function serve(o, call, stats) {
   const server = createServer(async (request, answer) => {
     if (request.url === "/stats") return answer.end(stats());

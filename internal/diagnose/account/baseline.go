@@ -1,0 +1,82 @@
+package account
+
+import (
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// Bounds of the automatic threshold (docs/decisions/0003-automatic-slow-threshold.md). 5 ms is what a caller in the
+// same data centre notices on a call that takes 0.2 ms, and above the timer and scheduling noise of a busy virtual
+// machine.
+const (
+	autoFloor   = 5 * time.Millisecond
+	autoCeiling = 500 * time.Millisecond
+	autoTimes   = 3 // times the path's fastest calls, so that distance alone makes no call slow
+)
+
+// threshold is the time from which a call is slow: as set by --slow, or automatic.
+func (a *latencies) threshold(set string) int64 {
+	if d, err := time.ParseDuration(set); err == nil && d > 0 {
+		return int64(d)
+	}
+	fastest := int64(0) // of the slowest path
+	for _, p := range a.paths {
+		fastest = max(fastest, p.MinNs)
+	}
+	if h := a.tap.observed(); len(a.paths) == 0 && h != nil {
+		fastest = h.Min()
+	}
+	return min(max(int64(autoFloor), autoTimes*fastest), int64(autoCeiling))
+}
+
+// feltNs is a call's time as a caller that always gets a CPU would have felt it: from when it was due to the reply in
+// hand, less what the probe's own process waited for a CPU of this host. That is the observer's fault and not the
+// server's (docs/decisions/0006-observers-own-delay.md).
+func feltNs(rec *recording.Recording, c recording.Call) int64 {
+	ns := c.EndNs - c.IntendedNs
+	if c.Source != recording.SourceProbe {
+		return ns
+	}
+	for _, s := range rec.Segments[c.ID] {
+		if s.Actor == Client && s.State == RunQueue {
+			ns -= max(min(s.ToNs, c.EndNs)-max(s.FromNs, c.IntendedNs), 0)
+		}
+	}
+	return max(ns, 0)
+}
+
+// baselineNs is the median of the call's path. Where more than half of the calls are slow the median is slow as well,
+// and would hide the very thing that is asked about; then it is the path's fastest call
+// (docs/decisions/0002-baseline.md).
+func (a *latencies) baselineNs(c recording.Call) int64 {
+	if c.Source == recording.SourceTap {
+		return a.baselineOfOp(c)
+	}
+	p, ok := findPath(a.paths, c.Node, c.Conn)
+	if !ok {
+		return 0
+	}
+	if p.P50Ns >= a.thresholdNs {
+		return p.MinNs
+	}
+	return p.P50Ns
+}
+
+// baselineOfOp is the median of the call's command at the end from which the tap saw it, or where that is slow, the
+// fastest call of all commands: what the path can do.
+func (a *latencies) baselineOfOp(c recording.Call) int64 {
+	side := recording.Client
+	if c.Side == recording.Server {
+		side = recording.Server
+	}
+	if h := a.tap.of(c.Node, side, c.Op); h != nil {
+		if p50 := h.ValueAtQuantile(50); p50 < a.thresholdNs {
+			return p50
+		}
+	}
+	if all := a.tap.bySide[side]; all != nil {
+		return all.Min()
+	}
+	return 0
+}

@@ -1,0 +1,39 @@
+package account
+
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+// The median hides a system in which most calls are slow: then the fastest call is the baseline.
+func TestBaselineOfASlowSystem(t *testing.T) {
+	r := recording.New()
+	r.SetMeta(recording.MetaTarget, node)
+	for i := range 100 {
+		at, d := ms(float64(i*100)), ms(60)
+		if i < 10 {
+			d = ms(0.2)
+		}
+		slowCall(r, at, at+d)
+	}
+	r.Index()
+	l := Build(r)
+	if len(l.Slow) != 90 || l.Slow[0].UsualNs != ms(0.2) {
+		t.Errorf("%d slow calls with baseline %d ns", len(l.Slow), l.Slow[0].UsualNs)
+	}
+}
+
+// Distance alone makes no call slow.
+func TestDistanceIsNotSlow(t *testing.T) {
+	r := recording.New()
+	r.SetMeta(recording.MetaTarget, node)
+	for i := range 100 {
+		at := ms(float64(i * 100))
+		slowCall(r, at, at+ms(40))
+	}
+	r.Index()
+	if l := Build(r); len(l.Slow) != 0 || l.ThresholdNs != ms(120) {
+		t.Errorf("%d slow calls at threshold %d", len(l.Slow), l.ThresholdNs)
+	}
+}

@@ -1,0 +1,105 @@
+package account
+
+import (
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/recording"
+)
+
+// loadHistograms are the latencies of all calls of a load, by node. Its recorded calls are the slow ones and a sample,
+// and say nothing of the baseline.
+func loadHistograms(rec *recording.Recording) map[string]*hdrhistogram.Histogram {
+	out := map[string]*hdrhistogram.Histogram{}
+	for _, h := range rec.Histograms {
+		from, _, ok := strings.Cut(h.Op, " ")
+		if h.Source != recording.SourceLoad || !ok || from != recording.LoadFromIntended {
+			continue
+		}
+		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
+			out[h.Node] = merge(out[h.Node], one)
+		}
+	}
+	return out
+}
+
+// tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of
+// the baseline.
+type tapHistograms struct {
+	byOp   map[opKey]*hdrhistogram.Histogram
+	bySide map[string]*hdrhistogram.Histogram
+}
+
+// opKey is a command at a node, seen from one end of its connections: recording.Client or recording.Server.
+type opKey struct{ node, side, op string }
+
+func readTapHistograms(rec *recording.Recording) tapHistograms {
+	t := tapHistograms{map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}}
+	for _, h := range rec.Histograms {
+		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
+		if h.Source != recording.SourceTap || !ok {
+			continue
+		}
+		one, err := hdrhistogram.Decode(h.HDR)
+		if err != nil {
+			continue // a damaged row is as good as none
+		}
+		// The tap knows the node of each; its first versions counted the calls of all nodes under the first.
+		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
+			t.byOp[k] = merge(t.byOp[k], one)
+		}
+		if side == recording.Client || !Introspection(op) && !greets[op] {
+			t.bySide[side] = merge(t.bySide[side], one)
+		}
+	}
+	return t
+}
+
+func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if into == nil {
+		into = hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
+	}
+	into.Merge(h)
+	return into
+}
+
+// observed are the calls from the clients' end where that was seen, else from the server's.
+func (t tapHistograms) observed() *hdrhistogram.Histogram {
+	if c := t.bySide[recording.Client]; c != nil {
+		return c
+	}
+	return t.bySide[recording.Server]
+}
+
+// of finds the latencies of a command at one end.
+func (t tapHistograms) of(node, side, op string) *hdrhistogram.Histogram {
+	if h := t.byOp[opKey{node, side, op}]; h != nil {
+		return h
+	}
+	return t.byOp[opKey{"", side, op}]
+}
+
+// users are all calls of the server's users: those of clients on this host, or where the server runs here and has
+// others too, those that the server received. Of these own are slowpath's.
+func (t tapHistograms) users(own int64) (h *hdrhistogram.Histogram, ofServer bool) {
+	c, s := t.bySide[recording.Client], t.bySide[recording.Server]
+	switch {
+	case s != nil && (c == nil && s.TotalCount() > own || c != nil && s.TotalCount()-own > c.TotalCount()):
+		return s, true
+	case c != nil:
+		return c, false
+	}
+	return nil, false
+}
+
+// countFrom is how many calls of a histogram took at least that long.
+func countFrom(h *hdrhistogram.Histogram, fromNs int64) int {
+	n := int64(0)
+	for _, b := range h.Distribution() {
+		if b.From >= fromNs {
+			n += b.Count
+		}
+	}
+	return int(n)
+}

@@ -1,0 +1,150 @@
+package account
+
+import (
+	"sort"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/stats"
+)
+
+// Path is all calls of one kind of connection to one node: the baseline is known per path.
+type Path struct {
+	Node  string
+	Conn  string // kept, fresh or load
+	Calls int
+	// Percentiles of the calls' time from when they were due to the reply, in nanoseconds.
+	MinNs, P50Ns, P90Ns, P99Ns, MaxNs int64
+	TotalNs                           int64 // of all calls together
+	// ConnectNs is the median time of a TCP connect on fresh connections: a round trip that needs no server process.
+	ConnectNs, ConnectMinNs int64
+}
+
+// Latency sums up the calls of a load; without one the probe's calls on kept connections (of all its calls where there
+// are none); without the probe those of the users, by the tap's count of all calls.
+type Latency struct {
+	Calls                       int
+	P50Ns, P99Ns, P999Ns, MaxNs int64
+}
+
+// latencies is what the recording shows of all calls, slow or not.
+type latencies struct {
+	paths       []Path
+	load        map[string]*hdrhistogram.Histogram // by node
+	tap         tapHistograms
+	thresholdNs int64
+}
+
+func readLatencies(rec *recording.Recording) *latencies {
+	a := &latencies{load: loadHistograms(rec), tap: readTapHistograms(rec)}
+	a.paths = probePaths(rec)
+	for node, h := range a.load {
+		if h.TotalCount() > 0 {
+			a.paths = append(a.paths, loadPath(node, h))
+		}
+	}
+	sort.Slice(a.paths, func(i, j int) bool {
+		return a.paths[i].Node+"\x00"+a.paths[i].Conn < a.paths[j].Node+"\x00"+a.paths[j].Conn
+	})
+	a.thresholdNs = a.threshold(rec.Meta[recording.MetaSlow])
+	return a
+}
+
+// probePaths are the paths of the probe.
+func probePaths(rec *recording.Recording) []Path {
+	type key struct{ node, conn string }
+	byPath := map[key][]int64{}
+	connects := map[string][]int64{}
+	for _, c := range rec.Calls {
+		if c.Source != recording.SourceProbe || c.Error != "" {
+			continue
+		}
+		k := key{c.Node, c.Conn}
+		byPath[k] = append(byPath[k], feltNs(rec, c))
+		for _, s := range rec.Segments[c.ID] {
+			if s.State == Dial && s.Culprit == "connect" {
+				connects[c.Node] = append(connects[c.Node], s.ToNs-s.FromNs)
+			}
+		}
+	}
+	out := make([]Path, 0, len(byPath))
+	for k, ns := range byPath {
+		p := pathOf(k.node, k.conn, ns)
+		if c := connects[k.node]; len(c) > 0 {
+			sortNs(c)
+			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// pathOf is the path of calls that took ns, at least one.
+func pathOf(node, conn string, ns []int64) Path {
+	sortNs(ns)
+	p := Path{
+		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9),
+		P99Ns: stats.Quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
+	}
+	for _, d := range ns {
+		p.TotalNs += d
+	}
+	return p
+}
+
+// loadPath is the path of all calls of a load to a node.
+func loadPath(node string, h *hdrhistogram.Histogram) Path {
+	return Path{
+		Node: node, Conn: recording.ConnLoad, Calls: int(h.TotalCount()), MinNs: h.Min(),
+		P50Ns: h.ValueAtQuantile(50), P90Ns: h.ValueAtQuantile(90), P99Ns: h.ValueAtQuantile(99), MaxNs: h.Max(),
+		TotalNs: int64(h.Mean() * float64(h.TotalCount())),
+	}
+}
+
+func findPath(paths []Path, node, conn string) (Path, bool) {
+	for _, p := range paths {
+		if p.Node == node && p.Conn == conn {
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
+func (a *latencies) summary(rec *recording.Recording) Latency {
+	var load *hdrhistogram.Histogram
+	for _, h := range a.load {
+		load = merge(load, h)
+	}
+	if load != nil && load.TotalCount() > 0 {
+		return latencyOf(load)
+	}
+	var kept, all []int64
+	for _, c := range rec.Calls {
+		if c.Source != recording.SourceProbe {
+			continue
+		}
+		ns := feltNs(rec, c)
+		all = append(all, ns)
+		if c.Conn != "fresh" {
+			kept = append(kept, ns)
+		}
+	}
+	if len(kept) == 0 {
+		kept = all
+	}
+	if h := a.tap.observed(); len(kept) == 0 && h != nil {
+		return latencyOf(h)
+	}
+	if len(kept) == 0 {
+		return Latency{}
+	}
+	sortNs(kept)
+	return Latency{len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1]}
+}
+
+func latencyOf(h *hdrhistogram.Histogram) Latency {
+	return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
+}
+
+func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }

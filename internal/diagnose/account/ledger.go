@@ -1,0 +1,68 @@
+package account
+
+import "sort"
+
+// Ledger is the accounts of all slow calls of a recording.
+type Ledger struct {
+	ThresholdNs int64
+	Latency     Latency
+	Paths       []Path
+	Slow        []Account // ordered by time
+	Suspects    []Suspect // longest first
+	ExcessNs    int64     // weighted sum over Slow
+	// Users are the calls of the server's users, which the tap sees; Probe those of slowpath, and what the server
+	// logged.
+	Users, Probe Callers
+	exact        map[string][]Segment // by node
+}
+
+// Exact is what the tap saw of the main thread of a node's server: its waits, and its work of 0.2 ms and more, ordered
+// and disjoint; nil where it did not see it.
+func (l *Ledger) Exact(node string) []Segment { return l.exact[node] }
+
+// Path finds a path.
+func (l *Ledger) Path(node, conn string) (Path, bool) { return findPath(l.Paths, node, conn) }
+
+// Total is the time of all slow calls in one state.
+type Total struct {
+	Actor string
+	State string
+	Ns    int64
+	Share float64 // of the time of all slow calls
+}
+
+// Totals adds up the segments of all slow calls, largest first. Calls that were under way on one connection at the same
+// time share it.
+func (l *Ledger) Totals() []Total {
+	type key struct{ actor, state string }
+	sums := map[key]float64{}
+	var all float64
+	for _, a := range l.Slow {
+		for _, s := range a.Segments {
+			ns := float64(s.Ns()) * a.waitShare
+			sums[key{s.Actor, s.State}] += ns
+			all += ns
+		}
+	}
+	out := make([]Total, 0, len(sums))
+	for k, ns := range sums {
+		out = append(out, Total{k.actor, k.state, int64(ns + 0.5), ns / all})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Ns != out[j].Ns {
+			return out[i].Ns > out[j].Ns
+		}
+		return out[i].Actor+out[i].State < out[j].Actor+out[j].State
+	})
+	return out
+}
+
+// Slowness is the part of all the time of calls that the excess of the slow ones makes up.
+func (l *Ledger) Slowness() float64 {
+	var part, slow float64
+	for _, p := range []Callers{l.Users, l.Probe} {
+		part += float64(p.SlowNs) * min(1, float64(p.ExcessNs)/float64(max(p.TotalNs, p.ExcessNs, 1)))
+		slow += float64(p.SlowNs)
+	}
+	return part / max(slow, 1)
+}

@@ -1,0 +1,98 @@
+package account
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// hostTimes are the times in which the host source saw the main thread of a node on the CPU (busy), and kept from it
+// (stopped). Of the latter, held are those in which it was not in the run queue.
+type hostTimes struct{ busy, stopped, held []hostState }
+
+func readHostTimes(rec *recording.Recording) map[string]*hostTimes {
+	out := map[string]*hostTimes{} // by node
+	for _, e := range rec.Events {
+		if e.Source != recording.SourceHost {
+			continue
+		}
+		at := out[e.Subject]
+		if at == nil {
+			at = &hostTimes{}
+			out[e.Subject] = at
+		}
+		switch e.Kind {
+		case recording.KindBusy:
+			at.busy = append(at.busy, newHostState(e))
+		case recording.KindThrottled, recording.KindFrozen, recording.KindBlocked:
+			s := newHostState(e)
+			at.stopped, at.held = append(at.stopped, s), append(at.held, s)
+		case recording.KindRunQueue:
+			at.stopped = append(at.stopped, newHostState(e))
+		}
+	}
+	return out
+}
+
+// checkWithHost finds for each suspect whether the host saw the thread at work or stopped for that long within its
+// window. SLOWLOG and commandstats measure by the clock: the time of a command that was throttled in its middle is not
+// its own.
+func checkWithHost(rec *recording.Recording, suspects []Suspect) {
+	times := readHostTimes(rec)
+	for i := range suspects {
+		s := &suspects[i]
+		at := times[s.Node]
+		if at == nil {
+			continue
+		}
+		ran, held := longest(at.busy, s), longest(at.held, s)
+		// A long command that shares its CPU with others may be off it for most of the time, and still be long by its
+		// own work.
+		s.Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/8 && held < s.DurationNs/2
+		s.Stopped = longest(at.stopped, s) >= s.DurationNs/2
+		if !s.Stopped {
+			continue
+		}
+		mean, calls := meanNs(rec, s)
+		switch {
+		case calls >= fastCalls && mean*fastTimes < s.DurationNs:
+			s.Busy = false // the thread was at work then, but hardly on this
+		case calls > 0 && held < s.DurationNs/2 && mean >= s.DurationNs/4 && !ConstantTime(s.Command):
+			s.Stopped = false // it always takes about that long
+		}
+	}
+}
+
+// meanNs is what a command takes on average, by commandstats, and how often it was called in the watch.
+func meanNs(rec *recording.Recording, s *Suspect) (ns int64, calls float64) {
+	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))
+	calls = rec.Series(recording.SourceServer, s.Node, name+".calls").Growth()
+	usec := rec.Series(recording.SourceServer, s.Node, name+".usec").Growth()
+	return int64(usec / max(calls, 1) * 1000), calls
+}
+
+// A command is fast that is called fastCalls times in a watch, and on average takes less than a part in fastTimes of
+// its time in SLOWLOG.
+const (
+	fastCalls = 100
+	fastTimes = 20
+)
+
+// longest is the longest time that the states cover of any span as long as the suspect's duration, within the suspect's
+// window. They are ordered by time.
+func longest(states []hostState, s *Suspect) int64 {
+	var best int64
+	for i := range states {
+		from := max(states[i].FromNs, s.FromNs)
+		to := min(from+s.DurationNs, s.ToNs)
+		var sum int64
+		for j := i; j < len(states) && states[j].FromNs < to; j++ {
+			e := &states[j]
+			if d := min(to, e.ToNs) - max(from, e.FromNs); d > 0 {
+				sum += int64(float64(d) * e.part())
+			}
+		}
+		best = max(best, sum)
+	}
+	return best
+}

@@ -1,0 +1,168 @@
+package account
+
+import (
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// infoSuspects turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
+// polls.
+func infoSuspects(rec *recording.Recording, node string) []Suspect {
+	j := jobs{rec, node}
+	out := append(j.expiry(), j.eviction()...)
+	out = append(out, j.defrag()...)
+	out = append(out, j.frees()...)
+	return append(out, j.bulk()...)
+}
+
+type jobs struct {
+	rec  *recording.Recording
+	node string
+}
+
+func (j jobs) series(field string) recording.Series {
+	return j.rec.Series(recording.SourceServer, j.node, field)
+}
+
+// rose is by how much a counter rose within a step of another.
+func (j jobs) rose(field string, st recording.Step) float64 {
+	before, _ := j.series(field).At(st.FromNs)
+	after, _ := j.series(field).At(st.ToNs)
+	return after - before
+}
+
+func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, text string) Suspect {
+	return Suspect{
+		Kind: kind, Node: j.node, FromNs: st.FromNs, ToNs: st.ToNs, DurationNs: int64(ns), Count: count,
+		Source: byInfo, Text: text,
+	}
+}
+
+// bigFreeNs is the time per expired key above which it was not the number of keys that took the time, but the size of
+// one.
+const bigFreeNs = 1e6
+
+// expiry is the active expire cycle: its CPU time where INFO has it (6.0), else how often it used up its time
+// (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
+func (j jobs) expiry() []Suspect {
+	var out []Suspect
+	cpu := j.series("expire_cycle_cpu_milliseconds")
+	for _, st := range cpu.Steps() {
+		ns, keys := st.Delta*1e6, j.rose("expired_keys", st)
+		switch {
+		case ns < float64(minSuspectNs):
+		case keys > 0 && ns/keys >= bigFreeNs:
+			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
+				st.Delta)))
+		default:
+			out = append(out, j.suspect(KindExpire, st, ns, 1, fmt.Sprintf("active expire cycle (%.0f ms in this "+
+				"second)", st.Delta)))
+		}
+	}
+	if len(cpu) > 0 {
+		return out
+	}
+	slice := 0.25e9 / 10
+	if hz, ok := j.series("hz").Last(); ok && hz > 0 {
+		slice = 0.25e9 / hz
+	}
+	for _, st := range j.series("expired_time_cap_reached_count").Steps() {
+		out = append(out, j.suspect(KindExpire, st, slice, int(st.Delta),
+			fmt.Sprintf("active expire cycle (used up its time %.0f times)", st.Delta)))
+	}
+	return out
+}
+
+// What the eviction of a small key takes. In step with the writes it was measured at 1.0 µs on 7.0.15 (allkeys-lru,
+// sampling and freeing, a million keys); where one write must wait for thousands, among four million keys, at 9 µs, as
+// hardly one is in a CPU cache.
+const (
+	evictKeyNs   = 1500
+	evictManyNs  = 10_000
+	evictManyPer = 2 // evictions per command from which writes wait for many
+)
+
+// eviction is the time above maxmemory where INFO has it (7.0; only of what one round did not finish), or an estimate
+// by the number of keys.
+func (j jobs) eviction() []Suspect {
+	var out []Suspect
+	for _, st := range j.series("evicted_keys").Steps() {
+		each := float64(evictKeyNs)
+		if st.Delta >= evictManyPer*j.rose("total_commands_processed", st) {
+			each = evictManyNs
+		}
+		ns := max(st.Delta*each, j.rose("total_eviction_exceeded_time", st)*1e6)
+		if ns >= float64(minSuspectNs) {
+			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
+				st.Delta)))
+		}
+	}
+	return out
+}
+
+func (j jobs) defrag() []Suspect {
+	var out []Suspect
+	for _, st := range j.series("total_active_defrag_time").Steps() {
+		if ns := st.Delta * 1e6; ns >= float64(minSuspectNs) {
+			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
+				"second)", st.Delta)))
+		}
+	}
+	return out
+}
+
+const (
+	// A key is big when it frees this much: some 10^4 elements, ms of free().
+	bigFreeBytes = 1 << 20
+	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time in which calls
+	// waited is attributed to it.
+	freeNsPerByte = 2
+)
+
+// frees are big keys that expired or were evicted: memory fell by much for few keys.
+func (j jobs) frees() []Suspect {
+	var out []Suspect
+	memory := j.series("used_memory")
+	for i := 1; i < len(memory); i++ {
+		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value -
+			memory[i].Value}
+		for _, gone := range []string{"expired_keys", "evicted_keys"} {
+			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= bigFreeBytes {
+				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1,
+					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone)))
+			}
+		}
+	}
+	return out
+}
+
+const (
+	// bulkNsPerByte is what a byte of a big argument or reply costs the main thread: measured 0.15 ns (1 MB values) to
+	// 0.84 ns (10 MB, fresh memory for each) on 7.0.15 over loopback, 25 GB/s memory; a network card costs more than
+	// loopback.
+	bulkNsPerByte = 0.5
+	bulkShare     = 0.05     // of the time between two polls
+	bulkCommand   = 16 << 10 // bytes per command, on average
+	bulkBuffer    = 1 << 20  // bytes of the largest buffer of a client
+)
+
+// bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.
+func (j jobs) bulk() []Suspect {
+	var out []Suspect
+	for _, d := range []struct{ field, buffer, text string }{
+		{"total_net_output_bytes", "client_recent_max_output_buffer", "writing %.0f MB of replies"},
+		{"total_net_input_bytes", "client_recent_max_input_buffer", "reading %.0f MB of arguments"},
+	} {
+		for _, st := range j.series(d.field).Steps() {
+			ns := st.Delta * bulkNsPerByte
+			buffer, _ := j.series(d.buffer).At(st.ToNs)
+			each := st.Delta / max(1, j.rose("total_commands_processed", st))
+			if ns >= bulkShare*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= bulkBuffer) {
+				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text,
+					st.Delta/1e6)))
+			}
+		}
+	}
+	return out
+}

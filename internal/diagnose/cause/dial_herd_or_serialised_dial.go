@@ -1,0 +1,124 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/recording"
+)
+
+// dialHerd: the pool is cold, and all callers dial at once, or wait one after the other for a lock that is held while
+// dialling.
+var dialHerd = Cause{
+	ID:    "dial-herd-or-serialised-dial",
+	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
+	Layer: "client",
+	Needs: Needs{
+		T0: "nothing: new connections that stay look like any pool that grows",
+		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of " +
+			"connections that stay and replace none",
+	},
+	// Connections that were taken away, and who is turned away, come back like that.
+	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
+	Explain: explainDialHerd,
+}
+
+func costNs(s facts.Stampede) (ns int64) {
+	for i, k := range s.Conns {
+		ns += k.OpeningNs()
+		if s.Row {
+			ns += int64(i) * k.DialNs // whoever comes later waits for all before
+		}
+	}
+	return ns
+}
+
+func explainDialHerd(n *facts.Node) *Finding {
+	callers := n.Callers()
+	all := n.Stampedes(callers)
+	if len(all) == 0 {
+		return nil
+	}
+	var cost int64
+	var spells facts.Spans
+	var conns []*facts.Conn
+	worst := all[0]
+	for _, s := range all {
+		cost += costNs(s)
+		conns = append(conns, s.Conns...)
+		for _, k := range s.Conns {
+			spells = append(spells, [2]int64{k.Opening().From, k.Opening().To})
+		}
+		if costNs(s) > costNs(worst) {
+			worst = s
+		}
+	}
+	f, _ := openedTogether(n, callers, facts.Merge(spells), cost, facts.SpreadOf(conns, (*facts.Conn).OpeningNs).High,
+		0.9)
+	if f == nil {
+		return nil
+	}
+	list := facts.OpeningsOf(worst.Conns)
+	took := list[len(list)-1].To - list[0].From
+	if worst.Row {
+		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
+		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within "+
+			"moments of the end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took)),
+			float64(len(list)), "connections")
+	} else {
+		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, "+
+			"each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
+			facts.SideBySide(list)),
+			float64(len(list)), "connections")
+	}
+	opening := facts.SpreadOf(worst.Conns, (*facts.Conn).OpeningNs)
+	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
+		"a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(worst.CallNs())),
+		float64(opening.Mid), "ns")
+	if alone, _, _ := n.Prices(); float64(opening.Mid) >= 2*float64(alone) && probedFresh(n) {
+		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
+			"slow each other down", facts.Dur(alone)), float64(alone), "ns")
+	}
+	f.support(recording.SourceTap, "none of them took the place of one that had been closed, and most were kept: the "+
+		"pool was empty or too small, and filled", float64(len(list)), "connections")
+	if len(all) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch, to %s", len(all),
+			stampeders(all)), float64(len(all)), "times")
+	}
+	f.remote(worst.Caller)
+	f.Fix = dialHerdFix(n, worst)
+	f.See = []string{
+		"https://github.com/redis/go-redis/pull/3088",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	}
+	return f
+}
+
+func probedFresh(n *facts.Node) bool {
+	p, ok := n.Ledger.Path(n.Address, "fresh")
+	return ok && p.Calls > 0
+}
+
+func stampeders(all []facts.Stampede) string {
+	var callers []*facts.Caller
+	for _, s := range all {
+		if !slices.Contains(callers, s.Caller) {
+			callers = append(callers, s.Caller)
+		}
+	}
+	return facts.CallerNames(callers)
+}
+
+func dialHerdFix(n *facts.Node, s facts.Stampede) []string {
+	needed := int(float64(s.Calls())/n.Seconds()*float64(s.CallNs())/1e9*2) + 2
+	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
+		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
+		float64(s.Calls())/n.Seconds(), facts.Dur(s.CallNs()))}
+	topic := remedy.WarmPool
+	if s.Row {
+		topic = remedy.OneDialAtATime
+	}
+	return append(fix, remedy.For(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))})...)
+}

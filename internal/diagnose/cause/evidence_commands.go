@@ -1,0 +1,140 @@
+package cause
+
+import (
+	"fmt"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
+// is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
+// last.
+func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
+	if n.Hosted() {
+		return
+	}
+	var own, cheap, longest int64
+	for _, s := range n.Ledger.Suspects {
+		if s.Node != n.Address || s.Kind != account.KindCommand || s.Source != "slowlog" {
+			continue
+		}
+		own += s.DurationNs
+		if account.ConstantTime(s.Command) && n.KindOf(s) == facts.KindOther {
+			cheap++
+			longest = max(longest, s.DurationNs)
+		}
+	}
+	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: "+
+			"something keeps the server from running", cheap, facts.Dur(longest)), float64(cheap), "commands")
+		f.Confidence = min(f.Confidence, 0.4)
+	}
+	cores, source, ok := n.MainCores()
+	cpu, all, used := int64(cores*n.Seconds()*1e9), n.CommandsNs(), n.PolledCPUNs(cores)
+	switch {
+	case !ok:
+		return
+	case float64(own) > facts.StalledTimes*float64(cpu) && own > int64(1e8):
+		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
+			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+	// most of what these lasted may be of that
+	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
+		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
+			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
+			facts.Dur(used)),
+			float64(used), "ns")
+	default:
+		return
+	}
+	f.Confidence = min(f.Confidence, 0.4)
+}
+
+// supportWaits says how many slow calls waited.
+func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
+	if h.Calls > 0 {
+		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
+			len(n.Ledger.Slow), what, facts.Dur(h.MaxNs)), float64(h.Calls), "calls")
+	}
+}
+
+// supportCommands adds what the server's records say of each command, the worst three.
+func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
+	type sum struct {
+		account.Suspect
+		count   int
+		totalNs float64
+		clients map[string]bool
+		told    map[string]bool
+		onCPUNs int64
+	}
+	by := map[string]*sum{}
+	var order []string
+	for _, s := range ss {
+		key := s.Source + " " + s.Command
+		t := by[key]
+		if t == nil {
+			t = &sum{Suspect: s, clients: map[string]bool{}, told: map[string]bool{}}
+			by[key], order = t, append(order, key)
+		}
+		t.count += max(s.Count, 1)
+		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
+		t.DurationNs = max(t.DurationNs, s.DurationNs)
+		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
+		t.told[s.Told] = true
+		if who := s.Process; who != "" {
+			t.clients[who] = true
+		} else if s.Client != "" {
+			t.clients[facts.HostOf(s.Client)] = true
+		}
+	}
+	for _, key := range order[:min(len(order), 3)] {
+		t := by[key]
+		if t.Source == recording.SourceTap {
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
+				facts.Times(t.count),
+				facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
+			if who := n.ClientText(t.Suspect); who != "" {
+				text += ", from " + who
+			}
+			if more := len(t.clients) - 1; more > 0 {
+				text += fmt.Sprintf(" and %d other callers", more)
+			}
+			f.support(recording.SourceTap, text, float64(t.DurationNs), "ns")
+			if t.told["slowlog"] {
+				f.support(recording.SourceServer, "SLOWLOG shows "+t.Command+" too", 0, "")
+			} else if t.told["commandstats"] {
+				f.support(recording.SourceServer, "commandstats counts the time of "+t.Command+" too", 0, "")
+			}
+			continue
+		}
+		if t.Source == "slowlog" {
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, facts.Dur(t.DurationNs),
+				facts.Times(t.count))
+			if who := n.ClientText(t.Suspect); who != "" {
+				text += ", from " + who
+			}
+			f.support(recording.SourceServer, text, float64(t.DurationNs), "ns")
+			continue
+		}
+		mean := int64(t.totalNs / float64(t.count))
+		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
+			t.Command, facts.Dur(mean), facts.Times(t.count)), float64(mean), "ns")
+	}
+}
+
+// doubtStopped says where the thread was also kept from running: then the command took longer than its work.
+func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
+	stopped := 0
+	for _, s := range h.Suspects {
+		if s.Stopped {
+			stopped++
+		}
+	}
+	if stopped > 0 && n.StateSource() != recording.SourceServer {
+		f.doubt(n.StateSource(), fmt.Sprintf("the main thread was also kept from running about the time of %d of "+
+			"these: "+
+			"not all of their time was work", stopped), float64(stopped), "commands")
+	}
+}

@@ -1,0 +1,99 @@
+package cause
+
+import (
+	"fmt"
+	"sort"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// opening tells what a new connection costs before its first command, and what is asked on it.
+func (f *Finding) opening(r facts.Redial) {
+	cost, trips := facts.SpreadOf(r.Fresh, (*facts.Conn).OpeningNs),
+		facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) })
+	dial := facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return k.DialNs })
+	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Mid),
+		facts.Dur(dial.Mid))
+	if ops := facts.GreetingOf(r.Fresh); ops != "" {
+		text += fmt.Sprintf(", then %d round trips: %s", trips.Mid, ops)
+	}
+	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", facts.Dur(r.CallNs())), float64(cost.Mid),
+		"ns")
+}
+
+// remote says that the time of calls was seen from the server's end only.
+func (f *Finding) remote(c *facts.Caller) {
+	if c.PID == 0 {
+		f.Confidence -= 0.1
+		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials "+
+			"were not seen (watch one of them, too)", 0, "")
+	}
+}
+
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
+// to notice.
+func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float64) *Finding {
+	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
+		return nil
+	}
+	all := max(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs, ns) + l.ExcessNs
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections "+
+		"(%.0f %%)", facts.Dur(ns), facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs)), float64(ns), "ns")
+	return f
+}
+
+// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is
+// what calls waited for them, OpeningNs what one took. It is nil where nobody can have noticed. Slow calls in the
+// spells are a part of it: they are those of handshakes, and those that waited behind them.
+func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, cost, openingNs int64,
+	confidence float64) (*Finding,
+	facts.Claim,
+) {
+	meanwhile := func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }
+	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
+	l := n.LostTime(callers)
+	took := cost + users.Ns
+	many := float64(users.Users.Calls) > facts.HealthyMaxShare*float64(users.Users.Of)
+	if float64(took) < facts.MinShare*float64(l.SpentNs) && max(openingNs, felt.MaxNs) < facts.HealthyMaxNs && !many {
+		return nil, felt
+	}
+	f := finding(n, felt, confidence)
+	f.SlowCalls = 0 // most of what it costs is before the calls
+	all := l.OpeningNs + l.GivenUpNs + l.PingNs + l.ExcessNs
+	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
+	return f, felt
+}
+
+// supportShortLived says what the kernel source saw of connections that were opened and closed again in the watch:
+// whose they were, and what for.
+func (f *Finding) supportShortLived(n *facts.Node) {
+	byWho := map[string]int64{}
+	var ages []int64
+	var calls, closed int64
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.AgeNs <= 0 || d.Side != recording.Server {
+			continue // each is seen from both ends where its client is on this host
+		}
+		closed++
+		calls += d.Calls
+		ages = append(ages, d.AgeNs)
+		who := facts.HostOf(d.Client)
+		if d.Comm != "" {
+			who = d.Comm
+		}
+		byWho[who]++
+	}
+	if closed < facts.MinClosed {
+		return
+	}
+	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
+	who := facts.SortedByNs(byWho)[0]
+	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands "+
+		"each, half of them within %s; %.0f %% of them by %s", closed,
+		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
+		float64(closed), "connections")
+}

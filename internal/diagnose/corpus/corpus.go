@@ -1,0 +1,90 @@
+// Package corpus has recordings of the lab's incidents and healthy loads, compressed, for tests of everything that is a
+// function of a recording. scripts/corpus makes them again.
+package corpus
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"slowpath/internal/recording"
+)
+
+// Suffix of a recording in the corpus; what stands before it is the id of the incident.
+const Suffix = ".slowpath.zst"
+
+// maxRecordingBytes bounds a recording that is unpacked.
+const maxRecordingBytes = 64 << 20
+
+// Tier is what a recording is judged by.
+type Tier struct {
+	Name    string   // T2, T1, T0
+	Without []string // sources whose rows are left out
+}
+
+// Tiers are all of them, the one that sees most first.
+var Tiers = []Tier{
+	{Name: "T2"},
+	{Name: "T1", Without: []string{recording.SourceTap}},
+	{Name: "T0", Without: []string{recording.SourceTap, recording.SourceHost}},
+}
+
+//go:embed testdata/*.slowpath.zst
+var files embed.FS
+
+// Incidents lists the ids of the incidents that have a recording, sorted.
+func Incidents() []string {
+	entries, err := files.ReadDir("testdata")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = strings.TrimSuffix(e.Name(), Suffix)
+	}
+	return ids
+}
+
+// Open unpacks and reads the recording of an incident.
+func Open(t testing.TB, incident string) *recording.Recording {
+	t.Helper()
+	rec, err := open(incident, filepath.Join(t.TempDir(), "recording.slowpath"))
+	if err != nil {
+		t.Fatalf("corpus: %s: %v", incident, err)
+	}
+	return rec
+}
+
+// open unpacks the recording of an incident to a file, reads it, and removes the file.
+func open(incident, path string) (*recording.Recording, error) {
+	packed, err := files.Open("testdata/" + incident + Suffix)
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Close()
+	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(path)
+	n, err := io.Copy(out, io.LimitReader(z, maxRecordingBytes))
+	if err := errors.Join(err, out.Close()); err != nil {
+		return nil, err
+	}
+	if n == maxRecordingBytes {
+		return nil, fmt.Errorf("longer than %d bytes", maxRecordingBytes)
+	}
+	return recording.Open(path)
+}

@@ -1,0 +1,101 @@
+package facts
+
+import (
+	"sort"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// aof is how the server keeps its append-only file.
+type AOFConfig struct {
+	On    bool
+	Fsync string // always, everysec, no; empty where CONFIG is forbidden
+}
+
+func (n *Node) AOF() AOFConfig {
+	var a AOFConfig
+	if v, ok := n.Info("aof_enabled").Max(); ok {
+		a.On = v == 1
+	}
+	if v, ok := n.Config("appendonly"); ok && v == "yes" {
+		a.On = true
+	}
+	a.Fsync, _ = n.Config("appendfsync")
+	return a
+}
+
+// DiskCalls are the system calls by which the main thread waits for the disk under an append-only file.
+var DiskCalls = Words("write pwrite64 writev pwritev fsync fdatasync sync_file_range ftruncate fallocate rename " +
+	"renameat renameat2 unlink unlinkat openat open close lseek")
+
+// OnDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told
+// by LATENCY.
+func (n *Node) OnDisk(match func(account.Segment) bool) Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool {
+		if s.Suspect >= 0 && n.Ledger.Suspects[s.Suspect].Kind == account.KindAOF {
+			return true
+		}
+		return s.Actor == account.Server && s.State == account.Blocked && s.Suspect < 0 && match(s)
+	})
+}
+
+// DiskCall reports whether a blocked segment is in one of the calls.
+func DiskCall(calls map[string]bool) func(account.Segment) bool {
+	return func(s account.Segment) bool { return calls[CallOf(s)] }
+}
+
+// CallOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof
+// on vda".
+func CallOf(s account.Segment) string {
+	call, _, _ := strings.Cut(s.Culprit, " of ")
+	return call
+}
+
+// SyncsInMain: only appendfsync always makes the main thread call fdatasync() again and again.
+func (n *Node) SyncsInMain() bool {
+	count := 0
+	for _, s := range n.Exact(account.Blocked) {
+		if call := CallOf(s); call == "fdatasync" || call == "fsync" {
+			count++
+		}
+	}
+	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
+		if s := recording.DetailOf[recording.ThreadDetail](e).Syscall; s == "fdatasync" || s == "fsync" {
+			count++
+		}
+	}
+	return count >= 3 || n.LatencyHas(Words("aof-fsync-always"))
+}
+
+func (n *Node) LatencyHas(events map[string]bool) bool {
+	for _, e := range n.Events(recording.SourceServer, recording.KindLatency) {
+		if events[recording.DetailOf[recording.LatencyDetail](e).Event] {
+			return true
+		}
+	}
+	return false
+}
+
+func OrUnknown(s string) string {
+	if s == "" {
+		return "unknown (CONFIG GET is forbidden)"
+	}
+	return s
+}
+
+// SortedByNs lists the keys, those with the largest value first.
+func SortedByNs(m map[string]int64) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		if m[keys[i]] != m[keys[j]] {
+			return m[keys[i]] > m[keys[j]]
+		}
+		return keys[i] < keys[j]
+	})
+	return keys
+}

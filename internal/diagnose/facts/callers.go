@@ -1,0 +1,272 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
+func (n *Node) Callers() []*Caller {
+	if n.called == nil {
+		n.called = append([]*Caller{}, n.findCallers()...) // none are found once, too
+	}
+	return slices.Clone(n.called)
+}
+
+func (n *Node) findCallers() []*Caller {
+	b := callerTable{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
+	var greetings []recording.Event
+	for _, e := range n.Rec.Events {
+		switch {
+		case e.Source != recording.SourceTap || e.Subject != n.Address:
+		case e.Kind == recording.KindHandshake:
+			greetings = append(greetings, e) // they begin with the SYN, and so before the connection is open
+		default:
+			b.event(e)
+		}
+	}
+	for _, e := range greetings {
+		b.greeting(e)
+	}
+	b.introductions()
+	b.usage()
+	b.join()
+	return b.callers()
+}
+
+// callerTable puts the connections of a node together. Where both ends of one are on this host, the client's counts.
+type callerTable struct {
+	node      *Node
+	all       []*Conn
+	byAddress map[string][]*Conn // by the end that saw it and the client's address, which is used again and again
+	of        map[*Conn]recording.ConnDetail
+}
+
+func (b *callerTable) event(e recording.Event) {
+	switch e.Kind {
+	case recording.KindOpen:
+		d := recording.DetailOf[recording.ConnDetail](e)
+		c := b.add(d)
+		c.OpenNs, c.DialNs = e.TimeNs, d.DialNs
+	case recording.KindClose:
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.AgeNs == 0 && d.DialNs > 0 {
+			return // it was never made
+		}
+		list := b.byAddress[d.Side+d.Client]
+		if len(list) == 0 || list[len(list)-1].CloseNs > 0 { // it was there before the watch
+			list = append(list, b.add(d))
+		}
+		c := list[len(list)-1]
+		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs,
+			d.IdleNs, d.AgeNs, d.By, d.Waiting
+		c.WaitOp, c.WaitBytes = d.Op, d.OpBytes
+		if d.By == recording.Server {
+			c.CutNs, c.CutIdleNs = e.TimeNs, d.IdleNs
+		}
+	}
+}
+
+func (b *callerTable) greeting(e recording.Event) {
+	d := recording.DetailOf[recording.HandshakeDetail](e)
+	for _, c := range b.byAddress[d.Side+d.Client] {
+		if c.OpenNs >= e.TimeNs {
+			c.Greeting, c.GreetingNs = &d, e.DurationNs
+			return
+		}
+	}
+}
+
+// introductions adds what connections went through that no command has followed on yet: their greeting is told with the
+// first that does work.
+func (b *callerTable) introductions() {
+	for _, call := range b.node.Rec.Calls {
+		if call.Source != recording.SourceTap || call.Node != b.node.Address || !introduces(call.Op) {
+			continue
+		}
+		for _, side := range []string{recording.Client, recording.Server} {
+			for _, c := range b.byAddress[side+call.Conn] {
+				if c.OpenNs > 0 && c.OpenNs <= call.EndNs && (c.CloseNs == 0 || call.StartNs < c.CloseNs) {
+					c.IntroNs = max(c.IntroNs, call.EndNs)
+				}
+			}
+		}
+	}
+}
+
+func (b *callerTable) add(d recording.ConnDetail) *Conn {
+	c := &Conn{Client: d.Client}
+	b.byAddress[d.Side+d.Client] = append(b.byAddress[d.Side+d.Client], c)
+	b.all = append(b.all, c)
+	b.of[c] = d
+	return c
+}
+
+// usage adds what the samples say of connections while they are open. Whose those are that were there before the watch
+// is in a snapshot.
+func (b *callerTable) usage() {
+	rec := b.node.Rec
+	for _, s := range rec.Snapshots {
+		var ends recording.ConnEnds
+		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil ||
+			ends.Node != b.node.Address {
+			continue
+		}
+		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		if !b.knows(address, s.TimeNs) {
+			b.add(recording.ConnDetail{Client: address, Side: recording.Client, PID: ends.PID, Comm: ends.Comm})
+		}
+	}
+	for _, c := range b.all {
+		if b.of[c].Side != recording.Client {
+			continue
+		}
+		c.Use = usesOf(rec, c)
+		if k := len(c.Use); k > 0 && c.CloseNs == 0 {
+			c.Calls, c.InFlightNs = c.Use[k-1].Calls, c.Use[k-1].inFlightNs
+		}
+	}
+}
+
+// join adds to connections within this host what only the server's end told: the kernel source parses their bytes
+// there.
+func (b *callerTable) join() {
+	for _, c := range b.all {
+		if b.of[c].Side != recording.Client {
+			continue
+		}
+		s := b.otherEnd(c)
+		if s == nil {
+			continue
+		}
+		if s.CutNs > 0 {
+			// the client's socket may stay until it is looked at
+			c.By, c.CutNs, c.CutIdleNs = recording.Server, s.CutNs, s.CutIdleNs
+		}
+		if s.Waiting > c.Waiting {
+			c.Waiting, c.IdleNs = s.Waiting, s.IdleNs
+		}
+		if c.WaitOp == "" {
+			c.WaitOp, c.WaitBytes = s.WaitOp, s.WaitBytes
+		}
+		c.Calls, c.InFlightNs = max(c.Calls, s.Calls), max(c.InFlightNs, s.InFlightNs)
+		if s.Greeting != nil && (c.Greeting == nil || len(s.Greeting.Ops) > len(c.Greeting.Ops)) {
+			g := *s.Greeting
+			g.Side, g.DialNs = recording.Client, c.DialNs
+			c.Greeting, c.GreetingNs = &g, s.GreetingNs+c.DialNs
+		}
+	}
+}
+
+// otherEnd is the server's view of a connection: that of the same address whose life began next to it.
+func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
+	apart := func(s *Conn) int64 { return max(s.OpenNs-c.OpenNs, c.OpenNs-s.OpenNs) }
+	for _, s := range b.byAddress[recording.Server+c.Client] {
+		overlap := (c.CloseNs == 0 || s.OpenNs <= c.CloseNs) && (s.CloseNs == 0 || c.OpenNs <= s.CloseNs)
+		if overlap && (best == nil || apart(s) < apart(best)) {
+			best = s
+		}
+	}
+	return best
+}
+
+// knows reports whether a connection of an address was open at a time.
+func (b *callerTable) knows(address string, at int64) bool {
+	for _, c := range b.byAddress[recording.Client+address] {
+		if c.OpenNs <= at && (c.CloseNs == 0 || c.CloseNs >= at) {
+			return true
+		}
+	}
+	return false
+}
+
+func usesOf(rec *recording.Recording, c *Conn) []use {
+	subject := recording.ConnPrefix + c.Client
+	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
+		"idle_ns")
+	prompt := rec.Series(recording.SourceTap, subject, "prompt")
+	var out []use
+	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
+		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
+			continue // another connection of the same address
+		}
+		k, _ := calls.At(p.TimeNs)
+		i, _ := idle.At(p.TimeNs)
+		u := use{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
+		if v, ok := prompt.At(p.TimeNs); ok {
+			u.Prompt = int64(v)
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// callers groups the connections.
+func (b *callerTable) callers() []*Caller {
+	local, own := map[string]bool{}, b.node.ownPIDs()
+	for _, c := range b.all {
+		if b.of[c].Side == recording.Client {
+			local[c.Client] = true
+		}
+	}
+	byName := map[string]*Caller{}
+	var out []*Caller
+	for _, c := range b.all {
+		d := b.of[c]
+		if own[d.PID] || d.Side != recording.Client && local[c.Client] {
+			continue
+		}
+		name := HostOf(c.Client)
+		key := name
+		if d.PID != 0 {
+			key = strconv.Itoa(d.PID) // comm is that of a thread, and those of a JVM have names of their own
+		}
+		caller := byName[key]
+		if caller == nil {
+			caller = &Caller{Name: name, PID: d.PID, Comm: d.Comm}
+			if d.PID != 0 {
+				caller.Comm = b.node.commOf(d.PID, d.Comm)
+				caller.Name = fmt.Sprintf("%s[%d]", caller.Comm, d.PID)
+			}
+			byName[key] = caller
+			out = append(out, caller)
+		}
+		caller.Conns = append(caller.Conns, c)
+	}
+	for _, c := range out {
+		sort.SliceStable(c.Conns, func(i, j int) bool { return c.Conns[i].OpenNs < c.Conns[j].OpenNs })
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].InFlightNs() > out[j].InFlightNs() })
+	return out
+}
+
+// commOf is the name of a process, where the host source looked at it, else that of one of its threads.
+func (n *Node) commOf(pid int, thread string) string {
+	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
+	if ok {
+		if comm := StringField(s.Body, "comm"); comm != "" {
+			return comm
+		}
+	}
+	return thread
+}
+
+// ownPIDs are slowpath's own processes. One that the host source did not meet is not known.
+func (n *Node) ownPIDs() map[int]bool {
+	out := map[int]bool{}
+	for _, s := range n.Rec.Snapshots {
+		var who struct{ Self bool }
+		if s.Name == "process" && json.Unmarshal([]byte(s.Body), &who) == nil && who.Self {
+			if pid, err := strconv.Atoi(strings.TrimPrefix(s.Subject, recording.ProcessPrefix)); err == nil {
+				out[pid] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package facts
+
+import (
+	"net"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+)
+
+// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and where it runs on this
+// host its process; where only commandstats has the command, the clients whose last command it was.
+func (n *Node) ClientText(s account.Suspect) string {
+	who := n.whoByServer(s)
+	if s.Process == "" || who == "" {
+		return who
+	}
+	if at, library, ok := strings.Cut(who, " ("); ok {
+		return at + " (" + s.Process + ", " + library
+	}
+	return who + " (" + s.Process + ")"
+}
+
+// whoByServer names it by what the server knows.
+func (n *Node) whoByServer(s account.Suspect) string {
+	var same *Client
+	for i, c := range n.AllClients {
+		if c.Self {
+			continue
+		}
+		switch {
+		case s.Client != "" && c.Addr == s.Client:
+			return s.Client + LibraryText(c)
+		case s.Client != "" && HostOf(c.Addr) == HostOf(s.Client) && c.LibName != "", s.Client == "" && sameAs(c.Cmd,
+			s.Command):
+			same = &n.AllClients[i]
+		}
+	}
+	switch {
+	case s.Client == "" && same != nil:
+		return same.Addr + LibraryText(*same)
+	case s.Client != "" && same != nil:
+		return s.Client + LibraryText(*same)
+	}
+	return s.Client
+}
+
+// sameAs compares the cmd of CLIENT LIST ("client|list", before 7.0 "client") with a command.
+func sameAs(cmd, command string) bool {
+	cmd = strings.ToUpper(strings.ReplaceAll(cmd, "|", " "))
+	return cmd != "" && (cmd == command || strings.HasPrefix(command, cmd+" "))
+}
+
+func LibraryText(c Client) string {
+	parts := strings.TrimSpace(c.LibName + " " + c.LibVer)
+	if c.Name != "" {
+		parts = strings.TrimPrefix(parts+", name "+c.Name, ", ")
+	}
+	if parts == "" {
+		return ""
+	}
+	return " (" + parts + ")"
+}
+
+func HostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
+}
+
+// FromText is " from ADDRESS" for the fix, or nothing.
+func (n *Node) FromText(ss []account.Suspect) string {
+	for _, s := range ss {
+		if who := n.ClientText(s); who != "" {
+			return " from " + who
+		}
+	}
+	return ""
+}

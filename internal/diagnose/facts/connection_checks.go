@@ -1,0 +1,111 @@
+package facts
+
+import (
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/recording"
+)
+
+// Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One
+// test belongs to one use at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
+const (
+	pingsSome = 0.1  // of the other commands
+	pingsMost = 1.05 // of them; clocks of two counters
+	pingsRate = 5.0  // per second
+)
+
+// Pings compares PING with what callers ask for.
+type Pings struct {
+	Count, Others    float64
+	PingNs, OthersNs int64 // all together; 0 where only the server counted
+	Source           string
+}
+
+// BorrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by
+// commandstats.
+func (n *Node) BorrowPings() (Pings, bool) {
+	p := n.tapPings()
+	if p.Count+p.Others == 0 {
+		p = n.countedPings()
+	}
+	ok := p.Count >= pingsSome*p.Others && p.Count <= pingsMost*p.Others && p.Count >= pingsRate*n.Seconds()
+	return p, ok
+}
+
+// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests,
+// and what has no name under TLS may be either.
+func (n *Node) tapPings() Pings {
+	p := Pings{Source: recording.SourceTap}
+	for _, h := range n.Rec.Histograms {
+		op, ok := strings.CutPrefix(h.Op, recording.Client+" ")
+		if h.Source != recording.SourceTap || h.Node != n.Address || !ok {
+			continue
+		}
+		count, ns := HistogramSum(h.HDR)
+		switch {
+		case op == "PING":
+			p.Count, p.PingNs = p.Count+count, p.PingNs+ns
+		case op != "?" && !introduces(op):
+			p.Others, p.OthersNs = p.Others+count, p.OthersNs+ns
+		}
+	}
+	return p
+}
+
+// introduces reports whether a command is one by which connections introduce themselves.
+func introduces(op string) bool {
+	switch op {
+	case "AUTH", "HELLO", "SELECT", "READONLY":
+		return true
+	}
+	return strings.HasPrefix(op, "CLIENT ") || strings.HasPrefix(op, "COMMAND")
+}
+
+// HistogramSum is the number of the calls of a histogram, and their time in nanoseconds.
+func HistogramSum(hdr []byte) (count float64, ns int64) {
+	h, err := hdrhistogram.Decode(hdr)
+	if err != nil {
+		return 0, 0
+	}
+	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
+}
+
+// countedPings reads commandstats.
+func (n *Node) countedPings() Pings {
+	p := Pings{Source: recording.SourceServer}
+	var ownPings, ownOthers float64
+	if s := n.Info("total_commands_processed"); len(s) > 1 {
+		for _, c := range n.Rec.Calls {
+			if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < s[0].TimeNs ||
+				c.StartNs >= s[len(s)-1].TimeNs {
+				continue
+			}
+			if c.Op == "PING" {
+				ownPings++
+			} else {
+				ownOthers++
+			}
+		}
+	}
+	p.Count = max(n.Growth("cmdstat_ping.calls")-ownPings, 0)
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		if base, ok := strings.CutSuffix(name, ".calls"); ok && DataCommand(strings.TrimPrefix(base, "cmdstat_")) {
+			p.Others += n.Growth(name)
+		}
+	}
+	p.Others = max(p.Others-ownOthers, 0)
+	return p
+}
+
+// DataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
+func DataCommand(name string) bool {
+	base, _, _ := strings.Cut(name, "|")
+	switch base {
+	case "ping", "auth", "hello", "select", "readonly", "client", "command", "info", "slowlog", "latency", "config",
+		"cluster", "memory", "acl", "replconf", "psync", "role":
+		return false
+	}
+	return true
+}

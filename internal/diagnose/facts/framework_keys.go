@@ -1,0 +1,61 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// walking are commands that walk the keyspace, or a collection in which a framework keeps its keys.
+var walking = Words("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION SORT")
+
+// frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
+var frameworkNames = [][2]string{
+	{"spring-data-redis", "Spring Data Redis"},
+	{"spring", "Spring"},
+	{"quarkus", "Quarkus"},
+	{"django", "Django"},
+	{"laravel", "Laravel"},
+	{"celery", "Celery"},
+	{"kombu", "Celery"},
+	{"redisvl", "RedisVL"},
+	{"langchain", "LangChain"},
+	{"bull", "Bull"},
+	{"flask", "Flask-Caching"},
+}
+
+// FrameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
+// which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
+// library. Empty where neither tells.
+func (n *Node) FrameworkBehind(s account.Suspect) string {
+	name, _, _ := strings.Cut(s.Command, " ")
+	if !walking[name] {
+		return ""
+	}
+	forms, others := Tally{}, 0
+	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
+		d := recording.DetailOf[recording.SlowlogDetail](e)
+		switch {
+		case d.Command != s.Command || s.Client != "" && d.Client != s.Client:
+		case d.Framework == "":
+			others++
+		default:
+			forms[d.Framework]++
+		}
+	}
+	if top := forms.Top(1); len(top) > 0 && forms[top[0]] > others {
+		return top[0]
+	}
+	for _, c := range n.Clients() {
+		if s.Client == "" || c.Addr != s.Client {
+			continue
+		}
+		for _, f := range frameworkNames {
+			if strings.Contains(strings.ToLower(c.LibName), f[0]) {
+				return f[1]
+			}
+		}
+	}
+	return ""
+}

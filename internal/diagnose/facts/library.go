@@ -1,0 +1,161 @@
+package facts
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// byLibName are client libraries by the beginning of what they call themselves (CLIENT SETINFO, or the name of
+// Lettuce's refresh), in lower case. redigo says nothing.
+var byLibName = [][2]string{
+	{"go-redis", "go-redis"},
+	{"rueidis", "rueidis"},
+	{"valkey-go", "valkey-go"},
+	{"jedis", "jedis"},
+	{"lettuce", "lettuce"},
+	{"redisson", "redisson"},
+	{"redis-py", "redis-py"},
+	{"valkey-py", "valkey-py"},
+	{"node-redis", "node-redis"},
+	{"ioredis", "ioredis"},
+	{"iovalkey", "iovalkey"},
+	{"phpredis", "phpredis"},
+	{"predis", "predis"},
+	{"se.redis", "stackexchange"},
+	{"stackexchange", "stackexchange"},
+	{"redis-rs", "redis-rs"},
+	{"redis-rb", "redis-rb"},
+	{"redigo", "redigo"},
+	{"glide", "valkey-glide"},
+}
+
+// ofRuntime are the libraries that a program of this name can have, where no more is known of it.
+var ofRuntime = map[string][]string{
+	"python": {"redis-py", "valkey-py", "aioredis", "valkey-glide"},
+	"java":   {"jedis", "lettuce", "redisson", "valkey-glide"},
+	"node":   {"node-redis", "ioredis", "iovalkey", "valkey-glide"},
+	"php":    {"phpredis", "predis"},
+	"ruby":   {"redis-rb"},
+	"dotnet": {"stackexchange"},
+}
+
+// libraryNamed is the library that calls itself so, or whose name begins with the eight letters that the kernel source
+// keeps; empty for none.
+func libraryNamed(name string) string {
+	name = strings.ToLower(name)
+	for _, k := range byLibName {
+		if strings.HasPrefix(name, k[0]) || len(name) == 8 && strings.HasPrefix(k[0], name) {
+			return k[1]
+		}
+	}
+	return ""
+}
+
+// Handshakes are those of the node's new connections.
+func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
+	for _, c := range n.Callers() {
+		for _, k := range c.Conns {
+			if k.Greeting != nil {
+				out = append(out, k.Greeting)
+			}
+		}
+	}
+	return out
+}
+
+// Libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have
+// open, what they call themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for
+// them.
+func (n *Node) Libraries() (out []recording.Library) {
+	add := func(l recording.Library) {
+		if !slices.ContainsFunc(out, func(o recording.Library) bool {
+			return o.Name == l.Name &&
+				(o.Version == l.Version || l.Version == "")
+		}) {
+			out = append(out, l)
+		}
+	}
+	var installed []recording.Library
+	for _, s := range n.Rec.Snapshots {
+		var who struct{ Libraries []recording.Library }
+		if s.Source != recording.SourceHost || s.Name != "process" || !strings.HasPrefix(s.Subject,
+			recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &who) != nil {
+			continue
+		}
+		for _, l := range who.Libraries {
+			if l.How == recording.LibraryInstalled {
+				installed = append(installed, l)
+			} else {
+				add(l)
+			}
+		}
+	}
+	for _, c := range n.Clients() {
+		if name := libraryOfClient(c); name != "" {
+			add(recording.Library{Name: name, Version: c.LibVer})
+		}
+	}
+	for _, g := range n.Handshakes() {
+		if name := libraryNamed(g.Library); name != "" && !slices.ContainsFunc(out,
+			func(o recording.Library) bool { return o.Name == name }) {
+			add(recording.Library{Name: name, Version: number(g.Version)})
+		}
+	}
+	for _, l := range installed {
+		known := slices.ContainsFunc(out, func(o recording.Library) bool {
+			return slices.ContainsFunc(installed, func(i recording.Library) bool { return i.Name == o.Name })
+		})
+		if !known { // what it calls itself says which of them it is
+			add(l)
+		}
+	}
+	return out
+}
+
+// Runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
+func (n *Node) Runtimes() (names []string) {
+	for _, c := range n.Callers() {
+		before := len(names)
+		for name, list := range ofRuntime {
+			if strings.HasPrefix(c.Comm, name) {
+				names = append(names, list...)
+			}
+		}
+		if len(names) == before {
+			return nil
+		}
+	}
+	return names
+}
+
+// number is a version without what follows its numbers.
+func number(version string) string {
+	end := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	if end < 0 {
+		end = len(version)
+	}
+	return strings.TrimRight(version[:end], ".")
+}
+
+// MajorOf is the first number of a version; empty where there is none.
+func MajorOf(version string) string {
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if _, err := strconv.Atoi(major); err != nil {
+		return ""
+	}
+	return major
+}
+
+// UsesBelow reports whether a library is in use in a version below a major one.
+func (n *Node) UsesBelow(name string, major int) (version string, ok bool) {
+	for _, l := range n.Libraries() {
+		if m, err := strconv.Atoi(MajorOf(l.Version)); l.Name == name && err == nil && m < major {
+			return l.Version, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,184 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// waitsForMap says of libraries, by their sources, whether a call that is answered MOVED waits until the map is
+// fetched.
+//
+// They wait: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize() on the calling
+// thread; Jedis calls renewSlotCache there. They do not: ioredis sends the call on (tryConnection) and then calls
+// refreshSlotsCache; go-redis sends it on beside state.LazyReload; Lettuce refreshes adaptively on a thread of its own;
+// rueidis sends it on beside lazyRefresh. iovalkey and valkey-go are copies of two of them.
+var waitsForMap = map[string]bool{
+	"node-redis": true, "redis-py": true, "jedis": true,
+	"ioredis": false, "iovalkey": false, "go-redis": false, "lettuce": false, "rueidis": false, "valkey-go": false,
+}
+
+// fetchers are the libraries that fetch the map, with those that wait for it and those that do not apart.
+type fetchers struct {
+	wait, Concurrent Tally
+	Source, How      string // where they are known from
+}
+
+// waiting is the library that waits, empty where most of what is known speaks of others.
+func (f fetchers) waiting() string {
+	if f.wait.Sum() > f.Concurrent.Sum() {
+		return f.wait.Top(1)[0]
+	}
+	return ""
+}
+
+// other is the library that does not wait.
+func (f fetchers) other() string {
+	if len(f.Concurrent) > 0 && f.waiting() == "" {
+		return f.Concurrent.Top(1)[0]
+	}
+	return ""
+}
+
+func (f fetchers) known() bool { return len(f.wait)+len(f.Concurrent) > 0 }
+
+func (f fetchers) add(library string, weight int) {
+	switch waits, known := waitsForMap[library]; {
+	case !known:
+	case waits:
+		f.wait[library] += weight
+	default:
+		f.Concurrent[library] += weight
+	}
+}
+
+// fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call
+// themselves; else at all processes that call the nodes.
+func (c *Case) fetchers(askers map[int]int) fetchers {
+	if f := c.fetchersOf(askers, "the processes that ask for the map"); f.known() {
+		return f
+	}
+	f := fetchers{wait: Tally{}, Concurrent: Tally{}, Source: recording.SourceServer, How: "CLIENT LIST"}
+	for _, n := range c.Nodes {
+		for _, cl := range n.Clients() {
+			f.add(libraryOfClient(cl), 1)
+		}
+	}
+	if f.known() {
+		return f
+	}
+	all := map[int]int{}
+	for _, n := range c.Nodes {
+		for _, caller := range n.Users() {
+			all[caller.PID]++
+		}
+		// without the kernel source: the processes that the host's files show connections of
+		for _, s := range n.Rec.Snapshots {
+			if pid, ok := processOf(s); ok {
+				all[pid] = max(all[pid], 1)
+			}
+		}
+	}
+	return c.fetchersOf(all, "the processes that call")
+}
+
+// fetchersOf looks at processes on this host.
+func (c *Case) fetchersOf(pids map[int]int, who string) fetchers {
+	f := fetchers{wait: Tally{}, Concurrent: Tally{}, Source: recording.SourceHost, How: who}
+	own := c.librariesByPID()
+	for pid, weight := range pids {
+		one := fetchers{wait: Tally{}, Concurrent: Tally{}}
+		for name := range own[pid] {
+			one.add(name, weight)
+		}
+		if len(one.wait) > 0 && len(one.Concurrent) > 0 {
+			continue // it has both: which of them asks is not known
+		}
+		for name := range own[pid] {
+			f.add(name, weight)
+		}
+	}
+	return f
+}
+
+// librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open;
+// else what is installed for it.
+func (c *Case) librariesByPID() map[int]Tally {
+	ranks := [3]map[int]Tally{{}, {}, {}}
+	put := func(rank, pid int, name string) {
+		if ranks[rank][pid] == nil {
+			ranks[rank][pid] = Tally{}
+		}
+		ranks[rank][pid][name]++
+	}
+	for _, n := range c.Nodes {
+		names := map[string]string{}
+		for _, cl := range n.Clients() {
+			if name := libraryOfClient(cl); name != "" {
+				names[cl.Addr] = name
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		for _, caller := range n.Callers() {
+			for _, k := range caller.Conns {
+				if name := names[k.Client]; name != "" && caller.PID > 0 {
+					put(0, caller.PID, name)
+				}
+			}
+		}
+	}
+	for _, s := range c.Rec.Snapshots {
+		pid, ok := processOf(s)
+		var who struct{ Libraries []recording.Library }
+		if !ok || json.Unmarshal([]byte(s.Body), &who) != nil {
+			continue
+		}
+		for _, l := range who.Libraries {
+			rank := 1
+			if l.How == recording.LibraryInstalled {
+				rank = 2
+			}
+			put(rank, pid, l.Name)
+		}
+	}
+	out := ranks[0]
+	for _, rank := range ranks[1:] {
+		for pid, names := range rank {
+			if out[pid] == nil {
+				out[pid] = names
+			}
+		}
+	}
+	return out
+}
+
+// processOf is the process that a snapshot of the host source describes.
+func processOf(s recording.Snapshot) (pid int, ok bool) {
+	text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+	if !ok || s.Source != recording.SourceHost || s.Name != "process" {
+		return 0, false
+	}
+	_, err := fmt.Sscan(text, &pid)
+	return pid, err == nil
+}
+
+// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
+func libraryOfClient(c Client) string {
+	if c.LibName == "" {
+		return libraryNamed(c.Name)
+	}
+	return libraryNamed(c.LibName)
+}
+
+// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has
+// all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
+func (n *Node) namesSet() float64 {
+	own := float64(n.OwnCalls(n.StartNs, n.EndNs).Fresh) + ownNames
+	by := n.tapCallsBy("CLIENT SETNAME")
+	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
+		n.Growth("cmdstat_client|setname.calls"))-own, 0)
+}

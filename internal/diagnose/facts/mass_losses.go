@@ -1,0 +1,119 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// loss is a moment at which many connections of a node were taken from their clients: the server ended, somebody killed
+// them, a proxy was restarted.
+type MassLoss struct {
+	Span    // from the first to the last
+	Conns   []*Conn
+	Callers []*Caller
+	Back    []*Conn // what the same callers opened next, and kept
+	Busy    int     // lost with a call under way
+}
+
+const (
+	// lossGapNs: what one reason ends, it ends without longer pauses.
+	lossGapNs = int64(300e6)
+	// backWithinNs is how long after a loss what is opened can be meant to replace it: longer than clients' backoffs.
+	backWithinNs = int64(5e9)
+)
+
+// MassLosses are the losses of connections at which herds can begin. What the server's own limit of idle time ends is
+// none: it is missed one by one.
+func (n *Node) MassLosses(callers []*Caller) []MassLoss {
+	type cut struct {
+		*Conn
+		by *Caller
+	}
+	var cuts []cut
+	limit := n.IdleLimitNs()
+	for _, c := range callers {
+		for _, k := range c.Conns {
+			if k.CutNs > 0 && (limit == 0 || k.CutIdleNs < limit || k.Waiting > 0) {
+				cuts = append(cuts, cut{k, c})
+			}
+		}
+	}
+	slices.SortStableFunc(cuts, func(a, b cut) int { return cmp.Compare(a.CutNs, b.CutNs) })
+	var out []MassLoss
+	for i, k := range cuts {
+		if i == 0 || k.CutNs-cuts[i-1].CutNs > lossGapNs {
+			out = append(out, MassLoss{Span: Span{k.CutNs, k.CutNs}})
+		}
+		l := &out[len(out)-1]
+		l.To, l.Conns = k.CutNs, append(l.Conns, k.Conn)
+		if k.Waiting > 0 {
+			l.Busy++
+		}
+		if !slices.Contains(l.Callers, k.by) {
+			l.Callers = append(l.Callers, k.by)
+		}
+	}
+	for i := range out {
+		until := out[i].From + backWithinNs
+		if i+1 < len(out) {
+			until = min(until, out[i+1].From)
+		}
+		out[i].findReturn(until)
+	}
+	return out
+}
+
+// IdleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
+func (n *Node) IdleLimitNs() int64 {
+	text, _ := n.Config("timeout")
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seconds * 1e9
+}
+
+// findReturn takes what the callers opened until then and kept. It may be more than they are known to have lost:
+// connections that were not used in the watch are not known.
+func (l *MassLoss) findReturn(until int64) {
+	for _, c := range l.Callers {
+		for _, k := range c.Opened() {
+			kept := k.CloseNs == 0 || k.By != recording.Client
+			if from := k.OpenNs - k.DialNs; kept && from >= l.From && from < until {
+				l.Back = append(l.Back, k)
+			}
+		}
+	}
+}
+
+// Restarted reports whether the server was, about then; it tells in whole seconds.
+func (n *Node) Restarted(s Span) bool {
+	const about = int64(3e9)
+	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
+		if e.TimeNs >= s.From-about && e.TimeNs <= s.To+about {
+			return true
+		}
+	}
+	return false
+}
+
+// Refused counts the dials in a stretch of time that found nobody listening.
+func (n *Node) Refused(s Span) (count int) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused && e.TimeNs >= s.From &&
+			e.TimeNs < s.To {
+			count++
+		}
+	}
+	return count
+}
+
+// CutOff reports whether an error of slowpath's own says that the other end closed.
+func CutOff(d recording.ErrorDetail) bool {
+	return strings.Contains(d.Message, "connection was closed before the reply")
+}

@@ -1,0 +1,110 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"slowpath/internal/recording"
+)
+
+// Opening is the time from the dial of a connection to its first command that does work.
+func (k *Conn) Opening() Span {
+	from := k.OpenNs - k.DialNs
+	to := from + max(k.OpeningNs(), 1)
+	if k.Greeting == nil {
+		to = max(to, k.IntroNs)
+	}
+	return Span{from, to}
+}
+
+// OpeningsOf are those of some connections, the first to begin first.
+func OpeningsOf(conns []*Conn) []Span {
+	var out []Span
+	for _, k := range conns {
+		out = append(out, k.Opening())
+	}
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// SideBySide is how many of some stretches of time overlap, at most.
+func SideBySide(list []Span) (most int) {
+	var ends []int64
+	for _, s := range list { // they are sorted by their begin
+		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.From })
+		ends = append(ends, s.To)
+		most = max(most, len(ends))
+	}
+	return most
+}
+
+// A herd is at least so many connections that one reason makes be opened together, and so many of them at the same
+// moment. A pool that grows with its traffic opens a few.
+const (
+	HerdLeast  = 20
+	HerdAtOnce = 8
+)
+
+// MedianOf is the median of some values; 0 of none.
+func MedianOf(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}
+
+// Driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
+// given back, or the pool was cold.
+func (n *Node) Driven(callers []*Caller) map[*Conn]bool {
+	out := map[*Conn]bool{}
+	mark := func(conns []*Conn) {
+		for _, k := range conns {
+			out[k] = true
+		}
+	}
+	for _, l := range n.MassLosses(callers) {
+		if len(l.Back) >= HerdLeast {
+			mark(l.Back)
+		}
+	}
+	for _, s := range n.Stampedes(callers) {
+		mark(s.Conns)
+	}
+	for _, r := range n.Stale(callers) {
+		mark(r.Fresh)
+	}
+	for _, l := range n.Leaks(callers) {
+		mark(l.Fresh)
+	}
+	return out
+}
+
+// openTimes are the moments at which connections were opened, by the client's end, the first one first.
+type openTimes map[string][]int64
+
+func (n *Node) OpenTimes() openTimes {
+	o := openTimes{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
+		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
+			o[d.Client] = append(o[d.Client], e.TimeNs)
+		}
+	}
+	return o
+}
+
+// last is the place of the last of an end before a moment; -1 where there is none.
+func (o openTimes) last(client string, before int64) int {
+	list := o[client]
+	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
+}
+
+// Within reports whether a call began on a connection that had been opened so little before.
+func (o openTimes) Within(c recording.Call, ns int64) bool {
+	if c.Source != recording.SourceTap {
+		return c.Conn == "fresh"
+	}
+	at := o.last(c.Conn, c.EndNs)
+	return at >= 0 && o[c.Conn][at] > c.StartNs-ns
+}

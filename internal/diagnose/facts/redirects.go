@@ -1,0 +1,94 @@
+package facts
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/wire/cluster"
+)
+
+// Bounds: fewer are a key or two in passing.
+const (
+	RedirectShare = 0.01 // of the calls
+	RedirectMin   = 10   // in the watch
+)
+
+// redirects is what was sent on in a cluster.
+type redirects struct {
+	Ask, TryAgain float64 // replies; 0 where they are not counted (before 6.2)
+	Asking        float64 // ASKING, the call after an ASK
+	Moved         float64
+	Data          float64 // calls of applications that were carried out
+	Counted       bool    // whether errors are counted by their kind
+	Open          []string
+}
+
+func (c *Case) Redirects() (r redirects) {
+	r.Moved = c.movedReplies()
+	r.Counted = r.Moved >= 0
+	r.Moved = max(r.Moved, 0)
+	for _, n := range c.Nodes {
+		r.Ask += n.Growth("errorstat_ASK.count")
+		r.TryAgain += n.Growth("errorstat_TRYAGAIN.count")
+		r.Asking += max(n.Growth("cmdstat_asking.calls"), float64(n.TapCalls("ASKING")))
+		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+			if base, ok := strings.CutSuffix(name, ".calls"); ok && DataCommand(strings.TrimPrefix(base, "cmdstat_")) &&
+				base != "cmdstat_asking" {
+				r.Data += n.Growth(name)
+			}
+		}
+		r.Open = append(r.Open, n.openSlots()...)
+	}
+	return r
+}
+
+// openSlots are the moves that a node of its own says are under way.
+func (n *Node) openSlots() (out []string) {
+	seen := map[string]bool{}
+	for _, s := range n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "cluster-nodes" {
+			continue
+		}
+		m, err := cluster.ParseNodes(s.Body)
+		if err != nil {
+			continue // it was cut short
+		}
+		for _, node := range m.Nodes {
+			for _, move := range node.Migrating {
+				to := move.NodeID
+				if o, ok := m.Node(move.NodeID); ok {
+					to = o.Addr()
+				}
+				text := fmt.Sprintf("slot %d from %s to %s", move.Slot, n.Address, to)
+				if !seen[text] {
+					seen[text] = true
+					out = append(out, text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Trips is what a call and a question for the map take, in nanoseconds.
+func (c *Case) Trips(r Refreshing) (call, question float64) {
+	for _, n := range c.Nodes {
+		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && call == 0 {
+			call = float64(kept.P50Ns)
+		}
+	}
+	if call == 0 {
+		call = float64(assumedCallNs)
+	}
+	return call, call + float64(r.PerCall())
+}
+
+// OwnersChanged counts signs that slots changed their owners during the watch.
+func (c *Case) OwnersChanged() (changes float64) {
+	for _, n := range c.Nodes {
+		set := n.Growth("cmdstat_cluster|setslot.calls")
+		changes = max(changes, n.Info("cluster_current_epoch").Growth(), set, float64(n.TapCalls("CLUSTER SETSLOT")))
+	}
+	return changes
+}

@@ -1,0 +1,91 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// answersEvery is how often a node that is well is seen to answer, at least: the probe calls many times per second, the
+// server source once, and either may be late on a busy host.
+func (n *Node) answersEvery() int64 {
+	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
+		return 500e6
+	}
+	return 2e9
+}
+
+// lastHeard is the last sign of life of any node: what is asked last is asked until a silent node has had its time.
+func (c *Case) lastHeard() (last int64) {
+	for _, n := range c.Nodes {
+		last = max(last, n.lastAnswer(c.EndNs))
+	}
+	return last
+}
+
+// eachAnswer are the times at which this node was seen to answer anybody, in no order: slowpath's own calls, INFO, and
+// calls of its users.
+func (n *Node) eachAnswer(each func(ns int64)) {
+	for _, p := range n.Info("uptime_in_seconds") {
+		each(p.TimeNs)
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && hadReply(c) {
+			each(c.EndNs)
+		}
+	}
+}
+
+// hadReply reports whether a call had a reply. The error of one that is a reply is its code, LOADING, or of the kernel
+// source's calls that it is one.
+func hadReply(c recording.Call) bool {
+	return !strings.Contains(c.Error, " ") || c.Error == "error reply"
+}
+
+// lastAnswer is its last sign of life before a time, 0 where there was none.
+func (n *Node) lastAnswer(before int64) (last int64) {
+	n.eachAnswer(func(ns int64) {
+		if ns <= before {
+			last = max(last, ns)
+		}
+	})
+	return last
+}
+
+// firstAnswer is its first sign of life after a time, 0 where there was none.
+func (n *Node) firstAnswer(after int64) (first int64) {
+	n.eachAnswer(func(ns int64) {
+		if ns > after && (first == 0 || ns < first) {
+			first = ns
+		}
+	})
+	return first
+}
+
+// TurnedAway counts connections that this node's host refused after a time, because nobody listened.
+func (n *Node) TurnedAway(after int64) (count int) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {
+			count++
+		}
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after && strings.Contains(c.Error,
+			"connection refused") {
+			count++
+		}
+	}
+	return count
+}
+
+// stoppedSince is for how long the node's process was stopped after a time.
+func (n *Node) stoppedSince(ns int64) (stopped int64) {
+	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
+		var sum int64
+		for _, e := range n.Events(source, recording.KindFrozen) {
+			sum += max(e.TimeNs+e.DurationNs-max(e.TimeNs, ns), 0)
+		}
+		stopped = max(stopped, sum)
+	}
+	return stopped
+}

@@ -1,0 +1,84 @@
+package facts
+
+import (
+	"sort"
+
+	"slowpath/internal/recording"
+)
+
+// Bounds of a black hole.
+const (
+	// A lost segment is retransmitted once; twice in a row and no answer is a path that is gone. The timer doubles:
+	// 200, 400, 800 ms.
+	UnansweredRetransmits = 2
+	// IdleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
+	// gaps of busy callers.
+	IdleLong = int64(1e9)
+)
+
+// Silence is a request that had no answer.
+type Silence struct {
+	Client, Caller string
+	SentNs, ToNs   int64 // until its caller gave up, or the last that was seen of it
+	Again          int   // times it was retransmitted
+	WasIdleNs      int64 // the connection's pause before
+	GivenUp        bool
+}
+
+// Silences are the requests of clients on this host that were retransmitted and never answered.
+func (n *Node) Silences() []Silence {
+	byConn := map[string]*Silence{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time
+		d := recording.DetailOf[recording.RetransmitDetail](e)
+		if d.From != recording.Client || d.State != "established" {
+			continue
+		}
+		s := byConn[d.Client]
+		// what is retransmitted now was sent after the last time: an answer came between
+		if s == nil || e.TimeNs > s.ToNs {
+			s = &Silence{Client: d.Client, SentNs: e.TimeNs}
+			byConn[d.Client] = s
+		}
+		s.Again++
+		s.ToNs = e.TimeNs + e.DurationNs
+	}
+	if len(byConn) == 0 {
+		return nil
+	}
+	for _, c := range n.Rec.Calls {
+		if s := byConn[c.Conn]; s != nil && c.Source == recording.SourceTap && c.EndNs > s.ToNs {
+			delete(byConn, c.Conn) // it was answered in the end
+		}
+	}
+	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if s := byConn[d.Client]; s != nil && d.Side == recording.Client && d.Waiting > 0 {
+			s.ToNs, s.GivenUp = e.TimeNs, true
+		}
+	}
+	var out []Silence
+	for _, l := range n.Lanes() {
+		s := byConn[l.Client]
+		if s == nil || l.OpenNs > s.SentNs || l.CloseNs > 0 && l.CloseNs < s.SentNs {
+			continue
+		}
+		s.Caller, s.WasIdleNs = l.caller, l.idleBefore(s.SentNs)
+		out = append(out, *s)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].SentNs < out[j].SentNs })
+	return out
+}
+
+// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
+// within a second; one that was there before the watch and never used in it was idle all that time.
+func (l Lane) idleBefore(sentNs int64) int64 {
+	for i := len(l.Steps) - 1; i >= 0; i-- {
+		if s := l.Steps[i]; s.To <= sentNs+int64(100e6) {
+			if sentNs-s.To > IdleLong {
+				return sentNs - s.To
+			}
+			return s.IdleNs
+		}
+	}
+	return 0
+}

@@ -1,0 +1,208 @@
+package facts
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// Held is the time that slow calls waited while the event loop did something else, with what it did.
+type Held struct {
+	Claim
+	Suspects []account.Suspect // each once, those that were waited for longest first
+}
+
+// Held claims the time that slow calls spent on suspects that match.
+func (n *Node) Held(match func(account.Suspect) bool) Held {
+	return n.HeldLess(match, func(account.Segment) int64 { return 0 })
+}
+
+// HeldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
+func (n *Node) HeldLess(match func(account.Suspect) bool, less func(account.Segment) int64) Held {
+	w := n.WaitsFor(match)
+	return w.Held(n.ClaimOf(func(a account.Account) int64 {
+		ns := w.Of(a)
+		for _, s := range a.Segments {
+			if w.Matches(s.Suspect) {
+				left := less(s)
+				ns -= left
+				w.byNs[s.Suspect] -= left
+			}
+		}
+		return ns
+	}))
+}
+
+func (n *Node) WaitsFor(match func(account.Suspect) bool) *waits {
+	return &waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
+}
+
+// Held joins a claim with the suspects that were waited for.
+func (w *waits) Held(cl Claim) Held {
+	h := Held{Claim: cl}
+	indexes := make([]int, 0, len(w.byNs))
+	for i := range w.byNs {
+		indexes = append(indexes, i)
+	}
+	sort.Slice(indexes, func(a, b int) bool {
+		if w.byNs[indexes[a]] != w.byNs[indexes[b]] {
+			return w.byNs[indexes[a]] > w.byNs[indexes[b]]
+		}
+		return indexes[a] < indexes[b]
+	})
+	for _, i := range indexes {
+		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
+	}
+	return h
+}
+
+// waits adds up for which suspects slow calls waited.
+type waits struct {
+	n     *Node
+	match func(account.Suspect) bool
+	known map[int]bool // match may be costly, and a suspect has many segments
+	byNs  map[int]int64
+}
+
+func (w *waits) Matches(i int) bool {
+	if i < 0 {
+		return false
+	}
+	is, asked := w.known[i]
+	if !asked {
+		is = w.match(w.n.Ledger.Suspects[i])
+		w.known[i] = is
+	}
+	return is
+}
+
+// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
+// the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
+func byTheClock(s account.Suspect) bool {
+	switch s.Kind {
+	case account.KindExpire, account.KindFork:
+		return true
+	case account.KindCommand, account.KindFree:
+		return (s.Busy || !s.Stopped) && s.DurationNs >= account.SeenBusyNs
+	}
+	return false
+}
+
+// Of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
+// middle, whoever waits for it waits for that too.
+func (w *waits) Of(a account.Account) int64 {
+	var ns int64
+	room := map[int]int64{} // by how much more than this the suspects may have lasted
+	for _, s := range a.Segments {
+		if !w.Matches(s.Suspect) {
+			continue
+		}
+		ns += s.Ns()
+		w.byNs[s.Suspect] += s.Ns()
+		p := w.n.Ledger.Suspects[s.Suspect]
+		if _, seen := room[s.Suspect]; !seen && byTheClock(p) {
+			room[s.Suspect] = p.DurationNs * int64(max(p.Count, 1))
+		}
+		room[s.Suspect] -= s.Ns()
+	}
+	var more int64
+	for _, left := range room {
+		more += max(left, 0)
+	}
+	return ns + min(a.In(account.Server, account.RunQueue), more)
+}
+
+// Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
+// random, so that three of its calls say much; of the users' thousands of calls three say nothing.
+func (c Claim) Matters() bool {
+	return c.MaxNs >= materialNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+}
+
+// Pattern reports whether so many calls were affected that it is no accident.
+func (f Felt) Pattern() bool {
+	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
+}
+
+// materialNs is the longest wait that may happen now and then in a system that is well.
+const materialNs = int64(20e6)
+
+// sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that
+// the thread was on the CPU for it; the server's record of the same says it twice.
+func sureOf(s account.Suspect) float64 {
+	switch {
+	case s.Busy && s.Told != "":
+		return 0.97
+	case s.Busy:
+		return 0.95
+	}
+	return 0.85
+}
+
+// Confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
+// occurrence, or only sums between two polls.
+func (h Held) Confidence(n *Node) float64 {
+	best := 0.0
+	for _, s := range h.Suspects {
+		c := map[string]float64{
+			"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75,
+			recording.SourceTap: 0.9,
+		}[s.Source]
+		if s.Source == recording.SourceTap {
+			c = sureOf(s)
+		} else if n.Hosted() && s.Busy {
+			c = 0.95
+		} else if n.Hosted() && s.Source == "info" {
+			c = 0.9 // a sum over many turns of the loop
+		} else if n.Hosted() && s.DurationNs < account.SeenBusyNs {
+			c += 0.05
+		}
+		best = max(best, c)
+	}
+	return best
+}
+
+// StalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
+// second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
+const StalledTimes = 1.5
+
+// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
+// for a peer or a disk.
+var notOnlyWork = map[string]bool{
+	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
+	"fcall_ro": true, "exec": true,
+	"migrate": true, "save": true, "debug": true,
+}
+
+// PolledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
+// by the cores that it used.
+func (n *Node) PolledCPUNs(cores float64) int64 {
+	polls := n.Info("used_cpu_user")
+	if len(polls) < 2 {
+		polls = n.Info("used_cpu_user_main_thread")
+	}
+	if len(polls) < 2 {
+		return int64(cores * n.Seconds() * 1e9)
+	}
+	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
+}
+
+// CommandsNs is how long all commands lasted in the watch that only work, by the server's clock.
+func (n *Node) CommandsNs() (ns int64) {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
+			!notOnlyWork[command] {
+			ns += int64(n.Growth(name) * 1000)
+		}
+	}
+	return ns
+}
+
+func Times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

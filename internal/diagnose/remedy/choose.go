@@ -1,0 +1,102 @@
+package remedy
+
+import (
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// For gives the texts of a topic for the libraries that a node's clients use. Where none of those has one, or nothing
+// tells which are in use, it gives those of all libraries that could be: by the names of the callers' programs and by
+// the handshakes of their connections.
+func For(n *facts.Node, topic Topic, values Values) []string {
+	out := Choose(n, table[topic])
+	for i := range out {
+		out[i] = fill(out[i], values)
+	}
+	return out
+}
+
+// Choose gives the texts of rows as For does.
+func Choose(n *facts.Node, rows []Row) []string {
+	if out := inUse(n.Libraries(), rows); len(out) > 0 {
+		return out
+	}
+	return possible(n, rows)
+}
+
+// All is how many texts a topic has: For gives as many where nothing tells which library is in use.
+func All(topic Topic) int { return len(table[topic]) }
+
+// inUse are the texts for libraries that are in use. An Row of a major version is for that one alone, one without a
+// version for all that have no Row of their own.
+func inUse(used []recording.Library, rows []Row) (out []string) {
+	for _, e := range rows {
+		for _, l := range used {
+			major := facts.MajorOf(l.Version)
+			own := slices.ContainsFunc(rows, func(o Row) bool { return o.Library == l.Name && o.Version == major })
+			if l.Name == e.Library && (e.Version == major && major != "" || e.Version == "" && (!own || major == "")) {
+				out = append(out, e.Text+foundIn(l))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// foundIn names the version that was found.
+func foundIn(l recording.Library) string {
+	switch {
+	case l.Version == "":
+		return ""
+	case l.How == recording.LibraryInstalled:
+		return " (" + l.Name + " " + l.Version + " is installed here)"
+	}
+	return " (" + l.Name + " " + l.Version + " is in use here)"
+}
+
+// possible are the texts for the libraries that the callers could use.
+func possible(n *facts.Node, rows []Row) (out []string) {
+	runtimes, handshakes := n.Runtimes(), n.Handshakes()
+	ofRuntime := func(e Row) bool { return runtimes == nil || slices.Contains(runtimes, e.Library) }
+	seen := func(e Row) bool {
+		return handshakes == nil || slices.ContainsFunc(handshakes,
+			func(h *recording.HandshakeDetail) bool { return beginsLike(h, e, rows) })
+	}
+	for _, may := range []func(Row) bool{
+		func(e Row) bool { return ofRuntime(e) && seen(e) },
+		ofRuntime,
+		func(Row) bool { return true },
+	} {
+		for _, e := range rows {
+			if may(e) {
+				out = append(out, e.Text)
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that
+// begin with HELLO, and those that never do; and those that ask for INFO before their first command.
+var (
+	saysHello   = map[string]bool{"rueidis": true, "lettuce": true, "valkey-glide": true}
+	saysNoHello = map[string]bool{"redigo": true, "go-redis@8": true, "go-redis@7": true, "go-redis@6": true}
+	asksInfo    = map[string]bool{"ioredis": true, "iovalkey": true, "stackexchange": true}
+)
+
+// beginsLike reports whether the library of an Row can have made this handshake. go-redis says HELLO from version 9
+// on: its Row without a version is of those where older ones have their own.
+func beginsLike(h *recording.HandshakeDetail, e Row, rows []Row) bool {
+	hello := slices.Contains(h.Ops, "HELLO") || strings.HasPrefix(h.Op, "HELLO")
+	info := slices.Contains(h.Ops, "INFO") || h.Op == "INFO"
+	key := e.key()
+	always := saysHello[key] || key == "go-redis" &&
+		slices.ContainsFunc(rows, func(o Row) bool { return o.key() == "go-redis@8" })
+	return (hello || !always) && !(hello && saysNoHello[key]) && info == asksInfo[key]
+}

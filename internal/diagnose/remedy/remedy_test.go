@@ -1,0 +1,83 @@
+package remedy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// known are the client libraries, with the versions that a row may name: major versions that have rows of their own,
+// and versions from which on a default is another. "other" is any library; hiredis and commons-pool2 are not client
+// libraries of their own, but their options are; python, node and java are runtimes.
+var known = map[string][]string{
+	"go-redis": {"6", "7", "8", "9.22"}, "redigo": nil, "rueidis": nil, "jedis": nil, "lettuce": nil, "redisson": nil,
+	"redis-py": {"6.0", "8.0"}, "node-redis": nil, "ioredis": nil, "phpredis": nil, "predis": nil,
+	"stackexchange": nil, "hiredis": nil, "commons-pool2": nil, "other": nil, "python": nil, "node": nil, "java": nil,
+}
+
+// topics are all of them, with the values that their texts are given.
+var topics = map[Topic][]string{
+	WarmPool: {"connections"}, OneDialAtATime: nil, KeepConnections: nil, SurviveFailover: nil, SplitCalls: nil,
+	LeaveOutSetInfo: nil, BoundRetries: nil, RetryDefaults: nil, CacheHotKeys: nil, FetchMapLess: nil,
+	FetchMapBesideCalls: nil, ReplyTimeout: nil, LargerPool: {"connections"}, PoolSizeOption: nil,
+	SmallerPool: {"connections"}, KeepIdle: nil, ReturnConnections: nil, LargerIdleLimit: {"connections"},
+	TestIdleOnly: nil, SpreadReconnects: nil, FollowMaster: nil, AvoidUnreadyNode: nil, OneClient: nil,
+	CloseFirst: {"seconds", "milliseconds"}, LeaveSilentMaster: nil, LongerTimeout: nil, UnblockEventLoop: nil,
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// TestTable: every row is well formed, each library and version in it is known, no row is there twice, and each topic
+// has rows.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(line, "\t")
+		if len(f) != 4 || f[0] == "" || f[1] == "" || strings.TrimSpace(f[3]) == "" {
+			t.Errorf("remedies.tsv:%d: not a topic, a library, a version and a text: %q", i+1, line)
+			continue
+		}
+		values, is := topics[Topic(f[0])]
+		if !is {
+			t.Errorf("remedies.tsv:%d: no topic %q", i+1, f[0])
+		}
+		versions, is := known[f[1]]
+		if !is || f[2] != "" && !slices.Contains(versions, f[2]) {
+			t.Errorf("remedies.tsv:%d: library %s, version %q: not known", i+1, f[1], f[2])
+		}
+		if key := strings.Join(f[:3], " "); seen[key] {
+			t.Errorf("remedies.tsv:%d: %s is there twice", i+1, key)
+		} else {
+			seen[key] = true
+		}
+		for _, m := range placeholder.FindAllStringSubmatch(f[3], -1) {
+			if !slices.Contains(values, m[1]) {
+				t.Errorf("remedies.tsv:%d: nothing fills in %s", i+1, m[0])
+			}
+		}
+	}
+	for topic := range topics {
+		if len(table[topic]) == 0 {
+			t.Errorf("%s has no rows", topic)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	if got := fill("PoolSize: {connections}, {other}", Values{"connections": 40}); got != "PoolSize: 40, {other}" {
+		t.Error(got)
+	}
+}
+
+func TestOf(t *testing.T) {
+	if text, ok := Of(PoolSizeOption, "redigo"); !ok || !strings.HasPrefix(text, "redigo: MaxActive") {
+		t.Errorf("%q, %v", text, ok)
+	}
+	if _, ok := Of(PoolSizeOption, "nobody's"); ok {
+		t.Error("a library that does not exist has an option")
+	}
+}

@@ -1,0 +1,155 @@
+// Package verdict makes the diagnosis of a recording: it asks every cause about every node, joins and orders what they
+// find, and says it in one sentence. Diagnose is a pure function: no clock, no network, no files.
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// worstCalls is how many of the slowest calls a diagnosis shows.
+const worstCalls = 3
+
+// Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
+func Diagnose(rec *recording.Recording, version string) Diagnosis {
+	c := facts.New(rec)
+	d := Diagnosis{
+		Schema: Schema, Version: version, Target: targetOf(rec),
+		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
+		Sources:    sources(rec),
+		Whom:       whomOf(rec),
+		Latency:    latencyOf(c.Ledger),
+		Findings:   order(explain(c), slowness(c)),
+		Account:    states(c.Ledger),
+		Excess:     excess(c),
+		Worst:      worst(c.Ledger),
+		OnCPU:      onCPU(rec, c.Ledger),
+		BlindSpots: blindSpots(rec),
+		Cost:       costOfWatch(c),
+	}
+	d.Verdict, d.Summary = verdict(c, d)
+	return d
+}
+
+func whomOf(rec *recording.Recording) *recording.Whom {
+	if w, ok := recording.WhomOf(rec.Meta); ok {
+		return &w
+	}
+	return nil
+}
+
+func targetOf(rec *recording.Recording) Target {
+	t := Target{
+		Address: rec.Meta[recording.MetaTarget], Kind: rec.Meta[recording.MetaKind],
+		Server: rec.Meta[recording.MetaServer], Nodes: rec.Nodes(),
+	}
+	if t.Kind == "" {
+		t.Kind = "unknown"
+	}
+	if t.Nodes == nil {
+		t.Nodes = []string{}
+	}
+	return t
+}
+
+func sources(rec *recording.Recording) []recording.SourceStatus {
+	if s := rec.SourceStatuses(); s != nil {
+		return s
+	}
+	return []recording.SourceStatus{}
+}
+
+func latencyOf(l *account.Ledger) Latency {
+	return Latency{
+		Calls: l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
+		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns,
+		P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs,
+	}
+}
+
+func states(l *account.Ledger) []State {
+	out := []State{}
+	for _, t := range l.Totals() {
+		out = append(out, State{t.Actor, t.State, t.Ns, t.Share})
+	}
+	return out
+}
+
+func excess(c *facts.Case) Excess {
+	e := Excess{Ns: c.Ledger.ExcessNs}
+	for _, n := range c.Nodes {
+		e.UnexplainedNs += n.Open().Ns
+	}
+	e.UnexplainedNs = min(e.UnexplainedNs, e.Ns) // by rounding
+	return e
+}
+
+func worst(l *account.Ledger) []Worst {
+	slow := append([]account.Account(nil), l.Slow...)
+	sort.SliceStable(slow, func(i, j int) bool { return slow[i].DurationNs() > slow[j].DurationNs() })
+	out := []Worst{}
+	for _, a := range slow[:min(len(slow), worstCalls)] {
+		w := Worst{
+			Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn,
+			Client: a.Call.Client, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs(),
+		}
+		for _, s := range a.Segments {
+			w.Segments = append(w.Segments, Part{
+				s.Actor, s.State, s.FromNs - a.Call.IntendedNs,
+				s.ToNs - a.Call.IntendedNs, s.Culprit,
+			})
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func blindSpots(rec *recording.Recording) []recording.BlindSpot {
+	out := []recording.BlindSpot{}
+	seen := map[recording.BlindSpot]bool{}
+	for _, e := range rec.Events {
+		if e.Kind != recording.KindBlindSpot {
+			continue
+		}
+		var b recording.BlindSpot
+		if json.Unmarshal([]byte(e.Detail), &b) == nil && !seen[b] {
+			seen[b] = true
+			out = append(out, b)
+		}
+	}
+	if n := rec.Meta[recording.MetaDropped]; n != "" {
+		out = append(out, recording.BlindSpot{What: n + " rows of evidence", Why: "the recording could not be " +
+			"written as fast as the sources saw", Enable: "record to a faster disk"})
+	}
+	return out
+}
+
+// costOfWatch is what the watch itself took of the server and of this host.
+func costOfWatch(c *facts.Case) []cause.Evidence {
+	out := []cause.Evidence{}
+	for _, n := range c.Nodes {
+		if s := n.Info("self.commands_usec"); len(s) > 0 {
+			us := s.Growth()
+			out = append(out, cause.Evidence{
+				Source: recording.SourceServer, Value: us * 1e3, Unit: "ns",
+				Text: fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", us/1e3,
+					n.Address, us/1e4/c.Seconds()),
+			})
+		}
+	}
+	if s := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.cpu_ns"); len(s) > 0 {
+		ns, _ := s.Last()
+		out = append(out, cause.Evidence{
+			Source: recording.SourceHost, Value: ns, Unit: "ns",
+			Text: fmt.Sprintf("slowpath itself used %.2f %% of one core", ns/1e7/c.Seconds()),
+		})
+	}
+	return out
+}

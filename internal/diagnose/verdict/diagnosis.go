@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"time"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/recording"
+)
+
+// Schema names the JSON contract of a Diagnosis (docs/json.md).
+const Schema = "slowpath.diagnosis/v1"
+
+// Verdicts.
+const (
+	Healthy      = "healthy"
+	Findings     = "findings"
+	Inconclusive = "inconclusive"
+)
+
+// Diagnosis is the whole answer, as `doctor --json` prints it.
+type Diagnosis struct {
+	Schema     string                   `json:"schema"`
+	Version    string                   `json:"version"`
+	Target     Target                   `json:"target"`
+	Window     Window                   `json:"window"`
+	Sources    []recording.SourceStatus `json:"sources"`
+	Whom       *recording.Whom          `json:"whom,omitempty"` // where only some processes' calls were asked for
+	Latency    Latency                  `json:"latency"`
+	Verdict    string                   `json:"verdict"`
+	Summary    string                   `json:"summary"` // the verdict in one sentence
+	Findings   []cause.Finding          `json:"findings"`
+	Account    []State                  `json:"account"`
+	Excess     Excess                   `json:"excess"`
+	Worst      []Worst                  `json:"worst"`            // the slowest calls with their segments
+	OnCPU      []OnCPU                  `json:"on_cpu,omitempty"` // of processes whose CPU time was sampled
+	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
+	Cost       []cause.Evidence         `json:"cost"` // what the watch itself cost
+}
+
+// Target is what was watched.
+type Target struct {
+	Address string   `json:"address"`
+	Kind    string   `json:"kind"`
+	Server  string   `json:"server"`
+	Nodes   []string `json:"nodes"`
+}
+
+// Window is when it was watched.
+type Window struct {
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds"`
+}
+
+// Latency sums up the calls, in nanoseconds from the intended start to the reply in hand.
+type Latency struct {
+	Calls           int   `json:"calls"`
+	SlowCalls       int   `json:"slow_calls"`
+	SlowThresholdNs int64 `json:"slow_threshold_ns"`
+	// The calls of the server's users that the kernel source saw; the other figures are of slowpath's own calls, where
+	// it made any.
+	UserCalls     int   `json:"user_calls,omitempty"`
+	UserSlowCalls int   `json:"user_slow_calls,omitempty"`
+	P50Ns         int64 `json:"p50_ns"`
+	P99Ns         int64 `json:"p99_ns"`
+	P999Ns        int64 `json:"p999_ns"`
+	MaxNs         int64 `json:"max_ns"`
+}
+
+// Excess is the time of all slow calls above the usual, each call by its weight (docs/decisions/0008-whose-excess.md),
+// in nanoseconds.
+type Excess struct {
+	Ns int64 `json:"ns"`
+	// UnexplainedNs is what no source saw of it: of each call its unexplained time, but at most its excess.
+	UnexplainedNs int64 `json:"unexplained_ns"`
+}
+
+// State is the time that slow calls spent in one state.
+type State struct {
+	Actor string  `json:"actor"`
+	State string  `json:"state"`
+	Ns    int64   `json:"ns"`
+	Share float64 `json:"share"`
+}
+
+// Worst is one slow call with its account.
+type Worst struct {
+	Time     time.Time `json:"time"`
+	Source   string    `json:"source"`
+	Conn     string    `json:"conn"`
+	Client   string    `json:"client,omitempty"` // the calling process, where it runs on this host
+	Op       string    `json:"op"`
+	Node     string    `json:"node"`
+	Ns       int64     `json:"ns"`
+	Segments []Part    `json:"segments"`
+}
+
+// Part is a segment of a Worst call; FromNs counts from the call's intended start.
+type Part struct {
+	Actor   string `json:"actor"`
+	State   string `json:"state"`
+	FromNs  int64  `json:"from_ns"`
+	ToNs    int64  `json:"to_ns"`
+	Culprit string `json:"culprit"`
+}

@@ -1,0 +1,163 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+)
+
+const (
+	// minConfidence is what a finding needs to be told.
+	minConfidence = 0.3
+	// nodesShown is of how many nodes of a cluster a finding tells the evidence and the fix: of those with the largest
+	// shares.
+	nodesShown = 3
+)
+
+// onNode is the finding of a cause on one node.
+type onNode struct {
+	address string
+	*cause.Finding
+}
+
+// explain asks every cause about every node, and joins what it says of several nodes into one finding.
+func explain(c *facts.Case) []cause.Finding {
+	out := []cause.Finding{}
+	for _, why := range cause.Catalogue() {
+		var found []onNode
+		for _, n := range c.Nodes {
+			if f := why.Explain(n); f != nil && f.Confidence >= minConfidence {
+				found = append(found, onNode{n.Address, f})
+			}
+		}
+		if c.Ledger.ExcessNs > 0 {
+			found = thatMatter(found)
+		}
+		f := join(found, len(c.Nodes) > 1)
+		if why.Whole != nil {
+			f = why.Whole(c, f)
+		}
+		if f == nil {
+			continue
+		}
+		f.Cause, f.Layer = why.ID, why.Layer
+		if f.Title == "" {
+			f.Title = why.Title
+		}
+		out = append(out, fill(*f))
+	}
+	return out
+}
+
+// thatMatter leaves out what explains too little of the excess to be why calls were slow. A fault that is spread evenly
+// over many nodes explains little at each of them, and much in all.
+func thatMatter(found []onNode) []onNode {
+	enough := func(f onNode) bool { return f.ExcessShare >= facts.MinShare }
+	claimed := func(f onNode) float64 { return min(f.ClaimedShare, f.ExcessShare) }
+	spread := 0.0
+	for _, f := range found {
+		if !enough(f) {
+			spread += claimed(f)
+		}
+	}
+	var out []onNode
+	for _, f := range found {
+		switch {
+		case enough(f):
+			out = append(out, f)
+		case spread >= facts.MinShare && claimed(f) > 0:
+			f.ExcessShare = claimed(f)
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// join makes one finding of those on several nodes, nil of none. The evidence and the fix are those of the nodes with
+// the largest shares; several is whether the recording has more than one node, so that evidence needs its address.
+func join(found []onNode, several bool) *cause.Finding {
+	if len(found) == 0 {
+		return nil
+	}
+	shown := mostAffected(found)
+	all := *shown[0].Finding
+	all.SlowCalls, all.ExcessShare, all.Confidence = 0, 0, 0
+	all.Evidence, all.Against, all.Fix, all.See = nil, nil, nil, nil
+	for _, f := range found {
+		all.SlowCalls += f.SlowCalls
+		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
+		all.Confidence = max(all.Confidence, f.Confidence)
+		all.Leads = all.Leads || f.Leads
+		all.Independent = all.Independent && f.Independent
+		all.IndependentOf = slices.DeleteFunc(slices.Clone(all.IndependentOf),
+			func(root string) bool { return !slices.Contains(f.IndependentOf, root) })
+	}
+	for _, f := range shown {
+		for _, e := range f.Evidence {
+			if several {
+				e.Text = f.address + ": " + e.Text
+			}
+			all.Evidence = append(all.Evidence, e)
+		}
+		all.Against = append(all.Against, f.Against...)
+		all.Fix = appendNew(all.Fix, f.Fix)
+		all.See = appendNew(all.See, f.See)
+	}
+	if more := len(found) - len(shown); more > 0 && len(all.Evidence) > 0 && len(all.Fix) > 0 {
+		all.Evidence = append(all.Evidence, cause.Evidence{
+			Source: all.Evidence[0].Source, Value: float64(more), Unit: "nodes",
+			Text: fmt.Sprintf("the same on %d more of the %d nodes where it was found", more, len(found)),
+		})
+		all.Fix = append(all.Fix, fmt.Sprintf("The same on %d more nodes", more))
+	}
+	return &all
+}
+
+// mostAffected are the nodes whose evidence is told, in the order in which they were watched.
+func mostAffected(found []onNode) []onNode {
+	if len(found) <= nodesShown {
+		return found
+	}
+	shares := make([]float64, len(found))
+	for i, f := range found {
+		shares[i] = f.ExcessShare
+	}
+	slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
+	var shown []onNode
+	for _, f := range found {
+		if len(shown) < nodesShown && f.ExcessShare >= shares[nodesShown-1] {
+			shown = append(shown, f)
+		}
+	}
+	return shown
+}
+
+// appendNew adds the lines that are not there yet.
+func appendNew(lines, more []string) []string {
+	for _, l := range more {
+		if !slices.Contains(lines, l) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// fill makes absent lists empty lists: JSON readers get [] and not null.
+func fill(f cause.Finding) cause.Finding {
+	if f.Evidence == nil {
+		f.Evidence = []cause.Evidence{}
+	}
+	if f.Against == nil {
+		f.Against = []cause.Evidence{}
+	}
+	if f.Fix == nil {
+		f.Fix = []string{}
+	}
+	if f.See == nil {
+		f.See = []string{}
+	}
+	return f
+}

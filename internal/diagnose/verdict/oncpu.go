@@ -1,0 +1,247 @@
+package verdict
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// OnCPU is what a process had the CPU for while calls were slow, beside the rest of the watch, by samples of the kernel
+// (--profile cpu).
+type OnCPU struct {
+	Subject string `json:"subject"`
+	Name    string `json:"name"` // "redis-server[4711]"
+	Node    string `json:"node,omitempty"`
+	Slow    Side   `json:"slow"` // while calls of this server or client were slow; of any, where it is neither
+	Rest    Side   `json:"rest"`
+	// Functions in which it was more while calls were slow, beyond what chance does; where there are none, those in
+	// which it was most.
+	Functions []OnCPUFunction `json:"functions"`
+	Differs   bool            `json:"differs"`
+}
+
+// Side is a part of the watch.
+type Side struct {
+	Ns      int64 `json:"ns"`     // how long it was
+	CPUNs   int64 `json:"cpu_ns"` // what its threads had of the CPU meanwhile
+	Samples int64 `json:"samples"`
+}
+
+// OnCPUFunction is a function with what it calls; shares are of the samples of each side.
+type OnCPUFunction struct {
+	Name string  `json:"name"`
+	Slow float64 `json:"slow_share"`
+	Rest float64 `json:"rest_share"`
+}
+
+// Bounds of what is listed.
+const (
+	maxOnCPU = 5
+	// FewSamples is when a share says nothing: 10 of them have a standard error of up to 16 points.
+	FewSamples = 10
+	// moreShare is the least difference that is worth a person's time.
+	moreShare = 0.05
+)
+
+// onCPU compares, for each process that was sampled.
+func onCPU(rec *recording.Recording, l *account.Ledger) (out []OnCPU) {
+	var subjects []string
+	for _, p := range rec.Profiles {
+		if p.Kind == recording.ProfileCPUClock && !slices.Contains(subjects, p.Subject) {
+			subjects = append(subjects, p.Subject)
+		}
+	}
+	slices.Sort(subjects)
+	for _, subject := range subjects {
+		o, slow := sampledIn(rec, l, subject)
+		in := map[string]*seenIn{}
+		o.each(rec, slow, func(s stacks.Stack, isSlow bool, samples, cpu int) {
+			side := &o.Rest
+			if isSlow {
+				side = &o.Slow
+			}
+			side.Samples += s.Values[samples]
+			side.CPUNs += s.Values[cpu]
+			count(in, s, isSlow, s.Values[samples])
+		})
+		o.choose(in)
+		out = append(out, o)
+	}
+	return out
+}
+
+// SlowAndRest are the samples of one process while calls were slow, and the others; without times.
+func SlowAndRest(rec *recording.Recording, subject string) (slow, rest *stacks.Profile) {
+	types := []stacks.Type{{Name: "samples", Unit: "count"}, {Name: "cpu", Unit: "nanoseconds"}}
+	slow, rest = &stacks.Profile{Types: types}, &stacks.Profile{Types: types}
+	o, times := sampledIn(rec, account.Build(rec), subject)
+	o.each(rec, times, func(s stacks.Stack, isSlow bool, samples, cpu int) {
+		to := rest
+		if isSlow {
+			to = slow
+		}
+		to.Stacks = append(to.Stacks, stacks.Stack{Frames: s.Frames, Values: []int64{s.Values[samples], s.Values[cpu]}})
+	})
+	return slow, rest
+}
+
+// sampledIn says whose the samples of a subject are, and when its calls were slow.
+func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnCPU, facts.Spans) {
+	what := recording.Profiled{Name: subject}
+	if s, ok := rec.SnapshotOf(recording.SourceProfile, subject, recording.SnapshotApplication); ok {
+		_ = json.Unmarshal([]byte(s.Body), &what) // a damaged snapshot is as good as none
+	}
+	o := OnCPU{Subject: subject, Name: what.Name, Node: what.Node, Functions: []OnCPUFunction{}}
+	if what.PID != 0 {
+		o.Name = fmt.Sprintf("%s[%d]", what.Name, what.PID)
+	}
+	slow := slowTimes(l, o)
+	from, to := rec.Window()
+	o.Slow.Ns = slow.Ns()
+	o.Rest.Ns = max(0, to-from-o.Slow.Ns)
+	return o, slow
+}
+
+// each goes through the samples of the process.
+func (o OnCPU) each(rec *recording.Recording, slow facts.Spans, take func(s stacks.Stack, isSlow bool, samples,
+	cpu int),
+) {
+	for _, body := range rec.Profiles {
+		if body.Kind != recording.ProfileCPUClock || body.Subject != o.Subject {
+			continue
+		}
+		p, err := stacks.Read(body.Pprof)
+		if err != nil {
+			continue // it was cut short
+		}
+		samples, cpu := p.Column("samples"), p.Column("cpu")
+		if samples < 0 || cpu < 0 {
+			continue
+		}
+		for _, s := range p.Stacks {
+			i, found := slices.BinarySearchFunc(slow, s.TimeNs,
+				func(i [2]int64, at int64) int { return cmp.Compare(i[0], at) })
+			take(s, found || i > 0 && s.TimeNs < slow[i-1][1], samples, cpu)
+		}
+	}
+}
+
+// slowTimes are when calls of the process were slow, in order and disjoint.
+func slowTimes(l *account.Ledger, o OnCPU) facts.Spans {
+	var out facts.Spans
+	ofIt := func(a account.Account) bool {
+		return o.Node != "" && a.Call.Node == o.Node || o.Node == "" && a.Call.Client == o.Name
+	}
+	any := o.Node == "" && !slices.ContainsFunc(l.Slow, ofIt) // neither a server nor a client that was seen
+	for _, a := range l.Slow {
+		if any || ofIt(a) {
+			out = append(out, [2]int64{a.Call.IntendedNs, a.Call.EndNs})
+		}
+	}
+	return facts.Merge(out)
+}
+
+// seenIn is a function with its samples on both sides. depth is the deepest place at which it stood.
+type seenIn struct {
+	name       string
+	slow, rest int64
+	depth      int
+}
+
+// count adds a stack to the functions that are in it, each once.
+func count(in map[string]*seenIn, s stacks.Stack, isSlow bool, samples int64) {
+	seen := map[string]bool{}
+	for depth, f := range s.Frames {
+		if seen[f] {
+			continue
+		}
+		seen[f] = true
+		t := in[f]
+		if t == nil {
+			t = &seenIn{name: f}
+			in[f] = t
+		}
+		t.depth = max(t.depth, depth)
+		if isSlow {
+			t.slow += samples
+		} else {
+			t.rest += samples
+		}
+	}
+}
+
+// choose lists functions: those in which it was more while calls were slow, else those in which it was most.
+func (o *OnCPU) choose(in map[string]*seenIn) {
+	all := o.Slow.Samples + o.Rest.Samples
+	if all < FewSamples {
+		return
+	}
+	more := func(t *seenIn) float64 { return shareOf(t.slow, o.Slow.Samples) - shareOf(t.rest, o.Rest.Samples) }
+	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(moreShare, chance(t, o)) }
+	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
+	// what is in all samples is main
+	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < 0.95 }
+	if o.Slow.Samples >= FewSamples && o.Rest.Samples >= FewSamples {
+		for _, t := range in {
+			if stands(t) {
+				score, wanted, o.Differs = more, stands, true
+				break
+			}
+		}
+	}
+	var list []*seenIn
+	for _, t := range in {
+		if wanted(t) {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *seenIn) int {
+		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(b.depth, a.depth), cmp.Compare(a.name, b.name))
+	})
+	for _, t := range apart(list, o.Differs) {
+		o.Functions = append(o.Functions, OnCPUFunction{
+			t.name, shareOf(t.slow, o.Slow.Samples),
+			shareOf(t.rest, o.Rest.Samples),
+		})
+	}
+}
+
+func shareOf(n, of int64) float64 { return float64(n) / float64(max(of, 1)) }
+
+// named: a function, and not the thread, nor a file whose functions have no names.
+func (t *seenIn) named() bool { return t.depth > 0 && t.name != "?" && !strings.HasPrefix(t.name, "[") }
+
+// apart leaves one of several functions that stand in the same samples: one calls the other, and the innermost of the
+// program says most. Where the slow side is told from the rest, its samples alone count: callers were on the CPU in the
+// rest for other reasons.
+func apart(list []*seenIn, differs bool) (kept []*seenIn) {
+	for _, t := range list {
+		same := func(k *seenIn) bool {
+			return 10*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || 10*max(k.rest-t.rest,
+				t.rest-k.rest) <= k.rest)
+		}
+		i := slices.IndexFunc(kept, same)
+		switch {
+		case i < 0 && len(kept) < maxOnCPU:
+			kept = append(kept, t)
+		case i >= 0 && t.depth > kept[i].depth && !strings.HasSuffix(t.name, "_[k]"):
+			kept[i] = t
+		}
+	}
+	return kept
+}
+
+// chance is three standard errors of the difference of two shares, so that of some hundred functions hardly one is told
+// by chance.
+func chance(t *seenIn, o *OnCPU) float64 {
+	p := float64(t.slow+t.rest) / float64(o.Slow.Samples+o.Rest.Samples)
+	return 3 * math.Sqrt(p*(1-p)*(1/float64(max(o.Slow.Samples, 1))+1/float64(max(o.Rest.Samples, 1))))
+}

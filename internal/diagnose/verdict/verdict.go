@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"fmt"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+func verdict(c *facts.Case, d Diagnosis) (string, string) {
+	seconds := fmt.Sprintf("%.0f s", d.Window.Seconds)
+	if len(d.Findings) > 0 {
+		return Findings, headline(d)
+	}
+	l := c.Ledger
+	if l.Latency.Calls == 0 && len(c.Nodes) > 0 && !answered(c) {
+		return Inconclusive, "Nothing was seen: no call was made and the server gave no information."
+	}
+	if len(l.Slow) == 0 {
+		if l.Latency.Calls == 0 {
+			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were "+
+				"timed).", seconds)
+		}
+		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
+		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls,
+			seconds,
+			facts.Dur(l.ThresholdNs), facts.Dur(l.Latency.P50Ns), facts.Dur(l.Latency.MaxNs)) + unseenClients(c)
+	}
+	slowest := int64(0)
+	for _, a := range l.Slow {
+		slowest = max(slowest, a.DurationNs())
+	}
+	few := l.Probe.Few(facts.HealthyMaxShare) && l.Users.Few(facts.HealthyMaxShare)
+	own := ownFault(c)
+	if !l.Users.Few(facts.HealthyMaxShare) {
+		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
+	}
+	if few && slowest < facts.HealthyMaxNs || own > 0.5 {
+		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to call it a pattern.", slowOf(l), seconds,
+			facts.Dur(slowest))
+		if !(few && slowest < facts.HealthyMaxNs) {
+			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let "+
+				"slowpath itself run in time.", slowOf(l), facts.Dur(slowest))
+		}
+		return Healthy, s + unseenClients(c)
+	}
+	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen "+
+		"explains them.",
+		slowOf(l), seconds, facts.Dur(slowest))
+}
+
+// unseenClients says whose calls a healthy server was judged by, where it was by slowpath's alone.
+func unseenClients(c *facts.Case) string {
+	if c.Ledger.Latency.Calls == 0 || c.Rec.Used(recording.SourceTap) {
+		return ""
+	}
+	return " These are slowpath's own: what clients wait for at their end was not seen."
+}
+
+// slowOf says how many calls were slow: those of the server's users and those of the probe apart, where both were seen.
+func slowOf(l *account.Ledger) string {
+	switch {
+	case l.Users.Calls == 0:
+		return fmt.Sprintf("%d of %d calls", len(l.Slow), l.Latency.Calls)
+	case l.Probe.Calls == 0:
+		return fmt.Sprintf("%d of %d calls", l.Users.Slow+l.Probe.Slow, l.Users.Calls)
+	}
+	return fmt.Sprintf("%d of %d calls of the clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls,
+		l.Probe.Slow, l.Probe.Calls)
+}
+
+// ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host
+// meanwhile. The probe knows when its process was late in reading a reply, but not whether it was held up before it
+// sent.
+func ownFault(c *facts.Case) float64 {
+	var open int64
+	for _, n := range c.Nodes {
+		open += n.Open().Ns
+	}
+	waited := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.delay_ns").Growth()
+	return waited / float64(max(open, 1))
+}
+
+func answered(c *facts.Case) bool {
+	for _, n := range c.Nodes {
+		if len(n.Info("uptime_in_seconds")) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func headline(d Diagnosis) string {
+	f := d.Findings[0]
+	s := f.Title
+	if f.Of > 0 && f.SlowCalls > 0 {
+		s += fmt.Sprintf(": it explains %.0f %% of the excess of %d slow calls", f.ExcessShare*100, f.Of)
+	}
+	if f.Confidence < 0.6 {
+		s = "Probably: " + s
+	}
+	return s + "."
+}

@@ -1,0 +1,74 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"slowpath/internal/lab/fleet"
+)
+
+// NetNS is a network namespace that a pair of virtual Ethernet devices joins to this one.
+type NetNS struct {
+	Name   string
+	Addr   string // IP address inside
+	Device string // name of the device inside
+}
+
+// namespaces counts the namespaces of this process. Each gets its own addresses and device names, since the devices of
+// one that was removed may linger.
+var namespaces atomic.Int32
+
+// NewNetNS makes a namespace. Its devices go with it. Its addresses are from 198.18.0.0/15, which RFC 2544 reserves for
+// tests like this.
+func NewNetNS(ctx context.Context, l Lab) (*NetNS, error) {
+	if err := needRoot("a network namespace"); err != nil {
+		return nil, err
+	}
+	id := (os.Getpid()*4 + int(namespaces.Add(1))) % (1 << 15)
+	subnet := fmt.Sprintf("198.%d.%d", 18+id>>14, id>>6&0xff)
+	host := id & 0x3f << 2
+	n := &NetNS{
+		Name:   fmt.Sprintf("slowpath-lab-%d", id),
+		Addr:   fmt.Sprintf("%s.%d", subnet, host+2),
+		Device: fmt.Sprintf("splab%dp", id),
+	}
+	if err := l.Register(fleet.Entry{Kind: fleet.KindNetNS, Name: n.Name}); err != nil {
+		return nil, err
+	}
+	outside := fmt.Sprintf("splab%d", id)
+	for _, line := range []string{
+		"ip netns add " + n.Name,
+		"ip link add " + outside + " type veth peer name " + n.Device + " netns " + n.Name,
+		fmt.Sprintf("ip addr add %s.%d/30 dev %s", subnet, host+1, outside),
+		"ip link set " + outside + " up",
+		fmt.Sprintf("ip -n %s addr add %s/30 dev %s", n.Name, n.Addr, n.Device),
+		fmt.Sprintf("ip -n %s link set %s up", n.Name, n.Device),
+		fmt.Sprintf("ip -n %s link set lo up", n.Name),
+	} {
+		if err := run(ctx, "", strings.Fields(line)...); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Rules loads nftables rules into the namespace. They end with it.
+func (n *NetNS) Rules(ctx context.Context, rules string) error {
+	return run(ctx, rules, "ip", "netns", "exec", n.Name, "nft", "-f", "-")
+}
+
+// Shell runs a script of sh(1) in the namespace.
+func (n *NetNS) Shell(ctx context.Context, script string) error {
+	return run(ctx, "", "ip", "netns", "exec", n.Name, "sh", "-c", script)
+}
+
+// LimitReplies limits the bandwidth of what leaves the namespace to a rate of tc(8). The token bucket holds one burst
+// of segmentation offload. A sender keeps no more than a few milliseconds of data in the queue
+// (tcp_limit_output_bytes), so that other connections hardly wait.
+func (n *NetNS) LimitReplies(ctx context.Context, rate string) error {
+	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s burst 128kb latency 100ms", n.Name, n.Device, rate)
+	return run(ctx, "", strings.Fields(line)...)
+}

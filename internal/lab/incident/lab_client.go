@@ -1,0 +1,106 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fault"
+	"slowpath/internal/lab/fleet"
+)
+
+// clientSpec is a client process of an incident.
+type clientSpec struct {
+	Program clients.Name
+	Options clients.Options
+	Cgroup  *fault.Cgroup // in which it is started, if any
+	CPU     string        // CPUs that it may use, as taskset(1) lists them; empty: all
+	Prefix  []string      // command that executes the program and keeps the pid, if any
+}
+
+// How long a client may take to its first successful call, which is longest when it fills its heap, and to its end.
+const (
+	clientReady = 30 * time.Second
+	clientEnd   = 3 * time.Second
+)
+
+// Client starts a client process and waits for its first reply. The process ends with the lab: its standard input is a
+// pipe of this process, and the registry finds it by its directory. At the end it writes its own measurements to the
+// lab's log: they prove the incident without the tool that is graded by it.
+func (l *Lab) Client(ctx context.Context, s clientSpec) error {
+	_, err := l.ClientProcess(ctx, s)
+	return err
+}
+
+// ClientProcess is Client, and returns the process.
+func (l *Lab) ClientProcess(ctx context.Context, s clientSpec) (*clients.Process, error) {
+	cache, err := clients.OpenCache("")
+	if err != nil {
+		return nil, err
+	}
+	program, err := cache.Get(ctx, s.Program, l.Log)
+	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
+		return nil, fmt.Errorf("%w: %w", fault.ErrCannot, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := l.clientDir(s.Program)
+	if err != nil {
+		return nil, err
+	}
+	c, err := program.Start(dir, s.Options, s.prefix()...)
+	if err != nil {
+		return nil, err
+	}
+	l.Defer(func(context.Context) error {
+		sum, err := c.Stop(clientEnd)
+		if err == nil {
+			l.Logf("client %s: %s", s.Program, sum)
+		}
+		return err
+	})
+	ctx, cancel := context.WithTimeout(ctx, clientReady)
+	defer cancel()
+	return c, c.AwaitReady(ctx)
+}
+
+// clientDirs counts the directories of this process: an incident may have several clients.
+var clientDirs atomic.Int32
+
+// clientDir makes the working directory of a client. By it the next lab finds the client if this lab is killed.
+func (l *Lab) clientDir(name clients.Name) (string, error) {
+	root, err := filepath.EvalSymlinks(os.TempDir()) // as in /proc/PID/cwd, by which the process is found
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, fmt.Sprintf("slowpath-client-%s-%d-%d", name, os.Getpid(), clientDirs.Add(1)))
+	for _, kind := range []fleet.Kind{fleet.KindDir, fleet.KindProcess} {
+		if err := l.Register(fleet.Entry{Kind: kind, Path: dir}); err != nil {
+			return "", err
+		}
+	}
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// prefix is what is executed before the program and keeps the pid, so that all of its threads inherit it.
+func (s clientSpec) prefix() []string {
+	var argv []string
+	if s.Cgroup != nil {
+		argv = append(argv, "sh", "-c", `echo $$ > "$1" || exit 70; shift; exec "$@"`, "sh", s.Cgroup.Procs())
+	}
+	if s.CPU != "" {
+		argv = append(argv, "taskset", "-c", s.CPU)
+	}
+	return append(argv, s.Prefix...)
+}
+
+// otherCPU is a CPU for clients of a server that has CPU 0, so that they do not compete with it. A machine with one CPU
+// has no choice.
+func otherCPU() string { return itoa(min(1, runtime.NumCPU()-1)) }

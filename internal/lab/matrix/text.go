@@ -1,0 +1,112 @@
+package matrix
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
+)
+
+// Text writes clients against servers for a person: a line per cell, by topology and server.
+func Text(w io.Writer, m *Matrix, style layout.Style) error {
+	p := layout.New(style)
+	p.Paragraph("", "", m.Summary(), layout.Bold)
+	if m.Interrupted {
+		p.Paragraph("", "", "It was ended before all cells were measured.", layout.Alarm)
+	}
+	last := Cell{}
+	for _, c := range m.Cells {
+		if c.Server != last.Server || c.Topology != last.Topology {
+			p.Section(c.Server + ", " + c.topology(m.Settings))
+			p.Row(layout.Dim, widths, "CLIENT", "CALLS/S", "P50", "P99", "ERRORS")
+		}
+		last = c
+		c.print(p)
+	}
+	p.Gap()
+	p.Facts("", m.setting(), layout.Dim)
+	return p.To(w, "the matrix")
+}
+
+// JSON writes the document slowpath.matrix/v1.
+func JSON(w io.Writer, m *Matrix) error { return layout.JSON(w, "the matrix", m) }
+
+var widths = []int{14, 9, 8, 8, 8} // columns: the client, and its numbers
+
+// print writes the numbers, and beside or below them what they mean.
+func (c Cell) print(p *layout.Page) {
+	row, colour := layout.Pad(p.Shorten(p.Text(c.Client), widths[0]), widths[0]), layout.Dim
+	if c.Measured() {
+		colour = layout.None
+		for i, t := range c.numbers() {
+			row += " " + layout.PadLeft(p.Text(t), widths[i+1])
+		}
+	}
+	meaning := p.Text(c.meaning())
+	if layout.Width(row)+2+layout.Width(meaning) <= p.Style.Width {
+		p.Line(p.In(colour, row+"  "+meaning))
+		return
+	}
+	p.Line(p.In(colour, row))
+	p.Paragraph("    ", "    ", meaning, layout.Dim)
+}
+
+// numbers are in the order of the columns.
+func (c Cell) numbers() []string {
+	return []string{
+		format.Thousands(c.RequestsPerSecond), format.Duration(c.P50Ns), format.Duration(c.P99Ns),
+		format.Thousands(c.Errors),
+	}
+}
+
+// meaning is why there are no numbers, or what limited them and what doctor found.
+func (c Cell) meaning() string {
+	if !c.Measured() {
+		return "no figures: " + c.Empty
+	}
+	var parts []string
+	if c.LimitedBy != "" {
+		parts = append(parts, "limit: "+c.LimitedBy)
+	}
+	switch {
+	case c.Unwatched != "":
+		parts = append(parts, "no verdict: "+c.Unwatched)
+	case c.Finding != "":
+		parts = append(parts, "doctor: "+strings.Join(slices.Concat([]string{c.Finding}, c.Others), ", then "))
+	}
+	if c.Errors > 0 {
+		parts = append(parts, "last error: "+c.LastError)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// topology is that of the cell, for a title.
+func (c Cell) topology(s Settings) string {
+	if c.Topology != Cluster {
+		return c.Topology
+	}
+	return fmt.Sprintf("cluster of %s and %s", format.Count(s.Masters, "master"),
+		format.Count(s.Masters*s.Replicas, "replica"))
+}
+
+// setting says how the cells were measured.
+func (m *Matrix) setting() []string {
+	s := m.Settings
+	how := "each waits for its reply before its next call"
+	if s.HTTP {
+		how = "through the client's HTTP service"
+	}
+	watched := "doctor was not asked"
+	if s.Watch > 0 {
+		watched = fmt.Sprintf("then %s watched by doctor", format.Interval(s.Watch))
+	}
+	return []string{
+		format.Count(s.Workers, "caller"), how, "9 GET to 1 SET of 1 byte",
+		fmt.Sprintf("%s counted after %s", format.Interval(s.Duration), format.Interval(s.Warmup)), watched,
+		"all on one machine of " + format.Count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC",
+	}
+}

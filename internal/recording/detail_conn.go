@@ -1,0 +1,89 @@
+package recording
+
+// ConnDetail is the Detail of open and close. Durations are those at the time of the event.
+type ConnDetail struct {
+	Client string `json:"client"` // its address
+	PID    int    `json:"pid,omitempty"`
+	Comm   string `json:"comm,omitempty"`
+	Side   string `json:"side"` // which end was seen: server, client
+	// client: from the SYN to the established connection, or to the failure (age 0); 0 if unknown
+	DialNs     int64  `json:"dial_ns"`
+	AgeNs      int64  `json:"age_ns"`             // 0 if it was opened before the watch
+	IdleNs     int64  `json:"idle_ns"`            // since the last byte in either direction
+	Calls      int64  `json:"calls"`              // with a reply
+	InFlightNs int64  `json:"in_flight_ns"`       // time with at least one call in flight
+	By         string `json:"by,omitempty"`       // close: client, server; empty if neither closed it, or unknown
+	Reason     string `json:"reason,omitempty"`   // close: one of Close…; empty for a regular close by FIN
+	Waiting    int    `json:"waiting,omitempty"`  // close: calls without a reply,
+	Op         string `json:"op,omitempty"`       // the first of them, if known,
+	OpBytes    int64  `json:"op_bytes,omitempty"` // and the size of its request
+}
+
+// Reasons of a close.
+const (
+	CloseReset       = "reset"       // by RST
+	CloseRefused     = "refused"     // no process listens on the port
+	CloseTimedOut    = "timed-out"   // TCP gave up: no answer to retransmissions or keepalive
+	CloseUnreachable = "unreachable" // no route or no host (ICMP, ARP)
+	CloseAborted     = "aborted"     // killed on this host (ss -K)
+)
+
+// HandshakeDetail is the Detail of handshake; the event lasts from the SYN (or the accept) to the reply of Op.
+type HandshakeDetail struct {
+	Client string   `json:"client"`
+	PID    int      `json:"pid,omitempty"`
+	Comm   string   `json:"comm,omitempty"`
+	Side   string   `json:"side"`
+	DialNs int64    `json:"dial_ns"`
+	Ops    []string `json:"ops"` // AUTH, HELLO, CLIENT SETINFO, SELECT, …, in order
+	// The client library by CLIENT SETINFO, whether the server knows that command or not: the first eight bytes of
+	// each, in lower case.
+	Library string `json:"library,omitempty"`
+	Version string `json:"version,omitempty"`
+
+	Trips int `json:"trips"` // round trips that Ops took, one after the other
+	// from the last reply to Ops to the request of Op: long if no call waited for the connection
+	RestNs int64  `json:"rest_ns"`
+	Op     string `json:"op"`                 // the first real command
+	Bytes  int64  `json:"op_bytes,omitempty"` // of its request
+}
+
+// RetransmitDetail is the Detail of retransmit. The event begins with the last send before it.
+type RetransmitDetail struct {
+	Client  string `json:"client"`
+	From    string `json:"from"`  // which end retransmitted: server, client
+	State   string `json:"state"` // "established", "syn-sent", …
+	Why     string `json:"why"`   // one of Resent…
+	Unacked int64  `json:"unacked_bytes"`
+	Total   int64  `json:"total"` // retransmissions of this end of the connection so far
+	// Duplicates is how many segments of this end its peer has received twice so far (DSACK): spurious retransmissions.
+	Duplicates int64 `json:"duplicates"`
+}
+
+// Spurious reports whether nobody waited for the retransmission. Tail loss probes come early, after two round trips. If
+// acknowledgements are often late, such as on fully used CPUs, most of the probed segments have arrived: the peer
+// reports them as duplicates.
+func (d RetransmitDetail) Spurious() bool {
+	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
+}
+
+// Why TCP retransmitted.
+const (
+	ResentTimer = "timer" // no acknowledgement within the retransmission timeout (RTO)
+	ResentAcks  = "acks"  // acknowledgements of later segments show that this one is missing
+	ResentProbe = "probe" // tail loss probe (TLP)
+)
+
+// AckDetail is the Detail of acknowledged. The client's kernel acknowledges, not its process; it may delay the
+// acknowledgement of a single last segment (delayed ACK).
+type AckDetail struct {
+	Client string `json:"client"`
+	// from the first byte that was not acknowledged when the reply was sent, to the end of the reply
+	Unacked int64 `json:"unacked_bytes"`
+	SureNs  int64 `json:"sure_ns"` // the part of the duration that a delayed ACK cannot explain
+	Resent  int64 `json:"resent"`  // segments that the server retransmitted meanwhile
+	// the client has advertised a zero window since its request came
+	Shut bool `json:"window_closed,omitempty"`
+	// minimum round trip of the connection in the last minutes; 0 if unknown
+	RTTMinNs int64 `json:"rtt_min_ns"`
+}

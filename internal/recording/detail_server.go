@@ -1,0 +1,59 @@
+package recording
+
+// SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in
+// [TimeNs, TimeNs+WindowNs) by slowpath's clock; DurationNs is that of the server.
+type SlowlogDetail struct {
+	ID       int64  `json:"id"`
+	Command  string `json:"command"` // upper case, with subcommand: "CLUSTER NODES"
+	ArgCount int    `json:"arg_count"`
+	ArgBytes int64  `json:"arg_bytes"` // total length of the arguments in SLOWLOG
+	Client   string `json:"client,omitempty"`
+	Name     string `json:"name,omitempty"`
+	WindowNs int64  `json:"window_ns"`
+	// Framework is set if the first key or pattern has the default form of a known framework's keys. The key itself is
+	// not kept.
+	Framework string `json:"framework,omitempty"`
+}
+
+// LatencyDetail is the Detail of a latency event; the time has whole seconds as with SlowlogDetail.
+type LatencyDetail struct {
+	Event    string `json:"event"` // "fork", "expire-cycle", "aof-fsync-always", …
+	WindowNs int64  `json:"window_ns"`
+}
+
+// ForkDetail is the Detail of a fork: it began somewhere in [TimeNs, TimeNs+WindowNs).
+type ForkDetail struct {
+	Why      string `json:"why,omitempty"` // rdb, aof-rewrite, replication
+	WindowNs int64  `json:"window_ns"`
+}
+
+// ErrorDetail is the Detail of an error event.
+type ErrorDetail struct {
+	Phase   string `json:"phase"`          // connect, tls, handshake, command
+	Code    string `json:"code,omitempty"` // first word of an error reply: ERR, LOADING, BUSY, NOAUTH
+	Message string `json:"message"`
+}
+
+// TCPDetail is the Detail of a tcp-info event: the state after the call, and what changed during it.
+type TCPDetail struct {
+	CallStartNs      int64  `json:"call_start_ns"`
+	Conn             string `json:"conn"`
+	RTTNs            int64  `json:"rtt_ns"`
+	MinRTTNs         int64  `json:"min_rtt_ns"`
+	RTONs            int64  `json:"rto_ns"`
+	TotalRetrans     int64  `json:"total_retrans"`
+	RetransDuring    int64  `json:"retrans_during"` // without those that the peer had twice (DSACK)
+	Lost             int64  `json:"lost"`
+	Unacked          int64  `json:"unacked"`
+	NotsentBytes     int64  `json:"notsent_bytes"`
+	RwndLimitedNs    int64  `json:"rwnd_limited_ns"`
+	SynRetransDuring int64  `json:"syn_retrans_during,omitempty"`
+	Local            string `json:"local,omitempty"` // this end, as the kernel source names it
+}
+
+// BlindSpot is what could not be seen, why, and how to enable it.
+type BlindSpot struct {
+	What   string `json:"what"`
+	Why    string `json:"why"`
+	Enable string `json:"enable"`
+}

@@ -1,0 +1,81 @@
+package recording
+
+// WorkDetail is the Detail of work: one event-loop activity, such as serving one read, while other ready connections
+// wait. An empty Op is the loop's own work: timers, expiry, eviction, accepting, sending.
+type WorkDetail struct {
+	Op       string `json:"op"`                // first command of the read, upper case, with its subcommand
+	Calls    int    `json:"calls"`             // commands that the read held
+	Args     int    `json:"args"`              // of the first, with the command itself
+	Bytes    int64  `json:"bytes"`             // of the read; with Sends, of the reply that was sent
+	Sends    bool   `json:"sends,omitempty"`   // the time was spent in one send system call
+	Client   string `json:"client"`            // address of the connection
+	Process  string `json:"process,omitempty"` // "redis-cli[1234]", where it is on this host
+	TID      int    `json:"tid"`
+	OnCPUNs  int64  `json:"on_cpu_ns"`          // for the rest of the duration the thread could not run, or slept
+	Internal string `json:"internal,omitempty"` // the server's function, if it has symbols: activeExpireCycle
+}
+
+// CollectionDetail is the Detail of collection.
+type CollectionDetail struct {
+	TID     int    `json:"tid"`
+	Runtime string `json:"runtime"` // whose USDT probes were hit: python, hotspot
+}
+
+// LookupDetail is the Detail of lookup.
+type LookupDetail struct {
+	Comm      string `json:"comm"`
+	Questions int    `json:"questions"` // queries sent on the socket; IPv4 and IPv6 count as two
+	Answered  bool   `json:"answered"`  // false: it was retried elsewhere, or given up
+}
+
+// InternalDetail is the Detail of internal.
+type InternalDetail struct {
+	Function string `json:"function"` // symbol of the server's binary
+	What     string `json:"what"`     // what it does, in words
+	TID      int    `json:"tid"`
+}
+
+// WaiterDetail is the Detail of waiter. The event lasts from the request to the reply.
+type WaiterDetail struct {
+	Op      string `json:"op"`
+	Client  string `json:"client"`
+	Process string `json:"process,omitempty"`
+	Behind  int    `json:"behind"` // calls queued behind it on the same connection
+}
+
+// BesideDetail is the Detail of beside: the last calls of a slow call's process to other nodes, read while the slow
+// call waited. The event lasts from the last request that the process sent to the slow node (the slow call or one
+// queued behind it) to the time of reading.
+type BesideDetail struct {
+	Op      string   `json:"op"`
+	Client  string   `json:"client"`
+	Process string   `json:"process,omitempty"`
+	Others  []Beside `json:"others"` // by node; empty if it called no other node in the last seconds
+}
+
+// Beside is the last call of a process to another node.
+type Beside struct {
+	Node string `json:"node"`
+	// from the begin of the event to the send of this request; negative: it was sent before
+	AfterNs int64 `json:"after_ns"`
+	// to the read of its reply, the last one on that node; 0 if it still waits
+	TookNs  int64 `json:"took_ns"`
+	Waiting bool  `json:"waiting,omitempty"` // not answered yet
+}
+
+// ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to
+// the end of the send of the reply.
+type ServedDetail struct {
+	Op     string       `json:"op"`
+	Client string       `json:"client"` // slowpath's end of the connection
+	Parts  []ServedPart `json:"parts"`  // disjoint; they add up to the event
+}
+
+// ServedPart is a part of a served call, with the names of Segment; times in nanoseconds from the begin of the event.
+type ServedPart struct {
+	Actor   string `json:"actor"`
+	State   string `json:"state"`
+	FromNs  int64  `json:"from_ns"`
+	ToNs    int64  `json:"to_ns"`
+	Culprit string `json:"culprit,omitempty"`
+}

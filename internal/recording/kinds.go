@@ -1,0 +1,50 @@
+package recording
+
+// Kinds of events. Those of the host about a server's main thread have the names of states.
+const (
+	KindThrottled = "throttled" // host, subject node: its cgroup had used its CPU quota; Detail ThreadDetail
+	KindRunQueue  = "run-queue" // host, subject node: main thread runnable, another task had the CPU
+	KindFrozen    = "frozen"    // host, subject node: stopped by a signal, a debugger or a freezer cgroup
+	KindBlocked   = "blocked"   // host, subject node: uninterruptible sleep; Detail names the system call
+	KindBusy      = "busy"      // host, subject node: on the CPU without interruption
+	KindSlowlog   = "slowlog"   // server, subject node: SLOWLOG entry; Detail SlowlogDetail
+	KindLatency   = "latency"   // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
+	// server, subject node: the fork of BGSAVE, BGREWRITEAOF or a full resync; Detail ForkDetail
+	KindFork       = "fork"
+	KindRestart    = "restart"     // server, subject node: run_id changed or uptime went back
+	KindRoleChange = "role-change" // server, subject node
+	// server, subject node: one poll of the server source, DurationNs from send to last reply
+	KindPoll       = "poll"
+	KindError      = "error"      // probe or server, subject node: a reply or network error; Detail ErrorDetail
+	KindTCPInfo    = "tcp-info"   // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
+	KindBlindSpot  = "blind-spot" // any source; Detail BlindSpot
+	KindNeighbours = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
+)
+
+// Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve
+// (subject node) and of those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
+const (
+	// tap, subject node: one event-loop activity of a serving thread; Detail WorkDetail
+	KindWork  = "work"
+	KindOpen  = "open"  // tap, subject node: a connection was made; Detail ConnDetail
+	KindClose = "close" // tap, subject node: a connection ended; Detail ConnDetail
+	// tap, subject node: the commands of a new connection before its first real one; Detail HandshakeDetail
+	KindHandshake  = "handshake"
+	KindRetransmit = "retransmit" // tap, subject node: TCP retransmitted a segment; Detail RetransmitDetail
+	// tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail
+	// AckDetail
+	KindAcknowledged = "acknowledged"
+	// tap, subject node: a function of the server itself ran long; Detail InternalDetail
+	KindInternal = "internal"
+	// tap, subject node: a blocking command (BLPOP, XREAD BLOCK, WAIT), at its reply; Detail WaiterDetail
+	KindWaiter = "waiter"
+	// tap, subject node: the last calls of a slow call's process to other nodes, read while it waited; Detail
+	// BesideDetail
+	KindBeside = "beside"
+	// tap, subject process:PID: garbage collection of a client's runtime, of 1 ms or more; Detail CollectionDetail
+	KindCollection = "collection"
+	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail LookupDetail
+	KindLookup = "lookup"
+	// tap, subject node: the server's part of a slow call of slowpath itself; Detail ServedDetail
+	KindServed = "served"
+)

@@ -1,0 +1,93 @@
+package recording
+
+import (
+	"strings"
+)
+
+// Profiled is the body of the profile source's snapshot "application": the profiled application.
+type Profiled struct {
+	Address string `json:"address,omitempty"` // of net/http/pprof
+	PID     int    `json:"pid,omitempty"`     // where it runs on this host
+	Name    string `json:"name"`              // of the program, without directory and arguments
+	Runtime string `json:"runtime,omitempty"` // "go", "jvm"; empty if it was not asked for a profile
+	Node    string `json:"node,omitempty"`    // the node, if it is a server
+}
+
+// SnapshotApplication describes a subject of profiles; its body is a Profiled.
+const SnapshotApplication = "application"
+
+// SnapshotFrames is the user's own table of frames (internal/source/profile/stacks), of the subject self.
+const SnapshotFrames = "frames"
+
+// SnapshotEnds is the tap's name for the node and the client process of a connection; its body is a ConnEnds.
+const SnapshotEnds = "ends"
+
+// ConnEnds is the body of the tap's snapshot "ends" of a connection: its node and its client process. "served" has the
+// node only.
+type ConnEnds struct {
+	Node string `json:"node"`
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+}
+
+// SnapshotServed is written once for each connection that was used for a second: its server's end is watched, so every
+// call that is slow there is recorded. The recording of another host may have more calls on it.
+const SnapshotServed = "served"
+
+// Waiter is the body of the host source's snapshot "waiter": the process of a connection on this host that waits for a
+// reply.
+type Waiter struct {
+	Node string `json:"node"`
+	PID  int    `json:"pid,omitempty"`
+	Comm string `json:"comm,omitempty"`
+}
+
+// Names of snapshots of the host source about callers.
+const (
+	SnapshotWaiter  = "waiter"
+	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
+)
+
+// SnapshotUnread is the host source's list of Unread of a node: the clients that wait for a server whose main thread
+// does not run. It is written when it changes, and is empty when the thread runs again.
+const SnapshotUnread = "unread"
+
+// Unread is a process on this host, or another host, with connections that have bytes which the server has not read.
+type Unread struct {
+	PID         int    `json:"pid,omitempty"` // 0: on another host
+	Comm        string `json:"comm,omitempty"`
+	Host        string `json:"host,omitempty"` // its address, if it is another host
+	Connections int    `json:"connections"`
+}
+
+// Library is a client library of a process, in the snapshot "process".
+type Library struct {
+	Name    string `json:"name"` // go-redis, jedis, redis-py, …
+	Version string `json:"version"`
+	How     string `json:"how"` // one of Library…
+}
+
+// How the library of a process is known.
+const (
+	LibraryBuiltIn   = "built-in"  // the build information of the program lists it
+	LibraryOpen      = "open"      // the process has its file open
+	LibraryInstalled = "installed" // in the package directory of the process's runtime; it may use another one
+)
+
+// Neighbour is a process that used CPU time on a CPU that the server may run on.
+type Neighbour struct {
+	PID     int     `json:"pid"`
+	Command string  `json:"command"`
+	Cgroup  string  `json:"cgroup,omitempty"`
+	Cores   float64 `json:"cores"`            // CPU seconds per second
+	Caller  bool    `json:"caller,omitempty"` // it has a connection to the server
+}
+
+// selfMark ends the command of a Neighbour that is slowpath itself.
+const selfMark = " (this watch)"
+
+// OwnNeighbour is the command of a neighbour that is slowpath itself.
+func OwnNeighbour(comm string) string { return comm + selfMark }
+
+// Self reports whether the neighbour is slowpath itself.
+func (n Neighbour) Self() bool { return strings.HasSuffix(n.Command, selfMark) }

@@ -1,0 +1,40 @@
+package recording
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Without is the recording as it would be had these sources not taken part: without the host and the kernel source, what
+// a connection alone shows. Rows are shared with the original, which must not change meanwhile.
+func (r *Recording) Without(sources ...string) *Recording {
+	out := New()
+	maps.Copy(out.Meta, r.Meta)
+	for _, s := range r.SourceStatuses() {
+		if slices.Contains(sources, s.Name) {
+			text, _ := json.Marshal(SourceStatus{Name: s.Name, Why: "left out"}) // strings and a bool: cannot fail
+			out.SetMeta(MetaSource+s.Name, string(text))
+		}
+	}
+	gone := func(source string) bool { return slices.Contains(sources, source) }
+	for _, c := range r.Calls {
+		if gone(c.Source) {
+			continue
+		}
+		out.Calls = append(out.Calls, c)
+		if segs, ok := r.Segments[c.ID]; ok {
+			out.Segments[c.ID] = segs
+		}
+	}
+	out.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e Event) bool { return gone(e.Source) })
+	out.Histograms = slices.DeleteFunc(slices.Clone(r.Histograms), func(h Histogram) bool { return gone(h.Source) })
+	out.Snapshots = slices.DeleteFunc(slices.Clone(r.Snapshots), func(s Snapshot) bool { return gone(s.Source) })
+	out.Profiles = r.Profiles
+	for k, s := range r.series {
+		if !gone(k.Source) {
+			out.series[k] = s
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+// Package layout lays texts out for a terminal: width, wrapping, columns and colour. It makes texts of strangers safe to
+// print.
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// proseWidth is the longest line of running text, however wide the terminal: the eye loses its way back in longer ones.
+const proseWidth = 116
+
+// Page takes the lines of a text, and lays them out for a terminal. What it is given as text may come from strangers;
+// only Line takes it as it is.
+type Page struct {
+	Style Style // with its defaults
+	buf   bytes.Buffer
+}
+
+// New is an empty page.
+func New(s Style) *Page {
+	if s.Width == 0 {
+		s.Width = usualWidth
+	}
+	s.Width = max(s.Width, minWidth)
+	return &Page{Style: s}
+}
+
+// Line prints a line of parts that are safe and fit already.
+func (p *Page) Line(s string) {
+	p.buf.WriteString(strings.TrimRight(s, " "))
+	p.buf.WriteByte('\n')
+}
+
+// Section starts a section after an empty line.
+func (p *Page) Section(title string) {
+	p.Gap()
+	p.Paragraph("", "", title, Bold)
+}
+
+// Gap is the empty line between two parts.
+func (p *Page) Gap() {
+	if p.buf.Len() > 0 {
+		p.Line("")
+	}
+}
+
+// Paragraph prints a text, wrapped: its first line after first, the others after rest, which is as wide.
+func (p *Page) Paragraph(first, rest, text string, c Paint) {
+	width := min(p.Style.Width, proseWidth) - Width(first)
+	for i, l := range Wrap(p.Text(text), width) {
+		lead := rest
+		if i == 0 {
+			lead = first
+		}
+		p.Line(lead + p.In(c, l))
+	}
+}
+
+// Piece prints a command or a link in one line, however long.
+func (p *Page) Piece(lead, text string, c Paint) { p.Line(lead + p.In(c, p.Whole(text))) }
+
+// Facts prints short facts in a row, and breaks lines only between them where it can.
+func (p *Page) Facts(lead string, facts []string, c Paint) {
+	width := p.Style.Width - Width(lead)
+	sep := " " + p.Text("·") + " "
+	row := ""
+	flush := func() {
+		if row != "" {
+			p.Line(lead + p.In(c, row))
+		}
+		row = ""
+	}
+	for _, f := range facts {
+		f = p.Text(f)
+		if row != "" && Width(row)+Width(sep)+Width(f) <= width {
+			row += sep + f
+			continue
+		}
+		flush()
+		lines := Wrap(f, width)
+		for i, l := range lines {
+			if row = l; i < len(lines)-1 {
+				flush()
+			}
+		}
+	}
+	flush()
+}
+
+// Row prints columns of the widths; the first to the left.
+func (p *Page) Row(c Paint, widths []int, texts ...string) {
+	row := ""
+	for i, t := range texts {
+		t = p.Text(t)
+		if i == 0 {
+			row = Pad(p.Shorten(t, widths[0]), widths[0])
+			continue
+		}
+		row += " " + PadLeft(t, widths[i])
+	}
+	p.Line(p.In(c, row))
+}
+
+// To writes the page.
+func (p *Page) To(w io.Writer, what string) error {
+	if _, err := w.Write(p.buf.Bytes()); err != nil {
+		return fmt.Errorf("writing %s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package host
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// followCgroup notices that the server was moved to another cgroup, or that a quota was set or removed, and gives the
+// reader of the main thread new files.
+func (w *watch) followCgroup() {
+	raw, ok := w.read(w.proc("cgroup"))
+	if !ok {
+		return
+	}
+	moved := string(raw) != w.groups.raw
+	if moved {
+		now, err := cgroupsOf(w.FS, raw)
+		if err != nil {
+			return
+		}
+		w.reads.Add(1)
+		w.groups = now
+	}
+	limits := cpuLimits(w.FS, w.groups.cpu)
+	if !moved && sameLimits(limits, w.thread.levels.Load().limits) {
+		return
+	}
+	w.thread.setLevels(openLevels(w.FS, w.groups.cpu))
+	w.cgroupSnapshot()
+}
+
+func sameLimits(a, b []cpuLimit) bool {
+	if len(a) != len(b) && len(b) < maxLevels {
+		return false
+	}
+	for i := range b {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// cgroupPlace is the snapshot "cgroup" of the server.
+type cgroupPlace struct {
+	Version    int        `json:"version"`
+	CPUPath    string     `json:"cpu_path"`
+	Levels     []cpuLimit `json:"levels"` // those with a quota, its own first
+	MemoryPath string     `json:"memory_path"`
+	Pod        string     `json:"pod,omitempty"`       // Kubernetes pod uid
+	Container  string     `json:"container,omitempty"` // container id
+	Unit       string     `json:"unit,omitempty"`      // systemd unit
+}
+
+func (w *watch) cgroupSnapshot() {
+	p := cgroupPlace{
+		Version: w.groups.cpu.version, CPUPath: w.groups.cpu.path, MemoryPath: w.groups.memory.path,
+		Levels: cpuLimits(w.FS, w.groups.cpu),
+	}
+	p.Pod, p.Container, p.Unit = ownerOf(w.groups.cpu.path)
+	if p.Unit == "" {
+		_, _, p.Unit = ownerOf(cgroupPaths([]byte(w.groups.raw))["name=systemd"])
+	}
+	w.snapshot(w.Node, "cgroup", p)
+}
+
+// cgroupCPU samples the quota and the throttling of every level of a CPU cgroup.
+func (w *watch) cgroupCPU(c cgroup) {
+	for _, p := range c.levels() {
+		subject := recording.CgroupPrefix + p
+		if l, ok := readCPULimit(w.FS, c, p); ok {
+			w.sample(subject, "cpu.quota_us", float64(l.QuotaUs))
+			w.sample(subject, "cpu.period_us", float64(l.PeriodUs))
+			w.sample(subject, "cpu.burst_us", float64(l.BurstUs))
+		}
+		b, ok := w.read(path.Join(c.mount, p, "cpu.stat"))
+		if !ok {
+			continue
+		}
+		if s, ok := parseCPUStat(b); ok {
+			w.sample(subject, "cpu.nr_periods", float64(s.periods))
+			w.sample(subject, "cpu.nr_throttled", float64(s.throttled))
+			w.sample(subject, "cpu.throttled_ns", float64(s.throttledNs))
+		}
+	}
+}
+
+// cgroupMemory samples use, limit and how often the limit was reached, at every level.
+func (w *watch) cgroupMemory() {
+	c := w.groups.memory
+	for _, p := range c.levels() {
+		if p == "/" {
+			break // the root has no limit
+		}
+		dir, subject := path.Join(c.mount, p), recording.CgroupPrefix+p
+		if c.version == 1 {
+			w.sampleFile(subject, "memory.usage_bytes", dir+"/memory.usage_in_bytes")
+			w.sampleFile(subject, "memory.limit_bytes", dir+"/memory.limit_in_bytes")
+			w.sampleFile(subject, "memory.failcnt", dir+"/memory.failcnt")
+			w.sampleKeys(subject, "memory.", dir+"/memory.oom_control", "oom_kill")
+			continue
+		}
+		w.sampleFile(subject, "memory.usage_bytes", dir+"/memory.current")
+		w.sampleFile(subject, "memory.limit_bytes", dir+"/memory.max")
+		w.sampleFile(subject, "memory.high_bytes", dir+"/memory.high")
+		w.sampleKeys(subject, "memory.events.", dir+"/memory.events", "high", "max", "oom", "oom_kill")
+	}
+}
+
+// noLimit is what cgroup v1 gives for "none": the largest multiple of the page size.
+const noLimit = 1 << 62
+
+// sampleFile samples a file with one number; no limit is -1.
+func (w *watch) sampleFile(subject, name, file string) {
+	b, ok := w.read(file)
+	if !ok {
+		return
+	}
+	text := strings.TrimSpace(string(b))
+	v, err := strconv.ParseFloat(text, 64)
+	if text == "max" || (err == nil && v >= noLimit) {
+		v, err = -1, nil
+	}
+	if err == nil {
+		w.sample(subject, name, v)
+	}
+}
+
+// sampleKeys samples the wanted lines "key value" of a file.
+func (w *watch) sampleKeys(subject, prefix, file string, want ...string) {
+	b, ok := w.read(file)
+	if !ok {
+		return
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		for _, key := range want {
+			if len(f) == 2 && f[0] == key {
+				w.sampleText(subject, prefix+key, f[1])
+			}
+		}
+	}
+}
+
+// cgroupIO samples the I/O limits that are set: of several devices the smallest.
+func (w *watch) cgroupIO() {
+	c := w.groups.blkio
+	for _, p := range c.levels() {
+		if p == "/" && c.version == 2 {
+			break
+		}
+		dir, limits := path.Join(c.mount, p), map[string]float64{}
+		if c.version == 2 {
+			b, _ := w.read(dir + "/io.max")
+			parseIOMax(b, limits)
+		} else {
+			for _, f := range []string{"read_bps", "write_bps", "read_iops", "write_iops"} {
+				b, _ := w.read(dir + "/blkio.throttle." + f + "_device")
+				parseThrottleDevice(b, f, limits)
+			}
+		}
+		for name, v := range limits {
+			w.sample(recording.CgroupPrefix+p, "io."+name+"_limit", v)
+		}
+	}
+}
+
+// cgroupPressure samples the stall times of the v2 cgroup.
+func (w *watch) cgroupPressure() {
+	c := w.groups.unified
+	if !c.known() || c.path == "/" {
+		return
+	}
+	for _, resource := range []string{"cpu", "memory", "io"} {
+		if b, ok := w.read(path.Join(c.dir(), resource+".pressure")); ok {
+			w.pressure(recording.CgroupPrefix+c.path, resource, b)
+		}
+	}
+}

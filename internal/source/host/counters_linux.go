@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+const (
+	listenEvery  = 100 * time.Millisecond // an accept queue is full for a short time only
+	smapsEvery   = 30 * time.Second
+	slowEvery    = 10 * time.Second // settings that seldom change
+	clientsEvery = 10 * time.Second
+	// costShare bounds the CPU time of an expensive read: it is repeated after its cost times this, but not later than
+	// longestPause or its own period.
+	costShare    = 1000
+	longestPause = 5 * time.Second
+	listenShare  = 100 // as costShare, for the accept queue: without sock_diag whole tables are read for it
+)
+
+// paced is an expensive read, repeated every so often, and less often where it turned out to cost more than 1/costShare
+// of a CPU.
+type paced struct {
+	every time.Duration
+	share int64 // costShare when 0
+	next  int64
+}
+
+// run calls read when it is time.
+func (p *paced) run(w *watch, read func()) {
+	now := w.Clock.Now()
+	if now < p.next {
+		return
+	}
+	begin := threadCPU()
+	read()
+	share := p.share
+	if share == 0 {
+		share = costShare
+	}
+	pause := min((threadCPU()-begin)*share, int64(max(longestPause, p.every)))
+	// Some tolerance, so that a round that comes a little early does not miss it.
+	p.next = now + max(int64(p.every-min(p.every, w.CountersEvery)/2), pause)
+}
+
+// watchCounters reads the counters until the context ends.
+func (w *watch) watchCounters(ctx context.Context) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer w.addCPU(threadCPU())
+	w.begin()
+	defer w.end()
+	ticker := time.NewTicker(min(listenEvery, w.CountersEvery))
+	defer ticker.Stop()
+	next := w.Clock.Now()
+	for {
+		w.listen.run(w, w.listenQueue)
+		if now := w.Clock.Now(); now >= next {
+			w.round()
+			next = max(next+int64(w.CountersEvery), now)
+		}
+		select {
+		case <-ctx.Done():
+			w.neighbours.next, w.sockets.next = 0, 0
+			w.round() // once more at the end, for deltas over the whole watch
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// begin records what does not change and opens what stays open.
+func (w *watch) begin() {
+	w.openSockets()
+	w.cgroupSnapshot()
+	w.processSnapshot()
+	w.neighbours.every = w.CountersEvery
+	w.sockets.every = w.CountersEvery
+	w.clients.every = clientsEvery
+	w.listen = paced{every: listenEvery, share: listenShare}
+	w.smaps.every, w.settings.every = smapsEvery, slowEvery
+}
+
+func (w *watch) end() {
+	if w.table != nil {
+		w.table.Close()
+	}
+}
+
+func (w *watch) round() {
+	w.followCgroup()
+	w.mainThread()
+	w.process()
+	w.smaps.run(w, w.hugePages)
+	w.threads()
+	w.cgroupCPU(w.groups.cpu)
+	w.cgroupMemory()
+	w.cgroupIO()
+	w.cgroupPressure()
+	w.machine()
+	w.settings.run(w, w.machineSettings)
+	w.network()
+	w.sockets.run(w, w.connections)
+	w.neighbours.run(w, w.findNeighbours)
+	w.clients.run(w, w.findClients)
+	w.sampleClients()
+}

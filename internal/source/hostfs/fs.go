@@ -1,0 +1,30 @@
+// Package hostfs is the files of a host as an effect that sources are handed: /proc, /sys, and the files of processes.
+// A test hands them a directory with files of its own.
+package hostfs
+
+import (
+	"io"
+	"os"
+)
+
+// FS is the files of a host. Names are absolute, as on a real host: "/proc/1/stat".
+type FS interface {
+	// Path is where a name really is, for libraries that read by themselves.
+	Path(name string) string
+	ReadFile(name string) ([]byte, error)
+	// Open keeps a file open that is read again and again from its beginning.
+	Open(name string) (File, error)
+	// OpenRegular opens a regular file to read it once. Another process may have put anything there: all else is an
+	// error, a pipe does not block the open, and a link as the last part of the name is followed only with follow.
+	OpenRegular(name string, follow bool) (*os.File, error)
+	Stat(name string) (os.FileInfo, error)
+	// ReadDir gives the names in a directory, unsorted.
+	ReadDir(name string) ([]string, error)
+	Readlink(name string) (string, error)
+}
+
+// File is an open file of /proc or /sys.
+type File interface {
+	io.ReaderAt
+	io.Closer
+}

@@ -1,0 +1,70 @@
+package hostfs
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawFile reads with pread alone: no poller, no lock, no allocation, for files that are read hundreds of times a
+// second.
+type rawFile int
+
+func openRaw(path string) (rawFile, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return rawFile(fd), nil
+}
+
+// ReadAt reads once; files of /proc and /sys of less than a page come whole.
+func (f rawFile) ReadAt(p []byte, off int64) (int, error) {
+	for {
+		n, err := unix.Pread(int(f), p, off)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+func (f rawFile) Close() error { return unix.Close(int(f)) }
+
+// wholeFiles are buffers of readWhole, each as large as most files are.
+var wholeFiles = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+
+// readWhole is os.ReadFile without the poller, which a file of /proc or /sys cannot be in: 4 system calls in place of
+// 13.
+func readWhole(path string) ([]byte, error) {
+	f, err := openRaw(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buffer := wholeFiles.Get().(*[]byte)
+	defer wholeFiles.Put(buffer)
+	n := 0
+	for {
+		if n == len(*buffer) {
+			*buffer = append(*buffer, make([]byte, n)...)
+		}
+		got, err := f.ReadAt((*buffer)[n:], int64(n))
+		if n += got; errors.Is(err, io.EOF) {
+			return bytes.Clone((*buffer)[:n]), nil
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+	}
+}

@@ -1,0 +1,23 @@
+//go:build linux
+
+package tap
+
+import "slowpath/internal/recording"
+
+// acknowledged records when a reply arrived in the kernel of a client on another host.
+func (r *recorder) acknowledged(e *kernelAckedEvent) {
+	client, server := endsOf(&e.Addr)
+	n, ok := r.node(server, e.Addr.Role, e.Tgid)
+	if !ok || r.clients[client].pid == r.self {
+		return
+	}
+	r.Sink.Event(recording.Event{
+		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
+		Subject: n.Address, Kind: recording.KindAcknowledged,
+		Detail: recording.Detail(recording.AckDetail{
+			Client: client.String(), Unacked: int64(e.Unacked),
+			SureNs: int64(e.Sure), Resent: int64(e.Retransmitted), Shut: e.ZeroWindow != 0,
+			RTTMinNs: int64(e.RttMinUs) * 1000,
+		}),
+	})
+}

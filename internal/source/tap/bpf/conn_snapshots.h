@@ -1,0 +1,61 @@
+/* Snapshots of connections: the last request on each connection of a client on this host. The loader reads them when it
+ * needs them (an iterator over sockets), so that no call pays for it. They show which other nodes the process of a slow
+ * call had sent requests to while that call waited. */
+#ifndef SLOWPATH_CONN_SNAPSHOTS_H
+#define SLOWPATH_CONN_SNAPSHOTS_H
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} CORE;
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+} CORE;
+
+/* Connections on which nothing came for so many nanoseconds are left out. */
+enum { LONG_IDLE = 4000000000U };
+
+/* last_arrival is when the last request came that a server's end has not answered; 0: there is none. */
+static __always_inline u64 last_arrival(const struct conn *c)
+{
+	if (c->mark_tail != c->mark_head) { /* not read yet */
+		u64 last = c->marks[(c->mark_tail - 1) & (MARKS - 1)].ns;
+		return c->marks_full > last ? c->marks_full : last;
+	}
+	return c->outstanding ? c->batches[(c->batch_no - 1) & (BATCHES - 1)].arrived : 0;
+}
+
+SEC("iter/bpf_sk_storage_map")
+int on_conn_snapshot(struct bpf_iter__bpf_sk_storage_map *it)
+{
+	struct sock *sk = it->sk;
+	if (!sk)
+		return 0;
+	struct conn *c = bpf_sk_storage_get(&conns, sk, NULL, 0); /* it->value cannot be indexed by a variable */
+	if (!c || c->ignore || c->remote)
+		return 0;
+	struct conn_snapshot e = {.now = monotonic_ns()};
+	if (c->role == SERVER) {
+		e.from = last_arrival(c);
+		if (!e.from)
+			return 0;
+		e.outstanding = 1;
+	} else {
+		e.outstanding = c->outstanding;
+		if (e.now - c->last_in > LONG_IDLE && !e.outstanding)
+			return 0;
+		e.from = c->in_flight_since;
+		if (c->outstanding && c->tail != c->head)
+			e.from = c->ring[(c->tail - 1) & (RING - 1)].start;
+		e.to = c->last_in;
+	}
+	e.tgid = c->tgid;
+	fill_addr(&e.addr, c);
+	bpf_seq_write(it->meta->seq, &e, sizeof(e));
+	return 0;
+}
+
+#endif

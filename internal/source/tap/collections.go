@@ -1,0 +1,153 @@
+//go:build linux
+
+package tap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"slowpath/internal/recording"
+)
+
+// collectors are runtimes that report garbage collections by probes (USDT) that are built in. Only those of clients
+// whose replies lay unread are hooked: a probe that fires costs about a microsecond, and small collections are
+// frequent.
+var collectors = []struct{ provider, begin, end string }{
+	{"python", "gc__start", "gc__done"},
+	{"hotspot", "gc__begin", "gc__end"},
+}
+
+// minCollection: shorter ones are not recorded. CPython collects its youngest objects in microseconds, all the time.
+const minCollection = int64(1e6)
+
+// collectionWatch hooks runtimes.
+type collectionWatch struct {
+	programs [2]*ebpf.Program // begin, end
+	files    Files
+	links    map[uint32][]link.Link // by process
+	hooked   map[uint32]bool
+	runtime  map[uint32]string // by process
+	began    map[uint32]uint64 // by thread
+}
+
+func newCollectionWatch(programs map[string]*ebpf.Program, files Files) *collectionWatch {
+	return &collectionWatch{
+		programs: [2]*ebpf.Program{programs[kernelProgOnCollectionBegin], programs[kernelProgOnCollectionEnd]},
+		files:    files, links: map[uint32][]link.Link{}, hooked: map[uint32]bool{}, runtime: map[uint32]string{},
+		began: map[uint32]uint64{},
+	}
+}
+
+// hook has the runtime of a process watched, if it has one with probes, and gives its name.
+func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
+	if w.hooked[pid] {
+		return "", nil
+	}
+	w.hooked[pid] = true
+	path, probes, runtime := findCollector(w.files, pid)
+	if runtime == "" {
+		return "", nil
+	}
+	ex, err := link.OpenExecutable(path)
+	if err != nil {
+		return "", fmt.Errorf("opening %s: %w", path, err)
+	}
+	for i, p := range probes {
+		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{
+			Address: p.at, RefCtrOffset: p.semaphore,
+			PID: int(pid),
+		})
+		if err != nil {
+			return "", fmt.Errorf("attaching to %s: %w", path, err)
+		}
+		w.links[pid] = append(w.links[pid], l)
+	}
+	w.runtime[pid] = runtime
+	return runtime, nil
+}
+
+func (w *collectionWatch) Close() error {
+	var errs []error
+	for _, links := range w.links {
+		for _, l := range links {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// drop stops to watch a process.
+func (w *collectionWatch) drop(pid uint32) {
+	for _, l := range w.links[pid] {
+		l.Close() //nolint:errcheck // its process has ended, or is of no use
+	}
+	delete(w.links, pid)
+	delete(w.hooked, pid)
+	delete(w.runtime, pid)
+}
+
+// findCollector searches for probes in what a process runs: its executable, or the library of its runtime.
+func findCollector(files Files, pid uint32) (path string, probes [2]probe, runtime string) {
+	for _, path := range runtimeFiles(files, pid) {
+		all := probesOf(path)
+		for _, c := range collectors {
+			begin, ok := all[c.provider+":"+c.begin]
+			end, also := all[c.provider+":"+c.end]
+			if ok && also {
+				return path, [2]probe{begin, end}, c.provider
+			}
+		}
+	}
+	return "", probes, ""
+}
+
+// runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped: their paths on this
+// host.
+func runtimeFiles(files Files, pid uint32) []string {
+	out := []string{files.Path(fmt.Sprintf("/proc/%d/exe", pid))}
+	libraries, _ := mappedFiles(files, pid, func(base string) bool {
+		return strings.HasPrefix(base, "libpython") || base == "libjvm.so"
+	})
+	return append(out, libraries...)
+}
+
+// collection records a garbage collection when it ends.
+func (t *Tap) collection(e *kernelCollectionEvent) {
+	w := t.collections
+	if e.Ended == 0 {
+		w.began[e.Tid] = e.Now
+		return
+	}
+	from, ok := w.began[e.Tid]
+	delete(w.began, e.Tid)
+	if ns := int64(e.Now - from); !ok || ns < minCollection {
+		return
+	}
+	t.Sink.Event(recording.Event{
+		TimeNs: t.time(from), DurationNs: int64(e.Now - from), Source: recording.SourceTap,
+		Kind:    recording.KindCollection,
+		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)),
+		Detail:  recording.Detail(recording.CollectionDetail{TID: int(e.Tid), Runtime: w.runtime[e.Tgid]}),
+	})
+}
+
+// watchCollections hooks the runtime of a client that left a reply unread for long. The watch goes on where it cannot.
+func (t *Tap) watchCollections(pid uint32) {
+	runtime, err := t.collections.hook(pid)
+	if err != nil {
+		p := process{int(pid), t.recorder.names[pid]}
+		t.blind(t.Nodes[0].Address, "garbage collections of "+p.String(), firstLine(err),
+			"run as root on a kernel with CONFIG_UPROBES")
+		return
+	}
+	if runtime != "" {
+		t.Sink.Sample(recording.Sample{
+			TimeNs: t.Clock.Now(), Source: recording.SourceTap,
+			Subject: recording.ProcessPrefix + itoa(int(pid)), Name: "collector.watched", Value: 1,
+		})
+	}
+}

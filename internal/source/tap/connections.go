@@ -1,0 +1,142 @@
+//go:build linux
+
+package tap
+
+import (
+	"net/netip"
+
+	"slowpath/internal/recording"
+)
+
+// conn records that a connection opened or closed, and how it is used.
+func (r *recorder) conn(e *kernelConnEvent) {
+	client, server := endsOf(&e.Addr)
+	n, ok := r.node(server, e.Role, e.Tgid)
+	if ok && e.Role == roleServer && e.Tgid != 0 {
+		r.serving[e.Tgid] = n
+	}
+	if !r.records(e.Role) {
+		return
+	}
+	r.learnClient(e.Role, client, e.Tgid, comm(e.Comm))
+	if !ok {
+		return
+	}
+	r.underTLS(&e.Addr, e.Tgid, n)
+	if client.Addr() != server.Addr() {
+		r.otherHost(e.Role)
+	}
+	if r.filter != nil && r.clients[client].pid != r.self {
+		r.filter.conn(e, client, r.clients[client], process{pid: serverOf(e.Role, e.Tgid, n)}, r.Clock.Now())
+	}
+	d := r.connDetail(e, client)
+	kind := ""
+	switch e.Type {
+	case evOpen:
+		kind = recording.KindOpen
+		r.opened(e, client, n, d)
+	case evClose:
+		kind = recording.KindClose
+		r.closed(e, client, &d)
+		if e.Role == roleClient {
+			defer delete(r.localClients, client)
+		}
+	case evStatus:
+		r.usage(e, n)
+		return
+	}
+	if r.clients[client].pid == r.self {
+		return // slowpath's own
+	}
+	r.Sink.Event(recording.Event{
+		TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: n.Address, Kind: kind,
+		Detail: recording.Detail(d),
+	})
+}
+
+// otherHost has the programs watch what only connections between two addresses need.
+func (r *recorder) otherHost(role kernelRole) {
+	if role == roleServer && r.onRemoteClient != nil {
+		r.onRemoteClient()
+		r.onRemoteClient = nil
+	}
+	if role == roleClient && r.onParsedClient != nil {
+		r.onParsedClient()
+		r.onParsedClient = nil
+	}
+}
+
+func (r *recorder) connDetail(e *kernelConnEvent, client netip.AddrPort) recording.ConnDetail {
+	d := recording.ConnDetail{
+		Client: client.String(), PID: r.clients[client].pid, Comm: r.clients[client].comm,
+		Side:  sideOf(e.Role),
+		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
+	}
+	if e.Opened != 0 {
+		d.AgeNs = int64(e.Now - e.Opened)
+	}
+	if e.Dialled != 0 && e.Opened > e.Dialled {
+		d.DialNs = int64(e.Opened - e.Dialled)
+	} else if e.Dialled != 0 && e.Opened == 0 && e.Type == evClose {
+		d.DialNs = int64(e.Now - e.Dialled)
+	}
+	return d
+}
+
+func (r *recorder) opened(e *kernelConnEvent, client netip.AddrPort, n Node, d recording.ConnDetail) {
+	delete(r.ended, client) // the port is used again
+	put(r, r.handshakes, e.Conn, &handshake{
+		node: n, client: client, side: d.Side, dialNs: d.DialNs,
+		from: r.time(max(e.Opened-uint64(d.DialNs), 1)),
+	})
+}
+
+func (r *recorder) closed(e *kernelConnEvent, client netip.AddrPort, d *recording.ConnDetail) {
+	d.Reason = closeReason(e)
+	d.By = closedBy(e)
+	d.Waiting = int(e.Outstanding)
+	if e.Op != 0 {
+		d.Op, d.OpBytes = r.opOf(e.Op).name, int64(e.ReqBytes)
+	}
+	delete(r.handshakes, e.Conn)
+	delete(r.reportedPID, e.Conn)
+	delete(r.ordered, e.Conn)
+	r.endConn(client, r.time(e.Now))
+}
+
+// usage is how a client uses one of its connections, and that a server's end of one is watched; see docs/recording.md.
+func (r *recorder) usage(e *kernelConnEvent, n Node) {
+	client, _ := endsOf(&e.Addr)
+	if r.clients[client].pid == r.self {
+		return
+	}
+	subject := recording.ConnPrefix + client.String()
+	if e.Role == roleServer {
+		if e.Aligned != 0 && !r.ordered[e.Conn] {
+			put(r, r.ordered, e.Conn, true)
+			r.Sink.Snapshot(recording.Snapshot{
+				TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject,
+				Name: recording.SnapshotServed,
+				Body: recording.Detail(recording.ConnEnds{Node: n.Address}),
+			})
+		}
+		return
+	}
+	if p := r.clients[client]; r.reportedPID[e.Conn] != p.pid {
+		put(r, r.reportedPID, e.Conn, p.pid)
+		r.Sink.Snapshot(recording.Snapshot{
+			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject,
+			Name: "ends",
+			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm}),
+		})
+	}
+	for name, v := range map[string]uint64{
+		"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
+		"prompt": e.Prompt,
+	} {
+		r.Sink.Sample(recording.Sample{
+			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name,
+			Value: float64(v),
+		})
+	}
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package tap
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"slowpath/internal/recording"
+)
+
+// counterNames are the names of the programs' counters in a recording, by their numbers, from the programs' own enum
+// counter: C_CALLS_SERVER is "calls.server", C_NO_MEMORY "no_memory".
+func counterNames(spec *ebpf.CollectionSpec) ([]string, error) {
+	var enum *btf.Enum
+	if err := spec.Types.TypeByName("counter", &enum); err != nil {
+		return nil, fmt.Errorf("reading the names of the programs' counters: %w", err)
+	}
+	names := make([]string, kernelCounterC_MAX)
+	for _, v := range enum.Values {
+		if v.Value < uint64(len(names)) {
+			name := strings.ToLower(strings.TrimPrefix(v.Name, "C_"))
+			names[v.Value] = strings.Replace(name, "calls_", "calls.", 1)
+		}
+	}
+	return names, nil
+}
+
+// tally is what was read of the programs' maps so far.
+type tally struct {
+	counters []uint64
+	nodes    []string // addresses, in the order of their numbers
+	ops      map[uint16]nodeOp
+	hists    map[uint32][]uint32
+	dropped  int
+}
+
+// nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those
+// watched. CLIENT SETINFO has a number of its own for each thing that clients say of themselves by it: eight bytes of
+// it, in upper case.
+type nodeOp struct{ name, said, node string }
+
+// opOf is a command by its number. Numbers are given once and stay.
+func (t *Tap) opOf(op uint16) nodeOp {
+	if c, ok := t.tally.ops[op]; ok {
+		return c
+	}
+	t.readOps()
+	if c, ok := t.tally.ops[op]; ok {
+		return c
+	}
+	return nodeOp{name: "?"}
+}
+
+func (t *Tap) readOps() {
+	var k kernelOpKey
+	var op uint32
+	for it := t.kernel.coll.Maps[kernelMapOps].Iterate(); it.Next(&k, &op); {
+		c := nodeOp{name: opName(k.Name, k.Sub), said: libraryName(k.Name)}
+		if n := int(k.Node); n > 0 && n <= len(t.tally.nodes) {
+			c.node = t.tally.nodes[n-1]
+		}
+		t.tally.ops[uint16(op)] = c
+	}
+}
+
+// count writes once per second what the programs counted and how long all calls took.
+func (t *Tap) count() {
+	now := t.Clock.Now()
+	for i, name := range t.kernel.counters {
+		v, err := sumPerCPU(t.kernel.coll.Maps[kernelMapCounters], uint32(i))
+		if err != nil {
+			continue
+		}
+		if v != t.tally.counters[i] || i == int(kernelCounterC_DROPPED) {
+			t.tally.counters[i] = v
+			t.sampleSelf(now, "tap."+name, float64(v))
+		}
+	}
+	if v := t.recorder.dropped; v != t.tally.dropped {
+		t.tally.dropped = v
+		t.sampleSelf(now, "tap.forgotten", float64(v))
+	}
+	t.writeFilter()
+	t.readOps()
+	for op, c := range t.tally.ops {
+		if c.node == "" {
+			continue
+		}
+		// the order of keys is that of add_latency of bpf/calls.h
+		for i, side := range []string{recording.Server, recording.Client} {
+			if t.Side != "" && t.Side != side {
+				continue
+			}
+			t.histogram(uint32(op)*2+uint32(i), c.node, side+" "+c.name, now)
+		}
+	}
+}
+
+func (t *Tap) sampleSelf(now int64, name string, value float64) {
+	t.Sink.Sample(recording.Sample{
+		TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: value,
+	})
+}
+
+// writeFilter keeps up to date what the recording says of the calls that were left out.
+func (t *Tap) writeFilter() {
+	if f := t.recorder.filter; f != nil {
+		if s, changed := f.summarize(); changed {
+			t.Sink.SetMeta(recording.MetaProcessFilter, recording.Detail(s))
+		}
+	}
+}
+
+func sumPerCPU(m *ebpf.Map, key uint32) (sum uint64, err error) {
+	var per []uint64
+	if err = m.Lookup(key, &per); err != nil {
+		return 0, err
+	}
+	for _, v := range per {
+		sum += v
+	}
+	return sum, nil
+}
+
+// histogram writes what one series grew by since the last time.
+func (t *Tap) histogram(key uint32, node, name string, now int64) {
+	var per []kernelHist
+	if t.kernel.coll.Maps[kernelMapHists].Lookup(key, &per) != nil {
+		return
+	}
+	sum := make([]uint32, len(per[0].N))
+	for i := range per {
+		for j, n := range per[i].N {
+			sum[j] += n
+		}
+	}
+	last := t.tally.hists[key]
+	h := hdrhistogram.New(1, int64(time.Minute), 2)
+	grown := false
+	for j, n := range sum {
+		if last != nil {
+			n -= last[j]
+		}
+		if n > 0 {
+			grown = true
+			_ = h.RecordValues(min(bucketNs(j), int64(time.Minute)), int64(n)) // within its bounds
+		}
+	}
+	t.tally.hists[key] = sum
+	if !grown {
+		return
+	}
+	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return
+	}
+	t.Sink.Histogram(recording.Histogram{
+		Second: now / 1e9, Source: recording.SourceTap, Node: node, Op: name,
+		HDR: encoded,
+	})
+}
+
+const histBits = int(kernelHistSizeHIST_BITS)
+
+// bucketNs is the middle of a step of the programs' histograms.
+func bucketNs(i int) int64 {
+	if i < 1<<histBits {
+		return int64(i)
+	}
+	e := i>>histBits - 1
+	low := int64(1<<histBits+i&(1<<histBits-1)) << e
+	return low + int64(1)<<e/2
+}

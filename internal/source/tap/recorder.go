@@ -1,0 +1,190 @@
+//go:build linux
+
+package tap
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// recorder turns the events of the programs into rows of the recording, and keeps what later events refer to.
+type recorder struct {
+	Options
+	self   int // slowpath's own process
+	time   func(uint64) int64
+	opOf   func(uint16) nodeOp
+	filter *filter // nil: all calls are passed on
+
+	// Processes and threads.
+	names   map[uint32]string     // processes by number
+	threads map[uint32]*threadLog // by thread
+	serving map[uint32]Node       // nodes by the process that serves
+	readers readers
+
+	// Connections, by the address of their client, or by the number that the programs gave them.
+	clients         map[netip.AddrPort]process // at the clients' ends
+	localClients    map[netip.AddrPort]bool    // clients' ends on this host that are watched
+	retransmissions map[netip.AddrPort][]span
+	handshakes      map[uint64]*handshake // under way
+	reportedPID     map[uint64]int        // process at the client's end, as the recording has it
+	ordered         map[uint64]bool       // the recording has that the order of calls at their server's end is known
+
+	// Calls.
+	serverViews map[callKey]*serverView // that wait for the client's view of the same call
+	clientViews map[callKey]*clientView // that wait for the server's
+	lastOwnCall [3]uint64               // slowpath's own call that was recorded last: connection, begin and end
+	snapshots   snapshots
+	dnsQueries  map[uint64]*dnsQuery // by socket
+	waitLimit   waitLimit
+
+	retention
+
+	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
+	onUnread       func(pid uint32)                        // a client process leaves replies unread for long
+	onTLS          func(a *kernelAddr, pid uint32, n Node) // a process speaks TLS with a node, or as one
+	onRemoteClient func()                                  // there is a client on another host; called once
+	onParsedClient func()                                  // there is a client whose own end is parsed; called once
+}
+
+type process struct {
+	pid  int
+	comm string
+}
+
+func (p process) String() string {
+	if p.pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d]", p.comm, p.pid)
+}
+
+func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *recorder {
+	r := &recorder{
+		Options: o, self: os.Getpid(), time: time, opOf: opOf,
+		names: map[uint32]string{}, threads: map[uint32]*threadLog{}, serving: map[uint32]Node{}, readers: readers{},
+		clients: map[netip.AddrPort]process{}, localClients: map[netip.AddrPort]bool{},
+		retransmissions: map[netip.AddrPort][]span{}, handshakes: map[uint64]*handshake{},
+		reportedPID: map[uint64]int{}, ordered: map[uint64]bool{},
+		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
+		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
+	}
+	r.snapshots.several = len(addressesOf(o.Nodes)) > 1
+	if o.Processes != (ProcessFilter{}) {
+		r.filter = newFilter(o.Processes, o.Files)
+	}
+	for _, n := range o.Nodes {
+		if n.PID != 0 {
+			r.serving[uint32(n.PID)] = n
+		}
+	}
+	return r
+}
+
+// ports are all that the programs have to watch.
+func (r *recorder) ports() []int {
+	seen := map[int]bool{}
+	var out []int
+	for _, n := range r.Nodes {
+		for _, p := range []int{int(n.Remote.Port()), n.Port} {
+			if p != 0 && !seen[p] {
+				seen[p] = true
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// node finds the watched server of a connection.
+func (r *recorder) node(server netip.AddrPort, role kernelRole, tgid uint32) (Node, bool) {
+	for _, n := range r.Nodes {
+		if role == roleServer && n.PID != 0 && n.PID == int(tgid) {
+			return n, true
+		}
+	}
+	for _, n := range r.Nodes {
+		port := int(server.Port())
+		switch {
+		case server == n.Remote:
+			return n, true
+		case n.PID != 0 && (port == n.Port || port == int(n.Remote.Port())) && (role == roleClient &&
+			server.Addr().IsLoopback() || role == roleServer && n.Port == 0):
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+// serverOf is the process of a server, as its own end of a connection shows it, else as it was when the watch began.
+func serverOf(role kernelRole, tgid uint32, n Node) int {
+	if role == roleServer && tgid != 0 {
+		return int(tgid)
+	}
+	return n.PID
+}
+
+// endsOf a connection, whichever end saw it.
+func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
+	l, r := addrPort(a.Laddr, a.Lport), addrPort(a.Raddr, a.Rport)
+	if a.Role == roleServer {
+		return r, l
+	}
+	return l, r
+}
+
+// records reports whether what this end of connections saw is to be recorded.
+func (r *recorder) records(role kernelRole) bool { return r.Side == "" || r.Side == sideOf(role) }
+
+func sideOf(role kernelRole) string {
+	if role == roleServer {
+		return recording.Server
+	}
+	return recording.Client
+}
+
+// learnClient keeps which process has the client's end of a connection.
+func (r *recorder) learnClient(role kernelRole, client netip.AddrPort, tgid uint32, comm string) {
+	if role != roleClient || tgid == 0 {
+		return
+	}
+	if comm == "" {
+		comm = r.names[tgid]
+	}
+	if comm != "" {
+		r.names[tgid] = comm
+	}
+	r.addClient(client, process{int(tgid), comm})
+}
+
+// blind records during a watch that something cannot be seen.
+func (o Options) blind(node, what, why, enable string) {
+	o.Sink.Event(recording.Event{
+		TimeNs: o.Clock.Now(), Source: recording.SourceTap, Subject: node, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{What: what, Why: why, Enable: enable}),
+	})
+}
+
+// firstLine is an error without what the kernel said in detail.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// culprit names what a server did, for people.
+func culprit(op, client, process string) string {
+	if op == "" {
+		return "its own work"
+	}
+	s := strings.TrimSpace(op)
+	if client != "" {
+		s += " from " + client
+	}
+	if process != "" {
+		s += " (" + process + ")"
+	}
+	return s
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package tap
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// snapshotReader reads the last exchange of each connection of clients, by an iterator over sockets: the watched
+// threads pay nothing for it.
+type snapshotReader struct {
+	iter *link.Iter
+	next int64 // when the next snapshot may be taken
+	buf  []byte
+}
+
+const (
+	// snapshotPause times the CPU time of the last snapshot pass before the next: they take 0.2 % of a CPU at most.
+	snapshotPause = 500
+	// snapshotAfter is how long after a slow call of a client snapshots go on.
+	snapshotAfter = int64(10e9)
+	// maxSnapshotBytes of one snapshot are read: more than of all connections that the programs watch.
+	maxSnapshotBytes = 4 << 20
+)
+
+// openSnapshots needs the programs in the kernel; without that of snapshots it gives nil.
+func openSnapshots(coll *ebpf.Collection) (*snapshotReader, error) {
+	p := coll.Programs[kernelProgOnConnSnapshot]
+	if p == nil {
+		return nil, nil
+	}
+	iter, err := link.AttachIter(link.IterOptions{Program: p, Map: coll.Maps[kernelMapConns]})
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &snapshotReader{iter: iter, buf: make([]byte, 64<<10)}, nil
+}
+
+// Close of a nil snapshotReader does nothing.
+func (s *snapshotReader) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.iter.Close()
+}
+
+// read passes on the last exchange of each connection.
+func (s *snapshotReader) read(take func(*kernelConnSnapshot)) error {
+	r, err := s.iter.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	rest, all := 0, 0
+	for all < maxSnapshotBytes {
+		n, err := r.Read(s.buf[rest:])
+		n, all = n+rest, all+max(n, 0)
+		const size = int(unsafe.Sizeof(kernelConnSnapshot{}))
+		at := 0
+		for ; n-at >= size; at += size {
+			dispatch(s.buf[at:n], take)
+		}
+		rest = copy(s.buf, s.buf[at:n])
+		if errors.Is(err, io.EOF) || err == nil && n == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot takes one, if there are slow calls that it can be about.
+func (t *Tap) snapshot() {
+	now := t.Clock.Now()
+	if t.snapshots == nil || now < t.snapshots.next || !t.recorder.snapshots.wanted(now) {
+		return
+	}
+	v := &snapshot{at: now, exchanges: map[processNode]exchange{}}
+	runtime.LockOSThread()
+	before := t.Clock.ThreadCPU()
+	err := t.snapshots.read(func(c *kernelConnSnapshot) { t.recorder.addExchange(v, c) })
+	t.snapshots.next = now + snapshotPause*(t.Clock.ThreadCPU()-before)
+	runtime.UnlockOSThread()
+	if err != nil {
+		t.blind(t.Nodes[0].Address, losingSnapshots, firstLine(err), "run as root")
+		t.snapshots.next = 1 << 62
+		return
+	}
+	t.recorder.snapshots.add(v)
+}
