@@ -4,11 +4,19 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-# What builds elsewhere than on Linux.
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+# Packages that also build on other systems than Linux.
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/... ./internal/report/... ./internal/format
+# Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
+# internal/load/scalability, whose tests are simulations in one goroutine, TestBoundOnDisk and TestCorpus: with the race
+# detector they take minutes.
+RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
+	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
+	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
+	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
-.PHONY: build demo test cover bench bpf grade lint examples docs deps help
+.PHONY: build demo test race cover bench bpf grade lint examples docs deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -26,10 +34,13 @@ test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/deps tests
 	@scripts/test
 
+race: deps ## the tests that need no root, BPF or server, with the race detector
+	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^(TestBoundOnDisk|TestCorpus)$$' $(RACE)
+
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...
 
-bench: build ## benchmarks; the load generator beside its peers: most of an hour (docs/benchmarks.md)
+bench: build ## benchmarks; the load generator and its peers: most of an hour (docs/benchmarks.md)
 	$(GO) test -p 1 -timeout 30m -run '^$$' -bench . -skip '^BenchmarkReference$$' -benchmem ./internal/...
 	scripts/peers
 	scripts/honesty
@@ -37,20 +48,22 @@ bench: build ## benchmarks; the load generator beside its peers: most of an hour
 grade: deps build ## every incident and every healthy load, RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
 
-docs: ## write the generated documents again (docs/causes.md)
+docs: ## write the generated documents (docs/causes.md)
 	$(GO) test -count=1 -run '^TestCausesDocument$$' . -update
 
-bpf: ## compile the kernel programs again (clang-19, libbpf-dev)
+bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
 	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
 examples: ## build and test the examples, which are modules of their own
 	@for d in examples/*/; do (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
-lint: ## gofmt, vet, staticcheck, go.mod, compiled programs
-	@unformatted=$$(gofmt -l *.go cmd internal examples lab); test -z "$$unformatted" || { echo "$$unformatted"; echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
+	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples) || exit 1; \
+		test -z "$$files" || { echo "$$files"; echo 'not formatted: go run $(GOFUMPT) -w FILE'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/slowpath
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 	scripts/generated

@@ -49,10 +49,11 @@ func causesDocument(all []cause.Cause) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Causes
 
-Made of `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
+Made from `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
 
-%d causes. *T0* is the evidence that a connection alone gives, *T1* that of the host's files, *T2* that of the kernel source. Beside them there are the verdicts `+"`healthy`"+` (nothing was
-slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
+%d causes. *T0* is the evidence from a connection alone, *T1* that from the host's files, *T2* that from the tap.
+There are also the verdicts `+"`healthy`"+` (nothing was slow, or too little to call it a pattern) and
+`+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
 
 | id | title | layer |
 |---|---|---|
@@ -64,7 +65,7 @@ slow, or too little to call it a pattern) and `+"`inconclusive`"+` (calls were s
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
 			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
 		if roots := c.Roots(); len(roots) > 0 {
-			fmt.Fprintf(&b, "- can be a mere consequence of: `%s`\n", strings.Join(roots, "`, `"))
+			fmt.Fprintf(&b, "- can be a consequence of: `%s`\n", strings.Join(roots, "`, `"))
 		}
 	}
 	return b.Bytes()
@@ -123,6 +124,30 @@ func layersOf(t *testing.T, file string) map[string]int {
 		t.Fatalf("%s has no map named layers", file)
 	}
 	return out
+}
+
+// TestPathsExist: documents link to files that exist, and comments name documents that exist.
+func TestPathsExist(t *testing.T) {
+	link, document := regexp.MustCompile(`\]\(([^)\s#]+)[^)\s]*\)`), regexp.MustCompile(`\bdocs/[\w/.-]+\.md\b`)
+	err := walkSources(func(path string, text []byte) {
+		var named []string
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			if filepath.Ext(path) == ".md" && !bytes.Contains(m[1], []byte("://")) {
+				named = append(named, filepath.Join(filepath.Dir(path), string(m[1])))
+			}
+		}
+		for _, m := range document.FindAll(address.ReplaceAll(text, nil), -1) {
+			named = append(named, string(m))
+		}
+		for _, n := range named {
+			if _, err := os.Stat(n); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestRecordingDocument: docs/recording.md has every table, column and name of the format.

@@ -60,6 +60,9 @@ END {
 		print "\n=== skipped, and why ==="
 		for (i = 1; i <= reasons; i++) print order[i] skips[order[i]]
 	}
-	if (code != 0 && !failed) { failed = 1; print "\ngo test ended with exit code " code " (its output: bin/test.json, bin/test.stderr)" }
+	if (code != 0 && !failed) {
+		failed = 1
+		print "\ngo test ended with exit code " code " (its output: bin/test.json, bin/test.stderr)"
+	}
 	printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Without is the recording as it would be had these sources not taken part: without the host and the kernel source, what
+// Without is the recording as it would be if these sources had not taken part: without the host and the tap, it is what
 // a connection alone shows. Rows are shared with the original, which must not change meanwhile.
 func (r *Recording) Without(sources ...string) *Recording {
 	out := New()

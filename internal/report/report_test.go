@@ -73,7 +73,7 @@ func TestUnexplainedIsNeverHidden(t *testing.T) {
 	}
 }
 
-// TestJSONKeys compares with the contract of docs/design.md, key by key.
+// TestJSONKeys compares with the contract of docs/json.md, key by key.
 func TestJSONKeys(t *testing.T) {
 	var buf bytes.Buffer
 	if err := JSON(&buf, throttled()); err != nil {

@@ -30,7 +30,7 @@ type Options struct {
 	NoProbe   bool
 	NoHost    bool
 	NoTap     bool
-	Whom      tap.ProcessFilter // whose calls the kernel source records; the watch ends when the process of its PID does
+	Whom      tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
 	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
 	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real

@@ -48,7 +48,7 @@ func feltNs(rec *recording.Recording, c recording.Call) int64 {
 
 // baselineNs is the median of the call's path. Where more than half of the calls are slow the median is slow as well,
 // and would hide the very thing that is asked about; then it is the path's fastest call
-// (docs/decisions/0002-usual.md).
+// (docs/decisions/0002-baseline.md).
 func (a *latencies) baselineNs(c recording.Call) int64 {
 	if c.Source == recording.SourceTap {
 		return a.baselineOfOp(c)

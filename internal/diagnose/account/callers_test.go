@@ -14,7 +14,8 @@ import (
 func TestOnlySomeProcesses(t *testing.T) {
 	r := tap{recording.New()}
 	r.SetMeta(recording.MetaTarget, node)
-	r.SetMeta(recording.MetaProcessFilter, recording.Detail(recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}))
+	filter := recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}
+	r.SetMeta(recording.MetaProcessFilter, recording.Detail(filter))
 	r.latencies("client GET", ms(0.2), 9900)
 	r.latencies("client GET", ms(20), 100)
 	for i := range 4 {

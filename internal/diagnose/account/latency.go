@@ -84,8 +84,8 @@ func probePaths(rec *recording.Recording) []Path {
 func pathOf(node, conn string, ns []int64) Path {
 	sortNs(ns)
 	p := Path{
-		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9),
-		P99Ns: stats.Quantile(ns, 0.99), MaxNs: ns[len(ns)-1],
+		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], MaxNs: ns[len(ns)-1],
+		P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9), P99Ns: stats.Quantile(ns, 0.99),
 	}
 	for _, d := range ns {
 		p.TotalNs += d
@@ -140,7 +140,9 @@ func (a *latencies) summary(rec *recording.Recording) Latency {
 		return Latency{}
 	}
 	sortNs(kept)
-	return Latency{len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1]}
+	return Latency{
+		len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1],
+	}
 }
 
 func latencyOf(h *hdrhistogram.Histogram) Latency {

@@ -90,7 +90,8 @@ func pack(recording, to string) (packed, error) {
 		return packed{}, err
 	}
 	defer os.Remove(copied)
-	if text, err := exec.Command("zstd", "-q", "-f", "-19", "--long=27", copied, "-o", to).CombinedOutput(); err != nil {
+	compress := exec.Command("zstd", "-q", "-f", "-19", "--long=27", copied, "-o", to)
+	if text, err := compress.CombinedOutput(); err != nil {
 		return packed{}, fmt.Errorf("zstd: %w: %s", err, text)
 	}
 	st, err := os.Stat(to)

@@ -19,8 +19,9 @@ type Stretch struct {
 	From, To float64 // calls per second
 }
 
-// arrivals gives the times at which the calls of one worker are due. The workers share a schedule: the k-th call of
-// worker w of n is call k*n+w of a uniform process; a Poisson process of a rate divided by n is one again.
+// arrivals gives the times at which the calls of one worker of n are due. The workers share a uniform schedule: the
+// k-th call of worker w is call k*n+w of it. Of a Poisson schedule each worker draws a process of its own, at 1/n of
+// the rate: together they are a Poisson process of the whole rate.
 type arrivals struct {
 	stretches []Stretch
 	rng       *rand.Rand // nil: uniform

@@ -171,7 +171,7 @@ func TestBusyScript(t *testing.T) {
 	}
 }
 
-// TestWatchEndsInTime: a frozen server holds up neither the end of the watch nor the poll after it thaws.
+// TestFrozenServer: a frozen server holds up neither the end of the watch nor the poll after it thaws.
 func TestFrozenServer(t *testing.T) {
 	r := start(t, redis70(t))
 	w := watch(t, r.target())

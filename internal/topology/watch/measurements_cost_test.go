@@ -42,8 +42,9 @@ func (m *measurements) cost() {
 	m.print("CPU of the nodes (masters, then replicas), %% of one, median of rounds of %v: idle %.3f; more with a "+
 		"watch %.3f; with %d clients that ask for CLUSTER SLOTS every %v %.3f",
 		window, idle, watch, pollingClients, clientPollEvery, poll)
-	m.print("the same by used_cpu of INFO, all six: idle %.3f, watch %+.3f, pollers %+.3f", stats.Median(reported["idle"]),
-		stats.Median(reported["watch"])-stats.Median(reported["idle"]), stats.Median(reported["pollers"])-stats.Median(reported["idle"]))
+	idleCPU := stats.Median(reported["idle"])
+	m.print("the same by used_cpu of INFO, all six: idle %.3f, watch %+.3f, pollers %+.3f", idleCPU,
+		stats.Median(reported["watch"])-idleCPU, stats.Median(reported["pollers"])-idleCPU)
 }
 
 func (m *measurements) enter(state string) (stop func()) {

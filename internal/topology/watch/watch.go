@@ -2,9 +2,9 @@
 // nodes that join and leave. It keeps the load on the cluster low: it polls replicas first, with the command that
 // costs them least, compares replies by their hash, and reads the whole map only when the hash has changed.
 //
-// When a node learns of a change was measured (scripts/topology-watch, docs/decisions/0016-lookout.md): from Redis 6.2
-// every node knows of a moved slot some milliseconds after the node that received it; before 6.2 only that node does,
-// and gossip takes seconds. Epochs (CLUSTER INFO) do not change when a node receives a second slot.
+// When a node learns of a change was measured (scripts/topology-watch, docs/decisions/0016-topology-watch.md): from
+// Redis 6.2 every node knows of a moved slot some milliseconds after the node that received it; before 6.2 only that
+// node does, and gossip takes seconds. Epochs (CLUSTER INFO) do not change when a node receives a second slot.
 package watch
 
 import (

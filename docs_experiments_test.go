@@ -8,9 +8,9 @@ import (
 	"slowpath/internal/load/experiment"
 )
 
-// TestSearchDocuments: docs/json.md has every field of the documents of searches. What they share is described once:
-// loads, latencies, estimates.
-func TestSearchDocuments(t *testing.T) {
+// TestExperimentDocuments: docs/json.md has every field of the documents of experiments. What they share is described
+// once: loads, latencies, estimates.
+func TestExperimentDocuments(t *testing.T) {
 	text := read(t, "docs/json.md")
 	shared := sectionOf(text, experiment.SweepSchema)
 	for schema, value := range map[string]any{

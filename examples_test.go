@@ -21,19 +21,21 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// TestReadmeExamples runs every sh block of README.md, in order and in one directory, against servers of its own. What
-// cannot run in a test stands in text blocks.
-func TestReadmeExamples(t *testing.T) {
+// TestExamples runs every sh block of README.md and docs/tasks.md, in order and in one directory, against servers of
+// its own. What cannot run in a test is in text blocks.
+func TestExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the examples of the README for a minute: not with -short")
-	}
-	blocks := fenced(t, "README.md", "sh")
-	if len(blocks) < 8 {
-		t.Fatalf("README.md has %d sh blocks; the fences have changed", len(blocks))
+		t.Skip("runs the examples of the documents for a minute: not with -short")
 	}
 	s := newStage(t)
-	for i, b := range blocks {
-		t.Run(fmt.Sprintf("block %d", i+1), func(t *testing.T) { s.run(t, b) })
+	for _, file := range []string{"README.md", "docs/tasks.md"} {
+		blocks := fenced(t, file, "sh")
+		if len(blocks) < 5 {
+			t.Fatalf("%s has %d sh blocks; the fences have changed", file, len(blocks))
+		}
+		for i, b := range blocks {
+			t.Run(fmt.Sprintf("%s block %d", filepath.Base(file), i+1), func(t *testing.T) { s.run(t, b) })
+		}
 	}
 	// What the examples left behind is what the other documents speak of.
 	t.Run("queries of recording.md", func(t *testing.T) { checkQueries(t, filepath.Join(s.dir, "night.slowpath")) })
@@ -117,8 +119,7 @@ func fenced(t *testing.T, file, language string) []string {
 	return out
 }
 
-// stage is where examples run: a directory, the program in PATH, and servers in the place of the addresses that
-// README.md names.
+// stage is where examples run: a directory, the program in PATH, and servers in place of the addresses in the examples.
 type stage struct {
 	dir       string
 	codes     string // file of "EXIT-CODE ARGUMENTS" lines, one per call of the program
