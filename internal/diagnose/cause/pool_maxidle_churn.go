@@ -26,41 +26,46 @@ var poolMaxIdleChurn = Cause{
 
 func explainMaxIdle(n *facts.Node) *Finding {
 	callers := n.Callers()
-	found, all, cost := facts.MostOf(slices.DeleteFunc(n.Pooled(callers),
-		func(r facts.Redial) bool { return !r.Overflows() }))
+	found, all, cost := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(callers),
+		func(r facts.Redial) bool { return !r.PoolOverflows() }))
 	if len(found) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.LostTime(callers), n, cost, 0.88)
+	f := findingOfLosses(n.Overhead(callers), n, cost, 0.88)
 	if c := n.Churn(); c.Matters() && all.Reused() &&
-		float64(len(all.Ended)) >= facts.MostlySlow*c.PerSecond*n.Seconds() {
+		float64(len(all.Closed)) >= facts.MinSlowShare*c.PerSecond*n.Seconds() {
 		if f == nil {
 			f = &Finding{Of: len(n.Ledger.Slow), Confidence: 0.88}
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, fmt.Sprintf("a call takes %s more on a new connection, and %s on an open "+
-			"one: that is %.0f %% of what those wait for that get a new one", facts.Dur(c.PriceNs), facts.Dur(c.CallNs),
-			c.Share()*100), float64(c.PriceNs), "ns")
+			"one: that is %.0f %% of what those wait for that get a new one", facts.Dur(c.OpeningNs),
+			facts.Dur(c.CallNs),
+			c.Share()*100), float64(c.OpeningNs), "ns")
 	}
 	if f == nil {
 		return nil
 	}
-	idle, work := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs }), facts.SpreadOf(all.Ended,
-		(*facts.Conn).Work)
+	idle, work := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs }),
+		facts.PercentilesOf(all.Closed,
+			(*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, fmt.Sprintf("%s opened %.3g connections per second and closed %.3g itself, for "+
 		"%.3g calls per second", all.Name, float64(len(all.Opened()))/n.Seconds(),
-		float64(len(all.Ended))/n.Seconds(), float64(all.Calls())/n.Seconds()), float64(len(all.Ended))/n.Seconds(),
+		float64(len(all.Closed))/n.Seconds(), float64(all.AppCalls())/n.Seconds()),
+		float64(len(all.Closed))/n.Seconds(),
 		"per second")
 	f.support(recording.SourceTap, fmt.Sprintf("it closed them %s after their last call (9 of 10 within %s), soon "+
-		"and after no fixed time: not for being idle", facts.Dur(idle.Mid), facts.Dur(idle.High)), float64(idle.Mid),
+		"and after no fixed time: not for being idle", facts.Dur(idle.Median), facts.Dur(idle.P90)),
+		float64(idle.Median),
 		"ns")
-	if passed := facts.PassedOver(all.Ended, facts.DialsOf(all.Fresh)); len(passed) > 0 {
+	if passed := facts.IdleDuringDials(all.Closed, facts.DialTimes(all.Dialled)); len(passed) > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d of the %d had lain idle while others were dialled: those were "+
-			"of another pool, or lost by the application", len(passed), len(all.Ended)), float64(len(passed)),
+			"of another pool, or lost by the application", len(passed), len(all.Closed)), float64(len(passed)),
 			"connections")
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("some were given to the next caller, others closed: %d to %d calls on "+
-		"each, up to %d connections open at once", work.Low, work.High, all.AtOnce()), float64(all.AtOnce()),
+		"each, up to %d connections open at once", work.P10, work.P90, all.MaxConcurrent()),
+		float64(all.MaxConcurrent()),
 		"connections")
 	f.opening(all)
 	if len(found) > 1 {
@@ -71,7 +76,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		"same", 0, "")
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
-		all.AtOnce())}, remedy.For(n, remedy.LargerIdleLimit, remedy.Values{"connections": all.AtOnce()})...)
+		all.MaxConcurrent())}, remedy.For(n, remedy.LargerIdleLimit,
+		remedy.Values{"connections": all.MaxConcurrent()})...)
 	f.See = []string{
 		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",

@@ -10,12 +10,12 @@ import (
 const (
 	// WaitsSome is the least part of its demand for CPU that it must spend waiting before slow calls are laid on the
 	// scheduler: on a machine that is merely busy a few calls are held up now and then.
-	WaitsSome = 0.3
+	MinRunQueueShare = 0.3
 )
 
 // OnItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
 // for the command line tools, which may live too short to be seen with one, by name.
-func (n *Node) OnItsCPUs() (callers, strangers float64) {
+func (n *Node) NeighbourCores() (callers, strangers float64) {
 	for _, w := range n.Neighbours() {
 		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID),
 			"cpu_ns")) > 0
