@@ -70,10 +70,10 @@ func explainBacklog(n *facts.Node) *Finding {
 
 // supportDials says how long the clients of this host took to connect, where a SYN had to be retransmitted.
 func (f *Finding) supportDials(n *facts.Node) {
-	who := map[string]int64{}
-	if late, dials, longest := n.LateDials(who); late > 0 {
+	if d := n.Dials(); d.Late > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
-			"more, up to %s, most of %s", late, dials, facts.Dur(longest), facts.KeysByValue(who)[0]), float64(late),
+			"more, up to %s, most of %s", d.Late, d.Count, facts.Dur(d.MaxLateNs),
+			facts.KeysByValue(d.LateByProgram)[0]), float64(d.Late),
 			"connections")
 	}
 }
@@ -86,10 +86,10 @@ func isConnectLoss(a account.Account, s account.Segment) bool {
 // shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came
 // through took.
 func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
-	connectionNs, callNs, _ := n.Prices()
+	cost := n.ConnectionCost()
 	dropped := b.Drops * facts.SYNTimeoutNs
-	served := n.Growth("total_commands_processed")*float64(callNs) +
-		n.Growth("total_connections_received")*float64(connectionNs)
+	served := n.Growth("total_commands_processed")*float64(cost.CallNs) +
+		n.Growth("total_connections_received")*float64(cost.OpeningNs)
 	if dropped == 0 {
 		return 0
 	}

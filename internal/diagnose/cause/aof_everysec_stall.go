@@ -53,7 +53,7 @@ func explainEverysec(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.Fsync), 1, "")
 	if delayed > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait "+
 			"any longer for the fsync before it", delayed), delayed, "writes")

@@ -51,7 +51,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.Fsync), 1, "")
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
 	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,

@@ -26,7 +26,7 @@ var askRedirect = Cause{
 func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
 	again := max(r.Ask, r.Asking) + r.TryAgain
-	if again < facts.MinRedirects || again < facts.MinRedirectShare*(r.DataCalls+again) {
+	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}

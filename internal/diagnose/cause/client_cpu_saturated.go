@@ -30,7 +30,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	all := n.ProcessThreads()
 	starved := map[int]bool{}
 	for pid, t := range all {
-		starved[pid] = starvedOf(n, t) >= facts.MinRunQueueShare
+		starved[pid] = starvedOf(n, t) >= minRunQueueShare
 	}
 	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
 		switch {

@@ -34,7 +34,7 @@ func explainPause(n *facts.Node) *Finding {
 		stall = facts.IdleServerWait{} // calls without a connection wait for that
 	}
 	share := finding(n, stall.Claim, 0).ExcessShare
-	kept, _ := n.DelayedReplies()
+	kept := n.DelayedReplies()
 	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
 		!p.ClientsMayBlock &&
 			n.AllClientsListed())
@@ -72,7 +72,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 		f.Confidence = 0.85
 	}
 	f.supportPause(p)
-	f.supportKeptBack(n.DelayedReplies())
+	f.supportDelayedReplies(n.DelayedReplies())
 	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host "+
 		"held "+
 		"up the server", w.Claim.Calls, len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
@@ -99,8 +99,8 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 
 // pauseOfWrites: readers, and with them the probe, notice nothing.
 func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
-	kept, byOp := n.DelayedReplies()
-	f := finding(n, kept, 0.75)
+	kept := n.DelayedReplies()
+	f := finding(n, kept.Claim, 0.75)
 	f.ExcessShare = max(p.BlockedShare, 0.3, f.ExcessShare)
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
@@ -112,7 +112,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 			"how many waited for the pause is not known", 0, "")
 	}
 	f.supportPause(p)
-	f.supportKeptBack(kept, byOp)
+	f.supportDelayedReplies(kept)
 	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks "+
 		"(blocked_clients)", p.MaxBlocked, p.BlockedShare*100), p.MaxBlocked, "clients")
 	if p.BlockedClient != "" {
@@ -199,13 +199,13 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	return f
 }
 
-// supportKeptBack names the commands.
-func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
-	if cl.Calls == 0 {
+// supportDelayedReplies names the commands whose replies the server delayed.
+func (f *Finding) supportDelayedReplies(d facts.DelayedReplies) {
+	if d.Calls == 0 {
 		return
 	}
-	ops := facts.KeysByValue(byOp)
+	ops := facts.KeysByValue(d.MaxNsByOp)
 	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
-		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
-		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
+		"before it answered, up to %s: %s, which never block of themselves", d.Calls, facts.Dur(d.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(d.Calls), "calls")
 }

@@ -78,7 +78,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
 		"a call takes %s", facts.Dur(opening.Median), facts.Dur(opening.P90), facts.Dur(worst.RoundTripNs())),
 		float64(opening.Median), "ns")
-	if alone, _, _ := n.Prices(); float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
+	if alone := n.ConnectionCost().OpeningNs; float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
 		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
 			"slow each other down", facts.Dur(alone)), float64(alone), "ns")
 	}

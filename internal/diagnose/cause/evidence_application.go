@@ -31,3 +31,7 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 			"ns")
 	}
 }
+
+// minPoolWaitShare of the goroutines or threads that are in calls wait for the pool; fewer is a pool that is short of a
+// connection now and then.
+const minPoolWaitShare = 0.2

@@ -15,7 +15,7 @@ func (f *Finding) supportAlone(n *facts.Node) {
 	looks, held, chance := 0, 0, 0.0
 	for _, o := range n.Fanouts() {
 		looks, held, chance = looks+o.Samples, held+o.WithOthers, chance+o.ByChance
-		if o.Share() >= facts.MinFanoutShare {
+		if o.Share() >= minFanoutShare {
 			return
 		}
 	}
@@ -62,3 +62,17 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients that ask this node once a minute would ask as often",
 		r.Calls/n.Seconds()*60), r.Calls/n.Seconds()*60, "clients")
 }
+
+// minFanoutShare is the least share of the sampled waits that belong to a fan-out: below it, most slow calls have
+// another pattern.
+const minFanoutShare = 0.5
+
+// Fewer redirects than both of these concern a key or two in passing.
+const (
+	minRedirectShare = 0.01 // of the calls
+	minRedirects     = 10   // during the watch
+)
+
+// minRefreshRate is the rate of map refreshes, per second and node, from which they are too many: one client that
+// refreshes on its own asks a few times per minute.
+const minRefreshRate = 1.0

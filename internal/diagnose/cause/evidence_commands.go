@@ -8,6 +8,10 @@ import (
 	"slowpath/internal/recording"
 )
 
+// minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
+// time is known to some milliseconds per second, and what the thread does between commands only adds to it.
+const minStalledRatio = 1.5
+
 // doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
 // is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
 // last.
@@ -36,11 +40,11 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	switch {
 	case !ok:
 		return
-	case float64(own) > facts.MinStalledRatio*float64(cpu) && own > int64(1e8):
+	case float64(own) > minStalledRatio*float64(cpu) && own > int64(1e8):
 		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
 			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
 	// most of what these lasted may be of that
-	case float64(all) > facts.MinStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
+	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
 			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
 			facts.Dur(used)),

@@ -98,3 +98,6 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
 		float64(closed), "connections")
 }
+
+// minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.
+const minSlowShare = 0.5

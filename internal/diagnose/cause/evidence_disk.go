@@ -61,3 +61,11 @@ func (f *Finding) supportAppended(n *facts.Node) {
 			grown, "bytes")
 	}
 }
+
+// orUnknown is the value of a parameter, or that it is not known.
+func orUnknown(value string) string {
+	if value == "" {
+		return "unknown (CONFIG GET is forbidden)"
+	}
+	return value
+}

@@ -37,7 +37,7 @@ func saturation(n *facts.Node) *Finding {
 		return nil
 	}
 	heavy := n.LongWorkShare() / d.Run
-	if heavy >= facts.MinOtherWorkShare {
+	if heavy >= minOtherWorkShare {
 		return nil
 	}
 	f := finding(n, n.UnexplainedWaits(), 0.6)
@@ -45,8 +45,8 @@ func saturation(n *facts.Node) *Finding {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Total() // the rest of its demand went to whoever had the CPU
-	if callers, strangers := n.NeighbourCores(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if c := n.NeighbourCores(); c.Others > c.Callers &&
+		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
@@ -91,7 +91,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 		return
 	}
 	line := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
-	if open < facts.MinOversizedConns || line < facts.MinOversizedQueue {
+	if open < minOversizedConns || line < minOversizedQueue {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
@@ -147,6 +147,8 @@ func saturationFix(n *facts.Node) []string {
 		"Keep what is asked most in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
 }
 
+const minOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs of the server itself
+
 const looseRun = 0.85 // where only INFO tells, which does not know of waits
 
 const hardlyWait = 0.25 // of a call's time
@@ -158,4 +160,14 @@ const saturatedCrowd = 0.55
 // the time has no lasting queue (M/M/1 at 0.9: ten queued).
 const (
 	bulkBytes = 32 << 10
+)
+
+// Bounds that several causes of a lack of CPU time share.
+const (
+	// minRunQueueShare is the least share of its demand for CPU that a thread waits in the run queue before slow calls
+	// are attributed to the scheduler: on a machine that is merely busy a few calls are delayed now and then.
+	minRunQueueShare  = 0.3
+	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody
+	minOversizedConns = 256 // of one process, in use
+	minOversizedQueue = 128 // calls of that process in flight at a time
 )

@@ -35,7 +35,7 @@ func explainFanout(n *facts.Node) *Finding {
 	all := n.Fanouts()
 	shares := map[string]float64{}
 	for process, f := range all {
-		if s := f.Share(); s >= facts.MinFanoutShare {
+		if s := f.Share(); s >= minFanoutShare {
 			shares[process] = s
 		}
 	}

@@ -2,11 +2,13 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
@@ -125,12 +127,14 @@ func standing(n *facts.Node) (primary, known bool) {
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
 
+// medianWork is the median of a property of some nodes, of which there must be one at least.
 func medianWork(ws []work, of func(work) float64) float64 {
 	var all []float64
 	for _, w := range ws {
 		all = append(all, of(w))
 	}
-	return facts.MedianOf(all)
+	slices.Sort(all)
+	return stats.MedianUpper(all)
 }
 
 func (w work) source() string {

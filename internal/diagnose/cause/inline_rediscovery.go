@@ -27,7 +27,7 @@ var inlineRediscovery = Cause{
 
 func explainInline(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
-	if r.Moved < facts.MinRedirects {
+	if r.Moved < minRedirects {
 		return nil
 	}
 	in := c.InlineFetches()
@@ -101,8 +101,7 @@ func inlineCost(c *facts.Case, in facts.InlineFetch) (trip, each float64) {
 		if r := n.MapRefresh(); r.Calls > asked.Calls {
 			asked = r
 		}
-		p, _, _ := n.Prices()
-		price = max(price, p)
+		price = max(price, n.ConnectionCost().OpeningNs)
 	}
 	trip, question := c.CallAndMapNs(asked)
 	switch {

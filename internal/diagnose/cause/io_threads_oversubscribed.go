@@ -38,7 +38,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := n.Demand()
-	if float64(t.Configured) < t.CPUs || t.Run < facts.MinIOThreadCores || t.Wait/max(t.Total(),
+	if float64(t.Configured) < t.CPUs || t.Run < minIOThreadCores || t.Wait/max(t.Total(),
 		1e-9) < ioThreadsWait &&
 		!t.ByQuota {
 		return nil

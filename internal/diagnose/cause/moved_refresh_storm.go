@@ -49,13 +49,13 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			busiest, asked, worst = n, one, one.Usec
 		}
 	}
-	if busiest == nil || calls < facts.MinRefreshRate*c.Seconds() || asked.Command == "" {
+	if busiest == nil || calls < minRefreshRate*c.Seconds() || asked.Command == "" {
 		return nil
 	}
 	if !r.ErrorsCounted {
 		return movedUncounted(c, busiest, asked)
 	}
-	if r.Moved < facts.MinRedirects || r.Moved < facts.MinRedirectShare*(r.DataCalls+r.Moved) ||
+	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) ||
 		!asked.FollowsMoved() ||
 		looksWith(c, "errorstat_MOVED.count") < movedLooks {
 		return nil
@@ -117,7 +117,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 // the map is asked for so often that it weighs on them.
 func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) *Finding {
 	changes, pattern := c.OwnersChanged(), busiest.RefreshWaitShare(asked)
-	if changes < facts.MinRedirects || pattern == 0 {
+	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}

@@ -27,7 +27,7 @@ var nPlusOneRoundtrips = Cause{
 // Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection is just
 // that: a pool that hands out the last one used keeps one busy however independent the requests are.
 const (
-	tripNs      = facts.FloorNs
+	tripNs      = floorNs
 	mostlyWaits = 0.5 // of the time: its caller waits more than it works
 	chainCalls  = 10  // per second: dependent calls that a request may well make
 	oneAtATime  = 0.7 // of the path's round trip that a call takes at least, where calls do not overlap
@@ -37,11 +37,11 @@ const (
 
 func explainNPlusOne(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < tripNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // not the path is what a call takes
 	}
 	work := n.ProbeWorkNs()
-	if kept.MinNs < facts.FloorOfWork*work {
+	if kept.MinNs < floorOfWork*work {
 		return nil
 	}
 	var chains []facts.ConnTimeline

@@ -117,7 +117,7 @@ func explainNagle(n *facts.Node) *Finding {
 			float64(g.meanNs()), "ns")
 	}
 	f.weighACKs(n, calls)
-	if d, ok := n.Demand(); ok && d.Measured && d.Total() < facts.MaxIdleDemand {
+	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {
 		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait",
 			d.Total()*100), d.Total(), "of the time")
 	}

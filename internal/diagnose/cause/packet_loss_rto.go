@@ -116,7 +116,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	if overflow || !l.SeenOnPort || probesOnly || l.LostSegs < lossSegments || l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
-	_, callNs, _ := n.Prices()
+	callNs := n.ConnectionCost().CallNs
 	waited, served := l.LostSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
 	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again "+

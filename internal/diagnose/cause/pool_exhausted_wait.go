@@ -77,7 +77,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		each := float64(u.CallNs) / 1e9
 		all += u.CallsPerSecond * each
 		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
-			slowShare(n, c) >= facts.MinSlowShare {
+			slowShare(n, c) >= minSlowShare {
 			continue
 		}
 		waiting += u.CallsPerSecond * each * waits(u)
@@ -168,7 +168,7 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(facts.IsPoolWait)
-	if !ok || w.Share < facts.MinPoolWaitShare {
+	if !ok || w.Share < minPoolWaitShare {
 		if f != nil && len(c.Applications) > 0 && c.CallersAreAmong(c.Applications) {
 			return nil // all who call were looked at, and none of them waits
 		}

@@ -118,7 +118,7 @@ const restSeconds = 2
 // do not use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(facts.IsPoolWait)
-	if !ok || w.Share < facts.MinPoolWaitShare {
+	if !ok || w.Share < minPoolWaitShare {
 		return f
 	}
 	var used int64

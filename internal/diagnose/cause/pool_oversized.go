@@ -37,12 +37,12 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
 	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand ||
-		n.LongWorkShare() >= facts.MinOtherWorkShare*d.Run ||
+		n.LongWorkShare() >= minOtherWorkShare*d.Run ||
 		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if callers, strangers := n.NeighbourCores(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if c := n.NeighbourCores(); c.Others > c.Callers &&
+		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs there would be no line
 	}
 	var worst facts.PoolUse
@@ -54,7 +54,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		}
 		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
 		all += under
-		if len(u.Used) < facts.MinOversizedConns || facts.ClientTools[c.Comm] || under < facts.MinOversizedQueue ||
+		if len(u.Used) < minOversizedConns || facts.ClientTools[c.Comm] || under < minOversizedQueue ||
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}

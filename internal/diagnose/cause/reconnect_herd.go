@@ -2,11 +2,14 @@ package cause
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
@@ -151,7 +154,8 @@ func herdByCounters(n *facts.Node) *Finding {
 	for i := 1; i < len(received); i++ {
 		usual = append(usual, max(received[i].Value-received[i-1].Value, 0))
 	}
-	typical := facts.MedianOf(usual)
+	slices.Sort(usual)
+	typical := stats.MedianUpper(usual)
 	var spells facts.Spans
 	most, restarts := 0.0, 0
 	for i := 1; i < len(received); i++ {
@@ -204,7 +208,7 @@ func herdByCounters(n *facts.Node) *Finding {
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
 		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.FromNs && e.TimeNs <= s.ToNs &&
-			facts.IsConnClosed(recording.DetailOf[recording.ErrorDetail](e)) {
+			isConnClosed(recording.DetailOf[recording.ErrorDetail](e)) {
 			return true
 		}
 	}
@@ -223,4 +227,9 @@ func herdFix(n *facts.Node) []string {
 			"connections in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
 	}
 	return append(fix, "Fewer connections in all: smaller pools, or a proxy beside the callers that keeps its own")
+}
+
+// isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.
+func isConnClosed(d recording.ErrorDetail) bool {
+	return strings.Contains(d.Message, "connection was closed before the reply")
 }

@@ -32,13 +32,13 @@ const (
 
 func explainFloor(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < facts.FloorNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
 	workNs := n.ProbeWorkNs()
 	d, known := n.Demand()
 	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
-	if kept.MinNs < facts.FloorOfWork*workNs || known && d.Total() > facts.MaxIdleDemand || blocked >= blockedOften {
+	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
@@ -63,7 +63,7 @@ func explainFloor(n *facts.Node) *Finding {
 		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Total()*100), d.Total(),
 			"of the time")
 	}
-	if p50 := n.Ledger.Users.P50Ns; p50 >= facts.FloorNs && n.Ledger.Users.FromClient {
+	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
 		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
 			n.Ledger.Users.Calls, facts.Dur(p50)), float64(p50), "ns")
 	}
@@ -123,7 +123,7 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 func (f *Finding) weighDistance(n *facts.Node) {
 	a := n.Acknowledgements()
 	switch {
-	case a.MinRTTNs >= facts.FloorNs:
+	case a.MinRTTNs >= floorNs:
 		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
 			"too (TCP; the median of %d connections)", facts.Dur(a.MinRTTNs), a.Conns), float64(a.MinRTTNs), "ns")
 	case a.Conns > 0:

@@ -41,9 +41,9 @@ func explainContention(n *facts.Node) *Finding {
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
 	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.Pattern()) &&
-		waits >= facts.MinRunQueueShare
+		waits >= minRunQueueShare
 	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && noticed(n)
-	if !slow && !always && !(waits >= facts.MinRunQueueShare && crowded(n)) {
+	if !slow && !always && !(waits >= minRunQueueShare && crowded(n)) {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
@@ -123,8 +123,8 @@ func noticed(n *facts.Node) bool {
 func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
-	callers, strangers := n.NeighbourCores()
-	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
+	c := n.NeighbourCores()
+	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
@@ -135,7 +135,7 @@ const crowdedTail = 10
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
 func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	t := n.IOThreads()
-	if t.Run < facts.MinIOThreadCores || float64(t.Configured) < t.CPUs {
+	if t.Run < minIOThreadCores || float64(t.Configured) < t.CPUs {
 		return
 	}
 	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
@@ -156,13 +156,13 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 		}
 		return
 	}
-	callers, strangers := n.NeighbourCores()
-	if callers <= strangers {
+	c := n.NeighbourCores()
+	if c.Callers <= c.Others {
 		return
 	}
-	f.ExcessShare *= strangers / (callers + strangers)
+	f.ExcessShare *= c.Others / (c.Callers + c.Others)
 	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, "+
-		"others %.2f", callers, strangers), callers, "cores")
+		"others %.2f", c.Callers, c.Others), c.Callers, "cores")
 }
 
 // callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it

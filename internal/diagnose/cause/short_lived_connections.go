@@ -64,10 +64,10 @@ func explainShortLived(n *facts.Node) *Finding {
 		}
 	}
 	f.supportShortLived(n)
-	if found, _, _ := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(n.Callers()), func(r facts.Redial) bool {
+	if found := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(n.Callers()), func(r facts.Redial) bool {
 		return !r.PoolOverflows() ||
 			!r.Reused()
-	})); len(found) > 0 {
+	})).Callers; len(found) > 0 {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, fmt.Sprintf("%s has a pool: some of its connections are used again and again, "+
 			"others are closed after a call or two", facts.CallerNames(found)), float64(len(found)), "processes")

@@ -29,17 +29,18 @@ func explainStale(n *facts.Node) *Finding {
 	if len(callers) == 0 {
 		return staleByCounters(n)
 	}
-	found, all, cost := facts.SumRedials(n.StaleRedials(callers))
-	if len(found) == 0 {
+	sum := facts.SumRedials(n.StaleRedials(callers))
+	if len(sum.Callers) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.Overhead(callers), n, cost, 0.88)
+	most := sum.Largest
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.88)
 	if f == nil {
 		return nil
 	}
-	idle := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
+	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
-		"after %s to %s without one", len(all.Closed), all.Name, facts.Dur(idle.P10), facts.Dur(idle.P90)),
+		"after %s to %s without one", len(most.Closed), most.Name, facts.Dur(idle.P10), facts.Dur(idle.P90)),
 		float64(idle.Median), "ns")
 	limit := n.IdleLimitNs()
 	switch _, told := n.Config("timeout"); {
@@ -54,20 +55,21 @@ func explainStale(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
 			"what stands before it", 0, "")
 	}
-	if late := lateNotice(all.Closed); late.Median > 0 {
+	if late := lateNotice(most.Closed); late.Median > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
 			"next call met it", facts.Dur(late.Median)), float64(late.Median), "ns")
 	}
-	f.opening(all)
+	f.opening(most)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.Dialled), len(all.Opened())),
-		float64(len(all.Dialled)),
+		"behind the handshake: somebody waited for them", len(most.Dialled), len(most.Opened())),
+		float64(len(most.Dialled)),
 		"connections")
-	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+	if len(sum.Callers) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(sum.Callers),
+			facts.CallerNames(sum.Callers)),
+			float64(len(sum.Callers)), "processes")
 	}
-	f.remote(all.Caller)
+	f.remote(most.Caller)
 	f.Fix = staleFix(n, limit, idle.P10)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",

@@ -58,7 +58,7 @@ type handshakeWork struct {
 
 // speaksTLS: the probe does, or the server says so.
 func speaksTLS(n *facts.Node) bool {
-	if _, _, tls := n.Prices(); tls {
+	if n.ConnectionCost().TLS {
 		return true
 	}
 	port, ok := n.Config("tls-port")

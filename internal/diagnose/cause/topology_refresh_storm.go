@@ -28,14 +28,14 @@ var topologyRefreshStorm = Cause{
 
 func explainRefreshStorm(n *facts.Node) *Finding {
 	r := n.MapRefresh()
-	if r.FollowsMoved() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= facts.MinRedirects {
+	if r.FollowsMoved() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= minRedirects {
 		return nil
 	}
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindCommand && (!s.Stopped || s.Busy) && facts.IsMapCommand(s.Command)
 	})
 	pattern := n.RefreshWaitShare(r)
-	if !h.Matters() && pattern == 0 || r.Calls < facts.MinRefreshRate*n.Seconds() {
+	if !h.Matters() && pattern == 0 || r.Calls < minRefreshRate*n.Seconds() {
 		return nil
 	}
 	f := finding(n, h.Claim, 0.9)

@@ -46,7 +46,7 @@ func (n *Node) AcceptQueue() AcceptQueue {
 	// lay the drops on it.
 	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && n.Churn().Many()
 	// Each connection that came late was dropped once at least.
-	b.LateDials, _, _ = n.LateDials(nil)
+	b.LateDials = n.Dials().Late
 	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
 	b.DropsAreOwn = b.Drops > 0 && (full || (b.FreshRetransmitted > 0 || short || late) && b.KeptRetransmitted == 0)
 	return b
@@ -55,26 +55,3 @@ func (n *Node) AcceptQueue() AcceptQueue {
 // UsualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
 // tcp-backlog 511).
 const DefaultBacklog = 128
-
-// SynWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
-const SYNTimeoutNs = 1e9
-
-// LateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
-// counts those by program.
-func (n *Node) LateDials(who map[string]int64) (late, dials int, longestNs int64) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side != recording.Client || d.DialNs <= 0 {
-			continue
-		}
-		dials++
-		if d.DialNs >= int64(SYNTimeoutNs*0.9) {
-			late++
-			longestNs = max(longestNs, d.DialNs)
-			if who != nil {
-				who[d.Comm]++
-			}
-		}
-	}
-	return late, dials, longestNs
-}

@@ -78,13 +78,6 @@ func (n *Node) HasLatencyEvent(events map[string]bool) bool {
 	return false
 }
 
-func OrUnknown(s string) string {
-	if s == "" {
-		return "unknown (CONFIG GET is forbidden)"
-	}
-	return s
-}
-
 // SortedByNs lists the keys, those with the largest value first.
 func KeysByValue(m map[string]int64) []string {
 	keys := make([]string, 0, len(m))

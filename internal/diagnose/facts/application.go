@@ -203,10 +203,6 @@ func (a *Application) ThreadNoun() string {
 	return "goroutines"
 }
 
-// PoolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a
-// connection.
-const MinPoolWaitShare = 0.2
-
 func IsPoolWait(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
 
 // SameCallers says that every process that calls is one of the applications, by its name: comm has 15 characters of it.

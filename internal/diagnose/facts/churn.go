@@ -1,12 +1,5 @@
 package facts
 
-import (
-	"sort"
-
-	"slowpath/internal/diagnose/account"
-	"slowpath/internal/recording"
-)
-
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
 	MinChurn          = 10.0  // connections per second that are closed again …
@@ -19,11 +12,9 @@ const (
 
 // Churn is the coming and going of connections, without slowpath's own.
 type Churn struct {
+	ConnectionCost
 	PerSecond       float64 // connections that were opened and closed again
 	CommandsPerConn float64 // per such connection, all commands of the server counted
-	OpeningNs       int64   // of a fresh connection before its first command
-	CallNs          int64   // of a command on a kept connection
-	TLS             bool
 	// of the application on such a connection, the one in the middle, as the kernel source saw them; 0: not seen
 	AppCallsPerConn float64
 }
@@ -77,7 +68,7 @@ func (n *Node) findChurn() Churn {
 	}
 	gone := received.Growth() - stayed - own.Fresh
 	c := Churn{PerSecond: max(gone, 0) / seconds}
-	commands := n.Growth("total_commands_processed") - 2*own.Fresh - own.Kept - ownPerPoll*n.Growth("self.polls")
+	commands := n.Growth("total_commands_processed") - 2*own.Fresh - own.Kept - commandsPerPoll*n.Growth("self.polls")
 	c.CommandsPerConn = max(commands, 0) / max(gone, 1)
 	var closed []*Conn
 	for _, caller := range n.Callers() {
@@ -86,62 +77,6 @@ func (n *Node) findChurn() Churn {
 	if len(closed) >= MinClosedConns {
 		c.AppCallsPerConn = float64(PercentilesOf(closed, (*Conn).AppCalls).Median)
 	}
-	c.OpeningNs, c.CallNs, c.TLS = n.Prices()
+	c.ConnectionCost = n.ConnectionCost()
 	return c
-}
-
-// ownPerPoll is about how many commands a poll of the server source sends.
-const ownPerPoll = 4
-
-type ProbeCalls struct{ Fresh, Kept float64 }
-
-// OwnCalls counts the probe's calls in a stretch of time: each fresh one is a connection that the server counts.
-func (n *Node) ProbeCalls(from, to int64) (o ProbeCalls) {
-	for _, c := range n.Rec.Calls {
-		if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < from || c.StartNs >= to {
-			continue
-		}
-		if c.Conn == "fresh" {
-			o.Fresh++
-		} else {
-			o.Kept++
-		}
-	}
-	return o
-}
-
-// Where the probe made no fresh or no kept calls: a connection costs about one and a half commands on any path.
-const (
-	assumedPriceNs = int64(150_000)
-	assumedCallNs  = int64(100_000)
-)
-
-// Prices are what the probe paid, in the median: for a connection (connect, TLS, and what its first reply took longer
-// than one on an open connection: the server had to accept it) and for a command on an open one.
-func (n *Node) Prices() (connectionNs, callNs int64, tls bool) {
-	kept, ok := n.Ledger.Path(n.Address, "kept")
-	var opening []int64
-	for _, c := range n.Rec.Calls {
-		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" || c.Error != "" {
-			continue
-		}
-		var ns int64
-		for _, s := range n.Rec.Segments[c.ID] {
-			switch s.State {
-			case account.Dial:
-				ns += s.ToNs - s.FromNs
-			case account.TLS:
-				ns += s.ToNs - s.FromNs
-				tls = true
-			case account.Handshake:
-				ns += max(0, s.ToNs-s.FromNs-kept.P50Ns)
-			}
-		}
-		opening = append(opening, ns)
-	}
-	if len(opening) == 0 || !ok || kept.P50Ns <= 0 {
-		return assumedPriceNs, assumedCallNs, tls
-	}
-	sort.Slice(opening, func(i, j int) bool { return opening[i] < opening[j] })
-	return opening[len(opening)/2], kept.P50Ns, tls
 }

@@ -66,10 +66,18 @@ func (n *Node) Pause() Pause {
 	return p
 }
 
+// DelayedReplies is the time in which the server had read calls of its users, and slept before it answered them: calls
+// of commands that never block by themselves, on connections where no command before them does.
+type DelayedReplies struct {
+	Claim
+	// MaxNsByOp is the longest delay in nanoseconds by command.
+	MaxNsByOp map[string]int64
+}
+
 // KeptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
 // that never block of themselves, on connections where no command before them does. By command it tells how long they
 // waited.
-func (n *Node) DelayedReplies() (Claim, map[string]int64) {
+func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, behind := map[string]int64{}, map[string][]Span{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
 		conn := recording.DetailOf[recording.WaiterDetail](e).Client
@@ -96,7 +104,7 @@ func (n *Node) DelayedReplies() (Claim, map[string]int64) {
 		}
 		return ns
 	})
-	return cl, byOp
+	return DelayedReplies{cl, byOp}
 }
 
 // Listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not

@@ -13,9 +13,6 @@ const (
 	// simultaneous is the part of a slow call's wait within which the others were sent: so small that calls which have
 	// nothing to do with each other seldom come so close and nothing after them, whatever their rate; see byChance.
 	maxSendGap = 0.1
-	// FanoutShare is the least part of the waits that were looked at: below, the pattern is not that of most slow
-	// calls.
-	MinFanoutShare = 0.5
 	// FanoutSamples is how many looks make a pattern.
 	MinFanoutSamples = 3
 )

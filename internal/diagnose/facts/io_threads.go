@@ -41,17 +41,3 @@ func (n *Node) IOThreads() IOThreads {
 	}
 	return t
 }
-
-// Bounds: threads that hardly run disturb nobody, and threads that get a CPU when they want one are not too many.
-const (
-	MinIOThreadCores = 0.1 // cores, all together
-)
-
-// OthersCores is what other processes used of the server's CPUs.
-func (n *Node) TotalNeighbourCores() float64 {
-	cores := 0.0
-	for _, w := range n.Neighbours() {
-		cores += w.Cores
-	}
-	return cores
-}

@@ -222,8 +222,6 @@ const (
 	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the
 	// map too often was noticed at 18 %.
 	MinRefreshShare = 0.05
-	// RefreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
-	MinRefreshRate = 1.0 // per second
 	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
 	maxFetchesPerMoved = 1.0
 )

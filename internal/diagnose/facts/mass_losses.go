@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"slowpath/internal/recording"
 )
@@ -111,9 +110,4 @@ func (n *Node) RefusedDials(s Span) (count int) {
 		}
 	}
 	return count
-}
-
-// CutOff reports whether an error of slowpath's own says that the other end closed.
-func IsConnClosed(d recording.ErrorDetail) bool {
-	return strings.Contains(d.Message, "connection was closed before the reply")
 }

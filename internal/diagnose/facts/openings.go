@@ -46,15 +46,6 @@ const (
 	MinHerdConcurrent = 8
 )
 
-// MedianOf is the median of some values; 0 of none.
-func MedianOf(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
-}
-
 // Driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
 // given back, or the pool was cold.
 func (n *Node) OpenedForKnownReason(callers []*Caller) map[*Conn]bool {

@@ -1,9 +1,5 @@
 package facts
 
-const (
-	MinSlowShare = 0.5
-)
-
 // PoolUse is how a caller uses its connections.
 type PoolUse struct {
 	*Caller
@@ -41,8 +37,3 @@ func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 		float64(calls)/longest
 	return u, true
 }
-
-const (
-	MinOversizedConns = 256 // of one process, in use
-	MinOversizedQueue = 128 // of them at a time
-)

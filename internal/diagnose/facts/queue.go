@@ -1,9 +1,8 @@
 package facts
 
 const (
-	SaturatedDemand   = 0.9
-	SaturatedRun      = 0.5 // below, it is not its own work that fills the time
-	MinOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs
+	SaturatedDemand = 0.9
+	SaturatedRun    = 0.5 // below, it is not its own work that fills the time
 )
 
 // Queue is what a call of the probe waited behind others.

@@ -91,15 +91,25 @@ func (r Redial) CostNs() int64 {
 	return ns * int64(min(len(r.Closed), len(r.Dialled))) / int64(max(len(r.Dialled), 1))
 }
 
-// MostOf puts the redials of callers together: whose they are, the one with the most connections, and what all cost.
-func SumRedials(list []Redial) (callers []*Caller, most Redial, costNs int64) {
+// RedialSum are the redials of several callers.
+type RedialSum struct {
+	// Callers are those who redialled.
+	Callers []*Caller
+	// Largest is the redial with the most closed connections.
+	Largest Redial
+	// CostNs is what all of them cost, in nanoseconds.
+	CostNs int64
+}
+
+// SumRedials adds up redials.
+func SumRedials(list []Redial) (sum RedialSum) {
 	for _, r := range list {
-		callers, costNs = append(callers, r.Caller), costNs+r.CostNs()
-		if len(r.Closed) > len(most.Closed) {
-			most = r
+		sum.Callers, sum.CostNs = append(sum.Callers, r.Caller), sum.CostNs+r.CostNs()
+		if len(r.Closed) > len(sum.Largest.Closed) {
+			sum.Largest = r
 		}
 	}
-	return callers, most, costNs
+	return sum
 }
 
 // GreetingOf is the handshake that most of the connections began with.

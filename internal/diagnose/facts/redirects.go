@@ -8,12 +8,6 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// Bounds: fewer are a key or two in passing.
-const (
-	MinRedirectShare = 0.01 // of the calls
-	MinRedirects     = 10   // in the watch
-)
-
 // redirects is what was sent on in a cluster.
 type Redirects struct {
 	Ask, TryAgain float64 // replies; 0 where they are not counted (before 6.2)
@@ -72,17 +66,18 @@ func (n *Node) openSlots() (out []string) {
 	return out
 }
 
-// Trips is what a call and a question for the map take, in nanoseconds.
-func (c *Case) CallAndMapNs(r MapRefresh) (call, question float64) {
+// CallAndMapNs are the median time in nanoseconds of a call to a node of the cluster, and the time of a call that
+// fetches the map, whose server time is that of the refreshes.
+func (c *Case) CallAndMapNs(r MapRefresh) (callNs, mapNs float64) {
 	for _, n := range c.Nodes {
-		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && call == 0 {
-			call = float64(kept.P50Ns)
+		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && callNs == 0 {
+			callNs = float64(kept.P50Ns)
 		}
 	}
-	if call == 0 {
-		call = float64(assumedCallNs)
+	if callNs == 0 {
+		callNs = float64(assumedCallNs)
 	}
-	return call, call + float64(r.PerCall())
+	return callNs, callNs + float64(r.PerCall())
 }
 
 // OwnersChanged counts signs that slots changed their owners during the watch.

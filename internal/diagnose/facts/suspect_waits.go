@@ -164,10 +164,6 @@ func (h SuspectClaim) Confidence(n *Node) float64 {
 	return best
 }
 
-// StalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
-// second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
-const MinStalledRatio = 1.5
-
 // notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
 // for a peer or a disk.
 var nestedOrWaiting = map[string]bool{

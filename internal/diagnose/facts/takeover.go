@@ -40,17 +40,6 @@ func (n *Node) NodeTimeoutMs() int {
 	return 0
 }
 
-// OwnPerSecond is how many commands per second are slowpath's own: those of the probe, each on a fresh connection after
-// some of the handshake, and of the server source.
-func (n *Node) OwnCommandsPerSecond() float64 {
-	kept, _ := n.Ledger.Path(n.Address, "kept")
-	fresh, _ := n.Ledger.Path(n.Address, "fresh")
-	return (float64(kept.Calls) + CommandsPerFresh*float64(fresh.Calls)) / n.Seconds()
-}
-
-// CommandsPerFresh is HELLO, CLIENT SETNAME, and the call itself.
-const CommandsPerFresh = 3
-
 // settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within
 // milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
 const settleNs = int64(2e9)
