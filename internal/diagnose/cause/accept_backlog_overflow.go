@@ -15,11 +15,11 @@ var acceptBacklogOverflow = Cause{
 	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "new connections whose SYN had to be retransmitted (connect takes 1, 2, 3 s) while open connections lose " +
-			"nothing",
+		T0: "new connections whose SYN had to be retransmitted (connect takes " +
+			"1, 2, 3 s) while open connections lose nothing",
 		T1: "ListenOverflows growing, and the accept queue at its limit",
-		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were " +
-			"dropped at most",
+		T2: "connections of clients on this host that took a second and more to be " +
+			"made, by process, as many as were dropped at most",
 	},
 	Explain: explainBacklog,
 }
@@ -43,22 +43,24 @@ func explainBacklog(n *facts.Node) *Finding {
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshLost+b.LateDials == 0 {
 		f.Confidence *= 0.85
-		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of "+
-			"the network namespace together", b.MaxQueue, "connections")
+		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
+			"the queue was not seen full, and the drops are counted for "+
+				"all listeners of the network namespace together")
 	}
 	if c := n.Churn(); c.Many() && b.Limit >= facts.UsualBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
-		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f "+
-			"connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
+		f.doubt(recording.SourceServer, c.PerSecond, "per second",
+			"the queue has room for %.0f, as usual; callers open %.0f connections per second", b.Limit, c.PerSecond)
 	}
 	f.supportDials(n)
 	if b.KeptSlow {
 		f.Confidence *= 0.8
-		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop "+
-			"from accepting is the root of it", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"calls on open connections were held up as well: what keeps "+
+				"the event loop from accepting is the root of it")
 	} else if b.FreshLost > 0 {
-		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0,
-			"segments")
+		f.support(recording.SourceProbe, 0, "segments",
+			"calls on open connections lost nothing meanwhile: it is not the path")
 	}
 	f.Fix = backlogFix(n, b)
 	f.See = []string{
@@ -72,9 +74,9 @@ func explainBacklog(n *facts.Node) *Finding {
 func (f *Finding) supportDials(n *facts.Node) {
 	who := map[string]int64{}
 	if late, dials, longest := n.LateDials(who); late > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
-			"more, up to %s, most of %s", late, dials, facts.Dur(longest), facts.SortedByNs(who)[0]), float64(late),
-			"connections")
+		f.support(recording.SourceTap, float64(late), "connections",
+			"%d of %d connections of clients on this host took a second and more, up to %s, most of %s", late, dials,
+			facts.Dur(longest), facts.SortedByNs(who)[0])
 	}
 }
 
@@ -98,16 +100,17 @@ func shareOfDrops(n *facts.Node, b facts.Backlog) float64 {
 
 func (f *Finding) supportBacklog(b facts.Backlog) {
 	if b.Drops > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full "+
-			"(ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
+		f.support(recording.SourceHost, b.Drops, "drops",
+			"the kernel dropped %.0f connections because the queue was full "+
+				"(ListenOverflows of the server's network namespace)", b.Drops)
 	}
 	if b.Limit > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may",
-			b.MaxQueue, b.Limit), b.MaxQueue, "connections")
+		f.support(recording.SourceHost, b.MaxQueue, "connections",
+			"up to %.0f connections waited to be accepted, where %.0f may", b.MaxQueue, b.Limit)
 	}
 	if b.FreshLost > 0 {
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first "+
-			"segments again", b.FreshLost), float64(b.FreshLost), "connections")
+		f.support(recording.SourceProbe, float64(b.FreshLost), "connections",
+			"%d of the probe's own connections had to send their first segments again", b.FreshLost)
 	}
 }
 
@@ -116,17 +119,19 @@ func backlogFix(n *facts.Node, b facts.Backlog) []string {
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string
 	if configured > 0 && configured < 4096 {
-		fix = append(fix, fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)",
-			configured))
+		fix = append(fix,
+			fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)", configured))
 	}
 	if somaxconn > 0 && somaxconn < 4096 {
-		fix = append(fix, fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network namespace (it is "+
-			"%.0f, and bounds tcp-backlog)", somaxconn))
+		fix = append(fix,
+			fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network "+
+				"namespace (it is %.0f, and bounds tcp-backlog)", somaxconn))
 	}
 	if b.KeptSlow {
-		fix = append(fix, "Find what held the event loop (the other findings): no backlog is long enough for a "+
-			"server that does not accept")
+		fix = append(fix,
+			"Find what held the event loop (the other findings): no backlog is "+
+				"long enough for a server that does not accept")
 	}
-	return append(fix, "Let callers keep their connections, and come back with jitter after an error instead of all "+
-		"at once")
+	return append(fix,
+		"Let callers keep their connections, and come back with jitter after an error instead of all at once")
 }

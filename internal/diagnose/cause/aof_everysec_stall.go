@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -52,40 +50,44 @@ func explainEverysec(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", facts.OrUnknown(a.Fsync))
 	if delayed > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait "+
-			"any longer for the fsync before it", delayed), delayed, "writes")
+		f.support(recording.SourceServer, delayed, "writes",
+			"aof_delayed_fsync rose by %.0f: so often a write did not wait any longer for the fsync before it", delayed)
 	} else {
-		f.doubt(recording.SourceServer, "aof_delayed_fsync did not rise", 0, "writes")
+		f.doubt(recording.SourceServer, 0, "writes", "aof_delayed_fsync did not rise")
 		f.Confidence = min(f.Confidence, 0.9)
 	}
 	if pending >= longFsyncNs {
-		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch "+
-			"(aof_pending_bio_fsync)", facts.Dur(pending)), float64(pending), "ns")
+		f.support(recording.SourceServer, float64(pending), "ns",
+			"an fsync was under way for %s of the watch (aof_pending_bio_fsync)", facts.Dur(pending))
 	}
 	f.supportBlocked(n, facts.DiskCalls)
 	f.supportLatency(n, everysecEvents)
-	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.CallSource(), float64(cl.Calls), "calls",
+		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
 		if v, ok := n.Info(field).Max(); ok && v > 0 {
 			child = true
-			f.support(recording.SourceServer, "a child was writing to the disk meanwhile ("+field+")", v, "")
+			f.support(recording.SourceServer, v, "", "a child was writing to the disk meanwhile (%s)", field)
 		}
 	}
-	f.Fix = []string{"Give the AOF a disk of its own, or a faster one: iostat -x 1 shows who keeps it busy (w_await, " +
-		"%util)."}
+	f.Fix = []string{"Give the AOF a disk of its own, or a faster one: iostat " +
+		"-x 1 shows who keeps it busy (w_await, %util)."}
 	if v, ok := n.Config("no-appendfsync-on-rewrite"); child && (!ok || v == "no") {
-		f.Fix = append([]string{"CONFIG SET no-appendfsync-on-rewrite yes   # no fsync while BGSAVE or BGREWRITEAOF " +
-			"writes"}, f.Fix...)
+		f.Fix = append([]string{"CONFIG SET no-appendfsync-on-rewrite yes   # " +
+			"no fsync while BGSAVE or BGREWRITEAOF writes"}, f.Fix...)
 	}
-	f.Fix = append(f.Fix, "sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: the kernel writes "+
-		"early and little instead of late and much.",
+	f.Fix = append(f.Fix,
+		"sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: the kernel "+
+			"writes early and little instead of late and much.",
 		"Or keep the AOF on a replica only: CONFIG SET appendonly no here.")
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io", "https://github.com/redis/redis/issues/641"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
+		"https://github.com/redis/redis/issues/641",
+	}
 	return f
 }
 

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -51,16 +49,16 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", facts.OrUnknown(a.Fsync))
 	f.supportBlocked(n, facts.DiskCalls)
 	f.supportLatency(n, alwaysEvents)
-	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.CallSource(), float64(cl.Calls), "calls",
+		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	f.supportAppended(n)
 	f.Fix = []string{
 		"CONFIG SET appendfsync everysec   # at most about a second of writes is lost in a power cut",
-		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), and the AOF on a disk of " +
-			"its own; batch writes, since all writes of one turn of the loop share one fsync.",
+		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), and the AOF on a disk " +
+			"of its own; batch writes, since all writes of one turn of the loop share one fsync.",
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file"}
 	return f

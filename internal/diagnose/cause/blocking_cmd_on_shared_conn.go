@@ -16,10 +16,10 @@ var blockingOnSharedConn = Cause{
 	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the input of " +
-			"more commands, qbuf > 0) are a hint",
-		T2: "slow calls that were sent on a connection while a command that waits was under way on it, the server's " +
-			"thread asleep",
+		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the " +
+			"input of more commands, qbuf > 0) are a hint",
+		T2: "slow calls that were sent on a connection while a command that waits " +
+			"was under way on it, the server's thread asleep",
 	},
 	Explain: explainBlocking,
 }
@@ -73,24 +73,25 @@ func explainBlocking(n *facts.Node) *Finding {
 	w := longestWaiter(byConn[addr])
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up "+
-		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs)), float64(cl.Calls),
-		"calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls (%s) were sent on a connection that %s held, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs))
 	who := facts.Whose(w.Client, w.Process)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who,
-		facts.Times(len(byConn[addr])), facts.Dur(w.To-w.From)), float64(len(byConn[addr])), "commands")
+	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
+		"%s on %s waited %s, the longest %s", w.Op, who, facts.Times(len(byConn[addr])), facts.Dur(w.To-w.From))
 	if free := callsBeside(n, held); free > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections",
-			free), free, "calls")
+		f.support(recording.SourceTap, free, "calls",
+			"meanwhile the server answered %.0f calls on other connections", free)
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection had its replies within %s in 99 of "+
-			"100 calls", facts.Dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
+		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
+			"the probe's own connection had its replies within %s in 99 of 100 calls", facts.Dur(kept.P99Ns))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
 		f.Confidence = 0.6
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
+			"calls on a connection of their own are slow, too: half of the probe's take %s and more",
+			facts.Dur(kept.P50Ns))
 	}
 	f.Fix = blockingFix(w, who)
 	f.See = []string{
@@ -140,14 +141,16 @@ func blockingFix(w waiter, who string) []string {
 		who)}
 	switch w.Op {
 	case "WAIT", "WAITAOF":
-		fix = append(fix, "WAIT belongs on the connection that wrote: write and WAIT on one taken from a pool, and "+
-			"give it back afterwards")
+		fix = append(fix,
+			"WAIT belongs on the connection that wrote: write and WAIT on one "+
+				"taken from a pool, and give it back afterwards")
 	default:
-		fix = append(fix, "Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); "+
-			"node-redis: client.duplicate(); redis-py and go-redis: a pool with one connection more per blocking "+
-			"consumer than callers need; rueidis does it by itself (its own pool for blocking commands)",
-			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a signal and LPOP, or "+
-				"XREADGROUP without BLOCK")
+		fix = append(fix,
+			"Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: "+
+				"client.duplicate(); redis-py and go-redis: a pool with one connection more per blocking consumer "+
+				"than callers need; rueidis does it by itself (its own pool for blocking commands)",
+			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a "+
+				"signal and LPOP, or XREADGROUP without BLOCK")
 	}
 	return fix
 }

@@ -4,9 +4,12 @@
 package cause
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 )
 
 // Cause is an entry of the catalogue.
@@ -57,14 +60,19 @@ func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
 	return f
 }
 
-// support adds evidence for the cause.
-func (f *Finding) support(source, text string, value float64, unit string) {
-	f.Evidence = append(f.Evidence, Evidence{source, text, value, unit})
+// support adds evidence for the cause: a value with its unit, and the text that says it, as of fmt.Sprintf.
+func (f *Finding) support(source string, value float64, unit, text string, args ...any) {
+	f.Evidence = append(f.Evidence, Evidence{source, fmt.Sprintf(text, args...), value, unit})
 }
 
 // doubt adds evidence against it.
-func (f *Finding) doubt(source, text string, value float64, unit string) {
-	f.Against = append(f.Against, Evidence{source, text, value, unit})
+func (f *Finding) doubt(source string, value float64, unit, text string, args ...any) {
+	f.Against = append(f.Against, Evidence{source, fmt.Sprintf(text, args...), value, unit})
+}
+
+// counted is a number of things: "1 connection", "2 connections".
+func counted[N ~int | ~int64 | ~float64](n N, thing string) string {
+	return format.Count(int64(math.RoundToEven(float64(n))), thing)
 }
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.

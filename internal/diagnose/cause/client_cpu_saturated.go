@@ -49,26 +49,25 @@ func explainClientCPU(n *facts.Node) *Finding {
 	f := finding(n, l.Claim, 0.93)
 	c := f.lateCalls(n, l, "while its threads stood in the run queue")
 	t := all[c.PID]
-	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in "+
-		"waits of 0.2 ms and more", facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds()),
-		float64(t.QueuedNs), "ns")
+	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
+		"its threads stood in the run queue %s in %.0f s, %.1f at a time, in waits of 0.2 ms and more",
+		facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
 	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.Process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
-			threads),
-			facts.Rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
+			"it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, threads)
 	}
 	others := others(t, c.Name)
 	own := float64(t.OwnNs) / float64(max(t.QueuedNs, 1))
-	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its "+
-		"own%s", own*100, others.text(t)), own, "of the time")
+	f.support(recording.SourceTap, own, "of the time",
+		"who had the CPU meanwhile: in %.0f %% of that time threads of its own%s", own*100, others.text(t))
 	if t.ThrottledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time",
-			facts.Dur(t.ThrottledNs)), float64(t.ThrottledNs), "ns")
+		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
+			"its cgroup was throttled, too: %s of its threads' time", facts.Dur(t.ThrottledNs))
 	}
 	if collected := t.Collecting.Ns(); collected > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of "+
-			"its work", facts.Dur(collected)), float64(collected), "ns")
+		f.doubt(recording.SourceTap, float64(collected), "ns",
+			"%s of the time its runtime collected garbage, which is a part of its work", facts.Dur(collected))
 	}
 	if n.Refreshing().By[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}
@@ -118,14 +117,17 @@ func (r rivals) text(t *facts.Threads) string {
 func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
 	var fix []string
 	if own < 0.5 && len(others) > 0 {
-		fix = append(fix, fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or another machine; or "+
-			"renice -n 10 -p the other", c.Name, others[0]))
+		fix = append(fix,
+			fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or "+
+				"another machine; or renice -n 10 -p the other", c.Name, others[0]))
 	} else {
-		fix = append(fix, fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's requests.cpu), or share its "+
-			"load among more instances", c.Name))
+		fix = append(fix,
+			fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's "+
+				"requests.cpu), or share its load among more instances", c.Name))
 	}
-	return append(fix, "Do less for each reply: smaller values, fields instead of whole documents (HMGET), a cheaper "+
-		"format than JSON; profile it first",
-		"No more threads that work than it has CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools): what reads "+
-			"replies has to get its turn")
+	return append(fix,
+		"Do less for each reply: smaller values, fields instead of whole documents (HMGET), "+
+			"a cheaper format than JSON; profile it first",
+		"No more threads that work than it has CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker "+
+			"pools): what reads replies has to get its turn")
 }

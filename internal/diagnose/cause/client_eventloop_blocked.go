@@ -17,8 +17,8 @@ var clientEventLoopBlocked = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the one thread that reads all replies was on the CPU, or " +
-			"asleep elsewhere",
+		T2: "calls whose reply was in the socket while the one thread that reads " +
+			"all replies was on the CPU, or asleep elsewhere",
 	},
 	Explain: explainClientLoop,
 }
@@ -39,11 +39,12 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return s.Actor == account.Client && s.State == recording.Receive && n.Loop(facts.PIDOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes",
-			facts.Dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
+		f.support(recording.SourceTap, float64(onCPU.Ns), "ns",
+			"that thread was on the CPU for %s of that time: it computes", facts.Dur(min(onCPU.Ns, l.Ns)))
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread slept for %s of that time, but not for its sockets: "+
-			"a lock, a file or a call that blocks", facts.Dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
+		f.support(recording.SourceTap, float64(l.Ns-onCPU.Ns), "ns",
+			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a call that blocks",
+			facts.Dur(l.Ns-onCPU.Ns))
 	}
 	f.stalls(n, c)
 	f.doubtCollector(n, c)
@@ -72,8 +73,9 @@ func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
 		}
 	}
 	if all = facts.Merge(all); len(all) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections",
-			len(all), facts.Dur(all.Ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
+		f.support(recording.SourceTap, float64(len(all)), "times",
+			"it happened %d times, %s on average, to %d of its connections", len(all),
+			facts.Dur(all.Ns()/int64(len(all))), len(conns))
 	}
 }
 
@@ -82,16 +84,16 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	t := n.ThreadsOf()[c.PID]
 	switch {
 	case t != nil && len(t.Collecting) > 0:
-		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s",
-			facts.Dur(t.Collecting.Ns())), float64(len(t.Collecting)), "collections")
+		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
+			"no garbage collection: those of this process took other %s", facts.Dur(t.Collecting.Ns()))
 	case n.TellsCollections(c.PID):
 		f.Confidence = 0.95
-		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0,
-			"collections")
+		f.support(recording.SourceTap, 0, "collections",
+			"its runtime, which tells of them, collected no garbage for long")
 	default:
 		f.Confidence = 0.75
-		f.doubt(recording.SourceTap, "a garbage collection that stops the program looks the same, and this runtime "+
-			"does not tell of them", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"a garbage collection that stops the program looks the same, and this runtime does not tell of them")
 	}
 }
 
@@ -108,6 +110,7 @@ func loopFix(c *facts.Caller) []string {
 	if out == nil {
 		out = all
 	}
-	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, "+
-		"jstack; perf top -p "+fmt.Sprint(c.PID))
+	return append(out,
+		"To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, jstack; perf top "+
+			"-p "+fmt.Sprint(c.PID))
 }

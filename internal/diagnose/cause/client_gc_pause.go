@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -16,8 +15,8 @@ var clientGCPause = Cause{
 	Layer: "client-host",
 	Needs: Needs{
 		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the client's runtime said that it collected garbage (probes " +
-			"of CPython and the JVM)",
+		T2: "calls whose reply was in the socket while the client's runtime said that it " +
+			"collected garbage (probes of CPython and the JVM)",
 	},
 	Explain: explainClientGC,
 }
@@ -39,15 +38,15 @@ func explainClientGC(n *facts.Node) *Finding {
 	for _, s := range t.Collecting {
 		longest = max(longest, s[1]-s[0])
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
-		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.Ns()), facts.Dur(longest)), float64(len(t.Collecting)),
-		"collections")
+	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
+		"its runtime tells of %d collections of 1 ms and more, %s in all, the longest %s", len(t.Collecting),
+		facts.Dur(t.Collecting.Ns()), facts.Dur(longest))
 	if rss, ok := n.Process(c.PID, "rss_bytes").Max(); ok {
-		f.support(recording.SourceHost, fmt.Sprintf("its memory is %.0f MB", rss/1e6), rss, "bytes")
+		f.support(recording.SourceHost, rss, "bytes", "its memory is %.0f MB", rss/1e6)
 	}
 	if t.ThrottledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs)),
-			float64(t.ThrottledNs), "ns")
+		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
+			"its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs))
 	}
 	f.Fix = collectorFix(c)
 	f.See = []string{
@@ -62,8 +61,8 @@ func collectorFix(c *facts.Caller) []string {
 		"Python: gc.freeze() once what stays is loaded, gc.set_threshold(50_000, 20, 100) or gc.disable() where no " +
 			"cycles are made; keep large caches outside of the process or in few containers",
 		"JVM: ZGC (-XX:+UseZGC), or G1 with -XX:MaxGCPauseMillis, a larger heap, and a look at -Xlog:gc",
-		"Node: --max-semi-space-size for a smaller share of survivors, a smaller heap of what stays; --trace-gc " +
-			"shows the pauses",
+		"Node: --max-semi-space-size for a smaller share of survivors, a smaller " +
+			"heap of what stays; --trace-gc shows the pauses",
 	}
 	for i, name := range []string{"python", "java", "node"} {
 		if strings.HasPrefix(c.Comm, name) {

@@ -16,8 +16,8 @@ var clientPauseOrWriteBlock = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in commands that never block, " +
-			"NOREPLICAS errors",
+		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in " +
+			"commands that never block, NOREPLICAS errors",
 		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
 		T2: "commands that never block were read by the server, which then slept before it answered: which, and whose",
 	},
@@ -71,23 +71,23 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
 	}
 	f.supportPause(p)
 	f.supportKeptBack(n.KeptBack())
-	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host "+
-		"held "+
-		"up the server", w.Claim.Calls, len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
+	f.support(n.CallSource(), float64(w.Claim.Calls), "calls",
+		"%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls,
+		len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs))
 	if w.Together {
-		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did "+
-			"within milliseconds", 0, "")
+		f.support(recording.SourceProbe, 0, "",
+			"while they waited no call of any connection came through; then all did within milliseconds")
 	}
 	if w.Hosted && w.Asleep() {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up "+
-			"%.0f times per second: the event loop turned, and had nothing that it may do", w.Slept*100, w.Wakeups),
-			w.Slept, "of the time")
+		f.support(recording.SourceHost, w.Slept, "of the time",
+			"the main thread slept for %.0f %% of that time, and woke up %.0f times per second: the "+
+				"event loop turned, and had nothing that it may do", w.Slept*100, w.Wakeups)
 	} else if w.Hosted {
-		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.Slept*100),
-			w.Slept, "of the time")
+		f.doubt(recording.SourceHost, w.Slept, "of the time",
+			"the main thread slept only %.0f %% of that time", w.Slept*100)
 	}
 	if !p.Certain() && !facts.Since(n, 7, 0) {
-		f.doubt(recording.SourceServer, "this version does not count CLIENT PAUSE by itself (7.0 and later do)", 0, "")
+		f.doubt(recording.SourceServer, 0, "", "this version does not count CLIENT PAUSE by itself (7.0 and later do)")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
@@ -105,20 +105,21 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 		f.Confidence = 0.95
 	case p.ByChoice && p.Example == "" && p.Reason == "":
 		f.Confidence = 0.6
-		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): "+
-			"how many waited for the pause is not known", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"clients also wait in commands that block of themselves (BLPOP, XREAD "+
+				"…): how many waited for the pause is not known")
 	}
 	f.supportPause(p)
 	f.supportKeptBack(kept, byOp)
-	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks "+
-		"(blocked_clients)", p.Writers, p.Share*100), p.Writers, "clients")
+	f.support(recording.SourceServer, p.Writers, "clients",
+		"up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.Writers, p.Share*100)
 	if p.Example != "" {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that "+
-			"never blocks by itself", p.Example, p.Command), 1, "clients")
+		f.support(recording.SourceServer, 1, "clients",
+			"CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.Example, p.Command)
 	}
 	if !p.ByChoice {
-		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)",
-			0, "clients")
+		f.support(recording.SourceServer, 0, "clients",
+			"no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
@@ -127,19 +128,18 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 
 func (f *Finding) supportPause(p facts.Pause) {
 	if p.Counted > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)",
-			p.Counted), p.Counted, "calls")
+		f.support(recording.SourceServer, p.Counted, "calls",
+			"CLIENT PAUSE was called %.0f times in the watch (commandstats)", p.Counted)
 	}
 	if p.Counted == 0 && p.Unnamed >= minStalls {
-		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, "+
-			"slowpath's own not counted)", p.Unnamed), p.Unnamed, "calls")
+		f.support(recording.SourceServer, p.Unnamed, "calls",
+			"somebody sent about %.0f CLIENT commands (commandstats, slowpath's own not counted)", p.Unnamed)
 	}
 	if p.Reason != "" {
-		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.Reason, p.Actions),
-			1, "")
+		f.support(recording.SourceServer, 1, "", "INFO: paused_reason %s, paused_actions %s", p.Reason, p.Actions)
 	}
 	if p.Failover {
-		f.support(recording.SourceServer, "a FAILOVER is under way (master_failover_state)", 1, "")
+		f.support(recording.SourceServer, 1, "", "a FAILOVER is under way (master_failover_state)")
 	}
 }
 
@@ -147,8 +147,9 @@ func pauseFix(n *facts.Node, p facts.Pause) []string {
 	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL " +
 		"LOG and the deployment's logs say more than the server"}
 	if facts.Since(n, 6, 2) {
-		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE "+
-			"lets readers go on")
+		fix = append(fix,
+			"To end it now: CLIENT UNPAUSE; where a pause is needed, "+
+				"CLIENT PAUSE milliseconds WRITE lets readers go on")
 	} else {
 		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
 	}
@@ -173,15 +174,15 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	f.Title = "Writes are refused: fewer replicas are in step than min-replicas-to-write wants"
 	if refused > 0 {
 		f.Confidence = 0.97
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f writes were answered NOREPLICAS (errorstat), %.0f per "+
-			"second", refused, refused/n.Seconds()), refused, "errors")
+		f.support(recording.SourceServer, refused, "errors",
+			"%.0f writes were answered NOREPLICAS (errorstat), %.0f per second", refused, refused/n.Seconds())
 	}
 	if want > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step "+
-			"(lag at most min-replicas-max-lag)", want, good), good, "replicas")
+		f.support(recording.SourceServer, good, "replicas",
+			"min-replicas-to-write is %d, and %.0f replicas are in step (lag at most min-replicas-max-lag)", want, good)
 	}
 	if refused == 0 && facts.Since(n, 6, 2) {
-		f.doubt(recording.SourceServer, "no write was refused during the watch", 0, "errors")
+		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")
 		f.Confidence = 0.5
 	}
 	f.Fix = []string{
@@ -202,7 +203,8 @@ func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
 		return
 	}
 	ops := facts.SortedByNs(byOp)
-	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
-		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
-		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d calls of its clients were read by the server, which then slept before it answered, "+
+			"up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", "))
 }

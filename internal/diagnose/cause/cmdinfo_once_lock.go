@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -112,27 +111,30 @@ func explainCommandLoop(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) /
 		float64(len(n.Case.Nodes))}
-	f.support(source, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times "+
-		"for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
-		l.asked, l.data, l.asked/l.data), asked, "calls")
-	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s",
-		facts.Dur(int64(l.usec*1e3/l.asked)), facts.Dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
+	f.support(source, asked, "calls",
+		"COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times for "+
+			"%.0f calls of the application: %.2g for each", asked, asked/n.Seconds(), l.asked, l.data, l.asked/l.data)
+	f.support(source, l.usec*1e3/l.asked, "ns",
+		"a COMMAND takes %s of the server's time, a call of the application %s", facts.Dur(int64(l.usec*1e3/l.asked)),
+		facts.Dur(int64(l.dataUs*1e3/l.data)))
 	if c := n.Churn(); c.PerSecond > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND",
-			c.PerSecond), c.PerSecond, "connections per second")
+		f.support(recording.SourceServer, c.PerSecond, "connections per second",
+			"%.3g new connections per second: one for each COMMAND", c.PerSecond)
 	}
 	if float64(broken) >= redialsPer*asked {
 		f.Confidence = 0.92
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were broken off by their client (RST): the rest "+
-			"of a reply lay unread", broken), float64(broken), "connections")
+		f.support(recording.SourceTap, float64(broken), "connections",
+			"%d connections were broken off by their client (RST): the rest of a reply lay unread", broken)
 	} else {
-		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the "+
-			"goroutines of the application would tell: --pprof ADDRESS", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"a client that is made anew for each job asks COMMAND as often; the goroutines "+
+				"of the application would tell: --pprof ADDRESS")
 	}
 	if version, ok := n.UsesBelow("go-redis", 9); ok {
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for "+
-			"COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
+		f.support(recording.SourceHost, 0, "",
+			"a client's process is built with go-redis %s, which asks for COMMAND and does not "+
+				"know the newer replies to it (v9 does not ask)", version)
 	}
 	f.Fix = commandFix(n.Case, "")
 	f.See = []string{"https://github.com/redis/go-redis/issues/1329", "https://github.com/redis/go-redis/pull/1355"}
@@ -193,8 +195,8 @@ func commandFix(c *facts.Case, frame string) []string {
 	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
 	if n := c.Nodes[0]; !facts.Since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") &&
 		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
-		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of " +
-			"Redis 7 and Valkey"
+		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis " +
+			"6 as well, but not that of Redis 7 and Valkey"
 	}
 	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library switches it off"}
 }

@@ -17,8 +17,8 @@ var dialHerd = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
-		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of " +
-			"connections that stay and replace none",
+		T2: "many dials of one process at the same moment (or one right behind the other), on the way of " +
+			"calls, of connections that stay and replace none",
 	},
 	// Connections that were taken away, and who is turned away, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
@@ -64,28 +64,29 @@ func explainDialHerd(n *facts.Node) *Finding {
 	took := list[len(list)-1].To - list[0].From
 	if worst.Row {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within "+
-			"moments of the end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took)),
-			float64(len(list)), "connections")
+		f.support(recording.SourceTap, float64(len(list)), "connections",
+			"%s opened %d connections in a row in %s: each SYN left within moments of the "+
+				"end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took))
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, "+
-			"each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
-			facts.SideBySide(list)),
-			float64(len(list)), "connections")
+		f.support(recording.SourceTap, float64(len(list)), "connections",
+			"%s opened %d connections within %s, up to %d at the same "+
+				"moment, each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
+			facts.SideBySide(list))
 	}
 	opening := facts.SpreadOf(worst.Conns, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
-		"a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(worst.CallNs())),
-		float64(opening.Mid), "ns")
+	f.support(recording.SourceTap, float64(opening.Mid), "ns",
+		"each took %s before its first command (p90 %s), and a call takes %s", facts.Dur(opening.Mid),
+		facts.Dur(opening.High), facts.Dur(worst.CallNs()))
 	if alone, _, _ := n.Prices(); float64(opening.Mid) >= 2*float64(alone) && probedFresh(n) {
-		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
-			"slow each other down", facts.Dur(alone)), float64(alone), "ns")
+		f.support(recording.SourceProbe, float64(alone), "ns",
+			"a connection of slowpath's own costs %s: that many at once slow each other down", facts.Dur(alone))
 	}
-	f.support(recording.SourceTap, "none of them took the place of one that had been closed, and most were kept: the "+
-		"pool was empty or too small, and filled", float64(len(list)), "connections")
+	f.support(recording.SourceTap, float64(len(list)), "connections",
+		"none of them took the place of one that had been closed, and most were "+
+			"kept: the pool was empty or too small, and filled")
 	if len(all) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch, to %s", len(all),
-			stampeders(all)), float64(len(all)), "times")
+		f.support(recording.SourceTap, float64(len(all)), "times",
+			"that happened %d times in the watch, to %s", len(all), stampeders(all))
 	}
 	f.remote(worst.Caller)
 	f.Fix = dialHerdFix(n, worst)

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -46,22 +44,26 @@ func explainNames(n *facts.Node) *Finding {
 		return explainOwnNames(n)
 	}
 	times := spreadOfLookups(worst.Dials)
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were dialled right behind a question to a name "+
-		"server (port 53); the answers took %s to %s, half of them more than %s", len(worst.Dials), worst.Name,
-		facts.Dur(times.Low), facts.Dur(times.High), facts.Dur(times.Mid)), float64(times.Mid), "ns")
+	f.support(recording.SourceTap, float64(times.Mid), "ns",
+		"%d connections of %s were dialled right behind a question to a name server (port 53); the "+
+			"answers took %s to %s, half of them more than %s", len(worst.Dials), worst.Name, facts.Dur(times.Low),
+		facts.Dur(times.High), facts.Dur(times.Mid))
 	var conns []*facts.Conn
 	for _, d := range worst.Dials {
 		conns = append(conns, d.Conn)
 	}
 	opening := facts.SpreadOf(conns, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("the connections themselves took %s then, and a call on them takes %s",
-		facts.Dur(opening.Mid), facts.Dur(worst.CallNs())), float64(opening.Mid), "ns")
+	f.support(recording.SourceTap, float64(opening.Mid), "ns",
+		"the connections themselves took %s then, and a call on them takes %s", facts.Dur(opening.Mid),
+		facts.Dur(worst.CallNs()))
 	if worst.Again > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d questions had no answer within %s, and were asked again: they "+
-			"or their answers get lost", worst.Again, facts.Dur(worst.LostNs)), float64(worst.Again), "questions")
+		f.support(recording.SourceTap, float64(worst.Again), "questions",
+			"%d questions had no answer within %s, and were asked again: they or their answers get lost", worst.Again,
+			facts.Dur(worst.LostNs))
 	}
-	f.doubt(recording.SourceTap, "which names were asked for was not looked at: that the dials came right behind is "+
-		"why these are taken for the server's", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"which names were asked for was not looked at: that the dials came right "+
+			"behind is why these are taken for the server's")
 	f.Fix = namesFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
@@ -90,20 +92,21 @@ func explainOwnNames(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.85)
 	if cl.Matters() {
-		f.support(recording.SourceProbe, fmt.Sprintf("%d slow calls of the probe on new connections waited for the "+
-			"name of the server, up to %s in one call", cl.Calls, facts.Dur(cl.MaxNs)), float64(cl.MaxNs), "ns")
+		f.support(recording.SourceProbe, float64(cl.MaxNs), "ns",
+			"%d slow calls of the probe on new connections waited for the name of the server, up to %s in one call",
+			cl.Calls, facts.Dur(cl.MaxNs))
 	}
 	if always {
 		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
-		f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for the name of the "+
-			"server (up to %s), a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
-			facts.Dur(c.CallNs)),
-			float64(usual.Mid), "ns")
-		f.support(recording.SourceServer, fmt.Sprintf("callers open %.3g connections per second, for %.1f commands "+
-			"each", c.PerSecond, c.Commands), c.PerSecond, "per second")
+		f.support(recording.SourceProbe, float64(usual.Mid), "ns",
+			"a new connection of the probe waits %s for the name of the "+
+				"server (up to %s), a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
+			facts.Dur(c.CallNs))
+		f.support(recording.SourceServer, c.PerSecond, "per second",
+			"callers open %.3g connections per second, for %.1f commands each", c.PerSecond, c.Commands)
 	}
-	f.doubt(recording.SourceProbe, "whether the callers look names up as often, and at the same name servers, was "+
-		"not seen", 0, "")
+	f.doubt(recording.SourceProbe, 0, "",
+		"whether the callers look names up as often, and at the same name servers, was not seen")
 	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
@@ -129,18 +132,17 @@ func ownLookups(n *facts.Node) facts.Spread {
 }
 
 func namesFix(lost bool, keep []string) []string {
-	out := []string{"Find the slow name server: cat /etc/resolv.conf where the caller runs, dig @SERVER NAME there, " +
-		"and CoreDNS's or the resolver's own metrics"}
+	out := []string{"Find the slow name server: cat /etc/resolv.conf where the caller runs, dig @SERVER NAME " +
+		"there, and CoreDNS's or the resolver's own metrics"}
 	if lost {
-		out = append(out, "Questions that get lost in pairs (IPv4 and IPv6 from one socket, conntrack -S shows "+
-			"insert_failed): options single-request-reopen in resolv.conf (glibc), NodeLocal DNSCache in Kubernetes, "+
-			"or use-vc")
+		out = append(out,
+			"Questions that get lost in pairs (IPv4 and IPv6 from one socket, conntrack -S shows insert_failed): "+
+				"options single-request-reopen in resolv.conf (glibc), NodeLocal DNSCache in Kubernetes, or use-vc")
 	}
 	return append(append(out,
-		"Ask fewer questions: in Kubernetes a name with a dot at its end (redis.prod.svc.cluster.local.) or ndots:1 "+
-			"in dnsConfig, as each search domain is asked first; a cache on the host (NodeLocal DNSCache, "+
-			"systemd-resolved, nscd)"),
-		keep...)
+		"Ask fewer questions: in Kubernetes a name with a dot at its end (redis.prod.svc.cluster.local.) "+
+			"or ndots:1 in dnsConfig, as each search domain is asked first; a cache on the host "+
+			"(NodeLocal DNSCache, systemd-resolved, nscd)"), keep...)
 }
 
 var namesSee = []string{

@@ -16,8 +16,8 @@ var evictionCycle = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY " +
-			"eviction-cycle, while calls were slow",
+		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or " +
+			"LATENCY eviction-cycle, while calls were slow",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each write that held the main thread longer than its command took by the server's own clock",
 	},
@@ -48,23 +48,24 @@ func explainEviction(n *facts.Node) *Finding {
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	if pattern {
 		f.ExcessShare = max(f.ExcessShare, share)
-		f.support(recording.SourceServer, fmt.Sprintf("evicting them takes about %.0f %% of the main thread's work, "+
-			"which has no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3), share, "")
+		f.support(recording.SourceServer, share, "",
+			"evicting them takes about %.0f %% of the main thread's work, which has "+
+				"no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3)
 	}
 	f.supportWaits(n, h, "eviction")
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f keys were evicted in the watch (%.0f per second on average)",
-		evicted, evicted/n.Seconds()), evicted, "keys")
+	f.support(recording.SourceServer, evicted, "keys",
+		"%.0f keys were evicted in the watch (%.0f per second on average)", evicted, evicted/n.Seconds())
 	if limit > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6,
-			limit/1e6), used/limit, "")
+		f.support(recording.SourceServer, used/limit, "",
+			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
 		if used < atMaxmemory*limit {
-			f.doubt(recording.SourceServer, "that is below maxmemory", used/limit, "")
+			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
 			f.Confidence = min(f.Confidence, 0.5)
 		}
 	}
 	if ms := n.Growth("total_eviction_exceeded_time"); ms > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was above maxmemory for %.0f ms "+
-			"(total_eviction_exceeded_time)", ms), ms, "ms")
+		f.support(recording.SourceServer, ms, "ms",
+			"it was above maxmemory for %.0f ms (total_eviction_exceeded_time)", ms)
 	}
 	f.Fix = evictionFix(n, used)
 	f.See = []string{
@@ -93,14 +94,14 @@ func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
 
 func evictionFix(n *facts.Node, used float64) []string {
 	fix := []string{
-		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for a doubling "+
-			"of the hash table and for clients' buffers; or add shards", max(used*1.5/1e6, 1)),
+		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for a doubling of the hash "+
+			"table and for clients' buffers; or add shards", max(used*1.5/1e6, 1)),
 		"Set TTLs, so that keys go before memory is full.",
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > 10 {
-			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity 10   # it is %d: one eviction "+
-				"may take up to %s", t, tenacityLimit(t))}, fix...)
+			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity 10 "+
+				"  # it is %d: one eviction may take up to %s", t, tenacityLimit(t))}, fix...)
 		}
 	} else if !facts.Since(n, 6, 2) {
 		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is bounded to about 0.5 ms.")
@@ -108,8 +109,8 @@ func evictionFix(n *facts.Node, used float64) []string {
 	if v, ok := n.Config("lazyfree-lazy-eviction"); ok && v == "no" {
 		fix = append(fix, "Where the values are big: CONFIG SET lazyfree-lazy-eviction yes")
 	}
-	return append(fix, "Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at "+
-		"once.")
+	return append(fix,
+		"Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at once.")
 }
 
 // tenacityLimit is evict.c evictionTimeLimitUs: 50 µs per step up to 10, then 15 % more per step; 100 is no limit.

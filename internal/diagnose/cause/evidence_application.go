@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
@@ -10,9 +8,10 @@ import (
 
 // supportWait says how many waited.
 func (f *Finding) supportWait(w facts.Wait) {
-	f.support(recording.SourceProfile, fmt.Sprintf("%s: %d of %d %s that are in calls of %s wait for %s (median of "+
-		"%d readings, %d of which have some)", w.App.Called(), w.Count, w.Calls, w.App.Units(),
-		w.Meaning.Library, w.Meaning.What, len(w.App.Moments), w.Moments), float64(w.Count), w.App.Units())
+	f.support(recording.SourceProfile, float64(w.Count), w.App.Units(),
+		"%s: %d of %d %s that are in calls of %s wait for %s (median of %d readings, %d of which have some)",
+		w.App.Called(), w.Count, w.Calls, w.App.Units(), w.Meaning.Library, w.Meaning.What, len(w.App.Moments),
+		w.Moments)
 }
 
 // supportDelay says how long goroutines were held up by the locks that match, where the program counts it.
@@ -25,8 +24,8 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 		}
 	}
 	if ns > 0 {
-		f.support(recording.SourceProfile, fmt.Sprintf("%s: %s of its delay at mutexes in the watch was %s (%.1f %%; "+
-			"sums over all goroutines)", a.Called(), facts.Dur(ns), what, 100*float64(ns)/float64(all)), float64(ns),
-			"ns")
+		f.support(recording.SourceProfile, float64(ns), "ns",
+			"%s: %s of its delay at mutexes in the watch was %s (%.1f %%; sums over all goroutines)", a.Called(),
+			facts.Dur(ns), what, 100*float64(ns)/float64(all))
 	}
 }

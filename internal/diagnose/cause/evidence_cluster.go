@@ -20,9 +20,9 @@ func (f *Finding) supportAlone(n *facts.Node) {
 		}
 	}
 	if looks >= facts.FanoutSamples {
-		f.support(recording.SourceTap, fmt.Sprintf("its callers asked one node at a time: in %d of %d looks at slow "+
-			"calls that waited, another node had been sent to at the same moment (by chance up to %.0f)", held, looks,
-			math.Ceil(chance)), float64(held), "looks")
+		f.support(recording.SourceTap, float64(held), "looks",
+			"its callers asked one node at a time: in %d of %d looks at slow calls that waited, another node had "+
+				"been sent to at the same moment (by chance up to %.0f)", held, looks, math.Ceil(chance))
 	}
 }
 
@@ -33,32 +33,33 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.Refreshing) {
 	}
 	text := fmt.Sprintf("%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)",
 		what, r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
-	f.support(recording.SourceServer, text, r.Share, "of the time")
+	f.support(recording.SourceServer, r.Share, "of the time", "%s", text)
 	if r.Work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("that is %.0f %% of all the CPU time that the thread used",
-			r.Work*100), r.Work, "of its work")
+		f.support(recording.SourceServer, r.Work, "of its work",
+			"that is %.0f %% of all the CPU time that the thread used", r.Work*100)
 	}
 	size, _ := n.MapSize()
-	f.support(recording.SourceServer, fmt.Sprintf("the map has %d nodes and %d ranges of slots; on %s a call costs "+
-		"by its size", size.Nodes, size.Ranges, n.Rec.Meta[recording.MetaServer]), float64(size.Nodes), "nodes")
+	f.support(recording.SourceServer, float64(size.Nodes), "nodes",
+		"the map has %d nodes and %d ranges of slots; on %s a call costs by its size", size.Nodes, size.Ranges,
+		n.Rec.Meta[recording.MetaServer])
 	if k := n.TapCalls(r.Command.String()); r.Lumped && k > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them are %s", k, r.Command), float64(k), "calls")
+		f.support(recording.SourceTap, float64(k), "calls", "%d of them are %s", k, r.Command)
 	}
 	if r.Fresh {
 		more := ""
 		if facts.About(r.Infos, r.Calls) {
 			more = ", and with each goes an INFO: so refreshes Lettuce"
 		}
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f connections were opened meanwhile, about as many as the "+
-			"map was asked for%s", r.Opened, more), r.Opened, "connections")
+		f.support(recording.SourceServer, r.Opened, "connections",
+			"%.0f connections were opened meanwhile, about as many as the map was asked for%s", r.Opened, more)
 	}
 	if len(r.By) > 0 {
 		who := r.By.List(3)
 		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
 			who += " (" + r.Library + ")"
 		}
-		f.support(n.StateSource(), "it is asked for by "+who, float64(len(r.By)), "callers")
+		f.support(n.StateSource(), float64(len(r.By)), "callers", "it is asked for by %s", who)
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients that ask this node once a minute would ask as often",
-		r.Calls/n.Seconds()*60), r.Calls/n.Seconds()*60, "clients")
+	f.support(recording.SourceServer, r.Calls/n.Seconds()*60, "clients",
+		"%.0f clients that ask this node once a minute would ask as often", r.Calls/n.Seconds()*60)
 }

@@ -27,8 +27,9 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 		}
 	}
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
-		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: "+
-			"something keeps the server from running", cheap, facts.Dur(longest)), float64(cheap), "commands")
+		f.doubt(recording.SourceServer, float64(cheap), "commands",
+			"SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running",
+			cheap, facts.Dur(longest))
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
@@ -37,14 +38,14 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	case !ok:
 		return
 	case float64(own) > facts.StalledTimes*float64(cpu) && own > int64(1e8):
-		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
-			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
+		f.doubt(source, cores*n.Seconds(), "s",
+			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", facts.Dur(own),
+			cores*n.Seconds())
 	// most of what these lasted may be of that
 	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
-		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
-			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
-			facts.Dur(used)),
-			float64(used), "ns")
+		f.doubt(source, float64(used), "ns",
+			"all commands together lasted %s by the clock (commandstats), but the server used only %s of CPU "+
+				"time: something keeps it from running meanwhile", facts.Dur(all), facts.Dur(used))
 	default:
 		return
 	}
@@ -54,8 +55,9 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 // supportWaits says how many slow calls waited.
 func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
 	if h.Calls > 0 {
-		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
-			len(n.Ledger.Slow), what, facts.Dur(h.MaxNs)), float64(h.Calls), "calls")
+		f.support(n.StateSource(), float64(h.Calls), "calls",
+			"%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what,
+			facts.Dur(h.MaxNs))
 	}
 }
 
@@ -93,19 +95,18 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t := by[key]
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.Times(t.count),
-				facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
+				facts.Times(t.count), facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			if more := len(t.clients) - 1; more > 0 {
 				text += fmt.Sprintf(" and %d other callers", more)
 			}
-			f.support(recording.SourceTap, text, float64(t.DurationNs), "ns")
+			f.support(recording.SourceTap, float64(t.DurationNs), "ns", "%s", text)
 			if t.told["slowlog"] {
-				f.support(recording.SourceServer, "SLOWLOG shows "+t.Command+" too", 0, "")
+				f.support(recording.SourceServer, 0, "", "SLOWLOG shows %s too", t.Command)
 			} else if t.told["commandstats"] {
-				f.support(recording.SourceServer, "commandstats counts the time of "+t.Command+" too", 0, "")
+				f.support(recording.SourceServer, 0, "", "commandstats counts the time of %s too", t.Command)
 			}
 			continue
 		}
@@ -115,12 +116,13 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
-			f.support(recording.SourceServer, text, float64(t.DurationNs), "ns")
+			f.support(recording.SourceServer, float64(t.DurationNs), "ns", "%s", text)
 			continue
 		}
 		mean := int64(t.totalNs / float64(t.count))
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
-			t.Command, facts.Dur(mean), facts.Times(t.count)), float64(mean), "ns")
+		f.support(recording.SourceServer, float64(mean), "ns",
+			"commandstats: %s took %s on average, %s while calls waited", t.Command, facts.Dur(mean),
+			facts.Times(t.count))
 	}
 }
 
@@ -133,8 +135,8 @@ func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
 		}
 	}
 	if stopped > 0 && n.StateSource() != recording.SourceServer {
-		f.doubt(n.StateSource(), fmt.Sprintf("the main thread was also kept from running about the time of %d of "+
-			"these: "+
-			"not all of their time was work", stopped), float64(stopped), "commands")
+		f.doubt(n.StateSource(), float64(stopped), "commands",
+			"the main thread was also kept from running about the time of %d of these: not all of their time was work",
+			stopped)
 	}
 }

@@ -19,29 +19,30 @@ func (f *Finding) opening(r facts.Redial) {
 	if ops := facts.GreetingOf(r.Fresh); ops != "" {
 		text += fmt.Sprintf(", then %d round trips: %s", trips.Mid, ops)
 	}
-	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", facts.Dur(r.CallNs())), float64(cost.Mid),
-		"ns")
+	f.support(recording.SourceTap, float64(cost.Mid), "ns", "%s); a call takes %s", text, facts.Dur(r.CallNs()))
 }
 
 // remote says that the time of calls was seen from the server's end only.
 func (f *Finding) remote(c *facts.Caller) {
 	if c.PID == 0 {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials "+
-			"were not seen (watch one of them, too)", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"the callers run on other hosts: their processes and the time of their "+
+				"dials were not seen (watch one of them, too)")
 	}
 }
 
-// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
-// to notice.
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for
+// anybody to notice.
 func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
 	all := max(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
-	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections "+
-		"(%.0f %%)", facts.Dur(ns), facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs)), float64(ns), "ns")
+	f.support(recording.SourceTap, float64(ns), "ns",
+		"that took %s of the %s that the callers spent on their connections (%.0f %%)", facts.Dur(ns),
+		facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
 	return f
 }
 
@@ -92,8 +93,8 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := facts.SortedByNs(byWho)[0]
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands "+
-		"each, half of them within %s; %.0f %% of them by %s", closed,
-		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
-		float64(closed), "connections")
+	f.support(recording.SourceTap, float64(closed), "connections",
+		"%d connections were made and closed in the watch, with %.1f commands each, "+
+			"half of them within %s; %.0f %% of them by %s", closed, float64(calls)/float64(closed),
+		facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who)
 }

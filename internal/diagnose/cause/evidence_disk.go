@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -34,9 +32,9 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 
 func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
 	for _, call := range facts.SortedByNs(ns) {
-		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
-			facts.Times(stretches[call]), facts.Dur(ns[call]), facts.Dur(longest[call])),
-			float64(ns[call]), "ns")
+		f.support(source, float64(ns[call]), "ns",
+			"the main thread was blocked in %s() %s, %s in all, up to %s at a time", call, facts.Times(stretches[call]),
+			facts.Dur(ns[call]), facts.Dur(longest[call]))
 	}
 }
 
@@ -50,14 +48,13 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 		}
 	}
 	for _, event := range facts.SortedByNs(longest) {
-		f.support(recording.SourceServer, fmt.Sprintf("LATENCY: %s up to %s, in %d different seconds", event,
-			facts.Dur(longest[event]), count[event]), float64(longest[event]), "ns")
+		f.support(recording.SourceServer, float64(longest[event]), "ns",
+			"LATENCY: %s up to %s, in %d different seconds", event, facts.Dur(longest[event]), count[event])
 	}
 }
 
 func (f *Finding) supportAppended(n *facts.Node) {
 	if grown := n.Growth("aof_current_size"); grown > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
-			grown, "bytes")
+		f.support(recording.SourceServer, grown, "bytes", "%.2f MB were appended to the AOF in the watch", grown/1e6)
 	}
 }

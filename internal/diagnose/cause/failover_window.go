@@ -41,8 +41,8 @@ func explainFailover(n *facts.Node) *Finding {
 	}
 	if s := n.StuckAfter(t); s.Ns > 0 { // for them the window has another end, and another reason
 		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
-		f.doubt(recording.SourceTap, fmt.Sprintf("callers waited for the old master for another %s after that, "+
-			"connection by connection", facts.Dur(s.Ns)), float64(s.Ns), "ns")
+		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
+			"callers waited for the old master for another %s after that, connection by connection", facts.Dur(s.Ns))
 	}
 	f.supportTakeover(n, t)
 	f.supportSilence(n, t)
@@ -66,11 +66,11 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	}
 	f := finding(n, cl, 0.6)
 	f.Title = "A master had fallen silent and been replaced when the watch began"
-	f.support(recording.SourceServer, "the others hold it for failed, and its slots are another's already (CLUSTER "+
-		"NODES): the failover is over", 0, "")
+	f.support(recording.SourceServer, 0, "",
+		"the others hold it for failed, and its slots are another's already (CLUSTER NODES): the failover is over")
 	f.supportSilence(n, t)
 	f.supportNodeTimeout(n)
-	f.doubt(recording.SourceTap, "what callers lost by it was before the watch; none is seen to wait for it now", 0, "")
+	f.doubt(recording.SourceTap, 0, "", "what callers lost by it was before the watch; none is seen to wait for it now")
 	f.Fix, f.See = failoverFix(n, t), failoverSee
 	return f
 }
@@ -87,19 +87,19 @@ func explainOrphan(n *facts.Node) *Finding {
 		float64(max(lost+n.Ledger.Users.ExcessNs, 1))}
 	if t.Open {
 		f.Title = "A master fell silent, and nobody has taken over its slots yet"
-		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began, and %s later "+
-			"nobody had taken over its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots),
-			float64(lost), "ns")
+		f.support(recording.SourceServer, float64(lost), "ns",
+			"its master %s was gone when the watch began, and %s later nobody had taken over "+
+				"its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots)
 	} else {
-		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began; it was seen as "+
-			"the master of its %d slots itself %s later (INFO role)", master, t.Slots, facts.Dur(lost)), float64(lost),
-			"ns")
+		f.support(recording.SourceServer, float64(lost), "ns",
+			"its master %s was gone when the watch began; it was seen as the "+
+				"master of its %d slots itself %s later (INFO role)", master, t.Slots, facts.Dur(lost))
 	}
 	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
 		f.Confidence = 0.9
 	} else {
-		f.doubt(recording.SourceServer, "whether anybody called it meanwhile is not seen: it could not be watched", 0,
-			"")
+		f.doubt(recording.SourceServer, 0, "",
+			"whether anybody called it meanwhile is not seen: it could not be watched")
 	}
 	f.Fix, f.See = failoverFix(n, t), failoverSee
 	return f
@@ -137,31 +137,33 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 		if t.Slots == 0 {
 			f.Title, f.Confidence = "A master is gone, and no replica that is watched has taken its place", 0.6
 			why = "though it had replicas (INFO connected_slaves)"
-			f.doubt(recording.SourceServer, "whether a replica has taken over is not seen: name its replicas as "+
-				"further targets", 0, "")
+			f.doubt(recording.SourceServer, 0, "",
+				"whether a replica has taken over is not seen: name its replicas as further targets")
 		}
-		f.support(recording.SourceServer, fmt.Sprintf("it has not answered since %s before the end of the watch, and "+
-			"nobody has taken over %s by then, %s", facts.Dur(took), slots, why), float64(took), "ns")
+		f.support(recording.SourceServer, float64(took), "ns",
+			"it has not answered since %s before the end of the watch, and nobody has taken over %s by then, %s",
+			facts.Dur(took), slots, why)
 		return
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("it did not answer any more, and its replica %s was seen as the "+
-		"master of %s %s later (INFO role)", t.By.Address, slots, facts.Dur(took)), float64(took), "ns")
+	f.support(recording.SourceServer, float64(took), "ns",
+		"it did not answer any more, and its replica %s was seen as the master of %s %s later (INFO role)",
+		t.By.Address, slots, facts.Dur(took))
 }
 
 // supportSilence says why it fell silent, and how long the others took to notice.
 func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	switch {
 	case t.Stopped > 0:
-		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more of that (a signal, a "+
-			"debugger or "+
-			"the freezer)", facts.Dur(t.Stopped)), float64(t.Stopped), "ns")
+		f.support(n.StateSource(), float64(t.Stopped), "ns",
+			"its process was stopped for %s and more of that (a signal, a debugger or the freezer)",
+			facts.Dur(t.Stopped))
 	case t.Refused:
-		f.support(recording.SourceProbe, fmt.Sprintf("nothing listened at its address then: %d connections were "+
-			"refused, so its process had ended", n.TurnedAway(t.DownNs)), float64(n.TurnedAway(t.DownNs)),
-			"connections")
+		f.support(recording.SourceProbe, float64(n.TurnedAway(t.DownNs)), "connections",
+			"nothing listened at its address then: %d connections were refused, so its process had ended",
+			n.TurnedAway(t.DownNs))
 	default:
-		f.doubt(recording.SourceProbe, "why it fell silent is not seen: neither was its port closed, nor its process "+
-			"watched", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"why it fell silent is not seen: neither was its port closed, nor its process watched")
 		f.Confidence -= 0.05
 	}
 }
@@ -177,14 +179,16 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 		return
 	}
 	f.Confidence = min(f.Confidence, silentConfidence)
-	f.doubt(recording.SourceProbe, "the old master is silent still: whether callers go on waiting for it now, by an "+
-		"old map, is seen only with the files of its host or the kernel source", 0, "")
+	f.doubt(recording.SourceProbe, 0, "",
+		"the old master is silent still: whether callers go on waiting for it now, by an old map, is seen only "+
+			"with the files of its host or the kernel source")
 }
 
 func (f *Finding) supportNodeTimeout(n *facts.Node) {
 	if ms := n.NodeTimeoutMs(); ms > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("cluster-node-timeout is %d ms: only after that do the others "+
-			"suspect a node, then agree and vote, which takes a second or two more", ms), float64(ms), "ms")
+		f.support(recording.SourceServer, float64(ms), "ms",
+			"cluster-node-timeout is %d ms: only after that do the others suspect a node, then "+
+				"agree and vote, which takes a second or two more", ms)
 	}
 }
 
@@ -197,9 +201,9 @@ func (f *Finding) supportClusterDown(n *facts.Node) bool {
 		refused += counted
 	}
 	if refused > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the other nodes refused %.0f calls with CLUSTERDOWN "+
-			"meanwhile, those for slots of their own among them (cluster-require-full-coverage)", refused), refused,
-			"calls")
+		f.support(recording.SourceServer, refused, "calls",
+			"the other nodes refused %.0f calls with CLUSTERDOWN meanwhile, those for slots of their "+
+				"own among them (cluster-require-full-coverage)", refused)
 	}
 	return refused > 0
 }
@@ -222,7 +226,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		if waiting > 0 {
 			text += fmt.Sprintf(", and %d calls on them had no reply", waiting)
 		}
-		f.support(recording.SourceTap, text, float64(closed), "connections")
+		f.support(recording.SourceTap, float64(closed), "connections", "%s", text)
 	}
 	refused := facts.Tally{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
@@ -232,8 +236,8 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 	}
 	if all := refused.Sum(); all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d new connections failed (%s)", all, refused.List(3)),
-			float64(all), "connections")
+		f.support(recording.SourceTap, float64(all), "connections",
+			"%d new connections failed (%s)", all, refused.List(3))
 	}
 }
 
@@ -251,22 +255,25 @@ func failoverFix(n *facts.Node, t facts.Takeover) []string {
 	default:
 		fix = append(fix, "Find out why it fell silent: its host, its network, its log")
 	}
-	fix = append(fix, "Before a planned restart hand over first: CLUSTER FAILOVER at the replica (Sentinel: SENTINEL "+
-		"FAILOVER), which takes milliseconds")
+	fix = append(fix,
+		"Before a planned restart hand over first: CLUSTER FAILOVER at the replica (Sentinel: "+
+			"SENTINEL FAILOVER), which takes milliseconds")
 	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
-		fix = append(fix, fmt.Sprintf("CONFIG SET cluster-node-timeout %d at every node, %d ms now: the window is "+
-			"about that and a second or two (not below the longest stall of a node that is well)", slowToGiveUpMs, ms))
+		fix = append(fix,
+			fmt.Sprintf("CONFIG SET cluster-node-timeout %d at every node, %d ms now: the window is about that and "+
+				"a second or two (not below the longest stall of a node that is well)", slowToGiveUpMs, ms))
 	case ms == 0 && t.By != nil && t.Slots == 0:
 		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 at every Sentinel (30 s by default)")
 	}
 	if t.Open {
-		fix = append(fix, "See that every master has a replica that may take over (cluster-replica-validity-factor, "+
-			"cluster-replica-no-failover), and that most masters live")
+		fix = append(fix,
+			"See that every master has a replica that may take over (cluster-replica-validity-factor, "+
+				"cluster-replica-no-failover), and that most masters live")
 	}
 	if v, ok := coverage(n); ok && v == "yes" {
-		fix = append(fix, "CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own "+
-			"slots meanwhile")
+		fix = append(fix,
+			"CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own slots meanwhile")
 	}
 	return append(fix, remedy.For(n, remedy.SurviveFailover, nil)...)
 }

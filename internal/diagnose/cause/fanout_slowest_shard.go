@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -18,8 +17,8 @@ import (
 // an mget waits for all servers.
 var fanoutSlowestShard = Cause{
 	ID: "fanout-slowest-shard",
-	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +
-		"call",
+	Title: "The application asks several nodes at once and waits for the " +
+		"slowest: one slow node slows nearly every call",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing tells what one process sends to other nodes: the verdict is the slow node's own cause",
@@ -85,23 +84,24 @@ func mostlyOf(n *facts.Node, cl facts.Claim) bool {
 }
 
 func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
-	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
-		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
-		"more; "+
-		"of independent calls at most %.0f looks would be so", o.Held, o.Samples, o.Process, o.Most,
-		facts.Dur(o.TookNs),
-		math.Ceil(o.Chance)), float64(o.Held), "looks")
+	f.support(recording.SourceTap, float64(o.Held), "looks",
+		"in %d of %d looks at slow calls of %s that waited, it had sent to other nodes at the same moment "+
+			"(up to %d nodes in all), had their replies within %s, and asked them nothing more; of "+
+			"independent calls at most %.0f looks would be so", o.Held, o.Samples, o.Process, o.Most,
+		facts.Dur(o.TookNs), math.Ceil(o.Chance))
 	if p := othersSlow(n, o.Process); p.all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
-			"asks", 100*float64(p.here)/float64(p.all), len(o.Nodes)+1), float64(p.here), "calls")
+		f.support(recording.SourceTap, float64(p.here), "calls",
+			"%.0f %% of its slow calls were to this node, one of %d that it asks", 100*float64(p.here)/float64(p.all),
+			len(o.Nodes)+1)
 	}
 	if alone := o.Samples - o.Held; alone > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked "+
-			"at that moment and answered", alone, o.Samples, o.Process), float64(alone), "looks")
+		f.doubt(recording.SourceTap, float64(alone), "looks",
+			"in %d of %d looks at slow calls of %s no other node had been asked at that moment and answered", alone,
+			o.Samples, o.Process)
 	}
 	if o.Late > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes "+
-			"waited as well", o.Late), float64(o.Late), "requests")
+		f.doubt(recording.SourceTap, float64(o.Late), "requests",
+			"%d requests that were sent at the same moment to other nodes waited as well", o.Late)
 	}
 }
 
@@ -122,8 +122,9 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 }
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []string {
-	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this " +
-		"one, where it was seen; all others answered in time"}
+	fix := []string{"Mend " + n.Address +
+		", or take it out of the path: why it is slow is the finding after this one, " +
+		"where it was seen; all others answered in time"}
 	proxies := 0
 	for process := range shares {
 		if strings.HasPrefix(process, "nutcracker") {
@@ -134,13 +135,15 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 		fix = append(fix,
 			`twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all of its servers); timeout: bounds the wait, and the call fails`)
 	}
-	fix = append(fix, "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they "+
-		"share a slot: one node is asked, and not all (a tag that all keys share makes one node hot)",
-		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest "+
-			"a deadline of its own")
+	fix = append(fix,
+		"Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: one "+
+			"node is asked, and not all (a tag that all keys share makes one node hot)",
+		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do "+
+			"without, and give the rest a deadline of its own")
 	if proxies < len(shares) {
 		fix = append(fix, remedy.For(n, remedy.SplitCalls, nil)...)
 	}
-	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not "+
-		"answered within its usual p99 (a hedged read), and take the first reply")
+	return append(fix,
+		"Reads that may be a little old: ask a replica of the slow node too once the master has not answered within "+
+			"its usual p99 (a hedged read), and take the first reply")
 }

@@ -32,14 +32,14 @@ func explainFlush(n *facts.Node) *Finding {
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	if fell := n.MemoryFell(worst); fell > facts.BigFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
+		f.support(recording.SourceServer, fell, "bytes", "used_memory fell by %.0f MB", fell/1e6)
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command,
 		n.FromText(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
-		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")
+		f.support(recording.SourceServer, 0, "", "lazyfree-lazy-user-flush is no")
 		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")
 	}
 	f.See = []string{"https://redis.io/docs/latest/commands/flushall/"}

@@ -13,13 +13,14 @@ import (
 // harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
 	ID: "framework-hidden-keys",
-	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
-		"calls wait",
+	Title: "A framework sends a command that walks all keys, for a call that " +
+		"does not look like it, and all other calls wait",
 	Layer: "client",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
-			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
+		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known " +
+			"framework, or whose client names the framework in CLIENT LIST (lib-name); and " +
+			"what the same connection deletes right after",
 		T1: "the main thread on the CPU without a pause meanwhile",
 		T2: "each time that such a command held the main thread, with its connection and process",
 	},
@@ -61,18 +62,19 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 		}
 	}
 	if entries > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the patterns of %d entries of %s in SLOWLOG have the form "+
-			"that %s gives its keys", entries, s.Command, framework), float64(entries), "commands")
+		f.support(recording.SourceServer, float64(entries), "commands",
+			"the patterns of %d entries of %s in SLOWLOG have the form that %s gives its keys", entries, s.Command,
+			framework)
 	}
 	for _, c := range n.Clients() {
 		if c.Addr == s.Client && c.LibName != "" {
-			f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c)), 0, "")
+			f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c))
 			break
 		}
 	}
 	if after > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%d DEL or UNLINK of many keys followed: what was found is "+
-			"thrown away", after), float64(after), "commands")
+		f.support(recording.SourceServer, float64(after), "commands",
+			"%d DEL or UNLINK of many keys followed: what was found is thrown away", after)
 	}
 }
 
@@ -84,23 +86,23 @@ var frameworkFixes = map[string][]string{
 			"BatchStrategies.scan(1000)))   # Spring Data Redis >= 2.6",
 		"Evict single keys (@CacheEvict(key = …)) in place of allEntries = true, or let entries expire (entryTtl)",
 	},
-	"Spring Session": {"@EnableRedisHttpSession has no index to walk (RedisSessionRepository) where sessions " +
-		"are not looked for by their user; configureKeyspaceNotifications and cleanup cron of " +
+	"Spring Session": {"@EnableRedisHttpSession has no index to walk (RedisSessionRepository) where sessions are " +
+		"not looked for by their user; configureKeyspaceNotifications and cleanup cron of " +
 		"RedisIndexedSessionRepository: setCleanupCron"},
-	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) and " +
-		"reads it whole: use JwtTokenStore or Spring Authorization Server with a database"},
+	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) " +
+		"and reads it whole: use JwtTokenStore or Spring Authorization Server with a database"},
 	"Flask-Caching": {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache a database of its " +
 		"own, where no prefix is set it is FLUSHDB; or delete_many of keys that are known, or expire"},
-	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or " +
-		"a version per group (cache.incr_version), which no one has to delete"},
-	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags " +
-		"each hour, or keys with a version; Redis::keys() only where few keys are"},
-	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: do not call them in requests; " +
-		"scanCount: 1000"},
-	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: removeOnComplete: 1000, " +
-		"removeOnFail: 1000, and ranges"},
-	"Celery": {"result_expires shorter, or ignore_result=True; fewer queues per exchange, since each task reads the " +
-		"set of bindings"},
+	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or a " +
+		"version per group (cache.incr_version), which no one has to delete"},
+	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags each " +
+		"hour, or keys with a version; Redis::keys() only where few keys are"},
+	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: " +
+		"do not call them in requests; scanCount: 1000"},
+	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: " +
+		"removeOnComplete: 1000, removeOnFail: 1000, and ranges"},
+	"Celery": {"result_expires shorter, or ignore_result=True; fewer queues per " +
+		"exchange, since each task reads the set of bindings"},
 }
 
 func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
@@ -109,16 +111,19 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all "+
-			"of something", framework, n.FromText([]account.Suspect{s})))
+		fix = append(fix,
+			fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all of something",
+				framework, n.FromText([]account.Suspect{s})))
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	if facts.Since(n, 6, 0) {
-		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
-			strings.ToLower(name)))
+		return append(fix,
+			fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
+				strings.ToLower(name)))
 	}
-	return append(fix, fmt.Sprintf("To find all who do so: rename-command %s \"\" in redis.conf, which makes it an "+
-		"error instead", name))
+	return append(fix,
+		fmt.Sprintf("To find all who do so: rename-command %s \"\" in redis.conf, which makes it an error instead",
+			name))
 }
 
 func frameworkSee(framework string) []string {

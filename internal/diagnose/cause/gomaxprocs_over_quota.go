@@ -16,15 +16,15 @@ import (
 // it is client-cfs-throttled.
 var gomaxprocsOverQuota = Cause{
 	ID: "gomaxprocs-over-quota",
-	Title: "The client's runtime runs more threads at once than its CPU quota has cores, spends the quota early and " +
-		"then stands still",
+	Title: "The client's runtime runs more threads at once than its CPU quota has cores, " +
+		"spends the quota early and then stands still",
 	Layer: "client-host",
 	Needs: Needs{
 		T0: "nothing: the server's side is well",
-		T1: "the number of threads, GOMAXPROCS or the version of Go that the program was built with, against the " +
-			"quota of its cgroup (a hint)",
-		T2: "calls whose reply was in the socket while more of the client's threads than the quota has cores were " +
-			"throttled together",
+		T1: "the number of threads, GOMAXPROCS or the version of Go that the program was built " +
+			"with, against the quota of its cgroup (a hint)",
+		T2: "calls whose reply was in the socket while more of the client's threads " +
+			"than the quota has cores were throttled together",
 	},
 	Explain: explainMaxProcs,
 }
@@ -145,19 +145,21 @@ func explainMaxProcs(n *facts.Node) *Finding {
 	f := finding(n, l.Claim, 0.93)
 	c := f.lateCalls(n, l, "while its cgroup was throttled")
 	t := all[c.PID]
-	f.support(recording.SourceTap, fmt.Sprintf("its quota is %.2f cores (%s), and when it was spent %.1f of its "+
-		"threads wanted to run, on average of %d times", o.cores, o.cgroup, o.at, len(t.Throttled)), o.at, "threads")
+	f.support(recording.SourceTap, o.at, "threads",
+		"its quota is %.2f cores (%s), and when it was spent %.1f of its threads wanted to run, on average of %d times",
+		o.cores, o.cgroup, o.at, len(t.Throttled))
 	f.supportRuntime(n, o)
 	f.clientQuota(n, o.cgroup)
 	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
 		count, _ := n.Process(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, count),
-			facts.Rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
+			"it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, count)
 	}
 	if o.cores < 1 {
 		f.Confidence -= 0.05
-		f.doubt(recording.SourceTap, fmt.Sprintf("with %.2f cores a single thread would be throttled, too, where it "+
-			"has more work than that: fewer threads spread the stops, more quota ends them", o.cores), o.cores, "cores")
+		f.doubt(recording.SourceTap, o.cores, "cores",
+			"with %.2f cores a single thread would be throttled, too, where it has more work than that: fewer "+
+				"threads spread the stops, more quota ends them", o.cores)
 	}
 	f.Fix = maxProcsFix(o)
 	f.See = []string{
@@ -171,14 +173,15 @@ func (f *Finding) supportRuntime(n *facts.Node, o overQuota) {
 	switch w := o.width(n); {
 	case !o.known:
 	case o.runtime.Procs > 0:
-		f.support(recording.SourceHost, fmt.Sprintf("%s is %d in its environment or options", o.runtime.ProcsBy,
-			o.runtime.Procs), float64(o.runtime.Procs), "threads")
+		f.support(recording.SourceHost, float64(o.runtime.Procs), "threads",
+			"%s is %d in its environment or options", o.runtime.ProcsBy, o.runtime.Procs)
 	case o.runtime.Go != "" && !o.runtime.HeedsQuota:
-		f.support(recording.SourceHost, fmt.Sprintf("it was built with %s, which takes a thread for each CPU of the "+
-			"host, %.0f, whatever the quota (%s)", o.runtime.Go, w, o.runtime.Why), w, "threads")
+		f.support(recording.SourceHost, w, "threads",
+			"it was built with %s, which takes a thread for each CPU of the host, %.0f, whatever the quota (%s)",
+			o.runtime.Go, w, o.runtime.Why)
 	case o.runtime.Go != "":
-		f.support(recording.SourceHost, fmt.Sprintf("it was built with %s, which would heed the quota: the program "+
-			"sets GOMAXPROCS itself", o.runtime.Go), 0, "")
+		f.support(recording.SourceHost, 0, "",
+			"it was built with %s, which would heed the quota: the program sets GOMAXPROCS itself", o.runtime.Go)
 	}
 }
 
@@ -186,18 +189,18 @@ func maxProcsFix(o overQuota) []string {
 	procs := max(1, int(o.cores))
 	if o.runtime.JVM {
 		return []string{
-			fmt.Sprintf("-XX:ActiveProcessorCount=%d (and without -XX:-UseContainerSupport), or "+
-				"-XX:ParallelGCThreads and -XX:ConcGCThreads", procs),
+			fmt.Sprintf("-XX:ActiveProcessorCount=%d (and without -XX:-UseContainerSupport), "+
+				"or -XX:ParallelGCThreads and -XX:ConcGCThreads", procs),
 			"or remove the limit (resources.limits.cpu in Kubernetes), and keep requests.cpu",
 		}
 	}
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d in its environment, and no runtime.GOMAXPROCS(…) in the program", procs),
-		"or build it with Go 1.25 or later and `go 1.25` in go.mod, which follow the quota by themselves; before " +
-			"that: import _ \"go.uber.org/automaxprocs\"",
+		"or build it with Go 1.25 or later and `go 1.25` in go.mod, which follow the quota by themselves; " +
+			"before that: import _ \"go.uber.org/automaxprocs\"",
 		"or remove the limit (resources.limits.cpu in Kubernetes), and keep requests.cpu",
-		"go-redis makes its pool by it, too: PoolSize is 10 x GOMAXPROCS where it is not set (5 x per node in a " +
-			"cluster)",
+		"go-redis makes its pool by it, too: PoolSize is 10 x GOMAXPROCS " +
+			"where it is not set (5 x per node in a cluster)",
 		".NET: DOTNET_PROCESSOR_COUNT; others: the size of their worker pools",
 	}
 }

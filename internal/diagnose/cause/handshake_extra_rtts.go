@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -60,21 +59,22 @@ func explainHandshakes(n *facts.Node) *Finding {
 	}
 	trips, work := facts.SpreadOf(fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) }), facts.SpreadOf(fresh,
 		(*facts.Conn).Work)
-	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its "+
-		"first command, where one would do: %s", len(fresh), most.Name, trips.Mid, facts.GreetingOf(fresh)),
-		float64(trips.Mid), "round trips")
+	f.support(recording.SourceTap, float64(trips.Mid), "round trips",
+		"each of %d new connections of %s took %d round trips before its first command, where one would do: %s",
+		len(fresh), most.Name, trips.Mid, facts.GreetingOf(fresh))
 	cost := facts.SpreadOf(fresh, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each",
-		facts.Dur(cost.Mid), facts.Dur(most.CallNs()), work.Mid), float64(cost.Mid), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second",
-		float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
+	f.support(recording.SourceTap, float64(cost.Mid), "ns",
+		"that is %s, and %s for a call; %d calls were made on each", facts.Dur(cost.Mid), facts.Dur(most.CallNs()),
+		work.Mid)
+	f.support(recording.SourceTap, float64(len(fresh))/n.Seconds(), "per second",
+		"its connections are made at %.3g per second", float64(len(fresh))/n.Seconds())
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(most)
-	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or " +
-		"request"}, greetingFix(n, facts.GreetingOf(fresh))...)
+	f.Fix = append([]string{"Make connections once and keep them: one client " +
+		"object per process, not one per job or request"}, greetingFix(n, facts.GreetingOf(fresh))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
@@ -89,9 +89,11 @@ func greetingFix(n *facts.Node, ops string) []string {
 		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, fix string }{
-		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
-			"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
-			"MaintNotificationsConfig(enabled=False)"},
+		{
+			"CLIENT MAINT_NO",
+			"CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, " +
+				"Lettuce MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)",
+		},
 		{"SELECT", "SELECT: database 0, one server or a prefix per application in place of databases"},
 		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
 		{"READONLY", "READONLY is needed where replicas are read; keep those connections"},

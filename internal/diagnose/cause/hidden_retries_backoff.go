@@ -14,13 +14,14 @@ import (
 // A10.
 var hiddenRetriesBackoff = Cause{
 	ID: "hidden-retries-backoff",
-	Title: "The client tries again by itself: one call of the application is several, each with a whole timeout and " +
-		"a pause in between",
+	Title: "The client tries again by itself: one call of the application is several, " +
+		"each with a whole timeout and a pause in between",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server answers each attempt at once",
-		T2: "connections that the client closes with a call waiting, while the server answers others at once, and " +
-			"hardly any call is answered shortly before that age; the same command follows on the next connection",
+		T2: "connections that the client closes with a call waiting, while the server " +
+			"answers others at once, and hardly any call is answered shortly before that " +
+			"age; the same command follows on the next connection",
 	},
 	// A request that never arrives, on a path that loses packets or forgets connections, is tried again as well.
 	After:   []string{"packet-loss-rto", "idle-conn-blackholed", "cmdinfo-once-lock", "process-frozen"},
@@ -164,8 +165,8 @@ func explainRetries(n *facts.Node) *Finding {
 	}
 	age := f.attempts(n, worst)
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(worst.Caller)
 	f.Fix = retriesFix(n, age)
@@ -180,46 +181,49 @@ func explainRetries(n *facts.Node) *Finding {
 // attempts tells of the waits of one caller, and what followed; it gives the timeout.
 func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	age := facts.SpreadOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their "+
-		"connections; the server answered others meanwhile", a.Name, len(a.vain), facts.Dur(age.Mid),
-		facts.Dur(age.Low),
-		facts.Dur(age.High)), float64(len(a.vain)), "calls")
+	f.support(recording.SourceTap, float64(len(a.vain)), "calls",
+		"%s gave up %d calls after %s (%s to %s) and closed their connections; the server answered others meanwhile",
+		a.Name, len(a.vain), facts.Dur(age.Mid), facts.Dur(age.Low), facts.Dur(age.High))
 	late, _ := n.JustInTime(age.Mid)
-	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
-		"were not late, their replies never came", late, facts.Dur(age.Mid/2)), late, "calls")
+	f.support(recording.SourceTap, late, "calls",
+		"only %.0f calls were answered between %s and that: those given up were not late, their replies never came",
+		late, facts.Dur(age.Mid/2))
 	if known := remedy.Defaults(n); known != "" {
-		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
+		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
 	if len(a.again) == 0 {
 		f.Confidence = 0.65
 		f.Title = "Replies never come, and the client waits a whole timeout for each before it tries again or gives up"
-		f.doubt(recording.SourceTap, "what followed was not seen: another attempt may have gone to a connection that "+
-			"was open, or the caller may have got an error", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"what followed was not seen: another attempt may have gone to a connection that "+
+				"was open, or the caller may have got an error")
 		return age
 	}
 	pause := a.pause()
-	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with "+
-		"the same command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Mid),
-		facts.Dur(pause.Low),
-		facts.Dur(pause.High)), float64(len(a.again)), "calls")
+	f.support(recording.SourceTap, float64(len(a.again)), "calls",
+		"after %d of these a new connection of the same process began with the same "+
+			"command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Mid), facts.Dur(pause.Low),
+		facts.Dur(pause.High))
 	if most := a.inARow(); most > 2 {
-		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most,
-			facts.Dur(int64(most-1)*age.Mid)), float64(most), "attempts")
+		f.support(recording.SourceTap, float64(most), "attempts",
+			"up to %d attempts in a row: %s and more in one call", most, facts.Dur(int64(most-1)*age.Mid))
 	}
 	if 2*len(a.again) < len(a.vain) {
 		f.Confidence = 0.75
 	}
-	f.doubt(recording.SourceTap, "that the next one is the same call tried again is inferred from its command and "+
-		"length: keys are not looked at", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"that the next one is the same call tried again is inferred from "+
+			"its command and length: keys are not looked at")
 	return age
 }
 
 func retriesFix(n *facts.Node, timeout facts.Spread) []string {
-	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
-		"%s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
+	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses "+
+		"fit: with %s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
 	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
-	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
-		"taken for a slow call",
-		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's "+
-			"own address")
+	return append(fix,
+		"Count attempts in the application's metrics (hooks, OpenTelemetry), "+
+			"so that a retry is not taken for a slow call",
+		"Find out who loses the replies: a proxy or balancer between the two, a "+
+			"server that died; try the server's own address")
 }

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -17,8 +16,8 @@ var hotShard = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
-			"the median of its peers; slots per node (CLUSTER NODES)",
+		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least " +
+			"twice the median of its peers; slots per node (CLUSTER NODES)",
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
 		T2: "the clients' own calls wait while that node serves others, and whose they are",
 	},
@@ -54,18 +53,17 @@ func explainHotShard(n *facts.Node) *Finding {
 		SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare,
 		Confidence: min(busy.Confidence, 0.95),
 	}
-	f.support(own.source(), fmt.Sprintf("its main thread used %.2f cores; those of the %d others like it %.2f (median)",
-		own.cores, len(peers), cores), own.cores, "cores")
+	f.support(own.source(), own.cores, "cores",
+		"its main thread used %.2f cores; those of the %d others like it %.2f (median)", own.cores, len(peers), cores)
 	switch {
 	case own.perSecond >= hotTimes*ops:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second; the others %.0f (median)",
-			own.perSecond, ops), own.perSecond, "per second")
+		f.support(recording.SourceServer, own.perSecond, "per second",
+			"it served %.0f commands per second; the others %.0f (median)", own.perSecond, ops)
 	default:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f "+
-			"(median): not more commands, but more expensive ones: %s per command, %s there", own.perSecond, ops,
-			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1)))),
-			own.perSecond,
-			"per second")
+		f.support(recording.SourceServer, own.perSecond, "per second",
+			"it served %.0f commands per second and the others %.0f (median): not more commands, but "+
+				"more expensive ones: %s per command, %s there", own.perSecond, ops,
+			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1))))
 	}
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)
@@ -146,13 +144,13 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
 	times := float64(own.slots) / max(slots, 1)
 	if times*hotTimes > own.cores/max(cores, 1e-3) && times > 1 {
-		f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): so many more keys "+
-			"are its own", own.slots, slots), float64(own.slots), "slots")
+		f.support(recording.SourceServer, float64(own.slots), "slots",
+			"it has %d slots, the others %.0f (median): so many more keys are its own", own.slots, slots)
 		return true
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): not more keys are its "+
-		"own, but some are asked for far more than others, or share a hash tag", own.slots, slots), float64(own.slots),
-		"slots")
+	f.support(recording.SourceServer, float64(own.slots), "slots",
+		"it has %d slots, the others %.0f (median): not more keys are its own, but some are asked "+
+			"for far more than others, or share a hash tag", own.slots, slots)
 	return false
 }
 
@@ -164,8 +162,9 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 	}
 	field := "cmdstat_" + strings.ToLower(strings.ReplaceAll(top.Name, " ", "|")) + ".calls"
 	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(field) })
-	f.support(recording.SourceServer, fmt.Sprintf("most of its time goes to %s: %.0f per second, %.0f at the others "+
-		"(median)", top.Name, n.PerSecond(field), there), n.PerSecond(field), "per second")
+	f.support(recording.SourceServer, n.PerSecond(field), "per second",
+		"most of its time goes to %s: %.0f per second, %.0f at the others (median)", top.Name, n.PerSecond(field),
+		there)
 }
 
 // supportWhose names who asks it most.
@@ -182,8 +181,9 @@ func (f *Finding) supportWhose(n *facts.Node) {
 		}
 	}
 	if most.Calls() > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s",
-			100*float64(most.Calls())/float64(max(all, 1)), most.Name), float64(most.Calls()), "calls")
+		f.support(recording.SourceTap, float64(most.Calls()), "calls",
+			"%.0f %% of the calls to it that were seen are of %s", 100*float64(most.Calls())/float64(max(all, 1)),
+			most.Name)
 	}
 }
 
@@ -197,13 +197,13 @@ func hotShardFix(n *facts.Node, uneven bool) []string {
 	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or look " +
 		"at some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
 	if slotStats(n) {
-		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; then its keys: CLUSTER " +
-			"GETKEYSINSLOT SLOT 10"
+		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; " +
+			"then its keys: CLUSTER GETKEYSINSLOT SLOT 10"
 	}
 	return append([]string{
 		find,
-		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation " +
-			"(CLIENT TRACKING, Redis >= 6.0):",
+		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's " +
+			"invalidation (CLIENT TRACKING, Redis >= 6.0):",
 	}, append(remedy.For(n, remedy.CacheHotKeys, nil),
 		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag "+
 			"{…} that all keys share",

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
@@ -16,8 +14,8 @@ var inlineRediscovery = Cause{
 	Title: "A call that is answered MOVED waits until its library has fetched the whole map of the cluster again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "MOVED in errorstats with as many CLUSTER SLOTS, of libraries that wait for it by their names in CLIENT " +
-			"LIST (node-redis, redis-py, Jedis)",
+		T0: "MOVED in errorstats with as many CLUSTER SLOTS, of libraries that wait for it by their names " +
+			"in CLIENT LIST (node-redis, redis-py, Jedis)",
 		T2: "connections that are opened for the map alone, or anew after it, and how long each takes",
 	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
@@ -38,49 +36,53 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
 	f.ExcessShare = lost / max(lost+(r.Data+r.Moved)*trip, 1)
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (errorstats), and the map was "+
-		"asked for %.0f times: once for each %.2g", r.Moved, in.Calls, r.Moved/in.Calls), r.Moved, "replies")
+	f.support(recording.SourceServer, r.Moved, "replies",
+		"%.0f calls were answered MOVED (errorstats), and the map was asked for %.0f times: once for each %.2g",
+		r.Moved, in.Calls, r.Moved/in.Calls)
 	if in.Guessed {
-		f.support(recording.SourceTap, "the callers fetch the map as "+in.Library+" does, which lets the call wait "+
-			"for it", 0, "")
+		f.support(recording.SourceTap, 0, "",
+			"the callers fetch the map as %s does, which lets the call wait for it", in.Library)
 	} else {
-		f.support(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Library+", which lets the call wait for "+
-			"the map", 0, "")
+		f.support(in.Fetchers.Source, 0, "",
+			"%s: the library is %s, which lets the call wait for the map", in.Fetchers.How, in.Library)
 	}
 	if len(in.Fetchers.Concurrent) > 0 {
-		f.doubt(in.Fetchers.Source, in.Fetchers.How+": "+in.Fetchers.Concurrent.List(2)+" as well, which fetches the "+
-			"map "+
-			"beside the calls", 0, "")
+		f.doubt(in.Fetchers.Source, 0, "",
+			"%s: %s as well, which fetches the map beside the calls", in.Fetchers.How, in.Fetchers.Concurrent.List(2))
 	}
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
 		f.Confidence = 0.9
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened for the map alone, and closed after "+
-			"%s (median): so long a call waited that a call of %s was to be", in.MapConns, facts.Dur(in.MapLifeNs),
-			facts.Dur(int64(trip))),
-			float64(in.MapConns), "connections")
+		f.support(recording.SourceTap, float64(in.MapConns), "connections",
+			"%d connections were opened for the map alone, and closed after %s (median): so "+
+				"long a call waited that a call of %s was to be", in.MapConns, facts.Dur(in.MapLifeNs),
+			facts.Dur(int64(trip)))
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
 		f.Confidence = 0.9
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened anew for calls, %s each before the "+
-			"first (median): redis-py drops its free connections with the map", in.DataConns, facts.Dur(in.OpeningNs)),
-			float64(in.DataConns), "connections")
+		f.support(recording.SourceTap, float64(in.DataConns), "connections",
+			"%d connections were opened anew for calls, %s each before the first (median): "+
+				"redis-py drops its free connections with the map", in.DataConns, facts.Dur(in.OpeningNs))
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("each costs its call about %s more, where a call takes %s",
-		facts.Dur(int64(each)), facts.Dur(int64(trip))), each, "ns")
+	f.support(recording.SourceServer, each, "ns",
+		"each costs its call about %s more, where a call takes %s", facts.Dur(int64(each)), facts.Dur(int64(trip)))
 	switch {
 	case in.Guessed:
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceServer, "the library does not say its name (lib-name in CLIENT LIST, servers from "+
-			"7.2 on): it is inferred from its process and its connections", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the library does not say its name (lib-name in CLIENT LIST, servers from 7.2 on): it is "+
+				"inferred from its process and its connections")
 	case f.Confidence < 0.9:
-		f.doubt(recording.SourceServer, "that the calls waited is known of the library, and was not seen", 0, "")
+		f.doubt(recording.SourceServer, 0, "", "that the calls waited is known of the library, and was not seen")
 	}
 	if len(in.By) > 0 {
-		f.support(recording.SourceTap, "the map is asked for by "+in.By.List(3), float64(len(in.By)), "callers")
+		f.support(recording.SourceTap, float64(len(in.By)), "callers", "the map is asked for by %s", in.By.List(3))
 	}
 	how, _ := remedy.Of(remedy.FetchMapBesideCalls, in.Library)
-	f.Fix = []string{how, "Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER " +
-		"MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}
+	f.Fix = []string{
+		how,
+		"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER " +
+			"MIGRATESLOTS): one change of owner for a whole range",
+	}
 	f.See = []string{
 		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",
 		"https://redis.readthedocs.io/en/stable/clustering.html",

@@ -59,7 +59,7 @@ func explainIntrospection(n *facts.Node) *Finding {
 		}
 	}
 	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
-		f.support(recording.SourceServer, "slowlog-log-slower-than is 0: every command is logged", 0, "µs")
+		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
 		f.Fix = append(f.Fix, "CONFIG SET slowlog-log-slower-than 10000")
 	}
 	if len(f.Fix) == 0 {
@@ -73,12 +73,14 @@ func explainIntrospection(n *facts.Node) *Finding {
 
 func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share float64) {
 	c := monitors[0]
-	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s",
-		len(monitors), c.Addr, facts.LibraryText(c), c.Age), float64(len(monitors)), "clients")
-	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: "+
-		"about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
-	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic "+
-		"instead of MONITOR", c.Addr))
+	f.support(recording.SourceServer, float64(len(monitors)), "clients",
+		"CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s", len(monitors), c.Addr, facts.LibraryText(c), c.Age)
+	f.support(recording.SourceServer, share, "",
+		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
+		n.CommandsPerSecond(), share*100)
+	f.Fix = append(f.Fix,
+		fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic instead of MONITOR",
+			c.Addr))
 }
 
 const (
@@ -157,8 +159,9 @@ func add(c facts.Claim, o facts.Claim) facts.Claim {
 func (f *Finding) supportTimeOf(n *facts.Node) {
 	for _, u := range introspection(n) {
 		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
-			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms",
-				u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
+			f.support(recording.SourceServer, share, "",
+				"%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls,
+				u.Usec/u.Calls/1e3)
 		}
 	}
 }
@@ -168,14 +171,14 @@ func introspectionFix(n *facts.Node, ss []account.Suspect) []string {
 	from := n.FromText(ss)
 	switch name {
 	case "INFO":
-		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, "+
-			"not INFO all), from one exporter.", from)}
+		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used "+
+			"(INFO stats, not INFO all), from one exporter.", from)}
 	case "CLIENT":
-		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID … for a few; "+
-			"connected_clients is in INFO.", from)}
+		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID "+
+			"… for a few; connected_clients is in INFO.", from)}
 	case "SLOWLOG", "COMMANDLOG":
-		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at most every 10 s; CONFIG SET "+
-			"slowlog-max-len 128", from)}
+		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at "+
+			"most every 10 s; CONFIG SET slowlog-max-len 128", from)}
 	case "MEMORY":
 		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks "+
 			"the whole value; better from a replica or an RDB file.", from)}

@@ -17,8 +17,8 @@ var ioThreadsOversubscribed = Cause{
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less " +
-			"used_cpu_*_main_thread)",
+		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU " +
+			"time (used_cpu_* less used_cpu_*_main_thread)",
 		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
 		T2: "the server's own threads had the CPU for which its main thread waited",
 	},
@@ -51,16 +51,16 @@ func explainIOThreads(n *facts.Node) *Finding {
 	mine := t.Total() / (t.Total() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
-	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured,
-		t.CPUs), float64(t.Configured), "threads")
-	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for "+
-		"another %.2f", t.Run, t.Wait), t.Wait, "cores")
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue "+
-		"%.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
+	f.support(recording.SourceServer, float64(t.Configured), "threads",
+		"io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs)
+	f.support(recording.SourceHost, t.Wait, "cores",
+		"its I/O threads used %.2f cores and stood in the run queue for another %.2f", t.Run, t.Wait)
+	f.support(recording.SourceHost, main.Wait, "of the time",
+		"the main thread ran %.0f %% of the time and stood in the run queue %.0f %%", main.Run*100, main.Wait*100)
 	f.supportOwnHolders(n)
 	if others > t.Total() {
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads "+
-			"wanted, %.2f cores", others), others, "cores")
+		f.doubt(recording.SourceHost, others, "cores",
+			"other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others)
 	}
 	f.Fix = ioThreadsFix(n, t)
 	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}
@@ -76,9 +76,9 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 		}
 	}
 	if own > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended "+
-			"with one of its own I/O threads leaving the CPU", facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns)),
-			float64(own), "ns")
+		f.support(recording.SourceTap, float64(own), "ns",
+			"of %s that the main thread was ready and not run, %.0f %% ended "+
+				"with one of its own I/O threads leaving the CPU", facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns))
 	}
 }
 
@@ -94,9 +94,10 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	}
 	f := finding(n, n.Waited(), 0.5)
 	f.ExcessShare = max(f.ExcessShare, q.Share())
-	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f "+
-		"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")
-	f.doubt(recording.SourceServer, "how many CPUs the server has was not seen", 0, "")
+	f.support(recording.SourceServer, all, "cores",
+		"its %d I/O threads are active, and all threads together get %.1f "+
+			"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured)
+	f.doubt(recording.SourceServer, 0, "", "how many CPUs the server has was not seen")
 	f.Fix = ioThreadsFix(n, t)
 	return f
 }
@@ -107,6 +108,9 @@ func ioThreadsFix(n *facts.Node, t facts.IOThreads) []string {
 		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (it is %d)",
 			max(1, int(t.CPUs)-1), t.Configured)
 	}
-	return []string{fix, "Where the server is pinned to CPUs (server_cpulist, server-cpulist, a cpuset), give it at " +
-		"least io-threads of them"}
+	return []string{
+		fix,
+		"Where the server is pinned to CPUs (server_cpulist, server-cpulist, a " +
+			"cpuset), give it at least io-threads of them",
+	}
 }

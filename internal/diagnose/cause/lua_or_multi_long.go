@@ -36,8 +36,9 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	if busy > 0 {
 		f.Confidence = max(f.Confidence, 0.95)
 		f.Title = "A script runs for so long that the server answers BUSY"
-		f.support(recording.SourceServer, fmt.Sprintf("%d calls were answered BUSY: a script has run for longer than "+
-			"lua-time-limit (busy-reply-threshold), 5 s by default", busy), float64(busy), "errors")
+		f.support(recording.SourceServer, float64(busy), "errors",
+			"%d calls were answered BUSY: a script has run for longer than "+
+				"lua-time-limit (busy-reply-threshold), 5 s by default", busy)
 		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop only a script that has not written)")
 	}
 	command := "a script"
@@ -75,23 +76,23 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 		}
 	}
 	if per := most / runs; per >= 50 {
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %.0f calls of %s for each %s", per,
-			strings.ToUpper(name), s.Command), per, "calls")
+		f.support(recording.SourceServer, per, "calls",
+			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
 	}
 }
 
 func scriptFix(command, from string) []string {
 	if command == "EXEC" {
 		return []string{
-			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not be "+
-				"atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
-			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is the " +
-				"default, Jedis multi(), go-redis TxPipelined).",
+			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not "+
+				"be atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
+			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is " +
+				"the default, Jedis multi(), go-redis TxPipelined).",
 		}
 	}
 	return []string{
-		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 keys per call, called again "+
-			"until it is done.", command, from),
+		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 "+
+			"keys per call, called again until it is done.", command, from),
 		"Move computation to the client; leave only what must be atomic in the script.",
 	}
 }

@@ -7,8 +7,8 @@ var mainThreadSaturated = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, and calls that take " +
-			"several times their service",
+		T0: "used_cpu_*_main_thread (or eventloop_duration_sum) near one core, cheap commands, " +
+			"and calls that take several times their service",
 		T1: "the main thread running or ready to run all of the time, without throttling",
 		T2: "the clients' own calls wait while it serves others, none of which takes long",
 	},

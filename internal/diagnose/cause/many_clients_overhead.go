@@ -17,8 +17,8 @@ var manyClientsOverhead = Cause{
 	Layer: "client",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in " +
-			"line",
+		T0: "thousands of connected_clients, and CLIENT LIST or INFO " +
+			"taking milliseconds, or thousands of calls in line",
 		T1: "the main thread on the CPU meanwhile",
 		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
 	},
@@ -42,7 +42,7 @@ func explainManyClients(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, h.Claim, h.Confidence(n))
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected", clients), clients, "clients")
+	f.support(recording.SourceServer, clients, "clients", "%.0f clients are connected", clients)
 	if h.Matters() {
 		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time",
 			h.Suspects[0].Command, clients)
@@ -56,14 +56,15 @@ func explainManyClients(n *facts.Node) *Finding {
 		all := finding(n, n.Waited(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls are queued at a time (%.0f commands per "+
-			"second, %s each)", line, n.CommandsPerSecond(), facts.Dur(q.MedianNs)), line, "calls")
+		f.support(recording.SourceProbe, line, "calls",
+			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", line, n.CommandsPerSecond(),
+			facts.Dur(q.MedianNs))
 	}
 	f.Fix = []string{
 		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
 			"StackExchange.Redis, valkey-glide); a proxy (Envoy, twemproxy) where processes are many",
-		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), CLIENT LIST TYPE normal shows " +
-			"idle= and addr=",
+		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), " +
+			"CLIENT LIST TYPE normal shows idle= and addr=",
 	}
 	if h.Matters() {
 		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for less"

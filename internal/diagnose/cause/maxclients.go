@@ -36,8 +36,8 @@ func explainMaxClients(n *facts.Node) *Finding {
 	}), 0.95)
 	if refused > 0 {
 		f.Confidence = 0.99
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of slowpath's own connections were refused: max number of "+
-			"clients reached", refused), float64(refused), "connections")
+		f.support(recording.SourceProbe, float64(refused), "connections",
+			"%d of slowpath's own connections were refused: max number of clients reached", refused)
 		fresh := 0
 		for _, c := range n.Rec.Calls {
 			if c.Node == n.Address && c.Conn == "fresh" {
@@ -49,23 +49,24 @@ func explainMaxClients(n *facts.Node) *Finding {
 	// Who is refused gets nothing at all: the part of the connections that were.
 	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
 	if rejected > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch "+
-			"(rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
+		f.support(recording.SourceServer, rejected, "connections",
+			"the server refused %.0f connections in the watch (rejected_connections), %.1f per second", rejected,
+			rejected/n.Seconds())
 	}
 	limit := clientLimit(n)
 	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit),
-			connected, "clients")
+		f.support(recording.SourceServer, connected, "clients",
+			"%.0f clients are connected, maxclients is %d", connected, limit)
 	}
 	files, _ := n.Host("fd.limit").Last()
 	used, ok := n.Host("fd.count").Max()
 	if ok {
-		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used,
-			files), used, "files")
+		f.support(recording.SourceHost, used, "files",
+			"the process has %.0f open files of %.0f that it may have", used, files)
 	}
 	f.supportTurnedAway(n)
 	if who := crowdOf(n); who != "" {
-		f.support(recording.SourceServer, "most connections come from "+who, 0, "")
+		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
 	f.Fix = maxClientsFix(n, limit, int(files))
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients"}
@@ -83,8 +84,9 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 		}
 	}
 	if away > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before "+
-			"they had a reply, most of %s", away, facts.SortedByNs(who)[0]), float64(away), "connections")
+		f.support(recording.SourceTap, float64(away), "connections",
+			"the server closed %d connections of clients on this host before they had a reply, most of %s", away,
+			facts.SortedByNs(who)[0])
 	}
 }
 
@@ -135,9 +137,9 @@ func maxClientsFix(n *facts.Node, limit, files int) []string {
 	}
 	return []string{
 		raise,
-		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET timeout 300, a " +
-			"leaking pool with its own fix",
-		"Pool size × processes must stay below maxclients, with room for a rolling deployment (twice the processes) " +
-			"and for operators",
+		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET " +
+			"timeout 300, a leaking pool with its own fix",
+		"Pool size × processes must stay below maxclients, with room for a rolling " +
+			"deployment (twice the processes) and for operators",
 	}
 }

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -17,11 +16,11 @@ var migrateBigKeyBlocks = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
-			"falls on one node and rises on another",
+		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; " +
+			"memory that falls on one node and rises on another",
 		T1: "the main thread on the CPU, or asleep meanwhile",
-		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's " +
-			"process",
+		T2: "each MIGRATE and RESTORE that held the main thread, with its " +
+			"connection: of RESTORE another server's process",
 	},
 	Explain: explainMigrate,
 }
@@ -55,20 +54,20 @@ func explainMigrate(n *facts.Node) *Finding {
 		moved = max(moved, n.MemoryFell(s))
 	}
 	if moved >= facts.BigFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value "+
-			"that went away", moved/1e6), moved, "bytes")
+		f.support(recording.SourceServer, moved, "bytes",
+			"used_memory fell by up to %.1f MB at once about then: a value that went away", moved/1e6)
 	}
 	for _, c := range []string{"migrate", "restore-asking", "restore"} {
 		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
-			f.support(recording.SourceServer, fmt.Sprintf("%.0f %s in the watch, %s each on average (commandstats)",
-				calls, strings.ToUpper(c), facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
+			f.support(recording.SourceServer, calls, "calls",
+				"%.0f %s in the watch, %s each on average (commandstats)", calls, strings.ToUpper(c),
+				facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls)))
 		}
 	}
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
-		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it "+
-			"slept, waiting for the other server", facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs)),
-			float64(worst.OnCPUNs),
-			"ns")
+		f.support(recording.SourceTap, float64(worst.OnCPUNs), "ns",
+			"of the longest, %s, the thread was on the CPU for %s: else it slept, waiting for the other server",
+			facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs))
 	}
 	if worst.Command != "MIGRATE" { // which may sleep: it waits for the other server
 		f.doubtStalls(n, h)
@@ -76,8 +75,9 @@ func explainMigrate(n *facts.Node) *Finding {
 	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that takes it"
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of "+
-			"MIGRATE, or a program that copies a database", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"who sent RESTORE is not known to be another server: it is the other half of "+
+				"MIGRATE, or a program that copies a database")
 	}
 	f.Fix = migrateFix(n)
 	f.See = []string{
@@ -93,18 +93,20 @@ func migrateFix(n *facts.Node) []string {
 			"below 1 MB or 10 000 elements a move is a matter of milliseconds",
 	}
 	if name, _, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " "); name == "valkey" {
-		fix = append(fix, "Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing "+
-			"blocks")
+		fix = append(fix,
+			"Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing blocks")
 	} else {
-		fix = append(fix, "Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots "+
-			"by replication, without MIGRATE: nothing blocks")
+		fix = append(fix,
+			"Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots by "+
+				"replication, without MIGRATE: nothing blocks")
 	}
 	if n.Info("cluster_enabled").Growth() > 0 || lastOf(n.Info("cluster_enabled")) == 1 {
-		fix = append(fix, "Keep cluster-node-timeout above the longest MIGRATE, or the node that it holds is taken "+
-			"for failed; redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
+		fix = append(fix,
+			"Keep cluster-node-timeout above the longest MIGRATE, or the node that it holds is taken for failed; "+
+				"redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
 	}
-	return append(fix, "Move what must be moved at a quiet hour; MIGRATE … COPY with DEL by UNLINK frees the value "+
-		"in the background")
+	return append(fix,
+		"Move what must be moved at a quiet hour; MIGRATE … COPY with DEL by UNLINK frees the value in the background")
 }
 
 func lastOf(s recording.Series) float64 {

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
@@ -12,8 +10,8 @@ import (
 // fetch the map of the cluster again.
 var movedRefreshStorm = Cause{
 	ID: "moved-refresh-storm",
-	Title: "Slots change their owner again and again: calls are answered MOVED, and each client fetches the map anew " +
-		"each time",
+	Title: "Slots change their owner again and again: calls are answered MOVED, " +
+		"and each client fetches the map anew each time",
 	Layer: "client",
 	Needs: Needs{
 		T0: "MOVED in errorstats (since 6.2) and with them CLUSTER SLOTS, NODES or SHARDS in commandstats; owners " +
@@ -73,22 +71,25 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	lost := r.Moved*trip + calls*wait
 	f.ExcessShare = lost / max(lost+r.Data*trip, 1)
 	f.ExcessShare = max(f.ExcessShare, busiest.RefreshPattern(asked))
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (%.1f per second; errorstats): "+
-		"%.1f %% of all calls", r.Moved, r.Moved/c.Seconds(), 100*r.Moved/(r.Data+r.Moved)), r.Moved, "replies")
-	f.support(recording.SourceServer, fmt.Sprintf("the map was asked for %.0f times (%s, %s of server time each): "+
-		"%.2g for each MOVED", calls, asked.Command, facts.Dur(int64(usec*1e3/calls)), calls/r.Moved), calls, "calls")
+	f.support(recording.SourceServer, r.Moved, "replies",
+		"%.0f calls were answered MOVED (%.1f per second; errorstats): %.1f %% of all calls", r.Moved,
+		r.Moved/c.Seconds(), 100*r.Moved/(r.Data+r.Moved))
+	f.support(recording.SourceServer, calls, "calls",
+		"the map was asked for %.0f times (%s, %s of server time each): %.2g for each MOVED", calls, asked.Command,
+		facts.Dur(int64(usec*1e3/calls)), calls/r.Moved)
 	if asked.Share >= facts.RefreshShare {
-		f.support(recording.SourceServer, fmt.Sprintf("%s: that takes %.1f %% of its main thread's time",
-			busiest.Address, asked.Share*100), asked.Share, "of the time")
+		f.support(recording.SourceServer, asked.Share, "of the time",
+			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
 	}
 	if changes > 0 {
 		f.Confidence += 0.07
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f changes of the map were seen (epochs, CLUSTER SETSLOT)",
-			changes), changes, "changes")
+		f.support(recording.SourceServer, changes, "changes",
+			"%.0f changes of the map were seen (epochs, CLUSTER SETSLOT)", changes)
 	} else {
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceServer, "no change of the map was seen: clients whose map is stale for another "+
-			"reason (they do not refresh, or ask a node that is behind) are told MOVED as well", 0, "changes")
+		f.doubt(recording.SourceServer, 0, "changes",
+			"no change of the map was seen: clients whose map is stale for another reason (they do not refresh, or "+
+				"ask a node that is behind) are told MOVED as well")
 	}
 	f.tellWaits(in)
 	if in.Library != "" && !in.Guessed && asked.Share < facts.RefreshShare {
@@ -97,15 +98,16 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	}
 	if failovers := roleChanges(c); failovers > 0 {
 		f.Confidence -= 0.25
-		f.doubt(recording.SourceServer, fmt.Sprintf("%d nodes changed their role: after a failover clients are told "+
-			"MOVED until they have fetched the map once", failovers), float64(failovers), "nodes")
+		f.doubt(recording.SourceServer, float64(failovers), "nodes",
+			"%d nodes changed their role: after a failover clients are told MOVED until they have fetched the map once",
+			failovers)
 	}
 	if len(asked.By) > 0 {
-		f.support(busiest.StateSource(), "the map is asked for by "+asked.By.List(3), float64(len(asked.By)), "callers")
+		f.support(busiest.StateSource(), float64(len(asked.By)), "callers",
+			"the map is asked for by %s", asked.By.List(3))
 	}
 	if r.Ask > r.Moved {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK: more than MOVED", r.Ask), r.Ask,
-			"replies")
+		f.doubt(recording.SourceServer, r.Ask, "replies", "%.0f calls were answered ASK: more than MOVED", r.Ask)
 	}
 	f.movedFix(busiest)
 	return f
@@ -119,11 +121,10 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) 
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}
-	f.support(recording.SourceTap, fmt.Sprintf("%.0f changes of the map were seen (CLUSTER SETSLOT)", changes), changes,
-		"changes")
+	f.support(recording.SourceTap, changes, "changes", "%.0f changes of the map were seen (CLUSTER SETSLOT)", changes)
 	f.supportRefreshes(busiest, asked)
-	f.doubt(recording.SourceServer, "this version does not count MOVED replies: clients that ask periodically would "+
-		"look alike", 0, "")
+	f.doubt(recording.SourceServer, 0, "",
+		"this version does not count MOVED replies: clients that ask periodically would look alike")
 	f.movedFix(busiest)
 	return f
 }
@@ -133,21 +134,23 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) 
 func (f *Finding) tellWaits(in facts.InlineFetch) {
 	switch {
 	case in.Library != "" && in.Guessed:
-		f.doubt(recording.SourceTap, "the callers fetch the map as "+in.Library+" does, which lets the call wait for "+
-			"it: that costs as well", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"the callers fetch the map as %s does, which lets the call wait for it: that costs as well", in.Library)
 	case in.Library != "":
-		f.doubt(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Library+", which lets the call wait for "+
-			"the map: that costs as well", 0, "")
+		f.doubt(in.Fetchers.Source, 0, "",
+			"%s: the library is %s, which lets the call wait for the map: that costs as well", in.Fetchers.How,
+			in.Library)
 	case in.Concurrent != "" && len(in.Fetchers.Concurrent) > 0:
-		f.support(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Concurrent+", which fetches the map "+
-			"beside "+
-			"the calls: none waits for it", 0, "")
+		f.support(in.Fetchers.Source, 0, "",
+			"%s: the library is %s, which fetches the map beside the calls: none waits for it", in.Fetchers.How,
+			in.Concurrent)
 	case in.Concurrent != "":
-		f.support(recording.SourceTap, "the callers fetch the map as "+in.Concurrent+" does, beside the calls: none "+
-			"waits for it", 0, "")
+		f.support(recording.SourceTap, 0, "",
+			"the callers fetch the map as %s does, beside the calls: none waits for it", in.Concurrent)
 	default:
-		f.doubt(recording.SourceServer, "the library is not known (lib-name in CLIENT LIST, servers from 7.2 on): it "+
-			"may let the call wait for the map, too", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the library is not known (lib-name in CLIENT LIST, servers from 7.2 "+
+				"on): it may let the call wait for the map, too")
 	}
 }
 
@@ -156,8 +159,8 @@ func (f *Finding) movedFix(n *facts.Node) {
 		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"},
 		remedy.For(n, remedy.FetchMapLess, nil)...)
 	if !facts.Since(n, 7, 0) {
-		f.Fix = append(f.Fix, "Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a "+
-			"twentieth and less")
+		f.Fix = append(f.Fix,
+			"Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth and less")
 	}
 	f.See = []string{
 		"https://github.com/valkey-io/valkey/pull/298", "https://github.com/redis/lettuce/issues/2468",

@@ -15,10 +15,10 @@ var multiplexBigReply = Cause{
 	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. A client with few connections and a large output buffer " +
-			"(CLIENT LIST omem) is a hint",
-		T2: "small calls that were under way on a connection while a big reply was passed on it, and ended with it " +
-			"or after",
+		T0: "nothing: the calls of others are not seen. A client with few connections and a " +
+			"large output buffer (CLIENT LIST omem) is a hint",
+		T2: "small calls that were under way on a connection while a big reply " +
+			"was passed on it, and ended with it or after",
 	},
 	Explain: explainBigReply,
 }
@@ -62,12 +62,13 @@ func explainBigReply(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that "+
-		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls waited on their connection behind a reply that is big, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	who := facts.Whose(longest.Conn, longest.Client)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB",
-		longest.Op, who, float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
-		float64(bytes), "bytes")
+	f.support(recording.SourceTap, float64(bytes), "bytes",
+		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
+		float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
 	f.Fix = []string{
 		fmt.Sprintf("Read big values (%s from %s) on a connection of their own: a second ConnectionMultiplexer "+
@@ -109,8 +110,8 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 
 // weighShared says how calls on other connections did meanwhile.
 func (f *Finding) weighShared(n *facts.Node, behind facts.Tally) {
-	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.List(3)),
-		float64(len(behind)), "connections")
+	f.support(recording.SourceTap, float64(len(behind)), "connections",
+		"they are calls of %d connections: %s", len(behind), behind.List(3))
 	elsewhere := 0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 &&
@@ -120,15 +121,16 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.Tally) {
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection has its replies within %s in 9 of "+
-			"10 calls", facts.Dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
+		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
+			"the probe's own connection has its replies within %s in 9 of 10 calls", facts.Dur(kept.P90Ns))
 	} else if ok {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
+			"calls on a connection of their own are slow, too: half of the probe's take %s and more",
+			facts.Dur(kept.P50Ns))
 	}
 	if elsewhere > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d small calls on other connections were slow as well", elsewhere),
-			float64(elsewhere), "calls")
+		f.doubt(recording.SourceTap, float64(elsewhere), "calls",
+			"%d small calls on other connections were slow as well", elsewhere)
 	}
 }

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -11,8 +9,8 @@ import (
 // what they are made for is.
 var nPlusOneRoundtrips = Cause{
 	ID: "n-plus-one-roundtrips",
-	Title: "Callers ask for one key after the other and wait a round trip for each: the calls are fast, what needs " +
-		"hundreds of them is not",
+	Title: "Callers ask for one key after the other and wait a round trip for each: the calls " +
+		"are fast, what needs hundreds of them is not",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
@@ -67,39 +65,39 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	for _, c := range chains {
 		who[c.Who()] = int(c.Calls)
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections send %.0f calls per second each, one after the other, "+
-		"and wait %.0f %% of the time for replies: %s", len(chains), float64(calls)/(float64(all)/1e9),
-		100*float64(waits)/float64(all), who.List(3)), float64(calls), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("a call takes %s on average; 100 in a row take %s, 100 in one MGET or "+
-		"pipeline about %s", facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work)),
-		float64(waits/calls),
-		"ns")
-	f.support(recording.SourceProbe, fmt.Sprintf("the round trip takes at least %s: it is nearly all of each call",
-		facts.Dur(kept.MinNs)), float64(kept.MinNs), "ns")
+	f.support(recording.SourceTap, float64(calls), "calls",
+		"%d connections send %.0f calls per second each, one after the other, "+
+			"and wait %.0f %% of the time for replies: %s", len(chains), float64(calls)/(float64(all)/1e9),
+		100*float64(waits)/float64(all), who.List(3))
+	f.support(recording.SourceTap, float64(waits/calls), "ns",
+		"a call takes %s on average; 100 in a row take %s, 100 in one MGET or pipeline about %s",
+		facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work))
+	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
+		"the round trip takes at least %s: it is nearly all of each call", facts.Dur(kept.MinNs))
 	if work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on such a call (commandstats)",
-			facts.Dur(work)),
-			float64(work), "ns")
+		f.support(recording.SourceServer, float64(work), "ns",
+			"the server works %s on such a call (commandstats)", facts.Dur(work))
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
-		f.support(recording.SourceServer, fmt.Sprintf("most of them are %s: %.0f calls", top.Name, top.Calls),
-			top.Calls, "calls")
+		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
 		f.Confidence = 0.85
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of their calls and more are sent right after the reply "+
-			"before came: each waits for the one before", 100*prompt), prompt, "of the calls")
+		f.support(recording.SourceTap, prompt, "of the calls",
+			"%.0f %% of their calls and more are sent right after the reply before came: each waits for the one before",
+			100*prompt)
 	}
-	f.doubt(recording.SourceTap, "that the calls of a connection belong together is inferred from their pace: a pool "+
-		"that always hands out the same connection looks alike", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"that the calls of a connection belong together is inferred from their pace: a pool that "+
+			"always hands out the same connection looks alike")
 	f.Fix = []string{
-		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next " +
-			"question.",
-		"Where callers are many and small, let the library join their calls: rueidis does (auto-pipelining), ioredis " +
-			"enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), go-redis >= 9.22 " +
-			"AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
-		"Bring the caller nearer to the server, or keep what it reads (CLIENT TRACKING): each round trip less is one " +
-			"wait less.",
+		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua " +
+			"script where one answer decides the next question.",
+		"Where callers are many and small, let the library join their calls: rueidis does (auto-pipelining), " +
+			"ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), " +
+			"go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
+		"Bring the caller nearer to the server, or keep what it reads (CLIENT " +
+			"TRACKING): each round trip less is one wait less.",
 	}
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/use/pipelining/",

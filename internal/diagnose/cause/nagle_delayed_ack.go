@@ -13,8 +13,8 @@ import (
 // acknowledgement.
 var nagleDelayedACK = Cause{
 	ID: "nagle-delayed-ack",
-	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the acknowledgement of " +
-		"the first",
+	Title: "Clients without TCP_NODELAY send a request in pieces: the last " +
+		"waits 40 ms for the acknowledgement of the first",
 	Layer: "network",
 	Needs: Needs{
 		T0: "nothing: the probe sends each request at once",
@@ -99,9 +99,9 @@ func explainNagle(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.9)
 	if cl.Calls >= facts.HealthyMinCalls {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) arrived 40 ms after their last byte was "+
-			"written, with nothing retransmitted: %s", cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3)),
-			float64(cl.Calls), "calls")
+		f.support(recording.SourceTap, float64(cl.Calls), "calls",
+			"%d of %d slow calls (%s) arrived 40 ms after their last byte was written, with nothing retransmitted: %s",
+			cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3))
 	}
 	calls := int64(cl.Calls)
 	if len(g.conns) > 0 {
@@ -112,19 +112,19 @@ func explainNagle(n *facts.Node) *Finding {
 		if share := float64(g.excessNs) / facts.InFlight(n.Lanes()); share > f.ExcessShare {
 			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
 		}
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections take %s for each call, second by second (%d "+
-			"calls), others take %s: %s", len(g.conns), facts.Dur(g.meanNs()), g.calls, facts.Dur(usual), who.List(3)),
-			float64(g.meanNs()), "ns")
+		f.support(recording.SourceTap, float64(g.meanNs()), "ns",
+			"%d connections take %s for each call, second by second (%d calls), others take %s: %s", len(g.conns),
+			facts.Dur(g.meanNs()), g.calls, facts.Dur(usual), who.List(3))
 	}
 	f.weighACKs(n, calls)
 	if d, ok := n.Demand(); ok && d.Sure && d.Total() < facts.IdleEnough {
-		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait",
-			d.Total()*100), d.Total(), "of the time")
+		f.support(d.Source, d.Total(), "of the time",
+			"the server had work only %.0f %% of the time: it did not make them wait", d.Total()*100)
 	}
 	f.Fix = []string{
 		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies between: Lettuce < 6.0 "+
-			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; in C "+
-			"setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
+			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; "+
+			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
 		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
 	}
 	f.See = []string{
@@ -148,14 +148,16 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	switch {
 	case len(acks) == 0:
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceHost, "whether the server's host sent delayed acknowledgements was not seen", 0, "")
+		f.doubt(recording.SourceHost, 0, "", "whether the server's host sent delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
 		f.Confidence += 0.06
-		f.support(recording.SourceHost, fmt.Sprintf("the server's network namespace sent %.0f delayed "+
-			"acknowledgements (DelayedACKs) for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
+		f.support(recording.SourceHost, acks.Growth(), "segments",
+			"the server's network namespace sent %.0f delayed acknowledgements (DelayedACKs) for %d such calls",
+			acks.Growth(), calls)
 	default:
 		f.Confidence -= 0.4
-		f.doubt(recording.SourceHost, fmt.Sprintf("the server's network namespace sent only %.0f delayed "+
-			"acknowledgements for %d such calls", acks.Growth(), calls), acks.Growth(), "segments")
+		f.doubt(recording.SourceHost, acks.Growth(), "segments",
+			"the server's network namespace sent only %.0f delayed acknowledgements for %d such calls", acks.Growth(),
+			calls)
 	}
 }

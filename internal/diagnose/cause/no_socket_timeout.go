@@ -20,10 +20,10 @@ var noSocketTimeout = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
-			"libraries, while the server answers others",
-		T2: "requests that were retransmitted again and again, at intervals that double, on connections that nobody " +
-			"closes",
+		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of " +
+			"client libraries, while the server answers others",
+		T2: "requests that were retransmitted again and again, at intervals " +
+			"that double, on connections that nobody closes",
 	},
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
 	Explain: explainNoTimeout,
@@ -131,26 +131,26 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	worst := hangs[0]
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited,
 		n.Ledger.ExcessNs))}
-	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s "+
-		"(%s), and nobody gave them up: %s", len(hangs), facts.Dur(worst.waitNs), worst.client, who.List(3)),
-		float64(len(hangs)), "connections")
-	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 "+
-		"to %s; Lettuce and PHP 60 s)", facts.Dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
+	f.support(worst.source, float64(len(hangs)), "connections",
+		"%d connections waited for a reply when the watch ended, the longest for %s (%s), and nobody gave them up: %s",
+		len(hangs), facts.Dur(worst.waitNs), worst.client, who.List(3))
+	f.support(worst.source, float64(worst.waitNs), "ns",
+		"that is longer than the timeouts that client libraries have by default (2 to %s; Lettuce and PHP 60 s)",
+		facts.Dur(timeoutsEndBy-1e9))
 	if again >= facts.UnansweredRetransmits {
 		f.Confidence = 0.93
-		f.support(worst.source, fmt.Sprintf("the request was retransmitted %d times, at intervals that double, "+
-			"without "+
-			"an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again),
-			"times")
+		f.support(worst.source, float64(again), "times",
+			"the request was retransmitted %d times, at intervals that double, without an acknowledgement: TCP "+
+				"itself gives up after about 15 minutes (tcp_retries2)", again)
 	} else {
-		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to retransmit: without a "+
-			"timeout it waits for ever", 0, "")
+		f.support(worst.source, 0, "",
+			"the request was acknowledged, so that TCP has nothing to retransmit: without a timeout it waits for ever")
 	}
-	f.support(recording.SourceServer, "the server answered others until the end", 0, "")
+	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
 	if len(n.AllClients) == 0 {
 		f.Confidence -= 0.25
-		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a "+
-			"subscription) looks the same", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"CLIENT LIST is not known: a command that is meant to wait (BLPOP, a subscription) looks the same")
 	}
 	f.Fix = noTimeoutFix(n)
 	f.See = []string{
@@ -161,10 +161,11 @@ func explainNoTimeout(n *facts.Node) *Finding {
 }
 
 func noTimeoutFix(n *facts.Node) []string {
-	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind " +
-		"it may take:"}
+	fix := []string{"Give every reply a time, some times the 99.9th percentile and " +
+		"not more than the request behind it may take:"}
 	fix = append(fix, remedy.For(n, remedy.ReplyTimeout, nil)...)
-	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
-		"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
+	return append(fix,
+		"Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
+			"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
 		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
 }

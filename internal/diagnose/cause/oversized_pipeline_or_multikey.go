@@ -14,14 +14,14 @@ import (
 // while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them.
 var oversizedPipeline = Cause{
 	ID: "oversized-pipeline-or-multikey",
-	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +
-		"calls wait for them",
+	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold " +
+		"the event loop: all other calls wait for them",
 	Layer: "client",
 	Needs: Needs{
 		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
 		T1: "the main thread on the CPU without a pause while it served that command",
-		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a " +
-			"row",
+		T2: "slow calls that waited while the server served reads full of " +
+			"commands of one connection, thousands in a row",
 	},
 	Explain: explainOversized,
 }
@@ -138,9 +138,9 @@ func explainOversized(n *facts.Node) *Finding {
 		return loggedMulti(n, h)
 	}
 	f := finding(n, h.Claim, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up "+
-		"to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others),
-		float64(h.Calls), "calls")
+	f.support(recording.SourceTap, float64(h.Calls), "calls",
+		"%d of %d slow calls waited while the server served such batches, up to "+
+			"%s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -158,8 +158,8 @@ func loggedMulti(n *facts.Node, h facts.Held) *Finding {
 	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
-	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1),
-		float64(worst.ArgCount-1), "keys")
+	f.support(worst.Source, float64(worst.ArgCount-1), "keys",
+		"%s with %d keys and the like", worst.Command, worst.ArgCount-1)
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
@@ -179,12 +179,12 @@ func (f *Finding) supportPipelines(piped []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in "+
-		"%d reads: %s", facts.Times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6,
-		len(largest.works),
-		conns.List(3)), float64(largest.calls), "commands")
-	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, "+
-		"with some hundreds of them, took %s", facts.Dur(largest.longestNs)), float64(largest.longestNs), "ns")
+	f.support(recording.SourceTap, float64(largest.calls), "commands",
+		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %d reads: %s", facts.Times(len(piped)),
+		largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works), conns.List(3))
+	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
+		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
+		facts.Dur(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -196,8 +196,9 @@ func (f *Finding) supportMulti(multi []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(),
-		largest.args-1, facts.Times(len(multi)), facts.Dur(longest), conns.List(3)), float64(largest.args-1), "keys")
+	f.support(recording.SourceTap, float64(largest.args-1), "keys",
+		"%s with %d keys and the like: %s, up to %s each: %s", largest.op(), largest.args-1, facts.Times(len(multi)),
+		facts.Dur(longest), conns.List(3))
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
@@ -206,12 +207,12 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.Oversized
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
-		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",
-			h.Suspects[0].Command, h.Calls), float64(h.Calls), "calls")
+		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",
+			"%s is slow by itself: %d slow calls waited for it as well", h.Suspects[0].Command, h.Calls)
 	}
 	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%.0f reports of the kernel source were lost: batches may be larger "+
-			"than they seem", dropped), dropped, "reports")
+		f.doubt(recording.SourceTap, dropped, "reports",
+			"%.0f reports of the kernel source were lost: batches may be larger than they seem", dropped)
 	}
 	if piped {
 		return
@@ -230,10 +231,10 @@ var oversizedSee = []string{
 func oversizedFix(piped, multi []*batch) []string {
 	var fix []string
 	if len(piped) > 0 {
-		fix = append(fix, fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the "+
-			"replies of each before the next: redis-py pipeline.execute() every 1000, Jedis Pipeline.sync(), "+
-			"go-redis Pipelined over slices.",
-			piped[0].who()))
+		fix = append(fix,
+			fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies "+
+				"of each before the next: redis-py pipeline.execute() every 1000, Jedis "+
+				"Pipeline.sync(), go-redis Pipelined over slices.", piped[0].who()))
 	}
 	if len(multi) > 0 {
 		fix = append(fix, fmt.Sprintf("Give %s of %s at most some 100 keys each.", multi[0].op(), multi[0].who()))

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -15,13 +13,13 @@ var packetLossRTO = Cause{
 	Title: "The network loses packets: calls wait for TCP to retransmit",
 	Layer: "network",
 	Needs: Needs{
-		T0: "retransmissions counted by the probe's own sockets during slow calls (TCP_INFO); calls in steps of 200, " +
-			"400, 800 ms",
-		T1: "retransmissions of the server's sockets while its main thread sleeps, without those on connections on " +
-			"which nothing comes back at all",
-		T2: "each retransmission at the server's port: which end retransmitted, after how long, on which connection, " +
-			"inside which calls; replies that arrived only when a timer had run out at one of the ends; replies to " +
-			"other hosts that were acknowledged late after it",
+		T0: "retransmissions counted by the probe's own sockets during slow calls " +
+			"(TCP_INFO); calls in steps of 200, 400, 800 ms",
+		T1: "retransmissions of the server's sockets while its main thread sleeps, without those on " +
+			"connections on which nothing comes back at all",
+		T2: "each retransmission at the server's port: which end retransmitted, after how long, on which " +
+			"connection, inside which calls; replies that arrived only when a timer had run out at one of the " +
+			"ends; replies to other hosts that were acknowledged late after it",
 	},
 	Explain: explainLoss,
 }
@@ -70,23 +68,22 @@ func explainLoss(n *facts.Node) *Finding {
 		if seen.Users.Calls > 0 {
 			how = "seen by the kernel source, or in TCP_INFO of the probe"
 		}
-		f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls had segments retransmitted meanwhile (%s), up to "+
-			"%s "+
-			"in "+
-			"one call", seen.Calls, len(n.Ledger.Slow), how, facts.Dur(seen.MaxNs)), float64(seen.Calls), "calls")
+		f.support(n.CallSource(), float64(seen.Calls), "calls",
+			"%d of %d slow calls had segments retransmitted meanwhile (%s), up to %s in one call", seen.Calls,
+			len(n.Ledger.Slow), how, facts.Dur(seen.MaxNs))
 	}
 	if back.Proven() {
 		f.supportReplies(back)
 	}
 	f.supportResent(l.Resent)
 	if l.ServerSegs > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again "+
-			"(RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs,
-			"segments")
+		f.support(recording.SourceHost, l.ServerSegs, "segments",
+			"the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs,
+			100*l.ServerSegs/max(l.OutSegs, 1))
 	}
 	if known && d.Source == recording.SourceHost && d.Total() < 0.5 {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread had work only %.0f %% of the time: the calls "+
-			"did not wait for the server", d.Total()*100), d.Total(), "of the time")
+		f.support(recording.SourceHost, d.Total(), "of the time",
+			"the main thread had work only %.0f %% of the time: the calls did not wait for the server", d.Total()*100)
 	}
 	if !back.Proven() { // the kernel sees these at both ends
 		f.weighAcks(n)
@@ -98,9 +95,10 @@ func explainLoss(n *facts.Node) *Finding {
 
 func (f *Finding) supportResent(r facts.Resent) {
 	if all := r.ByServer + r.ByClient; all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("on %d connections a segment was retransmitted after the "+
-			"retransmission timer, %d times by the server, %d times by clients of this host, the longest after %s",
-			r.Conns, r.ByServer, r.ByClient, facts.Dur(r.MaxNs)), float64(all), "segments")
+		f.support(recording.SourceTap, float64(all), "segments",
+			"on %d connections a segment was retransmitted after the retransmission timer, %d times by the server, "+
+				"%d times by clients of this host, the longest after %s", r.Conns, r.ByServer, r.ByClient,
+			facts.Dur(r.MaxNs))
 	}
 }
 
@@ -116,21 +114,23 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	_, callNs, _ := n.Prices()
 	waited, served := l.Lost*float64(facts.RtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
-	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again "+
-		"(RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs,
-		100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
+	f.support(recording.SourceHost, l.ServerSegs, "segments",
+		"the server's namespace sent %.0f of %.0f segments again (RetransSegs), %.2f %%; "+
+			"connections at the server's port are among them", l.ServerSegs, l.OutSegs,
+		100*l.ServerSegs/max(l.OutSegs, 1))
 	f.supportResent(l.Resent)
 	f.weighAcks(n)
-	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
+	f.doubt(recording.SourceProbe, 0, "segments", "the probe's own connections lost nothing")
 	if l.Dead > 0 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f more were retransmitted again and again on connections on "+
-			"which "+
-			"nothing came back: those are dead, which is no loss of single packets", l.Dead), l.Dead, "segments")
+		f.doubt(recording.SourceHost, l.Dead, "segments",
+			"%.0f more were retransmitted again and again on connections on which nothing came back: those "+
+				"are dead, which is no loss of single packets", l.Dead)
 	}
 	if limited := n.WindowLimited(); limited > 0 && l.Lost < l.ServerSegs {
-		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f of these were no losses to its sockets, and receivers kept "+
-			"their window closed for up to %s (TCP_INFO rwnd_limited): some ask whether it has opened",
-			l.ServerSegs-l.Lost, facts.Dur(int64(limited))), l.ServerSegs-l.Lost, "segments")
+		f.doubt(recording.SourceHost, l.ServerSegs-l.Lost, "segments",
+			"%.0f of these were no losses to its sockets, and receivers kept their window closed for up to %s "+
+				"(TCP_INFO rwnd_limited): some ask whether it has opened", l.ServerSegs-l.Lost,
+			facts.Dur(int64(limited)))
 	}
 	f.Fix, f.See = lossFix, lossSee
 	return f
@@ -144,10 +144,11 @@ const (
 
 var (
 	lossFix = []string{
-		"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s link, nft list ruleset, " +
-			"and conntrack -S at both ends; in a cloud the instance's bandwidth and packets-per-second allowances",
-		"Until then: ip route change … rto_min 20ms on a network whose round trip is below 1 ms makes each loss cost " +
-			"20 ms in place of 200 ms",
+		"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s " +
+			"link, nft list ruleset, and conntrack -S at both ends; in a cloud the " +
+			"instance's bandwidth and packets-per-second allowances",
+		"Until then: ip route change … rto_min 20ms on a network whose round trip is below 1 ms " +
+			"makes each loss cost 20 ms in place of 200 ms",
 	}
 	lossSee = []string{
 		"https://www.rfc-editor.org/rfc/rfc6298",
@@ -158,13 +159,14 @@ var (
 // doubtLoss says where the loss of replies is inferred, and where only new connections lost segments.
 func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 	if cl.Ns > 2*seen.Ns {
-		f.doubt(recording.SourceProbe, "in most of these calls the caller's socket sent nothing again: that the "+
-			"reply was lost follows from the server's counters", float64(cl.Calls-seen.Calls), "calls")
+		f.doubt(recording.SourceProbe, float64(cl.Calls-seen.Calls), "calls",
+			"in most of these calls the caller's socket sent nothing again: that the "+
+				"reply was lost follows from the server's counters")
 		f.Confidence -= 0.03
 	}
 	if b := n.Overflow(); b.FreshLost > 0 && b.KeptLost == 0 && cl.Ns <= 2*seen.Ns {
-		f.doubt(recording.SourceProbe, "only new connections lost segments, open ones none: a full accept queue or a "+
-			"firewall does that", float64(b.FreshLost), "connections")
+		f.doubt(recording.SourceProbe, float64(b.FreshLost), "connections",
+			"only new connections lost segments, open ones none: a full accept queue or a firewall does that")
 		f.Confidence -= 0.35
 	}
 }
@@ -173,22 +175,22 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 func (f *Finding) weighAcks(n *facts.Node) {
 	a := n.Acks()
 	if a.Lost > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, "+
-			"up to %s after they were sent, and segments were retransmitted meanwhile", a.Lost, facts.Dur(a.LostNs)),
-			float64(a.Lost), "replies")
+		f.support(recording.SourceTap, float64(a.Lost), "replies",
+			"%d replies to clients at other addresses were acknowledged late, up to %s after they were "+
+				"sent, and segments were retransmitted meanwhile", a.Lost, facts.Dur(a.LostNs))
 	}
 	if a.Plain > a.Lost {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late "+
-			"with nothing retransmitted, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
-			"keeps packets waiting, or a client's host",
-			a.Plain, facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient), float64(a.Plain), "replies")
+		f.doubt(recording.SourceTap, float64(a.Plain), "replies",
+			"%d replies to clients at other addresses were acknowledged late with nothing "+
+				"retransmitted, the worst %s after %d bytes were on their way to %s: a path that is "+
+				"slow or keeps packets waiting, or a client's host", a.Plain, facts.Dur(a.PlainNs), a.PlainBytes,
+			a.PlainClient)
 	}
 }
 
 func (f *Finding) supportReplies(r facts.LostReplies) {
-	f.support(recording.SourceTap, fmt.Sprintf("%d replies arrived %s or later after the server had sent them, up to "+
-		"%s; %d of them right after one end had retransmitted what was not acknowledged: they were lost on their way "+
-		"to "+
-		"the caller",
-		r.Late, facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent), float64(r.Late), "replies")
+	f.support(recording.SourceTap, float64(r.Late), "replies",
+		"%d replies arrived %s or later after the server had sent them, up to %s; %d of them right after one end "+
+			"had retransmitted what was not acknowledged: they were lost on their way to the caller", r.Late,
+		facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent)
 }

@@ -90,32 +90,32 @@ func explainPoolWait(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of "+
-		"the time, on the least used %.1f %%", worst.Name, len(worst.Used), worst.Busy*100, worst.Least*100),
-		worst.Busy, "of the time")
-	f.support(recording.SourceTap, fmt.Sprintf("after a reply the next call was sent on the same connection within "+
-		"%s on average, and a call takes %s: the next one was there already", facts.Dur(worst.GapNs),
-		facts.Dur(worst.CallNs)),
-		float64(worst.GapNs), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("at %.4g calls per second that come at random, such a pool makes them "+
-		"wait about %s before they are sent (Erlang C)", worst.Calls,
-		facts.Dur(int64(float64(worst.CallNs)*waits(worst)))),
-		float64(worst.CallNs)*waits(worst), "ns")
+	f.support(recording.SourceTap, worst.Busy, "of the time",
+		"%s has %d connections, and had a call in flight on them %.1f %% of the time, on the least used %.1f %%",
+		worst.Name, len(worst.Used), worst.Busy*100, worst.Least*100)
+	f.support(recording.SourceTap, float64(worst.GapNs), "ns",
+		"after a reply the next call was sent on the same connection within %s on average, and a "+
+			"call takes %s: the next one was there already", facts.Dur(worst.GapNs), facts.Dur(worst.CallNs))
+	f.support(recording.SourceTap, float64(worst.CallNs)*waits(worst), "ns",
+		"at %.4g calls per second that come at random, such a pool makes them "+
+			"wait about %s before they are sent (Erlang C)", worst.Calls,
+		facts.Dur(int64(float64(worst.CallNs)*waits(worst))))
 	if fresh := len(worst.Opened()); fresh == 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it opened no other connection in %.0f s: %d are all it may have",
-			n.Seconds(), len(worst.Used)), float64(len(worst.Used)), "connections")
+		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
+			"it opened no other connection in %.0f s: %d are all it may have", n.Seconds(), len(worst.Used))
 	} else {
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceTap, fmt.Sprintf("it opened %d connections during the watch: its pool may have room",
-			fresh), float64(fresh), "connections")
+		f.doubt(recording.SourceTap, float64(fresh), "connections",
+			"it opened %d connections during the watch: its pool may have room", fresh)
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.doubt(recording.SourceTap, "as many workers as connections that each make one call after the other look the "+
-		"same: then nobody waits. The pool's own figures tell: go-redis PoolStats().WaitCount, redigo "+
-		"Stats().WaitCount, Jedis getNumWaiters()", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"as many workers as connections that each make one call after the other look the same: "+
+			"then nobody waits. The pool's own figures tell: go-redis PoolStats().WaitCount, "+
+			"redigo Stats().WaitCount, Jedis getNumWaiters()")
 	f.Fix = poolWaitFix(n, worst)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
@@ -159,8 +159,9 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 		"use, and twice that leaves room for bursts: %d", len(u.Used), u.Calls, facts.Dur(u.CallNs),
 		u.Calls*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
 	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
-		"commands (BLPOP, XREAD BLOCK) from the same pool")
+	return append(fix,
+		"Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
+			"commands (BLPOP, XREAD BLOCK) from the same pool")
 }
 
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
@@ -186,8 +187,8 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 		return m.State == stacks.Reply ||
 			m.State == stacks.Send
 	}); ok {
-		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
-			"connections are in use", w.App.Called(), n.Count), float64(n.Count), w.App.Units())
+		f.support(recording.SourceProfile, float64(n.Count), w.App.Units(),
+			"%s: %d meanwhile send, or wait for a reply: so many connections are in use", w.App.Called(), n.Count)
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
@@ -199,6 +200,7 @@ func poolSeenFix(w facts.Wait) []string {
 	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
 		fix = append(fix, line)
 	}
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
-		"commands (BLPOP, XREAD BLOCK) from the same pool")
+	return append(fix,
+		"Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
+			"commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -37,33 +37,36 @@ func explainIdleReap(n *facts.Node) *Finding {
 	}
 	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
 	work := facts.SpreadOf(all.Ended, (*facts.Conn).Work)
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without "+
-		"one (median %s): an idle limit of %s", all.Name, len(all.Ended),
-		facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid), limitText(limit(all))), float64(idle.Low), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())),
-		float64(len(all.Fresh)), "connections")
+	f.support(recording.SourceTap, float64(idle.Low), "ns",
+		"%s closed %d connections between calls, each after %s to %s without one (median %s): an idle limit of %s",
+		all.Name, len(all.Ended), facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid), limitText(limit(all)))
+	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
+		"%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them",
+		len(all.Fresh), len(all.Opened()))
 	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%d calls were made on each; %s opens %d connections at once at most, "+
-		"and makes %.2g calls per second", work.Mid, all.Name, all.AtOnce(),
-		float64(all.Calls())/n.Seconds()), float64(work.Mid), "calls")
+	f.support(recording.SourceTap, float64(work.Mid), "calls",
+		"%d calls were made on each; %s opens %d connections at once at most, and makes %.2g calls per second",
+		work.Mid, all.Name, all.AtOnce(), float64(all.Calls())/n.Seconds())
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	if spare := all.Spare(); spare > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of the new connections another one of this process lay "+
-			"idle: it may have several pools", spare*100), spare, "of them")
+		f.doubt(recording.SourceTap, spare, "of them",
+			"for %.0f %% of the new connections another one of this process lay idle: it may have several pools",
+			spare*100)
 	}
 	if t, ok := n.Config("timeout"); ok && t != "0" {
-		f.doubt(recording.SourceServer, "the server closes idle connections itself after "+t+" s (timeout), but "+
-			"these were closed by the client", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the server closes idle connections itself after %s s (timeout), but these were closed by the client", t)
 	}
 	f.remote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: the pool has to outlast pauses "+
-		"of %s and more", facts.Dur(idle.Mid))}, remedy.For(n, remedy.KeepIdle, nil)...)
-	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS "+
-		"NLB), or send a keepalive")
+	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
+		"the pool has to outlast pauses of %s and more", facts.Dur(idle.Mid))},
+		remedy.For(n, remedy.KeepIdle, nil)...)
+	f.Fix = append(f.Fix,
+		"Stay below the server's timeout and what a load balancer between "+
+			"allows (350 s at an AWS NLB), or send a keepalive")
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",

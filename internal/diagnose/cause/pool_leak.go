@@ -2,7 +2,6 @@ package cause
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
@@ -15,14 +14,14 @@ import (
 // it may not any more.
 var poolLeak = Cause{
 	ID: "pool-leak",
-	Title: "The application does not give connections back: they lie idle outside of the pool, and it dials others " +
-		"until it is empty",
+	Title: "The application does not give connections back: they lie idle outside of " +
+		"the pool, and it dials others until it is empty",
 	Layer: "client",
 	Needs: Needs{
 		T0: "with --pprof: callers that wait in their pool while connections lie idle by CLIENT LIST. Without it " +
 			"nothing: connections that the path forgot look the same to the server",
-		T2: "new connections right before calls while others of the same process lie idle and are never used again: " +
-			"they stay open, or a garbage collector closes them together after different times",
+		T2: "new connections right before calls while others of the same process lie idle and are never used " +
+			"again: they stay open, or a garbage collector closes them together after different times",
 	},
 	Explain: explainLeak,
 	Whole:   leakSeen,
@@ -48,20 +47,22 @@ func explainLeak(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections right before calls while others of its own "+
-		"lay idle: %d of those were never used again%s", worst.Name, len(worst.Fresh), len(worst.Lost), left(worst)),
-		float64(len(worst.Lost)), "connections")
+	f.support(recording.SourceTap, float64(len(worst.Lost)), "connections",
+		"%s opened %d connections right before calls while others of its own "+
+			"lay idle: %d of those were never used again%s", worst.Name, len(worst.Fresh), len(worst.Lost), left(worst))
 	f.supportSweeps(worst)
 	work := facts.SpreadOf(worst.Lost, (*facts.Conn).Work)
-	f.support(recording.SourceTap, fmt.Sprintf("they had had %d to %d calls; a pool gives an idle connection to the "+
-		"next caller before it dials", work.Low, work.High), float64(work.Mid), "calls")
+	f.support(recording.SourceTap, float64(work.Mid), "calls",
+		"they had had %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.Low,
+		work.High)
 	f.opening(facts.Redial{Caller: worst.Caller, Fresh: worst.Fresh})
 	if clients := n.Info("connected_clients"); len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
-		f.support(recording.SourceServer, fmt.Sprintf("connected_clients rose from %.0f to %.0f", clients[0].Value,
-			clients[len(clients)-1].Value), clients[len(clients)-1].Value, "clients")
+		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
+			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
 	}
-	f.doubt(recording.SourceTap, "a process that makes itself another client object now and then, each with a pool "+
-		"of its own, looks the same: then those objects are what is not closed", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"a process that makes itself another client object now and then, each with a pool of its own, looks the "+
+			"same: then those objects are what is not closed")
 	f.remote(worst.Caller)
 	f.Fix = leakFix(n)
 	f.See = leakPages
@@ -87,11 +88,10 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 		all = append(all, s.Conns...)
 	}
 	idle := facts.SpreadOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("the process closed %d such ones together, up to %d within %s, after "+
-		"%s to %s without a call: no limit and no pool does that, but a garbage collector that finds them lost",
-		len(all), len(most.Conns), facts.Dur(most.To-most.From), facts.Dur(idle.Low), facts.Dur(idle.High)),
-		float64(len(all)),
-		"connections")
+	f.support(recording.SourceTap, float64(len(all)), "connections",
+		"the process closed %d such ones together, up to %d within %s, after %s to %s without a call: no limit and "+
+			"no pool does that, but a garbage collector that finds them lost", len(all), len(most.Conns),
+		facts.Dur(most.To-most.From), facts.Dur(idle.Low), facts.Dur(idle.High))
 }
 
 var leakPages = []string{"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html", "https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool"}
@@ -147,12 +147,13 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.Confidence, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
-	f.support(recording.SourceServer, fmt.Sprintf("%d of %d connections have not been used for %d s and more: "+
-		"whoever holds them does nothing with them", idle, open, restSeconds), float64(idle), "connections")
+	f.support(recording.SourceServer, float64(idle), "connections",
+		"%d of %d connections have not been used for %d s and more: whoever holds them does nothing with them", idle,
+		open, restSeconds)
 	return f
 }
 
 func leakFix(n *facts.Node) []string {
-	return append([]string{"Give every connection back, on errors too: find who takes one and returns early (look at " +
-		"the callers of the pool's Get, Conn or getResource)"}, remedy.For(n, remedy.ReturnConnections, nil)...)
+	return append([]string{"Give every connection back, on errors too: find who takes one and returns early (look " +
+		"at the callers of the pool's Get, Conn or getResource)"}, remedy.For(n, remedy.ReturnConnections, nil)...)
 }

@@ -17,8 +17,8 @@ var poolMaxIdleChurn = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
-		T2: "connections that the client closes soon after a call while others of the same process live on, and new " +
-			"ones right before calls",
+		T2: "connections that the client closes soon after a call while others of the same " +
+			"process live on, and new ones right before calls",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainMaxIdle,
@@ -38,37 +38,37 @@ func explainMaxIdle(n *facts.Node) *Finding {
 			f = &Finding{Of: len(n.Ledger.Slow), Confidence: 0.88}
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
-		f.support(recording.SourceProbe, fmt.Sprintf("a call takes %s more on a new connection, and %s on an open "+
-			"one: that is %.0f %% of what those wait for that get a new one", facts.Dur(c.PriceNs), facts.Dur(c.CallNs),
-			c.Share()*100), float64(c.PriceNs), "ns")
+		f.support(recording.SourceProbe, float64(c.PriceNs), "ns",
+			"a call takes %s more on a new connection, and %s on an open one: that is %.0f "+
+				"%% of what those wait for that get a new one", facts.Dur(c.PriceNs), facts.Dur(c.CallNs),
+			c.Share()*100)
 	}
 	if f == nil {
 		return nil
 	}
 	idle, work := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs }), facts.SpreadOf(all.Ended,
 		(*facts.Conn).Work)
-	f.support(recording.SourceTap, fmt.Sprintf("%s opened %.3g connections per second and closed %.3g itself, for "+
-		"%.3g calls per second", all.Name, float64(len(all.Opened()))/n.Seconds(),
-		float64(len(all.Ended))/n.Seconds(), float64(all.Calls())/n.Seconds()), float64(len(all.Ended))/n.Seconds(),
-		"per second")
-	f.support(recording.SourceTap, fmt.Sprintf("it closed them %s after their last call (9 of 10 within %s), soon "+
-		"and after no fixed time: not for being idle", facts.Dur(idle.Mid), facts.Dur(idle.High)), float64(idle.Mid),
-		"ns")
+	f.support(recording.SourceTap, float64(len(all.Ended))/n.Seconds(), "per second",
+		"%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", all.Name,
+		float64(len(all.Opened()))/n.Seconds(), float64(len(all.Ended))/n.Seconds(), float64(all.Calls())/n.Seconds())
+	f.support(recording.SourceTap, float64(idle.Mid), "ns",
+		"it closed them %s after their last call (9 of 10 within %s), soon and after no fixed time: not for being idle",
+		facts.Dur(idle.Mid), facts.Dur(idle.High))
 	if passed := facts.PassedOver(all.Ended, facts.DialsOf(all.Fresh)); len(passed) > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d of the %d had lain idle while others were dialled: those were "+
-			"of another pool, or lost by the application", len(passed), len(all.Ended)), float64(len(passed)),
-			"connections")
+		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
+			"%d of the %d had lain idle while others were dialled: those "+
+				"were of another pool, or lost by the application", len(passed), len(all.Ended))
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("some were given to the next caller, others closed: %d to %d calls on "+
-		"each, up to %d connections open at once", work.Low, work.High, all.AtOnce()), float64(all.AtOnce()),
-		"connections")
+	f.support(recording.SourceTap, float64(all.AtOnce()), "connections",
+		"some were given to the next caller, others closed: %d to %d calls on each, up to %d connections open at once",
+		work.Low, work.High, all.AtOnce())
 	f.opening(all)
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.doubt(recording.SourceTap, "jobs that open a connection each, for a number of calls that varies, look much the "+
-		"same", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"jobs that open a connection each, for a number of calls that varies, look much the same")
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
 		all.AtOnce())}, remedy.For(n, remedy.LargerIdleLimit, remedy.Values{"connections": all.AtOnce()})...)

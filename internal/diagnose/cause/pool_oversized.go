@@ -13,14 +13,14 @@ import (
 // loops.
 var poolOversized = Cause{
 	ID: "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls are queued at the server at a time, where a " +
-		"few tens do the same work",
+	Title: "The client's pool is far too large: hundreds of its calls are queued at the server " +
+		"at a time, where a few tens do the same work",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing sure: whose calls are queued is not seen",
 		T1: "the main thread with work all of the time",
-		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +
-			"times what it takes alone",
+		T2: "hundreds of connections of one process with a call in flight most of the time, each " +
+			"of which takes many times what it takes alone",
 	},
 	Explain: explainOversizedPool,
 }
@@ -69,23 +69,25 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	needed := max(roomForBursts*worst.Calls*float64(alone)/1e9, poolUsual)
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
 		(1 - needed/max(under, needed))}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a "+
-		"time: %.3g calls per second of %s each", worst.Name, len(worst.Used), under, worst.Calls,
-		facts.Dur(worst.CallNs)),
-		under, "calls")
-	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time "+
-		"would do for as many per second", facts.Dur(alone), worst.Calls*float64(alone)/1e9), float64(alone), "ns")
+	f.support(recording.SourceTap, under, "calls",
+		"%s has %d connections in use, and %.0f calls under way on them at a time: %.3g calls per second of %s each",
+		worst.Name, len(worst.Used), under, worst.Calls, facts.Dur(worst.CallNs))
+	f.support(recording.SourceProbe, float64(alone), "ns",
+		"a call that waits for nobody takes %s: %.2g under way at a time would do for as many per second",
+		facts.Dur(alone), worst.Calls*float64(alone)/1e9)
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second",
-		worst.Calls/float64(len(worst.Used))), worst.Calls/float64(len(worst.Used)), "per second")
-	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in "+
-		"the pool then, where they cost the server nothing", 0, "")
+	f.support(recording.SourceTap, worst.Calls/float64(len(worst.Used)), "per second",
+		"each connection makes %.3g calls per second", worst.Calls/float64(len(worst.Used)))
+	f.doubt(recording.SourceServer, 0, "",
+		"callers that want more than the server's thread can give wait in any case, in the "+
+			"pool then, where they cost the server nothing")
 	size := int(needed + 0.5)
 	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it "+
 		"step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)},
 		remedy.For(n, remedy.SmallerPool, remedy.Values{"connections": size})...)
-	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
-		"turns of the server's loop for the same work")
+	f.Fix = append(f.Fix,
+		"Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
+			"turns of the server's loop for the same work")
 	f.See = []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",

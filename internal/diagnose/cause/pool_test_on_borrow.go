@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
@@ -38,21 +36,21 @@ func explainBorrowPings(n *facts.Node) *Finding {
 		l := n.LostTime(n.Callers())
 		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs+l.ExcessNs)
 	}
-	f.support(p.Source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; "+
-		"slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others, p.Count/n.Seconds()), p.Count,
-		"calls")
+	f.support(p.Source, p.Count, "calls",
+		"the callers send %.0f PINGs for %.0f other commands (%.0f %%), "+
+			"%.3g per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
+		p.Count/n.Seconds())
 	if p.PingNs > 0 {
 		f.Confidence = 0.92
-		f.support(p.Source, fmt.Sprintf("a PING takes %s, another command %s: PINGs are %.0f %% of what the callers "+
-			"wait for", facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100),
-			share(p),
-			"of the time")
+		f.support(p.Source, share(p), "of the time",
+			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
+			facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100)
 		if callers := n.Callers(); len(callers) > 0 {
-			f.support(recording.SourceTap, fmt.Sprintf("the callers are %s, with up to %d connections",
-				facts.CallerNames(callers), callers[0].AtOnce()), float64(len(callers)), "callers")
+			f.support(recording.SourceTap, float64(len(callers)), "callers",
+				"the callers are %s, with up to %d connections", facts.CallerNames(callers), callers[0].AtOnce())
 		}
 	} else {
-		f.doubt(p.Source, "whether each PING goes before a call of the same connection was not seen", 0, "")
+		f.doubt(p.Source, 0, "", "whether each PING goes before a call of the same connection was not seen")
 	}
 	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
 	f.See = []string{

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -16,10 +14,10 @@ var reconnectHerd = Cause{
 	Title: "All clients lost their connections at once, and all come back at the same moment",
 	Layer: "client",
 	Needs: Needs{
-		T0: "a restart, or connections of slowpath's own that were cut, with a burst of new connections right behind " +
-			"it that stay",
-		T2: "connections that the server's end closes together, the same callers dialling many at a time, and what " +
-			"each of them costs",
+		T0: "a restart, or connections of slowpath's own that were cut, with a burst " +
+			"of new connections right behind it that stay",
+		T2: "connections that the server's end closes together, the same callers " +
+			"dialling many at a time, and what each of them costs",
 	},
 	// What took the connections away is the root, where it is known.
 	After:   []string{"failover-window"},
@@ -57,22 +55,22 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	f.supportHerds(n, herds)
-	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten "+
-		"%s and more; a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High),
-		facts.Dur(meanCallNs(callers))),
-		float64(opening.Mid), "ns")
+	f.support(recording.SourceTap, float64(opening.Mid), "ns",
+		"a new connection then takes %s before its first command, one of ten %s and more; a call takes %s",
+		facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(meanCallNs(callers)))
 	if ops := facts.GreetingOf(back); ops != "" {
-		f.support(recording.SourceTap, "each introduces itself: "+ops, float64(len(back)), "connections")
+		f.support(recording.SourceTap, float64(len(back)), "connections", "each introduces itself: %s", ops)
 	}
 	if felt.Calls > 0 {
-		f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls were under way between a loss and the last "+
-			"connection "+
-			"that was back, up to %s of one", felt.Calls, len(n.Ledger.Slow), facts.Dur(felt.MaxNs)),
-			float64(felt.Calls),
-			"calls")
+		f.support(n.CallSource(), float64(felt.Calls), "calls",
+			"%d of %d slow calls were under way between a loss and the last connection that was back, up to %s of one",
+			felt.Calls, len(n.Ledger.Slow), facts.Dur(felt.MaxNs))
 	}
 	f.Fix = herdFix(n)
-	f.See = []string{"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html", "https://github.com/redis/redis/pull/12178"}
+	f.See = []string{
+		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html",
+		"https://github.com/redis/redis/pull/12178",
+	}
 	return f
 }
 
@@ -111,30 +109,27 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassLoss) {
 			worst = h
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were closed by the server's end within %s, %d "+
-		"of them with a call under way", len(worst.Conns), facts.CallerNames(worst.Callers),
-		facts.Dur(worst.To-worst.From),
-		worst.Busy),
-		float64(len(worst.Conns)), "connections")
+	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
+		"%d connections of %s were closed by the server's end within %s, %d of them with a call under way",
+		len(worst.Conns), facts.CallerNames(worst.Callers), facts.Dur(worst.To-worst.From), worst.Busy)
 	openings := facts.OpeningsOf(worst.Back)
-	f.support(recording.SourceTap, fmt.Sprintf("the same callers opened %d within %s, up to %d at the same moment",
-		len(openings), facts.Dur(untilBack(&worst)-openings[0].From), facts.SideBySide(openings)),
-		float64(len(openings)),
-		"connections")
+	f.support(recording.SourceTap, float64(len(openings)), "connections",
+		"the same callers opened %d within %s, up to %d at the same moment", len(openings),
+		facts.Dur(untilBack(&worst)-openings[0].From), facts.SideBySide(openings))
 	if len(herds) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch", len(herds)),
-			float64(len(herds)), "times")
+		f.support(recording.SourceTap, float64(len(herds)), "times", "that happened %d times in the watch", len(herds))
 	}
 	switch refused := n.Refused(facts.Span{From: worst.From, To: untilBack(&worst)}); {
 	case n.Restarted(worst.Span):
-		f.support(recording.SourceServer, "the server was restarted then (run_id)", 1, "restarts")
+		f.support(recording.SourceServer, 1, "restarts", "the server was restarted then (run_id)")
 		fallthrough
 	case refused > 0:
-		f.support(recording.SourceTap, fmt.Sprintf("%d dials found nobody listening and were made again: part of the "+
-			"wait is the outage itself", refused), float64(refused), "dials")
+		f.support(recording.SourceTap, float64(refused), "dials",
+			"%d dials found nobody listening and were made again: part of the wait is the outage itself", refused)
 	default:
-		f.support(recording.SourceServer, "the server itself went on: somebody killed them (CLIENT KILL, a proxy, a "+
-			"firewall), or they overran a limit", 0, "")
+		f.support(recording.SourceServer, 0, "",
+			"the server itself went on: somebody killed them (CLIENT KILL, "+
+				"a proxy, a firewall), or they overran a limit")
 	}
 }
 
@@ -178,17 +173,18 @@ func herdByCounters(n *facts.Node) *Finding {
 	if f.SlowCalls == 0 {
 		return nil
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f connections came within a second or two, where %.0f come as "+
-		"a rule, and stayed (total_connections_received, connected_clients)", most, typical), most, "connections")
+	f.support(recording.SourceServer, most, "connections",
+		"%.0f connections came within a second or two, where %.0f come as a rule, and stayed "+
+			"(total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
 		f.Confidence = 0.75
-		f.support(recording.SourceServer, "the server was restarted right before", float64(restarts), "restarts")
+		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
-		f.support(recording.SourceProbe, "slowpath's own connections were cut right before", float64(len(spells)),
-			"times")
+		f.support(recording.SourceProbe, float64(len(spells)), "times",
+			"slowpath's own connections were cut right before")
 	}
-	f.doubt(recording.SourceServer, "whether callers waited for these connections, and whose they are, was not seen", 0,
-		"")
+	f.doubt(recording.SourceServer, 0, "",
+		"whether callers waited for these connections, and whose they are, was not seen")
 	f.Fix = herdFix(n)
 	f.See = []string{"https://github.com/redis/redis/pull/12178"}
 	return f
@@ -206,15 +202,17 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 }
 
 func herdFix(n *facts.Node) []string {
-	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try " +
-		"(jitter), growing from try to try"}
+	fix := []string{"Let callers come back spread over some seconds: a random part in the pause " +
+		"before each try (jitter), growing from try to try"}
 	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
 	if facts.Since(n, 7, 4) {
-		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd "+
-			"from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
+		fix = append(fix,
+			"max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd from starving "+
+				"those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
 	} else {
-		fix = append(fix, "A server from Redis 7.4 or Valkey 8.0 on takes at most max-new-connections-per-cycle new "+
-			"connections in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
+		fix = append(fix,
+			"A server from Redis 7.4 or Valkey 8.0 on takes at most max-new-connections-per-cycle new connections "+
+				"in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
 	}
 	return append(fix, "Fewer connections in all: smaller pools, or a proxy beside the callers that keeps its own")
 }

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -17,11 +15,11 @@ var replicaRouting = Cause{
 	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of " +
-			"slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, " +
-			"master_link_status and role",
-		T2: "the callers' own calls that were answered with an error while that was so, and whose they are; before " +
-			"Redis 6.2 the only sign of them",
+		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those " +
+			"of slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has " +
+			"any; INFO loading, master_link_status and role",
+		T2: "the callers' own calls that were answered with an error while that was so, and whose " +
+			"they are; before Redis 6.2 the only sign of them",
 	},
 	// A restart makes callers connect anew as well.
 	After:   []string{"failover-window"},
@@ -246,24 +244,26 @@ func wasReplica(n *facts.Node) bool {
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {
 	if r.down > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it "+
-			"loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
-			r.down, codeClusterDown, r.calls-r.down, r.code, 100*r.share(), codeClusterDown, r.code), r.calls, "calls")
-		f.support(recording.SourceServer, "a node of a cluster that loads its own file at its start answers "+
-			"CLUSTERDOWN to commands with keys; the other nodes gave it to nobody: the cluster was not down", 0, "")
+		f.support(recording.SourceServer, r.calls, "calls",
+			"it refused %.0f calls with %s and %.0f with %s while it loaded, %.2g %% of those it was asked for "+
+				"(errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down, codeClusterDown, r.calls-r.down,
+			r.code, 100*r.share(), codeClusterDown, r.code)
+		f.support(recording.SourceServer, 0, "",
+			"a node of a cluster that loads its own file at its start answers CLUSTERDOWN to commands with keys; "+
+				"the other nodes gave it to nobody: the cluster was not down")
 		return
 	}
 	if r.counted {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s, %.2g %% of those it was asked "+
-			"for (errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code), r.calls,
-			"calls")
+		f.support(recording.SourceServer, r.calls, "calls",
+			"it refused %.0f calls with %s, %.2g %% of those it was asked for "+
+				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code)
 		return
 	}
 	f.Confidence = 0.75
-	f.support(recording.SourceTap, fmt.Sprintf("%.0f calls of its clients had an error for a reply while it was so",
-		r.calls), r.calls, "calls")
-	f.doubt(recording.SourceServer, "this server does not count its errors by kind (Redis 6.2 and later do), so that "+
-		"others may be among them", 0, "")
+	f.support(recording.SourceTap, r.calls, "calls",
+		"%.0f calls of its clients had an error for a reply while it was so", r.calls)
+	f.doubt(recording.SourceServer, 0, "",
+		"this server does not count its errors by kind (Redis 6.2 and later do), so that others may be among them")
 }
 
 // supportState says what the node itself told of its state.
@@ -271,22 +271,22 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 	ns := r.when.Ns()
 	switch {
 	case r.code == codeReadOnly && wasReplica(n):
-		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)",
-			0, "")
+		f.support(recording.SourceServer, 0, "",
+			"it is a replica (INFO role:slave), and takes no writes (replica-read-only)")
 	case r.code == codeLoading && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("it was loading its data for %s of the watch (INFO loading:1)",
-			facts.Dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, float64(ns), "ns",
+			"it was loading its data for %s of the watch (INFO loading:1)", facts.Dur(ns))
 	case r.code == codeMasterDown && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("its link to its master was down for %s and more of the watch "+
-			"(INFO master_link_status)", facts.Dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, float64(ns), "ns",
+			"its link to its master was down for %s and more of the watch (INFO master_link_status)", facts.Dur(ns))
 	default:
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "INFO was not seen to show that state, which then lasted less than a second "+
-			"at a time", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"INFO was not seen to show that state, which then lasted less than a second at a time")
 	}
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", facts.Times(restarts)),
-			float64(restarts), "restarts")
+		f.support(recording.SourceServer, float64(restarts), "restarts",
+			"it was restarted %s in the watch", facts.Times(restarts))
 	}
 }
 
@@ -306,7 +306,7 @@ func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
 		}
 	}
 	if len(who) > 0 {
-		f.support(recording.SourceTap, "who asks it: "+who.List(3), float64(len(who)), "callers")
+		f.support(recording.SourceTap, float64(len(who)), "callers", "who asks it: %s", who.List(3))
 	}
 }
 
@@ -314,8 +314,8 @@ func routingFix(n *facts.Node, r refused) []string {
 	switch r.code {
 	case codeReadOnly:
 		return append([]string{
-			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; " +
-				"behind a name or a load balancer, see that it follows a failover",
+			"Send writes to the master: its address is master_host and master_port in INFO replication of this " +
+				"node; behind a name or a load balancer, see that it follows a failover",
 		}, remedy.For(n, remedy.FollowMaster, nil)...)
 	case codeMasterDown:
 		return append([]string{
@@ -327,11 +327,11 @@ func routingFix(n *facts.Node, r refused) []string {
 	fix := []string{"Let a node have its data before callers are sent to it: a readiness probe that asks INFO for " +
 		"loading:0 and master_link_status:up, and not PING only"}
 	if wasReplica(n) {
-		fix = append(fix, "Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), "+
-			"client-output-buffer-limit replica larger than the data; a replica with its own RDB or AOF needs only "+
-			"what it missed",
-			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 on the "+
-				"replica answers from its old data until the new is loaded, with memory for both")
+		fix = append(fix,
+			"Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), client-output-buffer-limit "+
+				"replica larger than the data; a replica with its own RDB or AOF needs only what it missed",
+			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 on "+
+				"the replica answers from its old data until the new is loaded, with memory for both")
 	}
 	return append(fix, routeByHealth(n)...)
 }

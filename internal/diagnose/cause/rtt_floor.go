@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -10,15 +8,15 @@ import (
 // rttFloor: the way to the server takes long, each time the same.
 var rttFloor = Cause{
 	ID: "rtt-floor",
-	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
-		"with it",
+	Title: "The path itself takes the time: every call is equally slow, and " +
+		"the server has next to nothing to do with it",
 	Layer: "network",
 	Needs: Needs{
-		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is " +
-			"microseconds",
+		T0: "the fastest call takes as long as the median, a millisecond and " +
+			"more, while the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
-		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; " +
-			"the best round trip of clients on other hosts",
+		T2: "the clients' own calls take as long in the median, while the server has each of them for " +
+			"microseconds; the best round trip of clients on other hosts",
 	},
 	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be fixed, their length seldom
 	Explain: explainFloor,
@@ -47,25 +45,24 @@ func explainFloor(n *facts.Node) *Finding {
 	if part := n.LostTime(n.Callers()).Part(); part > 0 {
 		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
 		if part >= facts.MinShare {
-			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections "+
-				"before and beside their calls: in new ones, tests and calls that they give up", part*100), part,
-				"of their time")
+			f.doubt(recording.SourceTap, part, "of their time",
+				"the callers lose %.0f %% of their time on their connections before and beside their calls: "+
+					"in new ones, tests and calls that they give up", part*100)
 		}
 	}
-	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a "+
-		"floor and no tail", facts.Dur(kept.MinNs), facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns)), float64(kept.MinNs),
-		"ns")
+	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
+		"every call takes at least %s, the median %s, 9 of 10 up to %s: a floor and no tail", facts.Dur(kept.MinNs),
+		facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns))
 	if workNs > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)",
-			facts.Dur(workNs)), float64(workNs), "ns")
+		f.support(recording.SourceServer, float64(workNs), "ns",
+			"the server works %s on each of these calls (commandstats)", facts.Dur(workNs))
 	}
 	if known {
-		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Total()*100), d.Total(),
-			"of the time")
+		f.support(d.Source, d.Total(), "of the time", "its main thread has work %.0f %% of the time", d.Total()*100)
 	}
 	if p50 := n.Ledger.Users.P50Ns; p50 >= facts.FloorNs && n.Ledger.Users.FromClient {
-		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
-			n.Ledger.Users.Calls, facts.Dur(p50)), float64(p50), "ns")
+		f.support(recording.SourceTap, float64(p50), "ns",
+			"half of the %d calls of clients on this host take %s and more, too", n.Ledger.Users.Calls, facts.Dur(p50))
 	}
 	f.weighDistance(n)
 	f.whereFloor(n)
@@ -85,16 +82,19 @@ func (f *Finding) whereFloor(n *facts.Node) {
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Confidence = 0.95
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is "+
-			"asked for it", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
+			"a TCP connect takes %s: it is the distance, no process is asked for it", facts.Dur(fresh.ConnectMinNs))
 		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and "+
-			"passes calls on slowly or to far away", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
-		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor " +
-			"PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, " +
-			"default 3 ms)"}, far...)
+		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
+			"a TCP connect takes only %s: what answers it is near, and passes calls on slowly or to far away",
+			facts.Dur(fresh.ConnectMinNs))
+		f.Fix = append([]string{
+			"Ask the server itself and the hop before it side by " +
+				"side: slowpath doctor PROXY:PORT SERVER:PORT",
+			"Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)",
+		}, far...)
 	default:
 		f.Confidence = 0.7
 		f.Fix = far
@@ -103,19 +103,20 @@ func (f *Finding) whereFloor(n *facts.Node) {
 
 func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	if !n.Rec.Used(recording.SourceTap) {
-		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, "+
-			"by new connections or in their pools, was not seen", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"only slowpath's own calls were timed: what clients lose beside this floor, by "+
+				"new connections or in their pools, was not seen")
 	}
 	if !known {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceServer, "how busy the server is was not seen", 0, "")
+		f.doubt(recording.SourceServer, 0, "", "how busy the server is was not seen")
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
 	if always == "always" && aof == "yes" && !n.Hosted() {
 		f.Confidence -= 0.4
-		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the "+
-			"same from afar", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"appendfsync is always: a disk that takes as long for each write looks the same from afar")
 	}
 }
 
@@ -124,10 +125,12 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	a := n.Acks()
 	switch {
 	case a.LeastNs >= facts.FloorNs:
-		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
-			"too (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+		f.support(recording.SourceTap, float64(a.LeastNs), "ns",
+			"clients at other addresses have a round trip of %s at its best, too (TCP; the median of %d connections)",
+			facts.Dur(a.LeastNs), a.Conns)
 	case a.Conns > 0:
-		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
-			"best (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+		f.doubt(recording.SourceTap, float64(a.LeastNs), "ns",
+			"clients at other addresses have a round trip of only %s at its best (TCP; the median of %d connections)",
+			facts.Dur(a.LeastNs), a.Conns)
 	}
 }

@@ -18,10 +18,10 @@ var serverCPUContention = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
-		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of " +
-			"its CPU had little of that",
-		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own " +
-			"calls that waited with it",
+		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without " +
+			"throttling; softirqs of its CPU had little of that",
+		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or " +
+			"another; the clients' own calls that waited with it",
 	},
 	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is of its own making
 	Explain: explainContention,
@@ -47,17 +47,16 @@ func explainContention(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.95)
 	if cl.Calls > 0 {
-		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run "+
-			"queue, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(n.StateSource(), float64(cl.Calls), "calls",
+			"%d of %d slow calls waited while the main thread stood in the run queue, up to %s in one call", cl.Calls,
+			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
-	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; "+
-		"%s in %.0f s (/proc/PID/schedstat)", facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)),
-		n.Seconds()), delay,
-		"ns")
+	f.support(recording.SourceHost, delay, "ns",
+		"for every 1 s on the CPU the main thread stood %s in the run queue; %s in %.0f s (/proc/PID/schedstat)",
+		facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)), n.Seconds())
 	f.supportHolders(n)
 	who := n.Neighbours()
 	if len(who) > 0 {
@@ -65,14 +64,14 @@ func explainContention(n *facts.Node) *Finding {
 		for _, w := range who[:min(3, len(who))] {
 			names = append(names, fmt.Sprintf("%s[%d] %.2f cores", w.Command, w.PID, w.Cores))
 		}
-		f.support(recording.SourceHost, "on its CPUs meanwhile: "+strings.Join(names, ", "), who[0].Cores, "cores")
+		f.support(recording.SourceHost, who[0].Cores, "cores", "on its CPUs meanwhile: %s", strings.Join(names, ", "))
 	}
 	f.doubtOwnThreads(n)
 	f.doubtCallers(n)
 	f.doubtSoftirqs(n)
 	f.doubtChurn(n)
-	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), " +
-		"or a cpuset for the neighbours"}
+	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= " +
+		"6.2 and valkey), or a cpuset for the neighbours"}
 	for _, w := range who {
 		// to take the CPU from those who ask would only make the load smaller
 		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.Ksoftirqd) {
@@ -107,7 +106,7 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	if len(names) > 0 {
 		text += "; until then its CPU had " + strings.Join(names, ", ")
 	}
-	f.support(recording.SourceTap, text, float64(all.Ns), "ns")
+	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
 
 // noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a
@@ -140,8 +139,9 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	own := t.Total() / (t.Total() + n.OthersCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
-	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of "+
-		"what it waits for is itself", t.Configured, t.Total(), t.CPUs, own*100), t.Total(), "cores")
+	f.doubt(recording.SourceHost, t.Total(), "cores",
+		"its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured,
+		t.Total(), t.CPUs, own*100)
 }
 
 // doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine
@@ -150,8 +150,8 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
 		if share > 0.5 {
 			f.ExcessShare *= 1 - share
-			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or "+
-				"slowpath's", share*100), share, "of the waits")
+			f.doubt(recording.SourceTap, share, "of the waits",
+				"for %.0f %% of its waits the CPU had been its own callers' or slowpath's", share*100)
 		}
 		return
 	}
@@ -160,8 +160,8 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 		return
 	}
 	f.ExcessShare *= strangers / (callers + strangers)
-	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, "+
-		"others %.2f", callers, strangers), callers, "cores")
+	f.doubt(recording.SourceHost, callers, "cores",
+		"those who had its CPUs were mostly its own callers: %.2f cores, others %.2f", callers, strangers)
 }
 
 // callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it
@@ -202,12 +202,12 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 		}
 		share, how = float64(had)/float64(max(facts.SumOf(waits).Ns, 1)), "of the waits of the main thread"
 	}
-	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time "+
-		"(/proc/stat) and %.0f %% %s", q.Daemon(), q.CPU, 100*q.Share(n), 100*share, how)
+	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for "+
+		"%.0f %% of the time (/proc/stat) and %.0f %% %s", q.Daemon(), q.CPU, 100*q.Share(n), 100*share, how)
 	if f.Independent = !q.Heavy(n) || share < 0.5; f.Independent {
-		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
+		f.support(recording.SourceHost, share, "of the waits", "%s: other processes had it for the rest", text)
 	} else {
-		f.doubt(recording.SourceHost, text, share, "of the waits")
+		f.doubt(recording.SourceHost, share, "of the waits", "%s", text)
 	}
 	if q.Heavy(n) {
 		f.ExcessShare *= 1 - share
@@ -222,6 +222,7 @@ func (f *Finding) doubtChurn(n *facts.Node) {
 		return
 	}
 	f.ExcessShare *= 1 - c.Share()
-	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of "+
-		"their time with or without a free CPU", c.PerSecond, c.Share()*100), c.PerSecond, "per second")
+	f.doubt(recording.SourceServer, c.PerSecond, "per second",
+		"callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU",
+		c.PerSecond, c.Share()*100)
 }

@@ -35,16 +35,15 @@ func explainSlowCommand(n *facts.Node) *Finding {
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	if worst.Busy && worst.Source != recording.SourceTap {
-		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is "+
-			"the command's own", float64(worst.DurationNs), "ns")
+		f.support(recording.SourceHost, float64(worst.DurationNs), "ns",
+			"the main thread was on the CPU without a pause for that long: the time is the command's own")
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	if copiesNs > 0 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("while a child saved, copies of pages (minor faults of the main "+
-			"thread) made up to %s of what one of these held a call: that part is not counted here",
-			facts.Dur(copiesNs)),
-			float64(copiesNs), "ns")
+		f.doubt(recording.SourceHost, float64(copiesNs), "ns",
+			"while a child saved, copies of pages (minor faults of the main thread) made up to %s of what one of "+
+				"these held a call: that part is not counted here", facts.Dur(copiesNs))
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
 	f.Fix = slowCommandFix(n, name, worst)
@@ -93,8 +92,8 @@ var instead = map[string]string{
 	"MGET":     "MGET of at most some 100 keys each",
 	"MSET":     "MSET of at most some 100 keys each",
 	"DEL":      "UNLINK of at most some 100 keys each",
-	"CLUSTER": "fewer topology refreshes in the clients, from fewer nodes; and a server >= 6.2, where CLUSTER " +
-		"NODES costs a twentieth",
+	"CLUSTER": "fewer topology refreshes in the clients, from fewer nodes; and a server " +
+		">= 6.2, where CLUSTER NODES costs a twentieth",
 	"FUNCTION":  "loading functions once, at deployment",
 	"RANDOMKEY": "a set of the keys, with SRANDMEMBER",
 }
@@ -105,8 +104,8 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 		use = "smaller keys, or the same work in steps"
 		if strings.HasSuffix(name, "STORE") || strings.HasPrefix(name, "SUNION") || strings.HasPrefix(name, "SINTER") ||
 			strings.HasPrefix(name, "SDIFF") || strings.HasPrefix(name, "Z") {
-			use = "smaller sets, or the same work on a replica (replica-read-only no is not needed for reads) or in " +
-				"the client"
+			use = "smaller sets, or the same work on a replica (replica-read-only " +
+				"no is not needed for reads) or in the client"
 		}
 	}
 	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.FromText([]account.Suspect{s}), use)}
@@ -114,8 +113,9 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 		fix = append(fix, "Send what must walk everything to a replica of its own.")
 	}
 	if facts.Since(n, 6, 0) {
-		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s",
-			strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
+		fix = append(fix,
+			fmt.Sprintf("To keep it out: ACL SETUSER app -%s", strings.ToLower(strings.ReplaceAll(s.Command, " ",
+				"|"))))
 	} else {
 		fix = append(fix, fmt.Sprintf("To keep it out: rename-command %s \"\" in redis.conf", name))
 	}

@@ -13,13 +13,13 @@ import (
 // B10.
 var staleConnServerTimeout = Cause{
 	ID: "stale-conn-server-timeout",
-	Title: "The server's end closes idle connections that the client's pool keeps: the next calls meet a dead one " +
-		"and pay for another",
+	Title: "The server's end closes idle connections that the client's pool keeps: the " +
+		"next calls meet a dead one and pay for another",
 	Layer: "client",
 	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
-		T2: "connections that the server's end closes after the same time without a call, and new ones of the same " +
-			"callers right before calls",
+		T2: "connections that the server's end closes after the same time without a call, and " +
+			"new ones of the same callers right before calls",
 	},
 	Explain: explainStale,
 }
@@ -38,33 +38,34 @@ func explainStale(n *facts.Node) *Finding {
 		return nil
 	}
 	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.CutIdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
-		"after %s to %s without one", len(all.Ended), all.Name, facts.Dur(idle.Low), facts.Dur(idle.High)),
-		float64(idle.Mid), "ns")
+	f.support(recording.SourceTap, float64(idle.Mid), "ns",
+		"the server's end closed %d connections of %s between calls, each after %s to %s without one", len(all.Ended),
+		all.Name, facts.Dur(idle.Low), facts.Dur(idle.High))
 	limit := n.IdleLimitNs()
 	switch _, told := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
-		f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s: the server closes what is idle for longer, "+
-			"and looks once a second or less often", limit/1e9), float64(limit), "ns")
+		f.support(recording.SourceServer, float64(limit), "ns",
+			"timeout is %d s: the server closes what is idle for longer, and looks once a second or less often",
+			limit/1e9)
 	case told:
-		f.support(recording.SourceServer, "timeout is 0: not the server closes them, but a proxy, a balancer or a "+
-			"firewall before it", 0, "s")
+		f.support(recording.SourceServer, 0, "s",
+			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall before it")
 	default:
-		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
-			"what stands before it", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the server does not tell its parameter timeout: it may be the server, or what stands before it")
 	}
 	if late := lateNotice(all.Ended); late.Mid > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
-			"next call met it", facts.Dur(late.Mid)), float64(late.Mid), "ns")
+		f.support(recording.SourceTap, float64(late.Mid), "ns",
+			"the client's socket stayed for another %s (median), until the next call met it", facts.Dur(late.Mid))
 	}
 	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())), float64(len(all.Fresh)),
-		"connections")
+	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
+		"%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them",
+		len(all.Fresh), len(all.Opened()))
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes meet that: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(all.Caller)
 	f.Fix = staleFix(n, limit, idle.Low)
@@ -102,10 +103,11 @@ func staleByCounters(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Confidence: 0.5}
-	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, "+
-		"with %.3g commands on each", limit/1e9, c.PerSecond, c.Commands), c.PerSecond, "per second")
-	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look "+
-		"the same", 0, "")
+	f.support(recording.SourceServer, c.PerSecond, "per second",
+		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
+		c.PerSecond, c.Commands)
+	f.doubt(recording.SourceServer, 0, "",
+		"who closed them was not seen: clients that make a connection for each job look the same")
 	f.Fix = staleFix(n, limit, limit)
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
@@ -115,13 +117,15 @@ func staleFix(n *facts.Node, limit, idleNs int64) []string {
 	var fix []string
 	half := max(idleNs/2e9, 1)
 	if limit > 0 {
-		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the "+
-			"same", limit/1e9))
+		fix = append(fix,
+			fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the same", limit/1e9))
 	} else {
-		fix = append(fix, fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
-			"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
+		fix = append(fix,
+			fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
+				"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
 	}
-	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, "+
-		"with some connections kept ready", facts.Dur(idleNs))), remedy.For(n, remedy.CloseFirst,
-		remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
+	return append(append(fix,
+		fmt.Sprintf("or let the pool close first, and refill ahead: an idle "+
+			"limit below %s, with some connections kept ready", facts.Dur(idleNs))),
+		remedy.For(n, remedy.CloseFirst, remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
 }

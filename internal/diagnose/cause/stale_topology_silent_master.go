@@ -17,10 +17,10 @@ var staleTopology = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: a server that is silent does not tell who waits for it",
-		T1: "requests of clients that lie unread in the sockets of a stopped server, after CLUSTER NODES of the " +
-			"others has another master for its slots",
-		T2: "connections to the old master that are made, waited on and given up after that, by process; requests " +
-			"that its host never acknowledged",
+		T1: "requests of clients that lie unread in the sockets of a stopped server, after CLUSTER NODES " +
+			"of the others has another master for its slots",
+		T2: "connections to the old master that are made, waited on and given up after that, by " +
+			"process; requests that its host never acknowledged",
 	},
 	Explain: explainStaleTopology,
 }
@@ -46,8 +46,8 @@ func explainStaleTopology(n *facts.Node) *Finding {
 	}
 	f.supportStuck(n, t, s)
 	if ms := n.NodeTimeoutMs(); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the failover itself took %s (cluster-node-timeout is %d ms)",
-			facts.Dur(t.TakenNs-t.DownNs), ms), float64(t.TakenNs-t.DownNs), "ns")
+		f.support(recording.SourceServer, float64(t.TakenNs-t.DownNs), "ns",
+			"the failover itself took %s (cluster-node-timeout is %d ms)", facts.Dur(t.TakenNs-t.DownNs), ms)
 	}
 	f.Fix = staleTopologyFix(n, t)
 	f.See = []string{
@@ -76,21 +76,21 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.Stuck) {
 		when = fmt.Sprintf("though %s is the master of its %d slots since %s", t.By.Address, t.Slots,
 			ago(n.EndNs-t.TakenNs))
 	}
-	f.support(source, fmt.Sprintf("callers wait for this node, %s: %s, connection by connection (%s)", when,
-		facts.Dur(s.Ns),
-		s.Who.List(3)), float64(s.Ns), "ns")
+	f.support(source, float64(s.Ns), "ns",
+		"callers wait for this node, %s: %s, connection by connection (%s)", when, facts.Dur(s.Ns), s.Who.List(3))
 	if s.Unread {
-		f.support(recording.SourceHost, "their requests lie unread in its sockets: the kernel of its host still "+
-			"acknowledges them, so that no connection fails", 0, "")
+		f.support(recording.SourceHost, 0, "",
+			"their requests lie unread in its sockets: the kernel of its host still "+
+				"acknowledges them, so that no connection fails")
 	}
 	if s.Dialled > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were made to it after that, and never had a "+
-			"reply; %d were given up, after up to %s", s.Dialled, s.GivenUp, facts.Dur(s.Longest)), float64(s.Dialled),
-			"connections")
+		f.support(recording.SourceTap, float64(s.Dialled), "connections",
+			"%d connections were made to it after that, and never had a reply; %d were given up, after up to %s",
+			s.Dialled, s.GivenUp, facts.Dur(s.Longest))
 	}
 	if t.Stopped > 0 {
-		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more (a signal, a debugger or the "+
-			"freezer)", facts.Dur(t.Stopped)), float64(t.Stopped), "ns")
+		f.support(n.StateSource(), float64(t.Stopped), "ns",
+			"its process was stopped for %s and more (a signal, a debugger or the freezer)", facts.Dur(t.Stopped))
 	}
 }
 
@@ -98,11 +98,12 @@ func ago(ns int64) string { return facts.Dur(ns) + " before the end of the watch
 
 func staleTopologyFix(n *facts.Node, t facts.Takeover) []string {
 	fix := remedy.For(n, remedy.LeaveSilentMaster, nil)
-	fix = append(fix, "TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where "+
-		"only its process is stopped: there a command timeout must")
+	fix = append(fix,
+		"TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where only its "+
+			"process is stopped: there a command timeout must")
 	if t.Stopped > 0 {
-		fix = append(fix, "Find who stopped the process, and end it or let it go on (kill -CONT): as a replica it "+
-			"would answer MOVED")
+		fix = append(fix,
+			"Find who stopped the process, and end it or let it go on (kill -CONT): as a replica it would answer MOVED")
 	} else {
 		fix = append(fix, "End the old master or its host's network for good, so that connections to it break")
 	}

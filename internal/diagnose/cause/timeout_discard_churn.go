@@ -16,8 +16,8 @@ var timeoutDiscardChurn = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "total_connections_received rising after each slow moment (a hint)",
-		T2: "connections that the client closes while a call that reached the server waits on them, all at the same " +
-			"age of the call",
+		T2: "connections that the client closes while a call that reached the server " +
+			"waits on them, all at the same age of the call",
 	},
 	// A reply that cannot be read is given up as well, and its connection with it.
 	After: []string{
@@ -60,41 +60,41 @@ func explainTimeouts(n *facts.Node) *Finding {
 		return nil
 	}
 	age := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it "+
-		"closed: %.2g %% of its calls were given up", all.Name, len(all.Ended),
+	f.support(recording.SourceTap, float64(len(all.Ended)), "connections", "%s closed %d connections on which a call "+
+		"still waited, of %d that it closed: %.2g %% of its calls were given up", all.Name, len(all.Ended),
 		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.By == recording.Client })),
-		100*float64(len(all.Ended))/float64(max(all.Calls(), 1))), float64(len(all.Ended)), "connections")
+		100*float64(len(all.Ended))/float64(max(all.Calls(), 1)))
 	if float64(age.Low) >= deadlineSharp*float64(age.Mid) {
-		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of "+
-			"about %s", facts.Dur(age.Low), facts.Dur(age.High), facts.Dur(age.Mid), facts.Dur(age.Low)),
-			float64(age.Low), "ns")
+		f.support(recording.SourceTap, float64(age.Low), "ns",
+			"the calls given up were %s to %s old (median %s): a timeout of about %s", facts.Dur(age.Low),
+			facts.Dur(age.High), facts.Dur(age.Mid), facts.Dur(age.Low))
 	} else {
 		f.Confidence = 0.8
-		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers "+
-			"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High)), float64(age.Mid),
-			"ns")
+		f.doubt(recording.SourceTap, float64(age.Mid), "ns",
+			"the calls given up were %s to %s old: no one timeout, but callers "+
+				"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High))
 	}
 	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections",
-		facts.Dur(given), facts.Dur(cost)), float64(cost+given), "ns")
+	f.support(recording.SourceTap, float64(cost+given), "ns",
+		"%s of waiting was for nothing, and %s went into new connections", facts.Dur(given), facts.Dur(cost))
 	longest := int64(0)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
 	if longest >= age.Low {
-		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is "+
-			"given up", facts.Dur(longest)), float64(longest), "ns")
+		f.support(recording.SourceServer, float64(longest), "ns",
+			"SLOWLOG has commands of up to %s: whoever waits for those is given up", facts.Dur(longest))
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))}, remedy.For(n, remedy.LongerTimeout,
-		nil)...)
-	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
-		"dials")
+	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times "+
+		"the 99.9th percentile, and find out what made them slow", facts.Dur(age.Low))},
+		remedy.For(n, remedy.LongerTimeout, nil)...)
+	f.Fix = append(f.Fix,
+		"A circuit breaker or a bound of retries, so that a slow moment does not become a storm of dials")
 	f.See = []string{
 		"https://github.com/redis/go-redis/issues/2046",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",

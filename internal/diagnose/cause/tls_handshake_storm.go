@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -17,8 +16,8 @@ var tlsHandshakeStorm = Cause{
 	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no command " +
-			"accounts for; the TLS phase of the probe's new connections",
+		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no " +
+			"command accounts for; the TLS phase of the probe's new connections",
 		T1: "the main thread's CPU time by the host",
 		T2: "each handshake that held the main thread, and the calls that waited meanwhile",
 	},
@@ -123,22 +122,24 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 			f.ExcessShare = max(f.ExcessShare, q.Share()*part)
 		}
 		f.ExcessShare = max(f.ExcessShare, finding(n, n.Waited(), 0).ExcessShare*part, part/2)
-		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)",
-			part*100, h.cores, d.Run), part, "of its time")
+		f.support(d.Source, part, "of its time",
+			"handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run)
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f new connections per second (total_connections_received; "+
-		"slowpath's own are not counted), under TLS", h.count/n.Seconds()), h.count/n.Seconds(), "per second")
-	f.support(h.source, fmt.Sprintf("each takes %s of the main thread's CPU time before its first command",
-		facts.Dur(int64(h.costNs))), h.costNs, "ns")
+	f.support(recording.SourceServer, h.count/n.Seconds(), "per second",
+		"%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS",
+		h.count/n.Seconds())
+	f.support(h.source, h.costNs, "ns",
+		"each takes %s of the main thread's CPU time before its first command", facts.Dur(int64(h.costNs)))
 	if cl.Calls > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it made handshakes of others, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(recording.SourceTap, float64(cl.Calls), "calls",
+			"%d of %d slow calls waited while it made handshakes of others, up to %s in one call", cl.Calls,
+			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
 	if h.source != recording.SourceTap {
-		f.doubt(h.source, "that it is handshakes that its CPU time went into follows from what commands do not "+
-			"account for", 0, "")
+		f.doubt(h.source, 0, "",
+			"that it is handshakes that its CPU time went into follows from what commands do not account for")
 	}
 	f.Fix = handshakeStormFix(n)
 	f.See = []string{
@@ -170,31 +171,34 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 	}
 	sort.Slice(dials, func(i, j int) bool { return dials[i] < dials[j] })
 	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
-	f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for its TLS handshake, up "+
-		"to %s, and %s for TCP's", facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]),
-		facts.Dur(dials[len(dials)/2])),
-		float64(phases[len(phases)/2]), "ns")
+	f.support(recording.SourceProbe, float64(phases[len(phases)/2]), "ns",
+		"a new connection of the probe waits %s for its TLS handshake, up to %s, and %s for TCP's",
+		facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]), facts.Dur(dials[len(dials)/2]))
 }
 
 func handshakeStormFix(n *facts.Node) []string {
 	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
 		"for a random time before it connects, and let retries back off with jitter"},
 		remedy.For(n, remedy.KeepConnections, nil)...)
-	fix = append(fix, "Wait longer than a handshake takes while many are queued (dial timeouts of 5 s and more): "+
-		"who gives up and dials again only makes the queue longer")
+	fix = append(fix,
+		"Wait longer than a handshake takes while many are queued (dial timeouts of 5 s and more): who gives "+
+			"up and dials again only makes the queue longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
 	case len(valkey) > 6 && valkey[:6] == "valkey":
 		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs",
-			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it "+
-				"only with CPUs to spare")
+			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between "+
+				"handshakes: raise it only with CPUs to spare")
 	case facts.Since(n, 7, 4):
-		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; "+
-			"look whether it was raised")
+		fix = append(fix,
+			"max-new-tls-connections-per-cycle 1 (its default): commands go on "+
+				"between handshakes; look whether it was raised")
 	default:
-		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
-			"(max-new-tls-connections-per-cycle): up to then all that are queued go first")
+		fix = append(fix,
+			"Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
+				"(max-new-tls-connections-per-cycle): up to then all that are queued go first")
 	}
-	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; "+
-		"or a TLS proxy (stunnel, Envoy) beside the server")
+	return append(fix,
+		"A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; or a "+
+			"TLS proxy (stunnel, Envoy) beside the server")
 }

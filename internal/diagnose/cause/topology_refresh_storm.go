@@ -61,24 +61,28 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.Refreshing) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
 		f.Confidence -= 0.35
-		f.doubt(recording.SourceServer, "the map changed during the watch, and this version does not count MOVED "+
-			"replies: clients may have asked because of it", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the map changed during the watch, and this version does not count MOVED "+
+				"replies: clients may have asked because of it")
 	case r.Moved > 0:
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED, which makes clients ask, too: a "+
-			"part of the %.0f questions at most", r.Moved, r.Calls), r.Moved, "replies")
+		f.doubt(recording.SourceServer, r.Moved, "replies",
+			"%.0f calls were answered MOVED, which makes clients ask, too: a part of the %.0f questions at most",
+			r.Moved, r.Calls)
 	case r.Moved == 0:
-		f.support(recording.SourceServer, "no call was answered MOVED: nothing moved that they would have to learn", 0,
-			"replies")
+		f.support(recording.SourceServer, 0, "replies",
+			"no call was answered MOVED: nothing moved that they would have to learn")
 	}
 	if r.Fresh && !r.Lettuce {
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceServer, "each question comes with a new connection: clients that are made for each "+
-			"job ask for the map when they begin", r.Opened, "connections")
+		f.doubt(recording.SourceServer, r.Opened, "connections",
+			"each question comes with a new connection: clients that are made "+
+				"for each job ask for the map when they begin")
 	}
 	if r.Lumped && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "this version counts all subcommands of CLUSTER as one: that it "+
-			"is "+r.Command.String()+" is a guess by its cost", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"this version counts all subcommands of CLUSTER as one: that it is %s is a guess by its cost",
+			r.Command.String())
 	}
 }
 
@@ -115,8 +119,9 @@ func refreshFix(n *facts.Node, r facts.Refreshing) []string {
 		}
 		fix = append(fix, text)
 	}
-	return append(fix, fmt.Sprintf("slowpath topology %s says who asks in which period, and what it would cost at "+
-		"other sizes", n.Address))
+	return append(fix,
+		fmt.Sprintf("slowpath topology %s says who asks in which period, and what it would cost at other sizes",
+			n.Address))
 }
 
 // upper begins a sentence.
