@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// bigKeyIO: values of megabytes are copied into replies and written to sockets by the main thread. SLOWLOG ends before
-// the writing.
+// bigKeyIO: the main thread copies values of megabytes into replies and writes them to sockets. The time in SLOWLOG
+// ends before the write.
 var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",
@@ -17,9 +17,9 @@ var bigKeyIO = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the " +
-			"largest buffers of clients, while calls were slow",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each read and each send that held the main thread for a millisecond and more: bytes, connection, process",
+			"largest client buffers, while calls were slow",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each read and each send that held the main thread for at least 1 ms: bytes, connection, process",
 	},
 	Explain: explainBigKeyIO,
 }
@@ -49,7 +49,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 		each := bytes / max(1, n.Growth("total_commands_processed"))
 		if bytes/n.Seconds() >= 1e6 {
 			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
-				"it %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
+				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
 		}
 	}
 	f.supportBuffers(n)
@@ -60,7 +60,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	return f
 }
 
-// supportBuffers shows the clients with the largest replies under way.
+// supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {
 	for _, b := range []struct{ field, what string }{
 		{"client_recent_max_output_buffer", "reply"},
@@ -79,8 +79,8 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 	}
 	if worst.OMem+worst.Qbuf >= facts.BulkArgBytes {
 		f.support(recording.SourceServer, float64(worst.OMem+worst.Qbuf), "bytes",
-			"CLIENT LIST: %s%s had %.1f MB of reply waiting and %.1f MB of request, last command %s", worst.Addr,
-			facts.LibraryText(worst), float64(worst.OMem)/1e6, float64(worst.Qbuf)/1e6, worst.Cmd)
+			"CLIENT LIST: %s%s had %.1f MB of replies and %.1f MB of requests in its buffers, last command %s",
+			worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6, float64(worst.Qbuf)/1e6, worst.Cmd)
 	}
 }
 
@@ -90,10 +90,10 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect) []string {
 		what = "what " + commands[0].Command + n.FromText(commands) + " moves"
 	}
 	return []string{
-		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part that "+
-			"is needed (HMGET, GETRANGE, LRANGE windows).", what),
+		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part "+
+			"that you need (HMGET, GETRANGE, LRANGE windows).", what),
 		"redis-cli --bigkeys (or --memkeys) finds the keys; run it on a replica.",
-		"Keep blobs in an object store and only their address here; or give them a server of their own, " +
+		"Keep blobs in an object store and only their address here; or give them their own server, " +
 			"so that small calls do not wait behind them.",
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read
-// them.
+// clientCFSThrottled: the caller's cgroup has used up its CPU quota. The replies are there, but its threads may not run
+// to read them.
 var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
 	Layer: "client-host",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
+		T0: "nothing: the server is fine",
 		T1: "cpu.stat of the client's cgroup (a hint)",
-		T2: "calls whose reply was in the socket while the client's threads were throttled",
+		T2: "calls with their reply in the socket while the client's threads were throttled",
 	},
 	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,
@@ -33,7 +33,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	t := n.ThreadsOf()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
-			"its threads were throttled %d times, %s in all and %s of the time at least one of them", len(t.Throttled),
+			"its threads were throttled %d times, %s in all; for %s at least one of them was", len(t.Throttled),
 			facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.Ns()))
 	}
 	path := n.CgroupOf(c.PID)
@@ -42,13 +42,13 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		path = q.Cgroup
 		f.Confidence = 0.99
 		f.support(recording.SourceTap, q.Cores, "cores",
-			"they were held by the CPU quota of %s, %.2f cores", q.Cgroup, q.Cores)
+			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}
 	f.clientQuota(n, path)
 	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.Process(c.PID, "threads").Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
-			"it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, threads)
+			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
 	}
 	if cl := n.InState(account.Throttled); cl.Ns > 0 {
 		f.doubt(recording.SourceTap, float64(cl.Calls), "calls",
@@ -71,8 +71,8 @@ func clientThrottleFix(path string) []string {
 				"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
 	}
 	return append(fix,
-		"As many threads as the quota has cores, so that it is not spent at the begin of each period: Go 1.25 and "+
-			"later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
+		"Use as many threads as the quota has cores, so that it is not spent at the start of each period: Go 1.25 "+
+			"and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
 			"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
-		"If a limit must stay: a burst (cpu.max.burst, cpu.cfs_burst_us)")
+		"If a limit must stay: allow bursts (cpu.max.burst, cpu.cfs_burst_us)")
 }

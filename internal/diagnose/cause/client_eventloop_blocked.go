@@ -10,14 +10,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop.
+// clientEventLoopBlocked: one thread reads all replies, and it is busy with something else: user code on the event
+// loop.
 var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
-	Title: "The client's event loop does something else while its replies lie in the sockets",
+	Title: "The client's event loop is busy with something else while its replies wait in the sockets",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the one thread that reads " +
+		T0: "nothing: the server is fine",
+		T2: "calls with their reply in the socket while the one thread that reads " +
 			"all replies was on the CPU, or asleep elsewhere",
 	},
 	Explain: explainClientLoop,
@@ -34,7 +35,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
-	c := f.lateCalls(n, l, "while the one thread that reads them did something else")
+	c := f.lateCalls(n, l, "while the one thread that reads them was busy with something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive && n.Loop(facts.PIDOf(a.Call.Client))
 	})
@@ -43,7 +44,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 			"that thread was on the CPU for %s of that time: it computes", facts.Dur(min(onCPU.Ns, l.Ns)))
 	} else {
 		f.support(recording.SourceTap, float64(l.Ns-onCPU.Ns), "ns",
-			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a call that blocks",
+			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a blocking call",
 			facts.Dur(l.Ns-onCPU.Ns))
 	}
 	f.stalls(n, c)
@@ -57,7 +58,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	return f
 }
 
-// stalls counts the times that the loop stood: calls of several connections that waited for the same.
+// supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.
 func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
 	var all facts.Spans
 	conns := map[string]bool{}
@@ -74,26 +75,25 @@ func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
 	}
 	if all = facts.Merge(all); len(all) > 0 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
-			"it happened %d times, %s on average, to %d of its connections", len(all),
+			"it happened %d times, %s on average, on %d of its connections", len(all),
 			facts.Dur(all.Ns()/int64(len(all))), len(conns))
 	}
 }
 
-// doubtCollector: seen from outside a collector that stops the program is a loop that does something else.
+// doubtCollector: seen from outside, a garbage collection that stops the program looks like a busy loop.
 func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	t := n.ThreadsOf()[c.PID]
 	switch {
 	case t != nil && len(t.Collecting) > 0:
 		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
-			"no garbage collection: those of this process took other %s", facts.Dur(t.Collecting.Ns()))
+			"not garbage collection: those of this process took another %s", facts.Dur(t.Collecting.Ns()))
 	case n.TellsCollections(c.PID):
 		f.Confidence = 0.95
-		f.support(recording.SourceTap, 0, "collections",
-			"its runtime, which tells of them, collected no garbage for long")
+		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")
 	default:
 		f.Confidence = 0.75
 		f.doubt(recording.SourceTap, 0, "",
-			"a garbage collection that stops the program looks the same, and this runtime does not tell of them")
+			"a garbage collection that stops the program looks the same, and this runtime does not report them")
 	}
 }
 

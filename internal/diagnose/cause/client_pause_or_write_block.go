@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientPauseOrWriteBlock: the server is well and serves nobody, or no writer, because it was told to: CLIENT PAUSE,
-// FAILOVER, a slot migration, or min-replicas-to-write without enough replicas.
+// clientPauseOrWriteBlock: the server is fine, but was told to serve nobody, or no writer: CLIENT PAUSE, FAILOVER, a
+// slot migration, or min-replicas-to-write without enough replicas.
 var clientPauseOrWriteBlock = Cause{
 	ID:    "client-pause-or-write-block",
 	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
@@ -18,8 +18,9 @@ var clientPauseOrWriteBlock = Cause{
 	Needs: Needs{
 		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in " +
 			"commands that never block, NOREPLICAS errors",
-		T1: "the main thread asleep, its event loop turning, while no call gets a reply",
-		T2: "commands that never block were read by the server, which then slept before it answered: which, and whose",
+		T1: "the main thread asleep, its event loop running, while no call gets a reply",
+		T2: "commands that never block were read by the server, which then slept before " +
+			"it answered: which commands, of which clients",
 	},
 	Explain: explainPause,
 }
@@ -31,7 +32,7 @@ func explainPause(n *facts.Node) *Finding {
 	p := n.Pause()
 	stall := n.Withheld()
 	if n.Refusals() > 0 {
-		stall = facts.Withheld{} // calls without a connection wait for that
+		stall = facts.Withheld{} // calls that have no connection wait for one
 	}
 	share := finding(n, stall.Claim, 0).ExcessShare
 	kept, _ := n.KeptBack()
@@ -54,13 +55,13 @@ func explainPause(n *facts.Node) *Finding {
 // minStalls: one CLIENT command of another connection proves nothing.
 const minStalls = 2
 
-// mostOfExcess: a pause holds up everything while it lasts, so what it does not explain has another reason.
+// mostOfExcess: a pause holds up everything while it lasts; what it does not explain has another cause.
 const mostOfExcess = 0.5
 
-// pauseOfAll: replies were withheld from everybody.
+// pauseOfAll: replies were withheld from all clients.
 func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
 	f := finding(n, w.Claim, 0.5)
-	f.Title = "CLIENT PAUSE: the server withholds all replies, and then gives them all at once"
+	f.Title = "CLIENT PAUSE: the server withholds all replies, then sends them all at once"
 	switch {
 	case p.Certain() && w.Asleep():
 		f.Confidence = 0.97
@@ -72,29 +73,29 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
 	f.supportPause(p)
 	f.supportKeptBack(n.KeptBack())
 	f.support(n.CallSource(), float64(w.Claim.Calls), "calls",
-		"%d of %d slow calls got no reply for up to %s, and nothing of the host held up the server", w.Claim.Calls,
+		"%d of %d slow calls got no reply for up to %s, and nothing on the host held up the server", w.Claim.Calls,
 		len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs))
 	if w.Together {
 		f.support(recording.SourceProbe, 0, "",
-			"while they waited no call of any connection came through; then all did within milliseconds")
+			"while they waited no call on any connection got through; then all did within milliseconds")
 	}
 	if w.Hosted && w.Asleep() {
 		f.support(recording.SourceHost, w.Slept, "of the time",
-			"the main thread slept for %.0f %% of that time, and woke up %.0f times per second: the "+
-				"event loop turned, and had nothing that it may do", w.Slept*100, w.Wakeups)
+			"the main thread slept for %.0f %% of that time, and woke up %.0f times per "+
+				"second: the event loop ran, but had nothing to do", w.Slept*100, w.Wakeups)
 	} else if w.Hosted {
 		f.doubt(recording.SourceHost, w.Slept, "of the time",
 			"the main thread slept only %.0f %% of that time", w.Slept*100)
 	}
 	if !p.Certain() && !facts.Since(n, 7, 0) {
-		f.doubt(recording.SourceServer, 0, "", "this version does not count CLIENT PAUSE by itself (7.0 and later do)")
+		f.doubt(recording.SourceServer, 0, "", "this version has no count of CLIENT PAUSE (7.0 and later have)")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
 	return f
 }
 
-// pauseOfWrites: readers, and with them the probe, notice nothing.
+// pauseOfWrites: readers, and so the probe, notice nothing.
 func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	kept, byOp := n.KeptBack()
 	f := finding(n, kept, 0.75)
@@ -106,20 +107,18 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	case p.ByChoice && p.Example == "" && p.Reason == "":
 		f.Confidence = 0.6
 		f.doubt(recording.SourceServer, 0, "",
-			"clients also wait in commands that block of themselves (BLPOP, XREAD "+
-				"…): how many waited for the pause is not known")
+			"clients also wait in blocking commands (BLPOP, XREAD …): how many waited for the pause is not known")
 	}
 	f.supportPause(p)
 	f.supportKeptBack(kept, byOp)
 	f.support(recording.SourceServer, p.Writers, "clients",
-		"up to %.0f clients were blocked, in %.0f %% of the looks (blocked_clients)", p.Writers, p.Share*100)
+		"up to %s blocked, in %.0f %% of the polls (blocked_clients)", counted(p.Writers, "client"), p.Share*100)
 	if p.Example != "" {
 		f.support(recording.SourceServer, 1, "clients",
 			"CLIENT LIST: %s is blocked (flag b) in %s, a command that never blocks by itself", p.Example, p.Command)
 	}
 	if !p.ByChoice {
-		f.support(recording.SourceServer, 0, "clients",
-			"no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)")
+		f.support(recording.SourceServer, 0, "clients", "no client waits in a blocking command (BLPOP, XREAD, WAIT …)")
 	}
 	f.Fix = pauseFix(n, p)
 	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
@@ -129,17 +128,17 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 func (f *Finding) supportPause(p facts.Pause) {
 	if p.Counted > 0 {
 		f.support(recording.SourceServer, p.Counted, "calls",
-			"CLIENT PAUSE was called %.0f times in the watch (commandstats)", p.Counted)
+			"CLIENT PAUSE was called %.0f times during the watch (commandstats)", p.Counted)
 	}
 	if p.Counted == 0 && p.Unnamed >= minStalls {
 		f.support(recording.SourceServer, p.Unnamed, "calls",
-			"somebody sent about %.0f CLIENT commands (commandstats, slowpath's own not counted)", p.Unnamed)
+			"some client sent about %.0f CLIENT commands (commandstats, without slowpath's own)", p.Unnamed)
 	}
 	if p.Reason != "" {
 		f.support(recording.SourceServer, 1, "", "INFO: paused_reason %s, paused_actions %s", p.Reason, p.Actions)
 	}
 	if p.Failover {
-		f.support(recording.SourceServer, 1, "", "a FAILOVER is under way (master_failover_state)")
+		f.support(recording.SourceServer, 1, "", "a FAILOVER is in progress (master_failover_state)")
 	}
 }
 
@@ -148,13 +147,12 @@ func pauseFix(n *facts.Node, p facts.Pause) []string {
 		"LOG and the deployment's logs say more than the server"}
 	if facts.Since(n, 6, 2) {
 		fix = append(fix,
-			"To end it now: CLIENT UNPAUSE; where a pause is needed, "+
-				"CLIENT PAUSE milliseconds WRITE lets readers go on")
+			"To end it now: CLIENT UNPAUSE; if a pause is needed, CLIENT PAUSE milliseconds WRITE lets reads go on")
 	} else {
-		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
+		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and can pause writes only")
 	}
 	if facts.Since(n, 6, 0) {
-		fix = append(fix, "To keep it from applications: ACL SETUSER app -client|pause")
+		fix = append(fix, "To forbid it to applications: ACL SETUSER app -client|pause")
 	}
 	if p.Failover {
 		fix = append(fix, "FAILOVER ABORT ends the failover that holds the writers")
@@ -162,7 +160,7 @@ func pauseFix(n *facts.Node, p facts.Pause) []string {
 	return fix
 }
 
-// explainNoReplicas: min-replicas-to-write wants replicas that are not there, and each write is refused.
+// explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
 func explainNoReplicas(n *facts.Node) *Finding {
 	refused := n.Growth("errorstat_NOREPLICAS.count")
 	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
@@ -171,24 +169,25 @@ func explainNoReplicas(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: 1, Confidence: 0.75}
-	f.Title = "Writes are refused: fewer replicas are in step than min-replicas-to-write wants"
+	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
 	if refused > 0 {
 		f.Confidence = 0.97
 		f.support(recording.SourceServer, refused, "errors",
-			"%.0f writes were answered NOREPLICAS (errorstat), %.0f per second", refused, refused/n.Seconds())
+			"%s got NOREPLICAS (errorstats), %.0f per second", counted(refused, "write"), refused/n.Seconds())
 	}
 	if want > 0 {
 		f.support(recording.SourceServer, good, "replicas",
-			"min-replicas-to-write is %d, and %.0f replicas are in step (lag at most min-replicas-max-lag)", want, good)
+			"min-replicas-to-write is %d, in sync: %s (lag at most min-replicas-max-lag)", want,
+			counted(good, "replica"))
 	}
 	if refused == 0 && facts.Since(n, 6, 2) {
 		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")
 		f.Confidence = 0.5
 	}
 	f.Fix = []string{
-		"Bring the replicas back: INFO replication says who is connected and how far behind; " +
+		"Bring the replicas back: INFO replication shows which are connected and how far behind; check " +
 			"repl-backlog-size and the network between them",
-		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want),
+		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (now %d)", want),
 	}
 	if !facts.Since(n, 5, 0) {
 		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
@@ -204,7 +203,7 @@ func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
 	}
 	ops := facts.SortedByNs(byOp)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d calls of its clients were read by the server, which then slept before it answered, "+
-			"up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
+		"the server read %s of its clients, then slept before it answered, "+
+			"up to %s: %s, which never block by themselves", counted(cl.Calls, "call"), facts.Dur(cl.MaxNs),
 		strings.Join(ops[:min(len(ops), 4)], ", "))
 }

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// cowFaultsAfterFork: while the child of a snapshot lives, the first write to each page faults, and the kernel copies
-// the page during the command.
+// cowFaultsAfterFork: while the child process of a snapshot lives, the first write to each page faults, and the kernel
+// copies the page during the command.
 var cowFaultsAfterFork = Cause{
 	ID:    "cow-faults-after-fork",
 	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",
@@ -18,7 +18,7 @@ var cowFaultsAfterFork = Cause{
 	Needs: Needs{
 		T0: "current_cow_size and rdb_last_cow_size (a hint)",
 		T1: "minor faults of the main thread while a child process lives, many times " +
-			"those without, and their part of its CPU time",
+			"the usual rate, and their share of its CPU time",
 		T2: "slow calls that waited for commands that ran meanwhile",
 	},
 	Explain: explainCow,
@@ -44,17 +44,17 @@ func explainCow(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.85)
 	f.support(recording.SourceHost, perSecond, "per second",
-		"while a child saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s", c.WithChild,
-		perSecond, aloneText(c, alone))
+		"while a child process saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s",
+		c.WithChild, perSecond, aloneText(c, alone))
 	if c.Measured {
 		f.Confidence = 0.92
 		f.support(recording.SourceServer, c.Share(), "of its CPU time",
-			"they took %.0f %% of its CPU time: its time in the kernel beyond sockets and forks is %s for each",
-			100*c.Share(), facts.Dur(int64(c.EachNs)))
+			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
+			facts.Dur(int64(c.EachNs)))
 	} else {
 		f.support(recording.SourceHost, c.Share(), "of its CPU time",
-			"at %s for each copy of a page, as measured elsewhere, they took %.0f %% of its CPU time",
-			facts.Dur(facts.CopyNs), 100*c.Share())
+			"at %s per page copy, as measured elsewhere, they took %.0f %% of its CPU time", facts.Dur(facts.CopyNs),
+			100*c.Share())
 	}
 	most, _ := n.Info("current_cow_size").Max()
 	if lastCow, _ := n.Info("rdb_last_cow_size").Max(); lastCow > most {
@@ -65,24 +65,24 @@ func explainCow(n *facts.Node) *Finding {
 			"%.0f MB were copied for one snapshot (current_cow_size, rdb_last_cow_size)", most/1e6)
 	}
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls were executed, or waited for others that "+
-			"were, meanwhile; copies made up to %s of one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		"%d of %d slow calls ran meanwhile or waited for a call that did; copies took up to %s of one call", cl.Calls,
+		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	if c.Without > 0 {
 		f.Confidence += 0.03
 	}
 	if faults := n.Host("main.majflt").Growth(); faults > 0 {
 		f.Confidence -= 0.3
 		f.doubt(recording.SourceHost, faults, "faults",
-			"%.0f pages had to be read from disk as well (major faults)", faults)
+			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}
 	if forks := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
 		f.doubt(recording.SourceServer, float64(forks.Calls), "calls",
-			"%d slow calls waited for the fork itself", forks.Calls)
+			"%s waited for the fork itself", counted(forks.Calls, "slow call"))
 	}
 	huge := facts.Last(n.Host("process.anon_huge_bytes"))
 	if huge > 0 {
 		f.support(recording.SourceHost, huge, "bytes",
-			"%.0f MB of it are huge pages: each first write to one of them copies 2 MB", huge/1e6)
+			"%.0f MB of it are huge pages: the first write to each copies 2 MB", huge/1e6)
 	}
 	f.Fix = cowFix(n, huge > 0)
 	f.See = []string{
@@ -94,9 +94,9 @@ func explainCow(n *facts.Node) *Finding {
 
 func aloneText(c facts.Copies, alone float64) string {
 	if c.Without == 0 {
-		return "and there was no time without one"
+		return "and there was no time without a child"
 	}
-	return fmt.Sprintf("without one %.0f", alone)
+	return fmt.Sprintf("without a child %.0f", alone)
 }
 
 func cowFix(n *facts.Node, huge bool) []string {
@@ -104,7 +104,7 @@ func cowFix(n *facts.Node, huge bool) []string {
 	if huge {
 		fix = append(fix,
 			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in "+
-				"redis.conf (6.0 and later): then a copy is of 4 kB")
+				"redis.conf (6.0 and later): then a copy is 4 kB")
 	}
 	if save, ok := n.Config("save"); ok && save != "" {
 		fix = append(fix,
@@ -116,8 +116,7 @@ func cowFix(n *facts.Node, huge bool) []string {
 				"who asks for BGSAVE (cron jobs, backup tools)")
 	}
 	return append(fix,
-		"Keep what is written close together: many small keys or bits all over "+
-			"a large value touch as many pages as they can",
-		"repl-diskless-sync yes and a backlog (repl-backlog-size) that spares "+
-			"full resyncs, where replicas are why it forks")
+		"Keep data that is written together close together: writes to many small keys, or to bits "+
+			"all over a large value, touch the most pages",
+		"If it forks for replicas: repl-diskless-sync yes, and a backlog (repl-backlog-size) that avoids full resyncs")
 }

@@ -17,10 +17,10 @@ var dialHerd = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
-		T2: "many dials of one process at the same moment (or one right behind the other), on the way of " +
-			"calls, of connections that stay and replace none",
+		T2: "many dials of one process at the same time (or one right after the other), before " +
+			"calls, on connections that stay and replace none",
 	},
-	// Connections that were taken away, and who is turned away, come back like that.
+	// Lost connections, and callers that were refused, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
 	Explain: explainDialHerd,
 }
@@ -29,7 +29,7 @@ func costNs(s facts.Stampede) (ns int64) {
 	for i, k := range s.Conns {
 		ns += k.OpeningNs()
 		if s.Row {
-			ns += int64(i) * k.DialNs // whoever comes later waits for all before
+			ns += int64(i) * k.DialNs // each later caller waits for all before it
 		}
 	}
 	return ns
@@ -65,28 +65,27 @@ func explainDialHerd(n *facts.Node) *Finding {
 	if worst.Row {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
 		f.support(recording.SourceTap, float64(len(list)), "connections",
-			"%s opened %d connections in a row in %s: each SYN left within moments of the "+
-				"end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took))
+			"%s opened %s one after the other in %s: each SYN left right after "+
+				"the dial before it ended, none at the same time", worst.Name, counted(len(list), "connection"),
+			facts.Dur(took))
 	} else {
 		f.support(recording.SourceTap, float64(len(list)), "connections",
-			"%s opened %d connections within %s, up to %d at the same "+
-				"moment, each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
-			facts.SideBySide(list))
+			"%s opened %s within %s, up to %d at the same time, each with a call right after its handshake", worst.Name,
+			counted(len(list), "connection"), facts.Dur(took), facts.SideBySide(list))
 	}
 	opening := facts.SpreadOf(worst.Conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Mid), "ns",
-		"each took %s before its first command (p90 %s), and a call takes %s", facts.Dur(opening.Mid),
+		"each took %s before its first command (p90 %s); a call takes %s", facts.Dur(opening.Mid),
 		facts.Dur(opening.High), facts.Dur(worst.CallNs()))
 	if alone, _, _ := n.Prices(); float64(opening.Mid) >= 2*float64(alone) && probedFresh(n) {
 		f.support(recording.SourceProbe, float64(alone), "ns",
-			"a connection of slowpath's own costs %s: that many at once slow each other down", facts.Dur(alone))
+			"a connection of slowpath's own costs %s: opened together they slow each other down", facts.Dur(alone))
 	}
 	f.support(recording.SourceTap, float64(len(list)), "connections",
-		"none of them took the place of one that had been closed, and most were "+
-			"kept: the pool was empty or too small, and filled")
+		"none of them replaced a closed one, and most were kept: the pool was empty or too small, and filled")
 	if len(all) > 1 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
-			"that happened %d times in the watch, to %s", len(all), stampeders(all))
+			"that happened %d times during the watch, to %s", len(all), stampeders(all))
 	}
 	f.remote(worst.Caller)
 	f.Fix = dialHerdFix(n, worst)
@@ -114,8 +113,8 @@ func stampeders(all []facts.Stampede) string {
 
 func dialHerdFix(n *facts.Node, s facts.Stampede) []string {
 	needed := int(float64(s.Calls())/n.Seconds()*float64(s.CallNs())/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
-		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
+	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d are enough for %.3g calls per "+
+		"second of %s; warm up the pool before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
 		float64(s.Calls())/n.Seconds(), facts.Dur(s.CallNs()))}
 	topic := remedy.WarmPool
 	if s.Row {

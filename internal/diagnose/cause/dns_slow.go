@@ -7,20 +7,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// dnsSlow: a new connection begins with a question to a name server, and its call waits for the answer.
+// dnsSlow: a new connection begins with a DNS query, and its call waits for the answer.
 var dnsSlow = Cause{
 	ID:    "dns-slow",
-	Title: "Callers wait for a name server before they can connect",
+	Title: "Callers wait for a DNS server before they can connect",
 	Layer: "client-host",
 	Needs: Needs{
-		T0: "new connections of the probe that wait for the lookup of the name under which the server was given",
-		T2: "questions of the callers' processes to port 53, how long they took, and the dials behind them",
+		T0: "new connections of the probe that wait for the lookup of the server's name",
+		T2: "DNS queries of the callers' processes (port 53), how long they took, and the dials right after them",
 	},
 	Explain: explainNames,
 }
 
 const (
-	lookupsFew = 3 // fewer dials behind a lookup are no habit
+	lookupsFew = 3 // fewer dials after a DNS query are no pattern
 )
 
 func explainNames(n *facts.Node) *Finding {
@@ -45,25 +45,24 @@ func explainNames(n *facts.Node) *Finding {
 	}
 	times := spreadOfLookups(worst.Dials)
 	f.support(recording.SourceTap, float64(times.Mid), "ns",
-		"%d connections of %s were dialled right behind a question to a name server (port 53); the "+
-			"answers took %s to %s, half of them more than %s", len(worst.Dials), worst.Name, facts.Dur(times.Low),
-		facts.Dur(times.High), facts.Dur(times.Mid))
+		"%s of %s began with a DNS query (port 53); the answers took %s to %s, median %s",
+		counted(len(worst.Dials), "connection"), worst.Name, facts.Dur(times.Low), facts.Dur(times.High),
+		facts.Dur(times.Mid))
 	var conns []*facts.Conn
 	for _, d := range worst.Dials {
 		conns = append(conns, d.Conn)
 	}
 	opening := facts.SpreadOf(conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Mid), "ns",
-		"the connections themselves took %s then, and a call on them takes %s", facts.Dur(opening.Mid),
+		"the connections themselves then took %s; a call on them takes %s", facts.Dur(opening.Mid),
 		facts.Dur(worst.CallNs()))
 	if worst.Again > 0 {
 		f.support(recording.SourceTap, float64(worst.Again), "questions",
-			"%d questions had no answer within %s, and were asked again: they or their answers get lost", worst.Again,
-			facts.Dur(worst.LostNs))
+			"%s without an answer within %s, and asked again: queries or answers get lost",
+			counted(worst.Again, "DNS query"), facts.Dur(worst.LostNs))
 	}
 	f.doubt(recording.SourceTap, 0, "",
-		"which names were asked for was not looked at: that the dials came right "+
-			"behind is why these are taken for the server's")
+		"the names in the queries were not read: they are taken for the server's because the dials came right after")
 	f.Fix = namesFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
@@ -77,8 +76,8 @@ func spreadOfLookups(all []facts.LookedUp) facts.Spread {
 	return facts.SpreadOfNs(ns)
 }
 
-// explainOwnNames is of the probe's own lookups: the callers' are unknown, but they ask the same name servers if they
-// run here.
+// explainOwnNames judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
+// they run here.
 func explainOwnNames(n *facts.Node) *Finding {
 	cl := n.Claim(func(a account.Account, s account.Segment) bool {
 		return a.Call.Source == recording.SourceProbe && s.State == account.Dial && s.Culprit == "dns"
@@ -93,26 +92,26 @@ func explainOwnNames(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.85)
 	if cl.Matters() {
 		f.support(recording.SourceProbe, float64(cl.MaxNs), "ns",
-			"%d slow calls of the probe on new connections waited for the name of the server, up to %s in one call",
-			cl.Calls, facts.Dur(cl.MaxNs))
+			"%s of the probe on new connections waited for the lookup of the server's name, up to %s in one call",
+			counted(cl.Calls, "slow call"), facts.Dur(cl.MaxNs))
 	}
 	if always {
 		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
 		f.support(recording.SourceProbe, float64(usual.Mid), "ns",
-			"a new connection of the probe waits %s for the name of the "+
-				"server (up to %s), a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
+			"a new connection of the probe waits %s for the lookup of the server's "+
+				"name (up to %s); a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
 			facts.Dur(c.CallNs))
 		f.support(recording.SourceServer, c.PerSecond, "per second",
 			"callers open %.3g connections per second, for %.1f commands each", c.PerSecond, c.Commands)
 	}
 	f.doubt(recording.SourceProbe, 0, "",
-		"whether the callers look names up as often, and at the same name servers, was not seen")
+		"whether the callers look names up as often, and at the same DNS servers, was not seen")
 	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
 }
 
-// slowNameNs: a name server in the same network answers within a millisecond, from its cache.
+// slowNameNs: a DNS server in the same network answers within a millisecond, from its cache.
 const slowNameNs = int64(2e6)
 
 // ownLookups are those of the probe's new connections.
@@ -132,16 +131,16 @@ func ownLookups(n *facts.Node) facts.Spread {
 }
 
 func namesFix(lost bool, keep []string) []string {
-	out := []string{"Find the slow name server: cat /etc/resolv.conf where the caller runs, dig @SERVER NAME " +
-		"there, and CoreDNS's or the resolver's own metrics"}
+	out := []string{"Find the slow DNS server: cat /etc/resolv.conf on the caller's host, dig @SERVER NAME " +
+		"there, and the metrics of CoreDNS or the resolver"}
 	if lost {
 		out = append(out,
-			"Questions that get lost in pairs (IPv4 and IPv6 from one socket, conntrack -S shows insert_failed): "+
-				"options single-request-reopen in resolv.conf (glibc), NodeLocal DNSCache in Kubernetes, or use-vc")
+			"Queries lost in pairs (IPv4 and IPv6 from one socket, conntrack -S shows insert_failed): options "+
+				"single-request-reopen in resolv.conf (glibc), NodeLocal DNSCache in Kubernetes, or use-vc")
 	}
 	return append(append(out,
-		"Ask fewer questions: in Kubernetes a name with a dot at its end (redis.prod.svc.cluster.local.) "+
-			"or ndots:1 in dnsConfig, as each search domain is asked first; a cache on the host "+
+		"Send fewer queries: in Kubernetes a name with a final dot (redis.prod.svc.cluster.local.) or "+
+			"ndots:1 in dnsConfig, since each search domain is tried first; a cache on the host "+
 			"(NodeLocal DNSCache, systemd-resolved, nscd)"), keep...)
 }
 

@@ -6,15 +6,14 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// supportWait says how many waited.
+// supportWait says how many goroutines or threads waited.
 func (f *Finding) supportWait(w facts.Wait) {
 	f.support(recording.SourceProfile, float64(w.Count), w.App.Units(),
-		"%s: %d of %d %s that are in calls of %s wait for %s (median of %d readings, %d of which have some)",
-		w.App.Called(), w.Count, w.Calls, w.App.Units(), w.Meaning.Library, w.Meaning.What, len(w.App.Moments),
-		w.Moments)
+		"%s: %d of %d %s in calls of %s wait for %s (median of %d readings; %d show some)", w.App.Called(), w.Count,
+		w.Calls, w.App.Units(), w.Meaning.Library, w.Meaning.What, len(w.App.Moments), w.Moments)
 }
 
-// supportDelay says how long goroutines were held up by the locks that match, where the program counts it.
+// supportDelay says how long goroutines waited for the matching locks, where the program counts it.
 func (f *Finding) supportDelay(a *facts.Application, kind, what string, match func(stacks.Meaning) bool) {
 	var ns, all int64
 	for _, d := range a.Delays[kind] {
@@ -25,7 +24,7 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 	}
 	if ns > 0 {
 		f.support(recording.SourceProfile, float64(ns), "ns",
-			"%s: %s of its delay at mutexes in the watch was %s (%.1f %%; sums over all goroutines)", a.Called(),
+			"%s: %s of its mutex delay during the watch was %s (%.1f %%; sums over all goroutines)", a.Called(),
 			facts.Dur(ns), what, 100*float64(ns)/float64(all))
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lateCalls is the evidence that every cause at the client's end has: how many calls, whose, and that the reply was
-// there.
+// supportLateCalls is the evidence that all causes at the client have: how many calls, of which processes, and that the
+// reply was there.
 func (f *Finding) lateCalls(n *facts.Node, l *facts.Late, why string) *facts.Caller {
 	c := n.CallerOf(l.PIDs[0])
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
-		more = fmt.Sprintf(" and %d other processes", k)
+		more = fmt.Sprintf(" and %s", counted(k, "other process"))
 	}
 	f.support(recording.SourceTap, float64(l.Calls), "calls",
-		"the replies to %d of %d slow calls were in the sockets of %s%s, on %d connections, %s: up to %s in one call",
-		l.Calls, len(n.Ledger.Slow), c.Name, more, n.SlowConns(c.PID), why, facts.Dur(l.MaxNs))
+		"the replies to %d of %d slow calls were in the sockets of %s%s, on %s, %s: up to %s in one call", l.Calls,
+		len(n.Ledger.Slow), c.Name, more, counted(n.SlowConns(c.PID), "connection"), why, facts.Dur(l.MaxNs))
 	return c
 }
 
-// clientQuota is what the host's files say of the cgroup.
+// supportClientQuota is what the host's files say of the cgroup.
 func (f *Finding) clientQuota(n *facts.Node, path string) {
 	subject := recording.CgroupPrefix + path
 	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no
-// parts of others.
+// supportAlone says, for a cause in the slow node itself, that the calls which waited for it were not parts of
+// fan-outs.
 func (f *Finding) supportAlone(n *facts.Node) {
 	looks, held, chance := 0, 0, 0.0
 	for _, o := range n.Fanouts() {
@@ -21,8 +21,8 @@ func (f *Finding) supportAlone(n *facts.Node) {
 	}
 	if looks >= facts.FanoutSamples {
 		f.support(recording.SourceTap, float64(held), "looks",
-			"its callers asked one node at a time: in %d of %d looks at slow calls that waited, another node had "+
-				"been sent to at the same moment (by chance up to %.0f)", held, looks, math.Ceil(chance))
+			"its callers asked one node at a time: in %d of %d samples of slow calls that waited, another node was "+
+				"asked at the same time (by chance up to %.0f)", held, looks, math.Ceil(chance))
 	}
 }
 
@@ -36,30 +36,30 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.Refreshing) {
 	f.support(recording.SourceServer, r.Share, "of the time", "%s", text)
 	if r.Work > 0 {
 		f.support(recording.SourceServer, r.Work, "of its work",
-			"that is %.0f %% of all the CPU time that the thread used", r.Work*100)
+			"that is %.0f %% of all the CPU time of that thread", r.Work*100)
 	}
 	size, _ := n.MapSize()
 	f.support(recording.SourceServer, float64(size.Nodes), "nodes",
-		"the map has %d nodes and %d ranges of slots; on %s a call costs by its size", size.Nodes, size.Ranges,
-		n.Rec.Meta[recording.MetaServer])
+		"the map has %s and %s; on %s the cost of a call grows with it", counted(size.Nodes, "node"),
+		counted(size.Ranges, "slot range"), n.Rec.Meta[recording.MetaServer])
 	if k := n.TapCalls(r.Command.String()); r.Lumped && k > 0 {
 		f.support(recording.SourceTap, float64(k), "calls", "%d of them are %s", k, r.Command)
 	}
 	if r.Fresh {
 		more := ""
 		if facts.About(r.Infos, r.Calls) {
-			more = ", and with each goes an INFO: so refreshes Lettuce"
+			more = ", each with an INFO, as Lettuce refreshes"
 		}
 		f.support(recording.SourceServer, r.Opened, "connections",
-			"%.0f connections were opened meanwhile, about as many as the map was asked for%s", r.Opened, more)
+			"%s opened meanwhile, about as many as there were map requests%s", counted(r.Opened, "connection"), more)
 	}
 	if len(r.By) > 0 {
 		who := r.By.List(3)
 		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
 			who += " (" + r.Library + ")"
 		}
-		f.support(n.StateSource(), float64(len(r.By)), "callers", "it is asked for by %s", who)
+		f.support(n.StateSource(), float64(len(r.By)), "callers", "requested by %s", who)
 	}
 	f.support(recording.SourceServer, r.Calls/n.Seconds()*60, "clients",
-		"%.0f clients that ask this node once a minute would ask as often", r.Calls/n.Seconds()*60)
+		"%s refreshing once a minute would ask this node as often", counted(r.Calls/n.Seconds()*60, "client"))
 }

@@ -8,9 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
-// is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
-// last.
+// doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
+// is kept from running makes every command long, even those of constant time, and uses less CPU time than they last.
 func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	if n.Hosted() {
 		return
@@ -28,8 +27,8 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	}
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
-			"SLOWLOG also shows %d commands that do little work, up to %s: something keeps the server from running",
-			cheap, facts.Dur(longest))
+			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
+			counted(cheap, "command"), facts.Dur(longest))
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
@@ -41,11 +40,11 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 		f.doubt(source, cores*n.Seconds(), "s",
 			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", facts.Dur(own),
 			cores*n.Seconds())
-	// most of what these lasted may be of that
+	// most of their time may be of that
 	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, float64(used), "ns",
-			"all commands together lasted %s by the clock (commandstats), but the server used only %s of CPU "+
-				"time: something keeps it from running meanwhile", facts.Dur(all), facts.Dur(used))
+			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
+				"of CPU time: something keeps it from running", facts.Dur(all), facts.Dur(used))
 	default:
 		return
 	}
@@ -61,7 +60,7 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
 	}
 }
 
-// supportCommands adds what the server's records say of each command, the worst three.
+// supportCommands adds what the server reports of each command, for the worst three.
 func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 	type sum struct {
 		account.Suspect
@@ -100,7 +99,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 				text += ", from " + who
 			}
 			if more := len(t.clients) - 1; more > 0 {
-				text += fmt.Sprintf(" and %d other callers", more)
+				text += fmt.Sprintf(" and %s", counted(more, "other caller"))
 			}
 			f.support(recording.SourceTap, float64(t.DurationNs), "ns", "%s", text)
 			if t.told["slowlog"] {
@@ -111,7 +110,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, facts.Dur(t.DurationNs),
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, facts.Dur(t.DurationNs),
 				facts.Times(t.count))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
@@ -136,7 +135,6 @@ func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
 	}
 	if stopped > 0 && n.StateSource() != recording.SourceServer {
 		f.doubt(n.StateSource(), float64(stopped), "commands",
-			"the main thread was also kept from running about the time of %d of these: not all of their time was work",
-			stopped)
+			"the main thread was also kept from running near %d of these: not all of their time was work", stopped)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// opening tells what a new connection costs before its first command, and what is asked on it.
+// supportOpening says what a new connection costs before its first command, and its handshake.
 func (f *Finding) opening(r facts.Redial) {
 	cost, trips := facts.SpreadOf(r.Fresh, (*facts.Conn).OpeningNs),
 		facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) })
@@ -17,23 +17,23 @@ func (f *Finding) opening(r facts.Redial) {
 	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Mid),
 		facts.Dur(dial.Mid))
 	if ops := facts.GreetingOf(r.Fresh); ops != "" {
-		text += fmt.Sprintf(", then %d round trips: %s", trips.Mid, ops)
+		text += fmt.Sprintf(", then %s: %s", counted(trips.Mid, "round trip"), ops)
 	}
 	f.support(recording.SourceTap, float64(cost.Mid), "ns", "%s); a call takes %s", text, facts.Dur(r.CallNs()))
 }
 
-// remote says that the time of calls was seen from the server's end only.
+// doubtRemote says that the calls were seen at the server only.
 func (f *Finding) remote(c *facts.Caller) {
 	if c.PID == 0 {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceTap, 0, "",
-			"the callers run on other hosts: their processes and the time of their "+
-				"dials were not seen (watch one of them, too)")
+			"the callers run on other hosts: their processes and the time of their dials "+
+				"were not seen (watch one of those hosts, too)")
 	}
 }
 
-// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for
-// anybody to notice.
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it is too little to
+// notice.
 func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
@@ -46,9 +46,9 @@ func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float
 	return f
 }
 
-// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is
-// what calls waited for them, OpeningNs what one took. It is nil where nobody can have noticed. Slow calls in the
-// spells are a part of it: they are those of handshakes, and those that waited behind them.
+// openedTogether starts the finding of a cause by which many connections were opened together during some spans. cost
+// is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
+// the spans belong to it: they are handshakes, or waited behind handshakes.
 func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, cost, openingNs int64,
 	confidence float64) (*Finding,
 	facts.Claim,
@@ -62,14 +62,14 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, 
 		return nil, felt
 	}
 	f := finding(n, felt, confidence)
-	f.SlowCalls = 0 // most of what it costs is before the calls
+	f.SlowCalls = 0 // most of its cost is before the calls
 	all := l.OpeningNs + l.GivenUpNs + l.PingNs + l.ExcessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
 	return f, felt
 }
 
-// supportShortLived says what the kernel source saw of connections that were opened and closed again in the watch:
-// whose they were, and what for.
+// supportShortLived says what the kernel source saw of connections that opened and closed during the watch: of which
+// clients, and for how many commands.
 func (f *Finding) supportShortLived(n *facts.Node) {
 	byWho := map[string]int64{}
 	var ages []int64
@@ -77,7 +77,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if d.AgeNs <= 0 || d.Side != recording.Server {
-			continue // each is seen from both ends where its client is on this host
+			continue // a connection of a client on this host is seen at both ends
 		}
 		closed++
 		calls += d.Calls
@@ -94,7 +94,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := facts.SortedByNs(byWho)[0]
 	f.support(recording.SourceTap, float64(closed), "connections",
-		"%d connections were made and closed in the watch, with %.1f commands each, "+
-			"half of them within %s; %.0f %% of them by %s", closed, float64(calls)/float64(closed),
-		facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who)
+		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
+		counted(closed, "connection"), float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]),
+		100*float64(byWho[who])/float64(closed), who)
 }

@@ -38,7 +38,7 @@ func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[st
 	}
 }
 
-// supportLatency says what LATENCY has of the events that begin with prefix.
+// supportLatency says what LATENCY reports of the events.
 func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 	longest, count := map[string]int64{}, map[string]int{}
 	for _, e := range n.Events(recording.SourceServer, recording.KindLatency) {
@@ -55,6 +55,7 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 
 func (f *Finding) supportAppended(n *facts.Node) {
 	if grown := n.Growth("aof_current_size"); grown > 0 {
-		f.support(recording.SourceServer, grown, "bytes", "%.2f MB were appended to the AOF in the watch", grown/1e6)
+		f.support(recording.SourceServer, grown, "bytes",
+			"%.2f MB were appended to the AOF during the watch", grown/1e6)
 	}
 }

@@ -12,11 +12,11 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 	switch {
 	case d.Source == recording.SourceHost:
 		f.support(d.Source, d.Total(), "of the time",
-			"the main thread ran %.0f %% of the time and was ready to run for another "+
+			"the main thread ran %.0f %% of the time and was in the run queue for another "+
 				"%.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Total())*100)
 	case d.Sure:
 		f.support(d.Source, d.Total(), "of the time",
-			"the event loop had work %.0f %% of the time (eventloop_duration_sum), %.2f cores of CPU", d.Total()*100,
+			"the event loop was busy %.0f %% of the time (eventloop_duration_sum), %.2f cores of CPU", d.Total()*100,
 			d.Run)
 	default:
 		f.support(d.Source, d.Run, "cores", "the main thread used %.2f cores (INFO used_cpu)", d.Run)
@@ -45,14 +45,14 @@ func saturation(n *facts.Node) *Finding {
 	if d.Sure {
 		f.Confidence = 0.95
 	}
-	own := d.Run / d.Total() // the rest of its demand went to whoever had the CPU
+	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
 	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
 		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
-		return nil // without the strangers on its CPUs it would have time to spare
+		return nil // without the other threads on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
 	if known && queue.Share() < hardlyWait && d.Run < facts.SaturatedDemand {
-		return nil // it has just enough to do: nobody waits
+		return nil // it has just enough work: no call waits
 	}
 	f.ExcessShare = max(f.ExcessShare, queue.Share()) * own
 	f.Confidence *= 1 - heavy
@@ -60,14 +60,14 @@ func saturation(n *facts.Node) *Finding {
 	switch {
 	case known && queue.Share() >= 0.5:
 		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
-			"half of all calls are queued for %s and more: the median is %s, while "+
+			"half of all calls wait in the queue for at least %s: the median is %s, "+
 				"a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
 			facts.Dur(queue.AloneNs))
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
-			"calls hardly wait: the median is %s, while a round trip and the work of one call take %s",
+			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
 			facts.Dur(queue.MedianNs), facts.Dur(queue.AloneNs))
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
@@ -83,8 +83,8 @@ func saturation(n *facts.Node) *Finding {
 	return f
 }
 
-// doubtCrowd: by Little's law as many calls are queued as are served while one waits. Whether a pool that is far too
-// large keeps them there, the server does not tell.
+// doubtCrowd: by Little's law as many calls are queued as are served while one waits. The server does not show whether
+// an oversized pool keeps them there.
 func (f *Finding) doubtCrowd(n *facts.Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	open, known := n.Info("connected_clients").Last()
@@ -97,25 +97,24 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
 	f.doubt(recording.SourceServer, line, "calls",
-		"up to %.0f calls are queued at a time, on %.0f connections: whether that is one process whose pool is far "+
-			"too large (pool-oversized) is seen only with the kernel source", line, open)
+		"up to %.0f calls are queued at a time, on %.0f connections: only the kernel source shows whether they "+
+			"come from one oversized pool (pool-oversized)", line, open)
 }
 
-// doubtSaturation adds what speaks for another reason why the thread is busy.
+// doubtSaturation adds signs of another reason why the thread is busy.
 func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) {
 	if heavy >= 0.1 {
 		f.doubt(recording.SourceServer, heavy, "share",
-			"%.0f %% of its busy time went to commands of a millisecond and more, or to jobs of its own", heavy*100)
+			"%.0f %% of its busy time went to commands of at least 1 ms, or to its own background jobs", heavy*100)
 	}
 	if d.Wait >= 0.1 {
 		f.doubt(recording.SourceHost, d.Wait, "of the time",
-			"for %.0f %% of the time it was ready to run and others had the "+
-				"CPU: with a CPU of its own it would serve more", d.Wait*100)
+			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
 	if bytes := n.BytesPerCommand(); bytes >= bulkBytes {
 		f.Confidence *= 0.5
 		f.doubt(recording.SourceServer, bytes, "bytes",
-			"a command and its reply weigh %.0f kB on average: the thread is busy moving bytes", bytes/1e3)
+			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
 	if c := n.Churn(); c.PerSecond >= 50 && c.Share() >= 0.2 {
 		f.Confidence *= 0.7
@@ -134,33 +133,33 @@ func saturationFix(n *facts.Node) []string {
 	reads := n.Growth("total_reads_processed")
 	if reads > 0 && n.Growth("total_commands_processed")/reads < 2 {
 		fix = append(fix,
-			fmt.Sprintf("Send several commands at a time: each read brings %.1f commands now; a "+
-				"pipeline of 10 makes a core serve 3-5 times as many", n.Growth("total_commands_processed")/reads))
+			fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a "+
+				"pipeline of 10 a core serves 3-5 times as many", n.Growth("total_commands_processed")/reads))
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= 10 {
 		fix = append(fix,
-			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, asked %.0f times per second", top.Name,
+			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", top.Name,
 				math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= 4 {
 		fix = append(fix,
-			fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f CPUs): "+
-				"reading and writing sockets leaves the main thread", min(cpus-1, 4), cpus))
+			fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f "+
+				"CPUs): I/O threads then read and write the sockets", min(cpus-1, 4), cpus))
 	}
 	return append(fix, "Spread the keys over more servers (cluster mode), or send reads to replicas",
-		"Keep what is asked most in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
+		"Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
 }
 
-const looseRun = 0.85 // where only INFO tells, which does not know of waits
+const looseRun = 0.85 // where only INFO is known, which does not count waits
 
 const hardlyWait = 0.25 // of a call's time
 
-// saturatedCrowd: where hundreds are queued, the thread's being busy does not tell whether one pool sends them.
+// saturatedCrowd: where hundreds of calls are queued, a busy thread does not show whether one pool sends them.
 const saturatedCrowd = 0.55
 
-// Bounds of saturation. A queue grows without bound as the thread's use goes to 1; a thread that sleeps for a tenth of
-// the time has no lasting queue (M/M/1 at 0.9: ten queued).
+// Bounds of saturation. A queue grows without limit as the thread's utilisation approaches 1; a thread that sleeps for
+// a tenth of the time has no lasting queue (M/M/1 at 0.9: ten queued).
 const (
 	bulkBytes = 32 << 10
 )

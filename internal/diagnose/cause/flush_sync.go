@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise.
+// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless configured otherwise.
 var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
@@ -15,7 +15,7 @@ var flushSync = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
-		T1: "the main thread on the CPU without a pause meanwhile",
+		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "the exact time, connection and process of each, and the calls that waited for it",
 	},
 	Explain: explainFlush,

@@ -9,26 +9,24 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hiddenRetriesBackoff: what the application sees as one slow call are several: the library waits for a reply that
-// never comes, gives up after its timeout, sleeps, and tries again on another connection, without a word. Catalogue
-// A10.
+// hiddenRetriesBackoff: one slow call of the application is several attempts. The library waits for a reply that never
+// comes, gives up after its timeout, sleeps, and silently retries on another connection.
 var hiddenRetriesBackoff = Cause{
-	ID: "hidden-retries-backoff",
-	Title: "The client tries again by itself: one call of the application is several, " +
-		"each with a whole timeout and a pause in between",
+	ID:    "hidden-retries-backoff",
+	Title: "The client retries silently: one call of the application is several, each with a full timeout and a pause",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the server answers each attempt at once",
-		T2: "connections that the client closes with a call waiting, while the server " +
-			"answers others at once, and hardly any call is answered shortly before that " +
-			"age; the same command follows on the next connection",
+		T0: "nothing: the server answers each attempt promptly",
+		T2: "connections that the client closes with a call unanswered, while the server answers " +
+			"others promptly and hardly any call is answered shortly before that timeout; " +
+			"the same command follows on the next connection",
 	},
-	// A request that never arrives, on a path that loses packets or forgets connections, is tried again as well.
+	// A request lost on a path that loses packets or drops connections is retried as well.
 	After:   []string{"packet-loss-rto", "idle-conn-blackholed", "cmdinfo-once-lock", "process-frozen"},
 	Explain: explainRetries,
 }
 
-// attempts are the attempts of a caller that had no reply, each with the next one.
+// retries are the unanswered attempts of a caller, each with the next one.
 type attempts struct {
 	*facts.Caller
 	vain   []*facts.Conn
@@ -36,14 +34,14 @@ type attempts struct {
 	waitNs int64
 }
 
-// again is an attempt without a reply with the connection that came next.
+// retry is an unanswered attempt with the connection that came next.
 type again struct {
 	from, to *facts.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
-// attemptsOf pairs each attempt of a caller that had no reply with the next connection that began with the same
-// request: same command, same length.
+// retriesOf pairs each unanswered attempt of a caller with the next connection that began with the same request: same
+// command, same length.
 func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
 	a := attempts{Caller: c}
 	for _, k := range c.Conns {
@@ -55,7 +53,7 @@ func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
 	slices.SortStableFunc(a.vain, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
 	taken := map[*facts.Conn]bool{}
 	for _, k := range a.vain {
-		for _, next := range c.Conns { // in order of their begin
+		for _, next := range c.Conns { // in order of their start
 			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
 				!beganWith(next, k) {
 				continue
@@ -71,14 +69,14 @@ func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
 	return a
 }
 
-// byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to
-// a connection of the pool.
+// byChance: connections opened for another reason would come as soon. So it is where another attempt goes to a
+// connection of the pool.
 func (a attempts) byChance() bool {
 	opened := a.Opened()
 	if len(opened) < 2 {
 		return false
 	}
-	// callers have them in order of their begin
+	// callers have them in order of their start
 	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1)
 	return 2*a.pause().Mid > gap
 }
@@ -94,11 +92,11 @@ func (a attempts) pause() facts.Spread {
 	return facts.SpreadOf(to, func(k *facts.Conn) int64 { return by[k] })
 }
 
-// longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known
+// longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
 // libraries.
 const longestPause = int64(10e9)
 
-// beganWith: the first command of a connection that does work is one that had no reply on another.
+// beganWith: the first command of a connection that does work is one that was unanswered on another.
 func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	if k.WaitOp == "" {
 		return false
@@ -109,7 +107,7 @@ func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	return c.GaveUp() && c.WaitOp == k.WaitOp && c.WaitBytes == k.WaitBytes
 }
 
-// inARow is the longest chain of attempts.
+// longestChain is the longest chain of attempts.
 func (a attempts) inARow() int {
 	length, most := map[*facts.Conn]int{}, 1
 	for _, p := range a.again { // by the end of the first
@@ -128,7 +126,7 @@ func explainRetries(n *facts.Node) *Finding {
 	lost := map[string]bool{}
 	for _, s := range n.Silences() {
 		if s.Again >= facts.UnansweredRetransmits {
-			lost[s.Client] = true // the request itself was not heard of
+			lost[s.Client] = true // the request itself was lost
 		}
 	}
 	for k := range vain {
@@ -178,25 +176,24 @@ func explainRetries(n *facts.Node) *Finding {
 	return f
 }
 
-// attempts tells of the waits of one caller, and what followed; it gives the timeout.
+// supportRetries says how long the attempts of one caller waited, and what followed; it gives the timeout.
 func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	age := facts.SpreadOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(a.vain)), "calls",
-		"%s gave up %d calls after %s (%s to %s) and closed their connections; the server answered others meanwhile",
-		a.Name, len(a.vain), facts.Dur(age.Mid), facts.Dur(age.Low), facts.Dur(age.High))
+		"%s gave up %s after %s (%s to %s) and closed the connections; the server answered others meanwhile", a.Name,
+		counted(len(a.vain), "call"), facts.Dur(age.Mid), facts.Dur(age.Low), facts.Dur(age.High))
 	late, _ := n.JustInTime(age.Mid)
 	f.support(recording.SourceTap, late, "calls",
-		"only %.0f calls were answered between %s and that: those given up were not late, their replies never came",
-		late, facts.Dur(age.Mid/2))
+		"only %s took between %s and that: the replies given up on were not late, they never came",
+		counted(late, "call"), facts.Dur(age.Mid/2))
 	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
 	if len(a.again) == 0 {
 		f.Confidence = 0.65
-		f.Title = "Replies never come, and the client waits a whole timeout for each before it tries again or gives up"
+		f.Title = "Replies never come, and the client waits a full timeout for each before it retries or gives up"
 		f.doubt(recording.SourceTap, 0, "",
-			"what followed was not seen: another attempt may have gone to a connection that "+
-				"was open, or the caller may have got an error")
+			"what followed was not seen: another attempt on an open connection, or an error for the caller")
 		return age
 	}
 	pause := a.pause()
@@ -206,24 +203,23 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 		facts.Dur(pause.High))
 	if most := a.inARow(); most > 2 {
 		f.support(recording.SourceTap, float64(most), "attempts",
-			"up to %d attempts in a row: %s and more in one call", most, facts.Dur(int64(most-1)*age.Mid))
+			"up to %d attempts in a row: at least %s in one call", most, facts.Dur(int64(most-1)*age.Mid))
 	}
 	if 2*len(a.again) < len(a.vain) {
 		f.Confidence = 0.75
 	}
 	f.doubt(recording.SourceTap, 0, "",
-		"that the next one is the same call tried again is inferred from "+
-			"its command and length: keys are not looked at")
+		"that the next one is a retry of the same call is inferred from its command and length: keys are not read")
 	return age
 }
 
 func retriesFix(n *facts.Node, timeout facts.Spread) []string {
-	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses "+
-		"fit: with %s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
+	fix := []string{fmt.Sprintf("Decide how long a whole call may take, and make timeout x attempts + pauses "+
+		"fit: with %s and 3 retries it is at least %s", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
 	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
 	return append(fix,
 		"Count attempts in the application's metrics (hooks, OpenTelemetry), "+
 			"so that a retry is not taken for a slow call",
-		"Find out who loses the replies: a proxy or balancer between the two, a "+
+		"Find out what loses the replies: a proxy or balancer on the path, a "+
 			"server that died; try the server's own address")
 }

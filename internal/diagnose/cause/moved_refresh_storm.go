@@ -6,29 +6,28 @@ import (
 	"slowpath/internal/recording"
 )
 
-// movedRefreshStorm: slots change their owners one after the other; calls are answered MOVED, and each makes clients
-// fetch the map of the cluster again.
+// movedRefreshStorm: slots change owner one after the other; calls get MOVED, and each MOVED makes clients fetch the
+// cluster map again.
 var movedRefreshStorm = Cause{
-	ID: "moved-refresh-storm",
-	Title: "Slots change their owner again and again: calls are answered MOVED, " +
-		"and each client fetches the map anew each time",
+	ID:    "moved-refresh-storm",
+	Title: "Slots keep changing owner: calls get MOVED, and each client fetches the cluster map again each time",
 	Layer: "client",
 	Needs: Needs{
-		T0: "MOVED in errorstats (since 6.2) and with them CLUSTER SLOTS, NODES or SHARDS in commandstats; owners " +
-			"and epochs that changed between two looks at the map",
+		T0: "MOVED in errorstats (since 6.2), with CLUSTER SLOTS, NODES or SHARDS in commandstats; owners and " +
+			"epochs that changed between two reads of the map",
 		T2: "CLUSTER SETSLOT, and how long the clients wait for the map",
 	},
-	// one change of the map, of which many hear late
+	// one change of the map, of which many clients learn late
 	After:   []string{"failover-window", "stale-topology-silent-master"},
-	Explain: func(*facts.Node) *Finding { return nil }, // who is told MOVED by one node asks another
+	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainMoved,
 }
 
-// movedLooks is in how many of the looks at the servers MOVED was new, at least: after a single change clients are told
-// so for a moment.
+// movedPolls is the least number of polls in which MOVED had risen: after a single change clients get MOVED only
+// briefly.
 const movedLooks = 3
 
-// movedBesideWaits is the confidence where those who ask for the map are known to let calls wait for it, and it costs
+// movedBesideWaits is the confidence where calls of these clients are known to wait for the map, and the requests cost
 // the servers little.
 const movedBesideWaits = 0.55
 
@@ -59,12 +58,12 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	}
 	in := c.InlineFetches()
 	if asked.Share < facts.RefreshShare && in.Waited(r.Moved) {
-		// the servers have an easy time of it: what costs is that calls wait for the map (inline-rediscovery)
+		// the servers are hardly loaded by it: the cost is that calls wait for the map (inline-rediscovery)
 		return nil
 	}
 	changes := c.OwnersChanged()
 	if changes == 0 && len(r.Open) > 0 && r.Ask+r.TryAgain > 0 {
-		return nil // the owner stays: calls to an open slot that come to its taker without ASKING are told MOVED, too
+		return nil // the owner stays: calls to an open slot that reach its target without ASKING get MOVED, too
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.85}
 	trip, wait := c.Trips(asked)
@@ -72,10 +71,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.ExcessShare = lost / max(lost+r.Data*trip, 1)
 	f.ExcessShare = max(f.ExcessShare, busiest.RefreshPattern(asked))
 	f.support(recording.SourceServer, r.Moved, "replies",
-		"%.0f calls were answered MOVED (%.1f per second; errorstats): %.1f %% of all calls", r.Moved,
+		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
 		r.Moved/c.Seconds(), 100*r.Moved/(r.Data+r.Moved))
 	f.support(recording.SourceServer, calls, "calls",
-		"the map was asked for %.0f times (%s, %s of server time each): %.2g for each MOVED", calls, asked.Command,
+		"the map was requested %.0f times (%s, %s of server time each): %.2g for each MOVED", calls, asked.Command,
 		facts.Dur(int64(usec*1e3/calls)), calls/r.Moved)
 	if asked.Share >= facts.RefreshShare {
 		f.support(recording.SourceServer, asked.Share, "of the time",
@@ -84,73 +83,73 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if changes > 0 {
 		f.Confidence += 0.07
 		f.support(recording.SourceServer, changes, "changes",
-			"%.0f changes of the map were seen (epochs, CLUSTER SETSLOT)", changes)
+			"%s of the map seen (epochs, CLUSTER SETSLOT)", counted(changes, "change"))
 	} else {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceServer, 0, "changes",
-			"no change of the map was seen: clients whose map is stale for another reason (they do not refresh, or "+
-				"ask a node that is behind) are told MOVED as well")
+			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
+				"refresh, or ask a node that is behind) get MOVED as well")
 	}
 	f.tellWaits(in)
 	if in.Library != "" && !in.Guessed && asked.Share < facts.RefreshShare {
-		// that they fetched the map too seldom for their habit does not say that nobody waited
+		// that they fetched the map less often than the library would does not prove that no call waited
 		f.Confidence = min(f.Confidence, movedBesideWaits)
 	}
 	if failovers := roleChanges(c); failovers > 0 {
 		f.Confidence -= 0.25
 		f.doubt(recording.SourceServer, float64(failovers), "nodes",
-			"%d nodes changed their role: after a failover clients are told MOVED until they have fetched the map once",
-			failovers)
+			"%s changed role: after a failover clients get MOVED until they have fetched the map once",
+			counted(failovers, "node"))
 	}
 	if len(asked.By) > 0 {
 		f.support(busiest.StateSource(), float64(len(asked.By)), "callers",
-			"the map is asked for by %s", asked.By.List(3))
+			"the map is requested by %s", asked.By.List(3))
 	}
 	if r.Ask > r.Moved {
-		f.doubt(recording.SourceServer, r.Ask, "replies", "%.0f calls were answered ASK: more than MOVED", r.Ask)
+		f.doubt(recording.SourceServer, r.Ask, "replies", "%s got ASK: more than got MOVED", counted(r.Ask, "call"))
 	}
 	f.movedFix(busiest)
 	return f
 }
 
-// movedUncounted judges servers before 6.2, which do not count MOVED: that slots change their owners was seen, and that
-// the map is asked for so often that it weighs on them.
+// movedUncounted judges servers before 6.2, which do not count MOVED: slots were seen to change owner, and the map
+// requests load the servers.
 func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) *Finding {
 	changes, pattern := c.OwnersChanged(), busiest.RefreshPattern(asked)
 	if changes < facts.RedirectMin || pattern == 0 {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}
-	f.support(recording.SourceTap, changes, "changes", "%.0f changes of the map were seen (CLUSTER SETSLOT)", changes)
+	f.support(recording.SourceTap, changes, "changes",
+		"%s of the map seen (CLUSTER SETSLOT)", counted(changes, "change"))
 	f.supportRefreshes(busiest, asked)
 	f.doubt(recording.SourceServer, 0, "",
-		"this version does not count MOVED replies: clients that ask periodically would look alike")
+		"this version does not count MOVED replies: clients that refresh periodically would look the same")
 	f.movedFix(busiest)
 	return f
 }
 
-// tellWaits says whether the calls that were answered MOVED wait for the map: then each of them takes longer
-// (inline-rediscovery), else it is the load alone.
+// supportWaits says whether calls that get MOVED wait for the map: then each of them takes longer (inline-rediscovery),
+// else the cost is the load alone.
 func (f *Finding) tellWaits(in facts.InlineFetch) {
 	switch {
 	case in.Library != "" && in.Guessed:
 		f.doubt(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does, which lets the call wait for it: that costs as well", in.Library)
+			"the callers fetch the map as %s does: the call waits for it, and that costs time as well", in.Library)
 	case in.Library != "":
 		f.doubt(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, which lets the call wait for the map: that costs as well", in.Fetchers.How,
+			"%s: the library is %s, where the call waits for the map: that costs time as well", in.Fetchers.How,
 			in.Library)
 	case in.Concurrent != "" && len(in.Fetchers.Concurrent) > 0:
 		f.support(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, which fetches the map beside the calls: none waits for it", in.Fetchers.How,
+			"%s: the library is %s, which fetches the map in the background: no call waits for it", in.Fetchers.How,
 			in.Concurrent)
 	case in.Concurrent != "":
 		f.support(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does, beside the calls: none waits for it", in.Concurrent)
+			"the callers fetch the map as %s does, in the background: no call waits for it", in.Concurrent)
 	default:
 		f.doubt(recording.SourceServer, 0, "",
-			"the library is not known (lib-name in CLIENT LIST, servers from 7.2 "+
-				"on): it may let the call wait for the map, too")
+			"the library is not known (lib-name in CLIENT LIST, servers from 7.2): its calls may wait for the map, too")
 	}
 }
 
@@ -160,7 +159,7 @@ func (f *Finding) movedFix(n *facts.Node) {
 		remedy.For(n, remedy.FetchMapLess, nil)...)
 	if !facts.Since(n, 7, 0) {
 		f.Fix = append(f.Fix,
-			"Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth and less")
+			"Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth or less")
 	}
 	f.See = []string{
 		"https://github.com/valkey-io/valkey/pull/298", "https://github.com/redis/lettuce/issues/2468",
@@ -168,7 +167,7 @@ func (f *Finding) movedFix(n *facts.Node) {
 	}
 }
 
-// looksWith is at how many looks at the servers a counter had grown, of the node where it did most often.
+// pollsWith is in how many polls a counter had risen, on the node with the most.
 func looksWith(c *facts.Case, counter string) (most int) {
 	for _, n := range c.Nodes {
 		most = max(most, len(n.Info(counter).Steps()))

@@ -15,13 +15,13 @@ var poolIdleReapRedial = Cause{
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received growing with the calls, at a low rate (a hint)",
+		T0: "total_connections_received rises with the calls, at a low rate (a hint)",
 		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
 	},
 	Explain: explainIdleReap,
 }
 
-// limitNear: bounds so near to each other, as a part of the greater, are one figure.
+// limitNear: bounds that differ by at most this share of the greater are one value.
 const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {
@@ -38,34 +38,35 @@ func explainIdleReap(n *facts.Node) *Finding {
 	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
 	work := facts.SpreadOf(all.Ended, (*facts.Conn).Work)
 	f.support(recording.SourceTap, float64(idle.Low), "ns",
-		"%s closed %d connections between calls, each after %s to %s without one (median %s): an idle limit of %s",
-		all.Name, len(all.Ended), facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid), limitText(limit(all)))
+		"%s closed %s, each after %s to %s without a call (median %s): an idle limit of %s", all.Name,
+		counted(len(all.Ended), "idle connection"), facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid),
+		limitText(limit(all)))
 	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
-		"%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them",
+		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
 		len(all.Fresh), len(all.Opened()))
 	f.opening(all)
 	f.support(recording.SourceTap, float64(work.Mid), "calls",
-		"%d calls were made on each; %s opens %d connections at once at most, and makes %.2g calls per second",
-		work.Mid, all.Name, all.AtOnce(), float64(all.Calls())/n.Seconds())
+		"each made %s; %s has up to %s open at once, and makes %.2g calls per second", counted(work.Mid, "call"),
+		all.Name, counted(all.AtOnce(), "connection"), float64(all.Calls())/n.Seconds())
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	if spare := all.Spare(); spare > 0 {
 		f.doubt(recording.SourceTap, spare, "of them",
-			"for %.0f %% of the new connections another one of this process lay idle: it may have several pools",
+			"during %.0f %% of the dials another connection of this process was idle: it may have several pools",
 			spare*100)
 	}
 	if t, ok := n.Config("timeout"); ok && t != "0" {
 		f.doubt(recording.SourceServer, 0, "",
-			"the server closes idle connections itself after %s s (timeout), but these were closed by the client", t)
+			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
 		"the pool has to outlast pauses of %s and more", facts.Dur(idle.Mid))},
 		remedy.For(n, remedy.KeepIdle, nil)...)
 	f.Fix = append(f.Fix,
-		"Stay below the server's timeout and what a load balancer between "+
+		"Stay below the server's timeout and what a load balancer on the path "+
 			"allows (350 s at an AWS NLB), or send a keepalive")
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
@@ -74,9 +75,9 @@ func explainIdleReap(n *facts.Node) *Finding {
 	return f
 }
 
-// limit is what the pool's idle limit lies between: it kept what had been idle for as long as a connection was on
-// average between its calls, and closed what had been for as long as one was at its end. AtLeast is 0 where each had
-// one call only.
+// limit gives the bounds of the pool's idle limit: it kept connections that were idle as long as one was on average
+// between its calls, and closed those that were idle as long as one was at its end. AtLeast is 0 where each had one
+// call only.
 func limit(r facts.Redial) (atLeast, atMost int64) {
 	atMost = r.Ended[0].IdleNs
 	for _, k := range r.Ended {

@@ -10,15 +10,15 @@ import (
 )
 
 // poolMaxIdleChurn: the pool keeps fewer idle connections than are in use at a time: it closes the others when they are
-// given back, and dials again for the next burst.
+// returned, and dials again for the next burst.
 var poolMaxIdleChurn = Cause{
 	ID:    "pool-maxidle-churn",
-	Title: "The client's pool keeps too few idle connections: it closes what is given back, and dials again",
+	Title: "The client's pool keeps too few idle connections: it closes returned ones, and dials again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
+		T0: "total_connections_received rises by more than 1 % of the commands (a hint)",
 		T2: "connections that the client closes soon after a call while others of the same " +
-			"process live on, and new ones right before calls",
+			"process stay open, and new ones right before calls",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainMaxIdle,
@@ -39,8 +39,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, float64(c.PriceNs), "ns",
-			"a call takes %s more on a new connection, and %s on an open one: that is %.0f "+
-				"%% of what those wait for that get a new one", facts.Dur(c.PriceNs), facts.Dur(c.CallNs),
+			"a call on a new connection takes %s more; on an open one %s in "+
+				"all: that is %.0f %% of the wait on a new one", facts.Dur(c.PriceNs), facts.Dur(c.CallNs),
 			c.Share()*100)
 	}
 	if f == nil {
@@ -52,23 +52,23 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		"%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", all.Name,
 		float64(len(all.Opened()))/n.Seconds(), float64(len(all.Ended))/n.Seconds(), float64(all.Calls())/n.Seconds())
 	f.support(recording.SourceTap, float64(idle.Mid), "ns",
-		"it closed them %s after their last call (9 of 10 within %s), soon and after no fixed time: not for being idle",
+		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
 		facts.Dur(idle.Mid), facts.Dur(idle.High))
 	if passed := facts.PassedOver(all.Ended, facts.DialsOf(all.Fresh)); len(passed) > 0 {
 		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
-			"%d of the %d had lain idle while others were dialled: those "+
-				"were of another pool, or lost by the application", len(passed), len(all.Ended))
+			"%d of the %d had been idle while others were dialled: those were "+
+				"of another pool, or leaked by the application", len(passed), len(all.Ended))
 	}
 	f.support(recording.SourceTap, float64(all.AtOnce()), "connections",
-		"some were given to the next caller, others closed: %d to %d calls on each, up to %d connections open at once",
-		work.Low, work.High, all.AtOnce())
+		"some went to the next caller, others were closed: %d to %d calls on each, up to %s open at once", work.Low,
+		work.High, counted(all.AtOnce(), "connection"))
 	f.opening(all)
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubt(recording.SourceTap, 0, "",
-		"jobs that open a connection each, for a number of calls that varies, look much the same")
+		"jobs that open a connection each, for a varying number of calls, look much the same")
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
 		all.AtOnce())}, remedy.For(n, remedy.LargerIdleLimit, remedy.Values{"connections": all.AtOnce()})...)

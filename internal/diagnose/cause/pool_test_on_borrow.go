@@ -6,10 +6,10 @@ import (
 	"slowpath/internal/recording"
 )
 
-// poolTestOnBorrow: the pool asks PING before it hands out a connection: each call takes two round trips.
+// poolTestOnBorrow: the pool sends PING before it hands out a connection: each call takes two round trips.
 var poolTestOnBorrow = Cause{
 	ID:    "pool-test-on-borrow",
-	Title: "The client's pool tests each connection with PING before a call: two round trips in place of one",
+	Title: "The client's pool tests each connection with PING before a call: two round trips instead of one",
 	Layer: "client",
 	Needs: Needs{
 		T0: "commandstats: ping nearly as often as all other commands",
@@ -18,7 +18,7 @@ var poolTestOnBorrow = Cause{
 	Explain: explainBorrowPings,
 }
 
-// share is the part of the callers' time that goes into PING.
+// share is the share of PING in the callers' time.
 func share(p facts.Pings) float64 {
 	if p.PingNs > 0 {
 		return float64(p.PingNs) / float64(p.PingNs+p.OthersNs)
@@ -50,7 +50,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 				"the callers are %s, with up to %d connections", facts.CallerNames(callers), callers[0].AtOnce())
 		}
 	} else {
-		f.doubt(p.Source, 0, "", "whether each PING goes before a call of the same connection was not seen")
+		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")
 	}
 	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
 	f.See = []string{

@@ -7,19 +7,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
+// reconnectHerd: connections of many callers are lost at the same time, and all reconnect at once: each with its
 // handshake, while calls wait.
 var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
-	Title: "All clients lost their connections at once, and all come back at the same moment",
+	Title: "All clients lost their connections at once, and all reconnect at the same time",
 	Layer: "client",
 	Needs: Needs{
-		T0: "a restart, or connections of slowpath's own that were cut, with a burst " +
-			"of new connections right behind it that stay",
+		T0: "a restart, or connections of slowpath's own that were cut, with a " +
+			"burst of new connections right after it that stay",
 		T2: "connections that the server's end closes together, the same callers " +
 			"dialling many at a time, and what each of them costs",
 	},
-	// What took the connections away is the root, where it is known.
+	// What closed the connections is the root, where it is known.
 	After:   []string{"failover-window"},
 	Explain: explainReconnectHerd,
 }
@@ -56,14 +56,14 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	}
 	f.supportHerds(n, herds)
 	f.support(recording.SourceTap, float64(opening.Mid), "ns",
-		"a new connection then takes %s before its first command, one of ten %s and more; a call takes %s",
-		facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(meanCallNs(callers)))
+		"a new connection then takes %s before its first command (p90 %s); a call takes %s", facts.Dur(opening.Mid),
+		facts.Dur(opening.High), facts.Dur(meanCallNs(callers)))
 	if ops := facts.GreetingOf(back); ops != "" {
-		f.support(recording.SourceTap, float64(len(back)), "connections", "each introduces itself: %s", ops)
+		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
 	}
 	if felt.Calls > 0 {
 		f.support(n.CallSource(), float64(felt.Calls), "calls",
-			"%d of %d slow calls were under way between a loss and the last connection that was back, up to %s of one",
+			"%d of %d slow calls were in flight between a loss and the last reconnect, up to %s in one call",
 			felt.Calls, len(n.Ledger.Slow), facts.Dur(felt.MaxNs))
 	}
 	f.Fix = herdFix(n)
@@ -74,7 +74,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	return f
 }
 
-// introduced are those whose handshake was seen; the others were opened ahead, and not used in the watch.
+// introduced are those with a handshake that was seen; the others were opened ahead, and not used during the watch.
 func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 	for _, k := range conns {
 		if k.Greeting != nil || k.IntroNs > 0 {
@@ -84,7 +84,7 @@ func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 	return out
 }
 
-// untilBack is when the last of those that came back had its first reply.
+// untilBack is when the last of the reconnected connections had its first reply.
 func untilBack(l *facts.MassLoss) int64 {
 	to := l.To
 	for _, k := range l.Back {
@@ -93,7 +93,7 @@ func untilBack(l *facts.MassLoss) int64 {
 	return to
 }
 
-// meanCallNs is the mean time of a round trip of some callers.
+// meanCallNs is the mean round trip of some callers.
 func meanCallNs(callers []*facts.Caller) int64 {
 	var ns, calls int64
 	for _, c := range callers {
@@ -110,14 +110,15 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassLoss) {
 		}
 	}
 	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
-		"%d connections of %s were closed by the server's end within %s, %d of them with a call under way",
+		"%d connections of %s were closed by the server's end within %s, %d of them with a call in flight",
 		len(worst.Conns), facts.CallerNames(worst.Callers), facts.Dur(worst.To-worst.From), worst.Busy)
 	openings := facts.OpeningsOf(worst.Back)
 	f.support(recording.SourceTap, float64(len(openings)), "connections",
-		"the same callers opened %d within %s, up to %d at the same moment", len(openings),
+		"the same callers opened %d within %s, up to %d at the same time", len(openings),
 		facts.Dur(untilBack(&worst)-openings[0].From), facts.SideBySide(openings))
 	if len(herds) > 1 {
-		f.support(recording.SourceTap, float64(len(herds)), "times", "that happened %d times in the watch", len(herds))
+		f.support(recording.SourceTap, float64(len(herds)), "times",
+			"that happened %d times during the watch", len(herds))
 	}
 	switch refused := n.Refused(facts.Span{From: worst.From, To: untilBack(&worst)}); {
 	case n.Restarted(worst.Span):
@@ -125,15 +126,16 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassLoss) {
 		fallthrough
 	case refused > 0:
 		f.support(recording.SourceTap, float64(refused), "dials",
-			"%d dials found nobody listening and were made again: part of the wait is the outage itself", refused)
+			"%s refused and repeated, since nothing listened: part of the wait is the outage itself",
+			counted(refused, "dial"))
 	default:
 		f.support(recording.SourceServer, 0, "",
-			"the server itself went on: somebody killed them (CLIENT KILL, "+
-				"a proxy, a firewall), or they overran a limit")
+			"the server itself went on: the connections were killed (CLIENT "+
+				"KILL, a proxy, a firewall), or exceeded a limit")
 	}
 }
 
-// herdByCounters judges by what the server and slowpath's own connections tell.
+// herdByCounters judges by the server's counters and slowpath's own connections.
 func herdByCounters(n *facts.Node) *Finding {
 	received := n.Info("total_connections_received")
 	if len(received) < 3 {
@@ -174,7 +176,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		return nil
 	}
 	f.support(recording.SourceServer, most, "connections",
-		"%.0f connections came within a second or two, where %.0f come as a rule, and stayed "+
+		"%.0f connections came within a second or two, where %.0f are normal, and stayed "+
 			"(total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
 		f.Confidence = 0.75
@@ -184,13 +186,13 @@ func herdByCounters(n *facts.Node) *Finding {
 			"slowpath's own connections were cut right before")
 	}
 	f.doubt(recording.SourceServer, 0, "",
-		"whether callers waited for these connections, and whose they are, was not seen")
+		"whether callers waited for these connections, and which callers, was not seen")
 	f.Fix = herdFix(n)
 	f.See = []string{"https://github.com/redis/redis/pull/12178"}
 	return f
 }
 
-// ownCut reports whether a connection of slowpath was closed by the other end in a stretch of time.
+// ownCut reports whether the other end closed a connection of slowpath during a span.
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
 		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.From && e.TimeNs <= s.To &&
@@ -202,17 +204,17 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 }
 
 func herdFix(n *facts.Node) []string {
-	fix := []string{"Let callers come back spread over some seconds: a random part in the pause " +
-		"before each try (jitter), growing from try to try"}
+	fix := []string{"Spread reconnects over some seconds: random jitter in the " +
+		"pause before each attempt, with a growing backoff"}
 	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
 	if facts.Since(n, 7, 4) {
 		fix = append(fix,
 			"max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd from starving "+
-				"those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
+				"connected clients, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
 	} else {
 		fix = append(fix,
-			"A server from Redis 7.4 or Valkey 8.0 on takes at most max-new-connections-per-cycle new connections "+
-				"in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
+			"A server from Redis 7.4 or Valkey 8.0 on accepts at most max-new-connections-per-cycle new connections "+
+				"per event-loop iteration (TLS: max-new-tls-connections-per-cycle)")
 	}
-	return append(fix, "Fewer connections in all: smaller pools, or a proxy beside the callers that keeps its own")
+	return append(fix, "Fewer connections in all: smaller pools, or a proxy on the callers' host that keeps its own")
 }

@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// serverCFSThrottled: the server's cgroup had used its CPU quota, and the kernel does not run it until the next period
-// (kernel/sched/fair.c, throttle_cfs_rq).
+// serverCFSThrottled: the server's cgroup has used up its CPU quota, and the kernel does not run it until the next
+// period (kernel/sched/fair.c, throttle_cfs_rq).
 var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
@@ -21,7 +21,7 @@ var serverCFSThrottled = Cause{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG " +
 			"and LATENCY stay empty (a hint, never a proof)",
 		T1: "throttled periods in cpu.stat inside the slow calls",
-		T2: "each throttled stretch of the main thread, exact in time, inside the clients' own calls",
+		T2: "each time that the main thread was throttled, with its exact length, inside the clients' own calls",
 	},
 	Explain: explainThrottled,
 }
@@ -37,8 +37,8 @@ func explainThrottled(n *facts.Node) *Finding {
 		facts.Dur(cl.MaxNs))
 	if w := facts.SumOf(n.Exact(account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Ns), "ns",
-			"the kernel kept the main thread off the CPU for its quota %s, %s in all, up to %s at a time",
-			facts.Times(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs))
+			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.Times(w.Count),
+			facts.Dur(w.Ns), facts.Dur(w.MaxNs))
 	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -60,7 +60,7 @@ func explainThrottled(n *facts.Node) *Finding {
 		}
 	}
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
-		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up the others")
+		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up others")
 	}
 	f.supportAlone(n)
 	f.Fix = throttleFix(n, path)
@@ -105,6 +105,6 @@ func throttleFix(n *facts.Node, path string) []string {
 	}
 	fix = append(fix,
 		"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; "+
-			"give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, cpu.max.burst).")
+			"give it at least 2 cores more than io-threads, and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")
 	return fix
 }

@@ -15,13 +15,13 @@ var shortLivedConnections = Cause{
 	Title: "Callers open a new connection for every few commands",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received growing with the commands while connected_clients stays low; " +
-			"the price of a fresh connection by the probe",
+		T0: "total_connections_received rises with the commands while connected_clients stays " +
+			"low; the cost of a fresh connection by the probe",
 		T1: "sockets in TIME_WAIT",
-		T2: "each connection that was opened and closed: which process, how " +
+		T2: "each connection that was opened and closed: by which process, how " +
 			"long it took, how many commands it was used for",
 	},
-	// Who is refused comes back with another connection. A pool that keeps too few makes new ones for others' calls.
+	// A refused caller comes back with another connection. A pool that keeps too few opens new ones for others' calls.
 	After: []string{
 		"maxclients", "pool-maxidle-churn", "cmdinfo-once-lock", "tls-handshake-storm",
 		"topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window",
@@ -37,11 +37,11 @@ func explainShortLived(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.9}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
-		"%.0f connections per second were opened and closed again, %.1f commands on each "+
+		"%.0f connections per second were opened and closed, %.1f commands on each "+
 			"(total_connections_received; slowpath's own are not counted)", c.PerSecond, c.Commands)
 	if clients, ok := n.Info("connected_clients").Last(); ok {
 		f.support(recording.SourceServer, clients, "connections",
-			"only %.0f are open at a time (connected_clients)", clients)
+			"only %.0f open at a time (connected_clients)", clients)
 	}
 	what := "connect"
 	if c.HandshakeTLS {
@@ -58,7 +58,7 @@ func explainShortLived(n *facts.Node) *Finding {
 		if most >= c.PerSecond {
 			f.Confidence = 0.95
 			f.support(recording.SourceHost, most, "sockets",
-				"%.0f sockets of its network namespace are in TIME_WAIT", most)
+				"%s of its network namespace in TIME_WAIT", counted(most, "socket"))
 		}
 	}
 	f.supportShortLived(n)
@@ -68,13 +68,12 @@ func explainShortLived(n *facts.Node) *Finding {
 	})); len(found) > 0 {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, float64(len(found)), "processes",
-			"%s has a pool: some of its connections are used again and again, others are closed after a call or two",
+			"%s has a pool: some of its connections are reused, others are closed after a call or two",
 			facts.CallerNames(found))
 	}
 	if n.Growth("rejected_connections") > 0 {
 		f.doubt(recording.SourceServer, n.Growth("rejected_connections"), "connections",
-			"%.0f connections were refused (maxclients): callers that were refused try again",
-			n.Growth("rejected_connections"))
+			"%s refused (maxclients): refused callers retry", counted(n.Growth("rejected_connections"), "connection"))
 	}
 	f.Fix = shortLivedFix(n, c)
 	f.See = []string{
@@ -86,18 +85,18 @@ func explainShortLived(n *facts.Node) *Finding {
 
 func shortLivedFix(n *facts.Node, c facts.Churn) []string {
 	fix := remedy.For(n, remedy.OneClient, nil)
-	if len(fix) == remedy.All(remedy.OneClient) { // nothing tells which library it is
-		fix = []string{"Keep connections: one client object with a pool per process, made at its start " +
-			"(redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is " +
-			"0 unless set, and then every Close really closes)"}
+	if len(fix) == remedy.All(remedy.OneClient) { // the library is not known
+		fix = []string{"Keep connections: one client object with a pool per process, created at its start " +
+			"(redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle " +
+			"is 0 by default, so every Close really closes)"}
 	}
 	if who := crowdedHosts(n); who != "" {
-		fix = append(fix, "Look at the callers on "+who+" first")
+		fix = append(fix, "Check the callers on "+who+" first")
 	}
 	if c.HandshakeTLS {
 		fix = append(fix,
-			"Where connections cannot be kept: TLS session resumption (tls-session-caching yes, "+
-				"its default) and a TLS proxy beside the caller")
+			"Where connections cannot be kept: TLS session resumption (tls-session-caching yes, its "+
+				"default) and a TLS proxy on the callers' host")
 	}
 	return fix
 }

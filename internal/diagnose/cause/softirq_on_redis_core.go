@@ -9,11 +9,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs go
-// before every process; what they leave goes to ksoftirqd, which shares the CPU with it.
+// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs run
+// before every process; the rest goes to ksoftirqd, which shares the CPU with it.
 var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
-	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
+	Title: "Network interrupts are handled on the CPU of the server's main thread, and take its time",
 	Layer: "network",
 	Class: ServerStall,
 	Needs: Needs{
@@ -29,7 +29,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	if !ok || !q.Heavy(n) {
 		return nil
 	}
-	// Of the time that others had the CPU while the main thread was ready to run, softirqs had their part.
+	// Of the time that others had the CPU while the main thread was in the run queue, softirqs had a share.
 	part := q.Part()
 	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
@@ -48,7 +48,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.9)
 	f.support(recording.SourceHost, q.Share(n), "of the time",
-		"CPU %d, on which the main thread runs, spent %.0f %% of the time in softirqs "+
+		"the main thread's CPU %d spent %.0f %% of the time in softirqs "+
 			"(/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
 		n.Host("main.run_ns").Growth()/1e7/n.Seconds())
 	f.support(recording.SourceHost, q.OwnNs, "ns",
@@ -73,7 +73,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' "+
 			"/proc/interrupts, then echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, "+
 			"or exclude CPU %d from it by IRQBALANCE_BANNED_CPULIST)", q.CPU),
-		"Where the card has one queue, spread the handling: echo " +
+		"If the card has one queue, spread the handling: echo " +
 			"MASK_OF_OTHER_CPUS > /sys/class/net/DEV/queues/rx-0/rps_cpus",
 		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or "+
 			"server_cpulist in its configuration (redis >= 6.0, valkey)", q.CPU),
@@ -94,5 +94,5 @@ func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
 	}
 	others := max(all-q.Ns, 0) / 1e7 / n.Seconds() / (cpus - 1)
 	f.support(recording.SourceHost, others/100, "of the time",
-		"the other %.0f CPUs spent %.0f %% on them on average", cpus-1, others)
+		"the other %.0f CPUs spent %.0f %% on average in softirqs", cpus-1, others)
 }

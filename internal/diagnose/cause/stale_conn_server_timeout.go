@@ -8,13 +8,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// staleConnServerTimeout: the server, or what stands before it, closes connections that were idle for a while, and
-// their client finds out when it wants to use them: an error or a silent second try, and a new connection. Catalogue
-// B10.
+// staleConnServerTimeout: the server, or something on the path, closes connections that were idle for a while. The
+// client notices when it next uses one: an error or a silent retry, and a new connection.
 var staleConnServerTimeout = Cause{
-	ID: "stale-conn-server-timeout",
-	Title: "The server's end closes idle connections that the client's pool keeps: the " +
-		"next calls meet a dead one and pay for another",
+	ID:    "stale-conn-server-timeout",
+	Title: "The server's end closes idle connections of the client's pool: the next call must open a new one",
 	Layer: "client",
 	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
@@ -39,33 +37,33 @@ func explainStale(n *facts.Node) *Finding {
 	}
 	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.CutIdleNs })
 	f.support(recording.SourceTap, float64(idle.Mid), "ns",
-		"the server's end closed %d connections of %s between calls, each after %s to %s without one", len(all.Ended),
-		all.Name, facts.Dur(idle.Low), facts.Dur(idle.High))
+		"the server's end closed %s of %s, each after %s to %s without a call",
+		counted(len(all.Ended), "idle connection"), all.Name, facts.Dur(idle.Low), facts.Dur(idle.High))
 	limit := n.IdleLimitNs()
 	switch _, told := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
 		f.support(recording.SourceServer, float64(limit), "ns",
-			"timeout is %d s: the server closes what is idle for longer, and looks once a second or less often",
+			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
 			limit/1e9)
 	case told:
 		f.support(recording.SourceServer, 0, "s",
-			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall before it")
+			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall on the path")
 	default:
 		f.doubt(recording.SourceServer, 0, "",
-			"the server does not tell its parameter timeout: it may be the server, or what stands before it")
+			"the server does not report its parameter timeout: it may be the server, or something on the path")
 	}
 	if late := lateNotice(all.Ended); late.Mid > 0 {
 		f.support(recording.SourceTap, float64(late.Mid), "ns",
-			"the client's socket stayed for another %s (median), until the next call met it", facts.Dur(late.Mid))
+			"the client's socket stayed open for another %s (median), until the next call", facts.Dur(late.Mid))
 	}
 	f.opening(all)
 	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
-		"%d of %d connections that it opened had their first call right behind the handshake: somebody waited for them",
+		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
 		len(all.Fresh), len(all.Opened()))
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes meet that: %s", len(found), facts.CallerNames(found))
+			"%d processes have that: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(all.Caller)
 	f.Fix = staleFix(n, limit, idle.Low)
@@ -76,7 +74,7 @@ func explainStale(n *facts.Node) *Finding {
 	return f
 }
 
-// lateNotice is how long after the other end had closed them the clients' sockets were closed.
+// lateNotice is how much later the clients' sockets were closed than the other end.
 func lateNotice(ended []*facts.Conn) facts.Spread {
 	var known []*facts.Conn
 	for _, k := range ended {
@@ -87,7 +85,7 @@ func lateNotice(ended []*facts.Conn) facts.Spread {
 	return facts.SpreadOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.CutNs })
 }
 
-// Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the
+// Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
 // limit.
 const (
 	staleWatches = 4  // times the limit
@@ -107,7 +105,7 @@ func staleByCounters(n *facts.Node) *Finding {
 		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
 		c.PerSecond, c.Commands)
 	f.doubt(recording.SourceServer, 0, "",
-		"who closed them was not seen: clients that make a connection for each job look the same")
+		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.Fix = staleFix(n, limit, limit)
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
@@ -117,11 +115,10 @@ func staleFix(n *facts.Node, limit, idleNs int64) []string {
 	var fix []string
 	half := max(idleNs/2e9, 1)
 	if limit > 0 {
-		fix = append(fix,
-			fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the same", limit/1e9))
+		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): tcp-keepalive still finds dead peers", limit/1e9))
 	} else {
 		fix = append(fix,
-			fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
+			fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout "+
 				"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
 	}
 	return append(append(fix,

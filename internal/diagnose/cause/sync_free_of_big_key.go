@@ -17,9 +17,9 @@ var syncFreeOfBigKey = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
+		T0: "DEL, SET, EXPIRE, RENAME … with few arguments and milliseconds in SLOWLOG or commandstats, and " +
 			"used_memory falling; or memory falling by much for few expired or evicted keys",
-		T1: "the main thread on the CPU without a pause meanwhile",
+		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "the exact time of each, with the connection and process where a " +
 			"command did it, and the calls that waited for it",
 	},
@@ -41,7 +41,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 		f.Title = worst.Command + " frees a big key in the main thread, element by element"
 		f.supportCommands(n, h.Suspects)
 		f.support(recording.SourceServer, float64(worst.DurationNs), "ns",
-			"%s does little work of its own: it is as long as the value is big that it frees", worst.Command)
+			"%s does little work of its own: its time grows with the value that it frees", worst.Command)
 	}
 	f.supportWaits(n, h, what)
 	if fell := n.MemoryFell(worst); fell >= facts.BigFreeBytes {
@@ -89,7 +89,7 @@ func freeFix(n *facts.Node, s account.Suspect) []string {
 	case strings.Contains(name, "EXPIRE") || name == "GETDEL":
 		return []string{
 			"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes",
-			"Or UNLINK the big key before its time.",
+			"Or UNLINK the big key before it expires.",
 		}
 	default:
 		return []string{

@@ -12,14 +12,14 @@ import (
 // taken for that of the next call, and dials again.
 var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
-	Title: "The client gives calls up after too short a time, closes their connections and dials again",
+	Title: "The client's timeout is too short: it gives calls up, closes their connections and dials again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received rising after each slow moment (a hint)",
-		T2: "connections that the client closes while a call that reached the server " +
-			"waits on them, all at the same age of the call",
+		T0: "total_connections_received rises after each slow period (a hint)",
+		T2: "connections that the client closes with an unanswered call that " +
+			"reached the server, all at the same age of the call",
 	},
-	// A reply that cannot be read is given up as well, and its connection with it.
+	// An unreadable reply is given up as well, and its connection with it.
 	After: []string{
 		"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window",
 		"stale-topology-silent-master",
@@ -60,8 +60,8 @@ func explainTimeouts(n *facts.Node) *Finding {
 		return nil
 	}
 	age := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, float64(len(all.Ended)), "connections", "%s closed %d connections on which a call "+
-		"still waited, of %d that it closed: %.2g %% of its calls were given up", all.Name, len(all.Ended),
+	f.support(recording.SourceTap, float64(len(all.Ended)), "connections", "%s closed %s with a call unanswered, of "+
+		"%d that it closed: %.2g %% of its calls were given up", all.Name, counted(len(all.Ended), "connection"),
 		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.By == recording.Client })),
 		100*float64(len(all.Ended))/float64(max(all.Calls(), 1)))
 	if float64(age.Low) >= deadlineSharp*float64(age.Mid) {
@@ -71,7 +71,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	} else {
 		f.Confidence = 0.8
 		f.doubt(recording.SourceTap, float64(age.Mid), "ns",
-			"the calls given up were %s to %s old: no one timeout, but callers "+
+			"the calls given up were %s to %s old: not one timeout, but callers "+
 				"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High))
 	}
 	f.opening(all)
@@ -83,18 +83,18 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	if longest >= age.Low {
 		f.support(recording.SourceServer, float64(longest), "ns",
-			"SLOWLOG has commands of up to %s: whoever waits for those is given up", facts.Dur(longest))
+			"SLOWLOG has commands of up to %s: calls that wait for those are given up", facts.Dur(longest))
 	}
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.remote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times "+
-		"the 99.9th percentile, and find out what made them slow", facts.Dur(age.Low))},
+	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest healthy calls: not %s but some times the "+
+		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))},
 		remedy.For(n, remedy.LongerTimeout, nil)...)
 	f.Fix = append(f.Fix,
-		"A circuit breaker or a bound of retries, so that a slow moment does not become a storm of dials")
+		"A circuit breaker or a retry limit, so that a slow moment does not become a storm of dials")
 	f.See = []string{
 		"https://github.com/redis/go-redis/issues/2046",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
