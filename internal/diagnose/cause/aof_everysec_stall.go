@@ -32,12 +32,12 @@ func explainEverysec(n *facts.Node) *Finding {
 	}
 	delayed := n.Growth("aof_delayed_fsync")
 	cl, confidence := n.OnDisk(facts.DiskCall(facts.DiskCalls)), 0.95
-	told := n.LatencyHas(everysecEvents)
+	inLatency := n.LatencyHas(everysecEvents)
 	if !n.Hosted() {
 		confidence = 0.85
 	}
 	pending := fsyncPending(n)
-	if open := n.Waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
+	if open := n.Waited(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
 			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
 				s.State == account.Blocked &&

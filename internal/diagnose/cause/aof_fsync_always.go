@@ -30,11 +30,11 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	cl, confidence := n.OnDisk(facts.DiskCall(facts.DiskCalls)), 0.97
-	told := n.LatencyHas(facts.Words("aof-fsync-always"))
+	inLatency := n.LatencyHas(facts.Words("aof-fsync-always"))
 	if !n.Hosted() {
 		confidence = 0.9
 	}
-	if open := n.Waited(); !told && cl.Ns*2 < open.Ns && writes(n) {
+	if open := n.Waited(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
 			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&

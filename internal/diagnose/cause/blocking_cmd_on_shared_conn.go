@@ -78,7 +78,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	who := facts.Whose(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
 		"%s on %s blocked %s, up to %s", w.Op, who, facts.Times(len(byConn[addr])), facts.Dur(w.To-w.From))
-	if free := callsBeside(n, held); free > 0 {
+	if free := callsElsewhere(n, held); free > 0 {
 		f.support(recording.SourceTap, free, "calls",
 			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
@@ -117,7 +117,7 @@ func blockingName(op string) string {
 }
 
 // callsElsewhere is about how many calls other connections had answered while some were held.
-func callsBeside(n *facts.Node, held map[string]facts.Spans) (calls float64) {
+func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) {
 	var all facts.Spans
 	for _, c := range held {
 		all = append(all, c...)

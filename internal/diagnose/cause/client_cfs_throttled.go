@@ -29,7 +29,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.97)
-	c := f.lateCalls(n, l, "while its cgroup was throttled")
+	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := n.ThreadsOf()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
@@ -44,7 +44,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, q.Cores, "cores",
 			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}
-	f.clientQuota(n, path)
+	f.supportClientQuota(n, path)
 	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.Process(c.PID, "threads").Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",

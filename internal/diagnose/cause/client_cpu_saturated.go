@@ -47,7 +47,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.93)
-	c := f.lateCalls(n, l, "while its threads were in the run queue")
+	c := f.supportLateCalls(n, l, "while its threads were in the run queue")
 	t := all[c.PID]
 	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
 		"its threads spent %s in the run queue in %.0f s, %.1f at a time, in waits of at least 0.2 ms",

@@ -35,7 +35,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
-	c := f.lateCalls(n, l, "while the one thread that reads them was busy with something else")
+	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive && n.Loop(facts.PIDOf(a.Call.Client))
 	})
@@ -47,7 +47,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a blocking call",
 			facts.Dur(l.Ns-onCPU.Ns))
 	}
-	f.stalls(n, c)
+	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
 	f.Fix = loopFix(c)
 	f.See = []string{
@@ -59,7 +59,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 }
 
 // supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.
-func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
+func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 	var all facts.Spans
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {

@@ -32,7 +32,7 @@ func explainClientGC(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.95)
-	c := f.lateCalls(n, l, "while it collected garbage")
+	c := f.supportLateCalls(n, l, "while it collected garbage")
 	t := n.ThreadsOf()[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {

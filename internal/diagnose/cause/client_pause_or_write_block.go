@@ -177,8 +177,8 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	}
 	if want > 0 {
 		f.support(recording.SourceServer, good, "replicas",
-			"min-replicas-to-write is %d, in sync: %s (lag at most min-replicas-max-lag)", want,
-			counted(good, "replica"))
+			"%s in sync (lag at most min-replicas-max-lag); min-replicas-to-write is %d", counted(good, "replica"),
+			want)
 	}
 	if refused == 0 && facts.Since(n, 6, 2) {
 		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")

@@ -40,7 +40,7 @@ type commandLoop struct {
 
 func commandLoopOf(c *facts.Case) (l commandLoop) {
 	for _, n := range c.Nodes {
-		if !tellsCommands(n) {
+		if !countsCommands(n) {
 			l.add(n)
 			continue
 		}
@@ -65,7 +65,7 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 }
 
 // countsCommands reports whether INFO commandstats is readable.
-func tellsCommands(n *facts.Node) bool {
+func countsCommands(n *facts.Node) bool {
 	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
 }
 
@@ -91,7 +91,7 @@ func (l *commandLoop) add(n *facts.Node) {
 
 // askedCommands is how often the node was asked for COMMAND, and by which source that is known.
 func askedCommands(n *facts.Node) (count float64, source string) {
-	if tellsCommands(n) {
+	if countsCommands(n) {
 		return n.Growth("cmdstat_command.calls"), recording.SourceServer
 	}
 	var l commandLoop

@@ -42,20 +42,20 @@ func explainDialHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	var cost int64
-	var spells facts.Spans
+	var spans facts.Spans
 	var conns []*facts.Conn
 	worst := all[0]
 	for _, s := range all {
 		cost += costNs(s)
 		conns = append(conns, s.Conns...)
 		for _, k := range s.Conns {
-			spells = append(spells, [2]int64{k.Opening().From, k.Opening().To})
+			spans = append(spans, [2]int64{k.Opening().From, k.Opening().To})
 		}
 		if costNs(s) > costNs(worst) {
 			worst = s
 		}
 	}
-	f, _ := openedTogether(n, callers, facts.Merge(spells), cost, facts.SpreadOf(conns, (*facts.Conn).OpeningNs).High,
+	f, _ := openedTogether(n, callers, facts.Merge(spans), cost, facts.SpreadOf(conns, (*facts.Conn).OpeningNs).High,
 		0.9)
 	if f == nil {
 		return nil
@@ -87,7 +87,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(all)), "times",
 			"that happened %d times during the watch, to %s", len(all), stampeders(all))
 	}
-	f.remote(worst.Caller)
+	f.doubtRemote(worst.Caller)
 	f.Fix = dialHerdFix(n, worst)
 	f.See = []string{
 		"https://github.com/redis/go-redis/pull/3088",

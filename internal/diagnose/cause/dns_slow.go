@@ -16,19 +16,19 @@ var dnsSlow = Cause{
 		T0: "new connections of the probe that wait for the lookup of the server's name",
 		T2: "DNS queries of the callers' processes (port 53), how long they took, and the dials right after them",
 	},
-	Explain: explainNames,
+	Explain: explainDNS,
 }
 
 const (
-	lookupsFew = 3 // fewer dials after a DNS query are no pattern
+	fewQueries = 3 // fewer dials after a DNS query are no pattern
 )
 
-func explainNames(n *facts.Node) *Finding {
+func explainDNS(n *facts.Node) *Finding {
 	callers := n.Callers()
 	var worst *facts.Asker
 	var ns int64
 	for _, a := range n.Askers(callers) {
-		if len(a.Dials) < lookupsFew && a.LostNs < facts.LostQuestionNs {
+		if len(a.Dials) < fewQueries && a.LostNs < facts.LostQuestionNs {
 			continue
 		}
 		ns += a.Ns()
@@ -37,13 +37,13 @@ func explainNames(n *facts.Node) *Finding {
 		}
 	}
 	if worst == nil {
-		return explainOwnNames(n)
+		return explainOwnQueries(n)
 	}
 	f := findingOfLosses(n.LostTime(callers), n, ns, 0.93)
 	if f == nil {
-		return explainOwnNames(n)
+		return explainOwnQueries(n)
 	}
-	times := spreadOfLookups(worst.Dials)
+	times := spreadOfQueries(worst.Dials)
 	f.support(recording.SourceTap, float64(times.Mid), "ns",
 		"%s of %s began with a DNS query (port 53); the answers took %s to %s, median %s",
 		counted(len(worst.Dials), "connection"), worst.Name, facts.Dur(times.Low), facts.Dur(times.High),
@@ -58,17 +58,17 @@ func explainNames(n *facts.Node) *Finding {
 		facts.Dur(worst.CallNs()))
 	if worst.Again > 0 {
 		f.support(recording.SourceTap, float64(worst.Again), "questions",
-			"%s without an answer within %s, and asked again: queries or answers get lost",
-			counted(worst.Again, "DNS query"), facts.Dur(worst.LostNs))
+			"%s without an answer within %s, and asked again: requests or answers get lost",
+			counted(worst.Again, "DNS request"), facts.Dur(worst.LostNs))
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"the names in the queries were not read: they are taken for the server's because the dials came right after")
-	f.Fix = namesFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
-	f.See = namesSee
+	f.Fix = dnsFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
+	f.See = dnsSee
 	return f
 }
 
-func spreadOfLookups(all []facts.LookedUp) facts.Spread {
+func spreadOfQueries(all []facts.LookedUp) facts.Spread {
 	var ns []int64
 	for _, d := range all {
 		ns = append(ns, d.Ns)
@@ -78,14 +78,14 @@ func spreadOfLookups(all []facts.LookedUp) facts.Spread {
 
 // explainOwnNames judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
 // they run here.
-func explainOwnNames(n *facts.Node) *Finding {
+func explainOwnQueries(n *facts.Node) *Finding {
 	cl := n.Claim(func(a account.Account, s account.Segment) bool {
 		return a.Call.Source == recording.SourceProbe && s.State == account.Dial && s.Culprit == "dns"
 	})
-	usual := ownLookups(n)
+	usual := ownQueries(n)
 	c := n.Churn()
 	share := float64(usual.Mid) / (float64(usual.Mid) + max(c.Commands, 1)*float64(c.CallNs))
-	always := usual.Mid >= slowNameNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
+	always := usual.Mid >= slowQueryNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
 	if !cl.Matters() && !always {
 		return nil
 	}
@@ -106,16 +106,16 @@ func explainOwnNames(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceProbe, 0, "",
 		"whether the callers look names up as often, and at the same DNS servers, was not seen")
-	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
-	f.See = namesSee
+	f.Fix = dnsFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
+	f.See = dnsSee
 	return f
 }
 
 // slowNameNs: a DNS server in the same network answers within a millisecond, from its cache.
-const slowNameNs = int64(2e6)
+const slowQueryNs = int64(2e6)
 
 // ownLookups are those of the probe's new connections.
-func ownLookups(n *facts.Node) facts.Spread {
+func ownQueries(n *facts.Node) facts.Spread {
 	var ns []int64
 	for _, c := range n.Rec.Calls {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
@@ -130,7 +130,7 @@ func ownLookups(n *facts.Node) facts.Spread {
 	return facts.SpreadOfNs(ns)
 }
 
-func namesFix(lost bool, keep []string) []string {
+func dnsFix(lost bool, keep []string) []string {
 	out := []string{"Find the slow DNS server: cat /etc/resolv.conf on the caller's host, dig @SERVER NAME " +
 		"there, and the metrics of CoreDNS or the resolver"}
 	if lost {
@@ -144,7 +144,7 @@ func namesFix(lost bool, keep []string) []string {
 			"(NodeLocal DNSCache, systemd-resolved, nscd)"), keep...)
 }
 
-var namesSee = []string{
+var dnsSee = []string{
 	"https://github.com/kubernetes/kubernetes/issues/56903",
 	"https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/",
 	"https://man7.org/linux/man-pages/man5/resolv.conf.5.html",

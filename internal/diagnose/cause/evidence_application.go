@@ -9,7 +9,8 @@ import (
 // supportWait says how many goroutines or threads waited.
 func (f *Finding) supportWait(w facts.Wait) {
 	f.support(recording.SourceProfile, float64(w.Count), w.App.Units(),
-		"%s: %d of %d %s in calls of %s wait for %s (median of %d readings; %d show some)", w.App.Called(), w.Count,
+		"%s: %d of %d %s in calls of %s wait for %s (median of %d readings, %d of them with such waits)",
+		w.App.Called(), w.Count,
 		w.Calls, w.App.Units(), w.Meaning.Library, w.Meaning.What, len(w.App.Moments), w.Moments)
 }
 

@@ -9,11 +9,11 @@ import (
 
 // supportLateCalls is the evidence that all causes at the client have: how many calls, of which processes, and that the
 // reply was there.
-func (f *Finding) lateCalls(n *facts.Node, l *facts.Late, why string) *facts.Caller {
+func (f *Finding) supportLateCalls(n *facts.Node, l *facts.Late, why string) *facts.Caller {
 	c := n.CallerOf(l.PIDs[0])
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
-		more = fmt.Sprintf(" and %s", counted(k, "other process"))
+		more = fmt.Sprintf(" and %d more", k)
 	}
 	f.support(recording.SourceTap, float64(l.Calls), "calls",
 		"the replies to %d of %d slow calls were in the sockets of %s%s, on %s, %s: up to %s in one call", l.Calls,
@@ -22,7 +22,7 @@ func (f *Finding) lateCalls(n *facts.Node, l *facts.Late, why string) *facts.Cal
 }
 
 // supportClientQuota is what the host's files say of the cgroup.
-func (f *Finding) clientQuota(n *facts.Node, path string) {
+func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 	subject := recording.CgroupPrefix + path
 	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 	period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()

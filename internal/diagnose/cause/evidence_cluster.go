@@ -12,17 +12,17 @@ import (
 // supportAlone says, for a cause in the slow node itself, that the calls which waited for it were not parts of
 // fan-outs.
 func (f *Finding) supportAlone(n *facts.Node) {
-	looks, held, chance := 0, 0, 0.0
+	samples, held, chance := 0, 0, 0.0
 	for _, o := range n.Fanouts() {
-		looks, held, chance = looks+o.Samples, held+o.Held, chance+o.Chance
+		samples, held, chance = samples+o.Samples, held+o.Held, chance+o.Chance
 		if o.Share() >= facts.FanoutShare {
 			return
 		}
 	}
-	if looks >= facts.FanoutSamples {
+	if samples >= facts.FanoutSamples {
 		f.support(recording.SourceTap, float64(held), "looks",
 			"its callers asked one node at a time: in %d of %d samples of slow calls that waited, another node was "+
-				"asked at the same time (by chance up to %.0f)", held, looks, math.Ceil(chance))
+				"asked at the same time (by chance up to %.0f)", held, samples, math.Ceil(chance))
 	}
 }
 

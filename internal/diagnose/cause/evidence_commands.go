@@ -64,11 +64,11 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
 func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 	type sum struct {
 		account.Suspect
-		count   int
-		totalNs float64
-		clients map[string]bool
-		told    map[string]bool
-		onCPUNs int64
+		count    int
+		totalNs  float64
+		clients  map[string]bool
+		reported map[string]bool
+		onCPUNs  int64
 	}
 	by := map[string]*sum{}
 	var order []string
@@ -76,14 +76,14 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		key := s.Source + " " + s.Command
 		t := by[key]
 		if t == nil {
-			t = &sum{Suspect: s, clients: map[string]bool{}, told: map[string]bool{}}
+			t = &sum{Suspect: s, clients: map[string]bool{}, reported: map[string]bool{}}
 			by[key], order = t, append(order, key)
 		}
 		t.count += max(s.Count, 1)
 		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
-		t.told[s.Told] = true
+		t.reported[s.Told] = true
 		if who := s.Process; who != "" {
 			t.clients[who] = true
 		} else if s.Client != "" {
@@ -102,9 +102,9 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 				text += fmt.Sprintf(" and %s", counted(more, "other caller"))
 			}
 			f.support(recording.SourceTap, float64(t.DurationNs), "ns", "%s", text)
-			if t.told["slowlog"] {
+			if t.reported["slowlog"] {
 				f.support(recording.SourceServer, 0, "", "SLOWLOG shows %s too", t.Command)
-			} else if t.told["commandstats"] {
+			} else if t.reported["commandstats"] {
 				f.support(recording.SourceServer, 0, "", "commandstats counts the time of %s too", t.Command)
 			}
 			continue

@@ -10,7 +10,7 @@ import (
 )
 
 // supportOpening says what a new connection costs before its first command, and its handshake.
-func (f *Finding) opening(r facts.Redial) {
+func (f *Finding) supportOpening(r facts.Redial) {
 	cost, trips := facts.SpreadOf(r.Fresh, (*facts.Conn).OpeningNs),
 		facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) })
 	dial := facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return k.DialNs })
@@ -23,7 +23,7 @@ func (f *Finding) opening(r facts.Redial) {
 }
 
 // doubtRemote says that the calls were seen at the server only.
-func (f *Finding) remote(c *facts.Caller) {
+func (f *Finding) doubtRemote(c *facts.Caller) {
 	if c.PID == 0 {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceTap, 0, "",
@@ -49,11 +49,11 @@ func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float
 // openedTogether starts the finding of a cause by which many connections were opened together during some spans. cost
 // is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
 // the spans belong to it: they are handshakes, or waited behind handshakes.
-func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, cost, openingNs int64,
+func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
 	confidence float64) (*Finding,
 	facts.Claim,
 ) {
-	meanwhile := func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }
+	meanwhile := func(a account.Account) int64 { return spans.In(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
 	l := n.LostTime(callers)
 	took := cost + users.Ns

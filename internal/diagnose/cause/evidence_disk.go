@@ -17,7 +17,7 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())
 			}
 		}
-		f.blockedIn(recording.SourceTap, ns, stretches, longest)
+		f.supportBlockedIn(recording.SourceTap, ns, stretches, longest)
 		return
 	}
 	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
@@ -27,10 +27,12 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 			longest[d.Syscall] = max(longest[d.Syscall], e.DurationNs)
 		}
 	}
-	f.blockedIn(recording.SourceHost, ns, stretches, longest)
+	f.supportBlockedIn(recording.SourceHost, ns, stretches, longest)
 }
 
-func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
+func (f *Finding) supportBlockedIn(source string, ns map[string]int64, stretches map[string]int,
+	longest map[string]int64,
+) {
 	for _, call := range facts.SortedByNs(ns) {
 		f.support(source, float64(ns[call]), "ns",
 			"the main thread was blocked in %s() %s, %s in all, up to %s at a time", call, facts.Times(stretches[call]),

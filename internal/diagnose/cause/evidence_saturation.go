@@ -46,8 +46,8 @@ func saturation(n *facts.Node) *Finding {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
-	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if callers, others := n.OnItsCPUs(); others > callers &&
+		d.Run+d.Wait*callers/(callers+others) < facts.SaturatedDemand {
 		return nil // without the other threads on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
@@ -91,14 +91,14 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	if !ok || !known || n.Rec.Used(recording.SourceTap) {
 		return
 	}
-	line := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
-	if open < facts.OversizedConns || line < facts.OversizedLine {
+	queued := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
+	if open < facts.OversizedConns || queued < facts.OversizedLine {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
-	f.doubt(recording.SourceServer, line, "calls",
+	f.doubt(recording.SourceServer, queued, "calls",
 		"up to %.0f calls are queued at a time, on %.0f connections: only the kernel source shows whether they "+
-			"come from one oversized pool (pool-oversized)", line, open)
+			"come from one oversized pool (pool-oversized)", queued, open)
 }
 
 // doubtSaturation adds signs of another reason why the thread is busy.

@@ -28,7 +28,7 @@ var gomaxprocsOverQuota = Cause{
 }
 
 // runtimeInfo is what the host source read of a process's runtime.
-type runtimeOf struct {
+type runtimeInfo struct {
 	Go         string `json:"go"`
 	HeedsQuota bool   `json:"heeds_quota"`
 	Why        string `json:"why"`
@@ -37,7 +37,7 @@ type runtimeOf struct {
 	JVM        bool   `json:"jvm"`
 }
 
-func runtimeOfOf(n *facts.Node, pid int) (r runtimeOf, ok bool) {
+func runtimeInfoOf(n *facts.Node, pid int) (r runtimeInfo, ok bool) {
 	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
 		recording.SnapshotRuntime)
 	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil
@@ -45,15 +45,15 @@ func runtimeOfOf(n *facts.Node, pid int) (r runtimeOf, ok bool) {
 
 // fittingThreads is how many running threads fit a quota. Go 1.25 and later choose that many by themselves: the quota
 // rounded up, at least two (runtime, adjustCgroupGOMAXPROCS). With that many, throttling means a lack of quota.
-func fitting(cores float64) float64 { return max(2, math.Ceil(cores)) }
+func fittingThreads(cores float64) float64 { return max(2, math.Ceil(cores)) }
 
 // extraThreads: besides the threads that run goroutines, a Go program has sysmon, and a thread or two that return from
 // a system call and find their place taken. With GOMAXPROCS 2 and a quota of 0.2 cores 2.2 threads were throttled
 // together on average, with 16 and 0.5 cores 10.
-const beside = 2
+const extraThreads = 2
 
 // throttledTogether is how many threads of a process were throttled at once, on average while any was.
-func together(t *facts.Threads) float64 {
+func throttledTogether(t *facts.Threads) float64 {
 	return float64(t.ThrottledNs) / float64(max(t.Throttled.Ns(), 1))
 }
 
@@ -63,7 +63,7 @@ type overQuota struct {
 	cores   float64
 	cgroup  string
 	at      float64 // threads throttled at once
-	runtime runtimeOf
+	runtime runtimeInfo
 	known   bool // the runtime is known
 }
 
@@ -74,18 +74,19 @@ func overQuotaOf(n *facts.Node, t *facts.Threads) (o overQuota, ok bool) {
 		return o, false
 	}
 	q := t.HeldBy()
-	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: together(t)}
+	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: throttledTogether(t)}
 	if o.cores <= 0 {
 		if o.cores, o.cgroup = quotaOf(n, t.PID); o.cores <= 0 {
 			return o, false
 		}
 	}
-	o.runtime, o.known = runtimeOfOf(n, t.PID)
+	o.runtime, o.known = runtimeInfoOf(n, t.PID)
 	switch {
 	case o.known && o.runtime.JVM:
-		return o, o.at > fitting(o.cores)+beside && ownThreads(t) || float64(o.runtime.Procs) > fitting(o.cores)
+		return o, o.at > fittingThreads(o.cores)+extraThreads && ownThreads(t) ||
+			float64(o.runtime.Procs) > fittingThreads(o.cores)
 	case o.known: // Go
-		return o, o.at > fitting(o.cores)+beside || o.width(n) > fitting(o.cores)
+		return o, o.at > fittingThreads(o.cores)+extraThreads || o.width(n) > fittingThreads(o.cores)
 	}
 	return o, false // of unknown threads: those of the application are its own business
 }
@@ -141,13 +142,13 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.93)
-	c := f.lateCalls(n, l, "while its cgroup was throttled")
+	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := all[c.PID]
 	f.support(recording.SourceTap, o.at, "threads",
 		"its quota is %.2f cores (%s); when it was spent, %.1f of its threads wanted to run (average of %d times)",
 		o.cores, o.cgroup, o.at, len(t.Throttled))
 	f.supportRuntime(n, o)
-	f.clientQuota(n, o.cgroup)
+	f.supportClientQuota(n, o.cgroup)
 	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
 		count, _ := n.Process(c.PID, "threads").Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",

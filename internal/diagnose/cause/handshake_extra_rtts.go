@@ -72,9 +72,9 @@ func explainHandshakes(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(most)
+	f.doubtRemote(most)
 	f.Fix = append([]string{"Open connections once and keep them: one client " +
-		"object per process, not one per job or request"}, greetingFix(n, facts.GreetingOf(fresh))...)
+		"object per process, not one per job or request"}, handshakeFix(n, facts.GreetingOf(fresh))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
@@ -83,7 +83,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 }
 
 // handshakeFix says which commands can be left out.
-func greetingFix(n *facts.Node, ops string) []string {
+func handshakeFix(n *facts.Node, ops string) []string {
 	var out []string
 	if strings.Contains(ops, "CLIENT SETINFO") {
 		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)

@@ -27,51 +27,51 @@ var hiddenRetriesBackoff = Cause{
 }
 
 // retries are the unanswered attempts of a caller, each with the next one.
-type attempts struct {
+type retries struct {
 	*facts.Caller
-	vain   []*facts.Conn
-	again  []again
-	waitNs int64
+	unanswered []*facts.Conn
+	followed   []retry
+	waitNs     int64
 }
 
 // retry is an unanswered attempt with the connection that came next.
-type again struct {
+type retry struct {
 	from, to *facts.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
 // retriesOf pairs each unanswered attempt of a caller with the next connection that began with the same request: same
 // command, same length.
-func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
-	a := attempts{Caller: c}
+func retriesOf(c *facts.Caller, unanswered map[*facts.Conn]bool) retries {
+	a := retries{Caller: c}
 	for _, k := range c.Conns {
-		if vain[k] {
-			a.vain = append(a.vain, k)
+		if unanswered[k] {
+			a.unanswered = append(a.unanswered, k)
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.vain, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	slices.SortStableFunc(a.unanswered, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
 	taken := map[*facts.Conn]bool{}
-	for _, k := range a.vain {
+	for _, k := range a.unanswered {
 		for _, next := range c.Conns { // in order of their start
 			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
 				!beganWith(next, k) {
 				continue
 			}
 			taken[next] = true
-			a.again = append(a.again, again{k, next, next.OpenNs - next.DialNs - k.CloseNs})
+			a.followed = append(a.followed, retry{k, next, next.OpenNs - next.DialNs - k.CloseNs})
 			break
 		}
 	}
 	if a.byChance() {
-		a.again = nil
+		a.followed = nil
 	}
 	return a
 }
 
 // byChance: connections opened for another reason would come as soon. So it is where another attempt goes to a
 // connection of the pool.
-func (a attempts) byChance() bool {
+func (a retries) byChance() bool {
 	opened := a.Opened()
 	if len(opened) < 2 {
 		return false
@@ -82,10 +82,10 @@ func (a attempts) byChance() bool {
 }
 
 // pause is the time from giving up to the next dial.
-func (a attempts) pause() facts.Spread {
+func (a retries) pause() facts.Spread {
 	var to []*facts.Conn
 	by := map[*facts.Conn]int64{}
-	for _, p := range a.again {
+	for _, p := range a.followed {
 		to = append(to, p.to)
 		by[p.to] = p.pauseNs
 	}
@@ -108,9 +108,9 @@ func beganWith(c *facts.Conn, k *facts.Conn) bool {
 }
 
 // longestChain is the longest chain of attempts.
-func (a attempts) inARow() int {
+func (a retries) longestChain() int {
 	length, most := map[*facts.Conn]int{}, 1
-	for _, p := range a.again { // by the end of the first
+	for _, p := range a.followed { // by the end of the first
 		length[p.to] = 2
 		if p.from.Work() == 0 { // it was another attempt itself
 			length[p.to] = max(length[p.from], 1) + 1
@@ -122,33 +122,33 @@ func (a attempts) inARow() int {
 
 func explainRetries(n *facts.Node) *Finding {
 	callers := n.Callers()
-	vain := n.Unanswered(callers)
+	unanswered := n.Unanswered(callers)
 	lost := map[string]bool{}
 	for _, s := range n.Silences() {
 		if s.Again >= facts.UnansweredRetransmits {
 			lost[s.Client] = true // the request itself was lost
 		}
 	}
-	for k := range vain {
+	for k := range unanswered {
 		if lost[k.Client] {
-			delete(vain, k)
+			delete(unanswered, k)
 		}
 	}
-	var worst attempts
+	var worst retries
 	var cost, paused int64
 	var found []*facts.Caller
 	for _, c := range callers {
-		a := attemptsOf(c, vain)
-		if len(a.vain) < facts.MinRedials {
+		a := retriesOf(c, unanswered)
+		if len(a.unanswered) < facts.MinRedials {
 			continue
 		}
 		found = append(found, c)
 		cost += a.waitNs
-		for _, p := range a.again {
+		for _, p := range a.followed {
 			cost += p.to.OpeningNs()
 			paused += p.pauseNs
 		}
-		if len(a.vain) > len(worst.vain) {
+		if len(a.unanswered) > len(worst.unanswered) {
 			worst = a
 		}
 	}
@@ -161,12 +161,12 @@ func explainRetries(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	age := f.attempts(n, worst)
+	age := f.supportRetries(n, worst)
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(worst.Caller)
+	f.doubtRemote(worst.Caller)
 	f.Fix = retriesFix(n, age)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#retries",
@@ -177,11 +177,11 @@ func explainRetries(n *facts.Node) *Finding {
 }
 
 // supportRetries says how long the attempts of one caller waited, and what followed; it gives the timeout.
-func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
-	age := facts.SpreadOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, float64(len(a.vain)), "calls",
+func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Spread {
+	age := facts.SpreadOf(a.unanswered, func(k *facts.Conn) int64 { return k.IdleNs })
+	f.support(recording.SourceTap, float64(len(a.unanswered)), "calls",
 		"%s gave up %s after %s (%s to %s) and closed the connections; the server answered others meanwhile", a.Name,
-		counted(len(a.vain), "call"), facts.Dur(age.Mid), facts.Dur(age.Low), facts.Dur(age.High))
+		counted(len(a.unanswered), "call"), facts.Dur(age.Mid), facts.Dur(age.Low), facts.Dur(age.High))
 	late, _ := n.JustInTime(age.Mid)
 	f.support(recording.SourceTap, late, "calls",
 		"only %s took between %s and that: the replies given up on were not late, they never came",
@@ -189,7 +189,7 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
-	if len(a.again) == 0 {
+	if len(a.followed) == 0 {
 		f.Confidence = 0.65
 		f.Title = "Replies never come, and the client waits a full timeout for each before it retries or gives up"
 		f.doubt(recording.SourceTap, 0, "",
@@ -197,15 +197,16 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 		return age
 	}
 	pause := a.pause()
-	f.support(recording.SourceTap, float64(len(a.again)), "calls",
+	f.support(recording.SourceTap, float64(len(a.followed)), "calls",
 		"after %d of these a new connection of the same process began with the same "+
-			"command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Mid), facts.Dur(pause.Low),
+			"command of the same length, %s later (%s to %s)", len(a.followed), facts.Dur(pause.Mid),
+		facts.Dur(pause.Low),
 		facts.Dur(pause.High))
-	if most := a.inARow(); most > 2 {
+	if most := a.longestChain(); most > 2 {
 		f.support(recording.SourceTap, float64(most), "attempts",
 			"up to %d attempts in a row: at least %s in one call", most, facts.Dur(int64(most-1)*age.Mid))
 	}
-	if 2*len(a.again) < len(a.vain) {
+	if 2*len(a.followed) < len(a.unanswered) {
 		f.Confidence = 0.75
 	}
 	f.doubt(recording.SourceTap, 0, "",

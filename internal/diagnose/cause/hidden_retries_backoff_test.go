@@ -62,7 +62,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 	explainEdge(t, find("hidden-retries-backoff"), []edgeCase{
 		{
 			name: "T2: 300 ms, and again", rec: retried(300*edgeMs, 20*edgeMs, nil), found: true, min: 0.8,
-			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not looked at",
+			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not read",
 			fix: "MaxRetries",
 		},
 		{

@@ -67,7 +67,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	}
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)
-	f.supportWhose(n)
+	f.supportBusiest(n)
 	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
@@ -83,12 +83,12 @@ func explainHotShard(n *facts.Node) *Finding {
 // workOfCluster is what this node of a cluster did during the watch, and its peers: the masters that have slots, or,
 // for a replica, the replicas. Without a peer there is nothing to compare it with.
 func workOfCluster(n *facts.Node) (own work, peers []work) {
-	primary, in := standing(n)
+	primary, in := roleOf(n)
 	if !in {
 		return own, nil
 	}
 	for _, one := range n.Nodes {
-		is, known := standing(one)
+		is, known := roleOf(one)
 		if !known || is != primary {
 			continue
 		}
@@ -114,7 +114,7 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 
 // roleOf says whether this node is a master with slots, or a replica; known is false where it is neither, or did not
 // report it.
-func standing(n *facts.Node) (primary, known bool) {
+func roleOf(n *facts.Node) (primary, known bool) {
 	if len(n.Views) == 0 {
 		return false, false
 	}
@@ -169,7 +169,7 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 }
 
 // supportBusiest names the caller with the most calls to it.
-func (f *Finding) supportWhose(n *facts.Node) {
+func (f *Finding) supportBusiest(n *facts.Node) {
 	users := n.Users()
 	if len(users) == 0 {
 		return

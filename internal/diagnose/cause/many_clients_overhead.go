@@ -34,8 +34,8 @@ func explainManyClients(n *facts.Node) *Finding {
 		return nil
 	}
 	h := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindCommand && n.IsCrowdWork(s.Command) })
-	line := inLine(n)
-	crowded := line >= crowd && line >= clients/4
+	queued := queuedCalls(n)
+	crowded := queued >= crowd && queued >= clients/4
 	if !h.Matters() && !crowded {
 		return nil
 	}
@@ -54,8 +54,8 @@ func explainManyClients(n *facts.Node) *Finding {
 		all := finding(n, n.Waited(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, line, "calls",
-			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", line, n.CommandsPerSecond(),
+		f.support(recording.SourceProbe, queued, "calls",
+			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
 			facts.Dur(q.MedianNs))
 	}
 	f.Fix = []string{
@@ -80,7 +80,7 @@ func explainManyClients(n *facts.Node) *Finding {
 
 // queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each
 // takes. The probe's calls wait in the same queue.
-func inLine(n *facts.Node) float64 {
+func queuedCalls(n *facts.Node) float64 {
 	q, ok := n.Queue()
 	if !ok {
 		return 0

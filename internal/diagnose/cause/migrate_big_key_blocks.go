@@ -100,16 +100,11 @@ func migrateFix(n *facts.Node) []string {
 			"Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots by "+
 				"replication, without MIGRATE: nothing blocks")
 	}
-	if n.Info("cluster_enabled").Growth() > 0 || lastOf(n.Info("cluster_enabled")) == 1 {
+	if n.Info("cluster_enabled").Growth() > 0 || facts.Last(n.Info("cluster_enabled")) == 1 {
 		fix = append(fix,
 			"Keep cluster-node-timeout above the longest MIGRATE, or the blocked node is taken for failed; "+
 				"redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
 	}
 	return append(fix,
 		"Move keys at a quiet hour; MIGRATE … COPY, then UNLINK frees the value in the background")
-}
-
-func lastOf(s recording.Series) float64 {
-	v, _ := s.Last()
-	return v
 }

@@ -25,7 +25,7 @@ var movedRefreshStorm = Cause{
 
 // movedPolls is the least number of polls in which MOVED had risen: after a single change clients get MOVED only
 // briefly.
-const movedLooks = 3
+const movedPolls = 3
 
 // movedBesideWaits is the confidence where calls of these clients are known to wait for the map, and the requests cost
 // the servers little.
@@ -53,7 +53,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return movedUncounted(c, busiest, asked)
 	}
 	if r.Moved < facts.RedirectMin || r.Moved < facts.RedirectShare*(r.Data+r.Moved) || !asked.ByEvents() ||
-		looksWith(c, "errorstat_MOVED.count") < movedLooks {
+		pollsWith(c, "errorstat_MOVED.count") < movedPolls {
 		return nil
 	}
 	in := c.InlineFetches()
@@ -90,7 +90,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
 				"refresh, or ask a node that is behind) get MOVED as well")
 	}
-	f.tellWaits(in)
+	f.supportWaitsForMap(in)
 	if in.Library != "" && !in.Guessed && asked.Share < facts.RefreshShare {
 		// that they fetched the map less often than the library would does not prove that no call waited
 		f.Confidence = min(f.Confidence, movedBesideWaits)
@@ -108,7 +108,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if r.Ask > r.Moved {
 		f.doubt(recording.SourceServer, r.Ask, "replies", "%s got ASK: more than got MOVED", counted(r.Ask, "call"))
 	}
-	f.movedFix(busiest)
+	f.fixMoved(busiest)
 	return f
 }
 
@@ -125,13 +125,13 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) 
 	f.supportRefreshes(busiest, asked)
 	f.doubt(recording.SourceServer, 0, "",
 		"this version does not count MOVED replies: clients that refresh periodically would look the same")
-	f.movedFix(busiest)
+	f.fixMoved(busiest)
 	return f
 }
 
 // supportWaits says whether calls that get MOVED wait for the map: then each of them takes longer (inline-rediscovery),
 // else the cost is the load alone.
-func (f *Finding) tellWaits(in facts.InlineFetch) {
+func (f *Finding) supportWaitsForMap(in facts.InlineFetch) {
 	switch {
 	case in.Library != "" && in.Guessed:
 		f.doubt(recording.SourceTap, 0, "",
@@ -153,7 +153,7 @@ func (f *Finding) tellWaits(in facts.InlineFetch) {
 	}
 }
 
-func (f *Finding) movedFix(n *facts.Node) {
+func (f *Finding) fixMoved(n *facts.Node) {
 	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and " +
 		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"},
 		remedy.For(n, remedy.FetchMapLess, nil)...)
@@ -168,7 +168,7 @@ func (f *Finding) movedFix(n *facts.Node) {
 }
 
 // pollsWith is in how many polls a counter had risen, on the node with the most.
-func looksWith(c *facts.Case, counter string) (most int) {
+func pollsWith(c *facts.Case, counter string) (most int) {
 	for _, n := range c.Nodes {
 		most = max(most, len(n.Info(counter).Steps()))
 	}

@@ -45,13 +45,13 @@ func delayedOut(a account.Account) int64 {
 }
 
 // nagledConns are connections on which all calls take as long as a delayed acknowledgement.
-type Nagled struct {
+type nagledConns struct {
 	conns    []facts.Lane
 	calls    int64
 	excessNs int64
 }
 
-func nagled(n *facts.Node, usualNs int64) (g Nagled) {
+func nagled(n *facts.Node, usualNs int64) (g nagledConns) {
 	for _, c := range n.Lanes() {
 		if c.Calls < nagledCalls {
 			continue
@@ -132,7 +132,7 @@ func explainNagle(n *facts.Node) *Finding {
 	return f
 }
 
-func (g Nagled) meanNs() int64 {
+func (g nagledConns) meanNs() int64 {
 	ns := int64(0)
 	for _, c := range g.conns {
 		ns += c.InFlightNs

@@ -119,10 +119,10 @@ func explainOversized(n *facts.Node) *Finding {
 	}
 	w := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
 	// What a segment waited for has one cause, this or another, where KindOf knows it.
-	told := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
+	named := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
 	h := w.Held(n.ClaimOf(func(a account.Account) int64 {
 		ns := w.Of(a) + served.Within(a, func(s account.Segment) bool {
-			return !told.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
+			return !named.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
 		if ns > 0 && !own[a.Call.Conn] {

@@ -75,7 +75,7 @@ func explainLoss(n *facts.Node) *Finding {
 	if back.Proven() {
 		f.supportReplies(back)
 	}
-	f.supportResent(l.Resent)
+	f.supportRetransmitted(l.Resent)
 	if l.ServerSegs > 0 {
 		f.support(recording.SourceHost, l.ServerSegs, "segments",
 			"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f %%", l.ServerSegs,
@@ -93,7 +93,7 @@ func explainLoss(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportResent(r facts.Resent) {
+func (f *Finding) supportRetransmitted(r facts.Resent) {
 	if all := r.ByServer + r.ByClient; all > 0 {
 		f.support(recording.SourceTap, float64(all), "segments",
 			"on %s the retransmission timer expired, %d times at the server, %d "+
@@ -117,7 +117,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
 			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
-	f.supportResent(l.Resent)
+	f.supportRetransmitted(l.Resent)
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, 0, "segments", "the probe's own connections lost nothing")
 	if l.Dead > 0 {

@@ -44,7 +44,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
 		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
 		len(all.Fresh), len(all.Opened()))
-	f.opening(all)
+	f.supportOpening(all)
 	f.support(recording.SourceTap, float64(work.Mid), "calls",
 		"each made %s; %s has up to %s open at once, and makes %.2g calls per second", counted(work.Mid, "call"),
 		all.Name, counted(all.AtOnce(), "connection"), float64(all.Calls())/n.Seconds())
@@ -61,7 +61,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
-	f.remote(all.Caller)
+	f.doubtRemote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
 		"the pool has to outlast pauses of %s and more", facts.Dur(idle.Mid))},
 		remedy.For(n, remedy.KeepIdle, nil)...)

@@ -54,7 +54,7 @@ func explainLeak(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(work.Mid), "calls",
 		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.Low,
 		work.High)
-	f.opening(facts.Redial{Caller: worst.Caller, Fresh: worst.Fresh})
+	f.supportOpening(facts.Redial{Caller: worst.Caller, Fresh: worst.Fresh})
 	if clients := n.Info("connected_clients"); len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
 		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
 			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
@@ -62,7 +62,7 @@ func explainLeak(n *facts.Node) *Finding {
 	f.doubt(recording.SourceTap, 0, "",
 		"a process that now and then creates another client object with its own pool looks "+
 			"the same: then those objects are never closed")
-	f.remote(worst.Caller)
+	f.doubtRemote(worst.Caller)
 	f.Fix = leakFix(n)
 	f.See = leakPages
 	return f

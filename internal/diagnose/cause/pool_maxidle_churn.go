@@ -62,14 +62,14 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(all.AtOnce()), "connections",
 		"some went to the next caller, others were closed: %d to %d calls on each, up to %s open at once", work.Low,
 		work.High, counted(all.AtOnce(), "connection"))
-	f.opening(all)
+	f.supportOpening(all)
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")
-	f.remote(all.Caller)
+	f.doubtRemote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
 		all.AtOnce())}, remedy.For(n, remedy.LargerIdleLimit, remedy.Values{"connections": all.AtOnce()})...)
 	f.See = []string{

@@ -39,12 +39,12 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if callers, others := n.OnItsCPUs(); others > callers &&
+		d.Run+d.Wait*callers/(callers+others) < facts.SaturatedDemand {
 		return nil // without the other threads on its CPUs there would be no queue
 	}
 	var worst facts.PoolUse
-	var line, all float64
+	var queued, all float64
 	for _, c := range n.Callers() {
 		u, ok := n.PoolUseOf(c)
 		if !ok {
@@ -56,7 +56,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}
-		line += under
+		queued += under
 		if worst.Caller == nil || len(u.Used) > len(worst.Used) {
 			worst = u
 		}
@@ -66,7 +66,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	under := worst.Calls * float64(worst.CallNs) / 1e9
 	needed := max(roomForBursts*worst.Calls*float64(alone)/1e9, poolUsual)
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
+	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: queued / max(all, 1) *
 		(1 - needed/max(under, needed))}
 	f.support(recording.SourceTap, under, "calls",
 		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",

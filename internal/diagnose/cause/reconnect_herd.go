@@ -31,14 +31,14 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	}
 	var herds []facts.MassLoss
 	var back []*facts.Conn
-	var spells facts.Spans
+	var spans facts.Spans
 	for _, l := range n.MassLosses(callers) {
 		if len(l.Conns) < facts.HerdLeast || len(l.Back) < facts.HerdLeast ||
 			facts.SideBySide(facts.OpeningsOf(l.Back)) < facts.HerdAtOnce {
 			continue
 		}
 		herds, back = append(herds, l), append(back, l.Back...)
-		spells = append(spells, [2]int64{l.From, untilBack(&l)})
+		spans = append(spans, [2]int64{l.From, untilBack(&l)})
 	}
 	if len(herds) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		}
 	}
 	opening := facts.SpreadOf(introduced(back), func(k *facts.Conn) int64 { return k.Opening().To - k.Opening().From })
-	f, felt := openedTogether(n, callers, facts.Merge(spells), cost, opening.High, 0.93)
+	f, felt := openedTogether(n, callers, facts.Merge(spans), cost, opening.High, 0.93)
 	if f == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		usual = append(usual, max(received[i].Value-received[i-1].Value, 0))
 	}
 	typical := facts.MedianOf(usual)
-	var spells facts.Spans
+	var spans facts.Spans
 	most, restarts := 0.0, 0
 	for i := 1; i < len(received); i++ {
 		from, to := received[i-1].TimeNs, received[i].TimeNs
@@ -165,12 +165,12 @@ func herdByCounters(n *facts.Node) *Finding {
 		if most = max(most, came); restarted {
 			restarts++
 		}
-		spells = append(spells, [2]int64{from, to})
+		spans = append(spans, [2]int64{from, to})
 	}
-	if len(spells) == 0 {
+	if len(spans) == 0 {
 		return nil
 	}
-	f := finding(n, n.ClaimOf(func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }),
+	f := finding(n, n.ClaimOf(func(a account.Account) int64 { return spans.In(a.Call.IntendedNs, a.Call.EndNs) }),
 		0.65)
 	if f.SlowCalls == 0 {
 		return nil
@@ -182,7 +182,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		f.Confidence = 0.75
 		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
-		f.support(recording.SourceProbe, float64(len(spells)), "times",
+		f.support(recording.SourceProbe, float64(len(spans)), "times",
 			"slowpath's own connections were cut right before")
 	}
 	f.doubt(recording.SourceServer, 0, "",

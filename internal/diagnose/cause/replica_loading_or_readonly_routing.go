@@ -104,7 +104,7 @@ func turnedDown(n *facts.Node, code string) refused {
 			r.calls++
 		}
 	}
-	r.of = r.calls + float64(usersWellIn(n, r.when))
+	r.of = r.calls + float64(usersServedIn(n, r.when))
 	return r
 }
 
@@ -161,7 +161,7 @@ func ownRefused(n *facts.Node, code string) (own float64) {
 }
 
 // usersWellIn counts the users' recorded calls without an error during some spans.
-func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
+func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.In(c.IntendedNs,
 			c.EndNs) > 0 {

@@ -33,7 +33,8 @@ func explainFloor(n *facts.Node) *Finding {
 	}
 	workNs := n.ProbeWorkNs()
 	d, known := n.Demand()
-	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
+	blockedNs := n.StateNs(recording.KindBlocked) + n.StateNs(recording.KindThrottled) + n.StateNs(recording.KindFrozen)
+	blocked := float64(blockedNs) / 1e9 / n.Seconds()
 	if kept.MinNs < facts.FloorOfWork*workNs || known && d.Total() > facts.IdleEnough || blocked >= blockedOften {
 		return nil
 	}
@@ -124,11 +125,11 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	switch {
 	case a.LeastNs >= facts.FloorNs:
 		f.support(recording.SourceTap, float64(a.LeastNs), "ns",
-			"the best round trip of clients at other addresses is %s, too (TCP; the median of %d connections)",
-			facts.Dur(a.LeastNs), a.Conns)
+			"the best round trip of clients at other addresses is %s, too (TCP; median of %s)",
+			facts.Dur(a.LeastNs), counted(a.Conns, "connection"))
 	case a.Conns > 0:
 		f.doubt(recording.SourceTap, float64(a.LeastNs), "ns",
-			"the best round trip of clients at other addresses is only %s (TCP; the median of %d connections)",
-			facts.Dur(a.LeastNs), a.Conns)
+			"the best round trip of clients at other addresses is only %s (TCP; median of %s)",
+			facts.Dur(a.LeastNs), counted(a.Conns, "connection"))
 	}
 }

@@ -122,8 +122,8 @@ func noticed(n *facts.Node) bool {
 func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
-	callers, strangers := n.OnItsCPUs()
-	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
+	callers, others := n.OnItsCPUs()
+	return ok && known && others >= cpus/2 && others > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
@@ -155,13 +155,13 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 		}
 		return
 	}
-	callers, strangers := n.OnItsCPUs()
-	if callers <= strangers {
+	callers, others := n.OnItsCPUs()
+	if callers <= others {
 		return
 	}
-	f.ExcessShare *= strangers / (callers + strangers)
+	f.ExcessShare *= others / (callers + others)
 	f.doubt(recording.SourceHost, callers, "cores",
-		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", callers, strangers)
+		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", callers, others)
 }
 
 // callersHeld is for which share of the main thread's time in the run queue the callers, or slowpath, had the CPU at

@@ -40,13 +40,13 @@ func explainStale(n *facts.Node) *Finding {
 		"the server's end closed %s of %s, each after %s to %s without a call",
 		counted(len(all.Ended), "idle connection"), all.Name, facts.Dur(idle.Low), facts.Dur(idle.High))
 	limit := n.IdleLimitNs()
-	switch _, told := n.Config("timeout"); {
+	switch _, known := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
 		f.support(recording.SourceServer, float64(limit), "ns",
 			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
 			limit/1e9)
-	case told:
+	case known:
 		f.support(recording.SourceServer, 0, "s",
 			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall on the path")
 	default:
@@ -57,7 +57,7 @@ func explainStale(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(late.Mid), "ns",
 			"the client's socket stayed open for another %s (median), until the next call", facts.Dur(late.Mid))
 	}
-	f.opening(all)
+	f.supportOpening(all)
 	f.support(recording.SourceTap, float64(len(all.Fresh)), "connections",
 		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
 		len(all.Fresh), len(all.Opened()))
@@ -65,7 +65,7 @@ func explainStale(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes have that: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(all.Caller)
+	f.doubtRemote(all.Caller)
 	f.Fix = staleFix(n, limit, idle.Low)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",

@@ -39,10 +39,10 @@ func explainTimeouts(n *facts.Node) *Finding {
 	for _, s := range n.Silences() {
 		lost[s.Client] = lost[s.Client] || s.Again >= facts.UnansweredRetransmits
 	}
-	vain := n.Unanswered(callers) // no timeout would have been long enough for those either
+	unanswered := n.Unanswered(callers) // no timeout would have been long enough for those either
 	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
 		return k.GaveUp() && !lost[k.Client] &&
-			!vain[k]
+			!unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
 		for _, k := range r.Ended {
@@ -74,7 +74,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 			"the calls given up were %s to %s old: not one timeout, but callers "+
 				"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High))
 	}
-	f.opening(all)
+	f.supportOpening(all)
 	f.support(recording.SourceTap, float64(cost+given), "ns",
 		"%s of waiting was for nothing, and %s went into new connections", facts.Dur(given), facts.Dur(cost))
 	longest := int64(0)
@@ -89,7 +89,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(all.Caller)
+	f.doubtRemote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest healthy calls: not %s but some times the "+
 		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))},
 		remedy.For(n, remedy.LongerTimeout, nil)...)

@@ -43,7 +43,7 @@ const (
 	plainAcceptNs = 100_000.0
 	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); more time per connection would have another
 	// cause.
-	dearestNs = 10e6
+	maxHandshakeNs = 10e6
 )
 
 // handshakeWork is what new connections took of the main thread.
@@ -88,7 +88,7 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 		h.costNs, h.source = left/h.count, d.Source
 	}
 	h.cores = h.costNs * h.count / seconds / 1e9
-	return h, h.costNs >= plainAcceptNs && h.costNs <= dearestNs
+	return h, h.costNs >= plainAcceptNs && h.costNs <= maxHandshakeNs
 }
 
 func explainHandshakeStorm(n *facts.Node) *Finding {
