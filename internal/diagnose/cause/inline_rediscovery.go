@@ -75,7 +75,7 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	if len(in.By) > 0 {
 		f.support(recording.SourceTap, float64(len(in.By)), "callers", "the map is requested by %s", in.By.List(3))
 	}
-	how, _ := remedy.Of(remedy.FetchMapBesideCalls, in.Library)
+	how, _ := remedy.Of(remedy.FetchMapInBackground, in.Library)
 	f.Fix = []string{
 		how,
 		"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER " +
